@@ -1,0 +1,24 @@
+# What every target of ours is compiled with. `strobe_options` is for our code; generated code uses
+# only the sanitizer flags.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(STROBE_SANITIZE)
+  add_compile_options(-fsanitize=${STROBE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${STROBE_SANITIZE})
+endif()
+
+add_library(strobe_options INTERFACE)
+target_include_directories(strobe_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(strobe_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
+  # A false alarm of g++ 12 on std::string concatenation (GCC bug 105651).
+  -Wno-restrict)
+find_package(Threads REQUIRED)
+target_link_libraries(strobe_options INTERFACE Threads::Threads)

@@ -1,0 +1,66 @@
+#include "collector/analysis/judge.h"
+
+#include <algorithm>
+
+#include "collector/base/strings.h"
+#include "collector/base/duration.h"
+#include "collector/xplane/names.h"
+
+namespace strobe {
+namespace {
+
+const std::string* FindText(const std::vector<std::string>& texts, std::string_view word) {
+  const auto found = std::find_if(texts.begin(), texts.end(),
+                                  [word](const std::string& text) { return ContainsIgnoreCase(text, word); });
+  return found == texts.end() ? nullptr : &*found;
+}
+
+// What the trace says of its times against what was asked; empty when the window is covered.
+std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window) {
+  if (trace.started_ns == 0) return "the trace does not say when recording began";
+  const Nanos late = FromUnixNanos(trace.started_ns) - window.begin;
+  if (late > Nanos{0}) return StrCat("recording began ", FormatDuration(late), " after the instant");
+  if (trace.stopped_ns != 0) {
+    const Nanos early = window.end() - FromUnixNanos(trace.stopped_ns);
+    if (early > Nanos{0}) {
+      return StrCat("recording ended ", FormatDuration(early), " before the window did");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const Window& window, bool expects_device) {
+  const std::string gap = CoverageGap(trace, window);
+  const bool covers = gap.empty();
+  const auto judged = [covers](Outcome outcome, std::string message) {
+    return Judgement{outcome, std::move(message), covers};
+  };
+  if (const std::string* text = FindText(trace.errors, "INSUFFICIENT_PRIVILEGES")) {
+    return judged(Outcome::kPermissionDenied, *text);
+  }
+  if (trace.events == 0) {
+    return judged(Outcome::kNoHostEvents,
+                  StrCat("none of the trace's ", trace.planes.size(), " planes has an event"));
+  }
+  bool device_plane = false, device_events = false;
+  for (const xplane::PlaneSummary& plane : trace.planes) {
+    if (!plane.name.starts_with(xplane::kDevicePrefix)) continue;
+    device_plane = true;
+    device_events = device_events || plane.events > 0;
+  }
+  if (expects_device && !device_plane) {
+    return judged(Outcome::kDeviceTraceMissing, "the job uses an accelerator, the trace has no /device: plane");
+  }
+  if (device_plane && !device_events) {
+    return judged(Outcome::kNoDeviceActivity, "the trace's device planes have no event");
+  }
+  if (!covers) return judged(Outcome::kLateStart, gap);
+  if (const std::string* text = FindText(trace.warnings, "events dropped")) {
+    return judged(Outcome::kEventsDropped, *text);
+  }
+  return judged(Outcome::kOk, "");
+}
+
+}  // namespace strobe

@@ -1,0 +1,36 @@
+// Time as a port. Wall time is what clocks of different machines disagree about and what traces are
+// stamped with; monotonic time is for waiting. The two are different types and never mix.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace strobe {
+
+using Nanos = std::chrono::nanoseconds;
+using WallTime = std::chrono::sys_time<Nanos>;
+using MonoTime = std::chrono::time_point<std::chrono::steady_clock, Nanos>;
+
+// Safe for concurrent use.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual WallTime WallNow() const = 0;
+  virtual MonoTime MonoNow() const = 0;
+};
+
+class SystemClock final : public Clock {
+ public:
+  WallTime WallNow() const override;
+  MonoTime MonoNow() const override;
+};
+
+inline std::int64_t ToUnixNanos(WallTime time) { return time.time_since_epoch().count(); }
+inline WallTime FromUnixNanos(std::int64_t nanos) { return WallTime{Nanos{nanos}}; }
+
+// "2026-11-21T08:30:00Z", with as many decimals of a second as asked (0 to 9).
+std::string FormatRfc3339(WallTime time, int decimals = 0);
+// Accepts what FormatRfc3339 writes; false when the text is anything else.
+bool ParseRfc3339(const std::string& text, WallTime& time);
+
+}  // namespace strobe

@@ -1,0 +1,17 @@
+// Durations as people write them in a ProfileRequest or on a command line.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "collector/base/clock.h"
+
+namespace strobe {
+
+// "2s", "500ms", "1m30s", "1.5h"; units ns us ms s m h; a plain "0" too. Never negative.
+absl::StatusOr<Nanos> ParseDuration(std::string_view text);
+
+// For people: three significant digits and the unit that fits, such as "1.02ms", "-80us", "2s".
+std::string FormatDuration(Nanos duration);
+
+}  // namespace strobe

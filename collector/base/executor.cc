@@ -1,0 +1,50 @@
+#include "collector/base/executor.h"
+
+#include <utility>
+
+namespace strobe {
+
+ThreadExecutor::ThreadExecutor() : thread_([this] { Run(); }) {}
+
+ThreadExecutor::~ThreadExecutor() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void ThreadExecutor::PostAfter(Nanos delay, Task task) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.emplace(SystemClock().MonoNow() + delay, std::move(task));
+}
+
+void ThreadExecutor::Run() {
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_) {
+    if (tasks_.empty()) {
+      const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !tasks_.empty();
+      };
+      mutex_.Await(absl::Condition(&any));
+      continue;
+    }
+    const MonoTime due = tasks_.begin()->first;
+    const MonoTime now = SystemClock().MonoNow();
+    if (due > now) {
+      const auto earlier = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || tasks_.begin()->first < due;
+      };
+      mutex_.AwaitWithTimeout(absl::Condition(&earlier), absl::Nanoseconds((due - now).count()));
+      continue;
+    }
+    Task task = std::move(tasks_.begin()->second);
+    tasks_.erase(tasks_.begin());
+    mutex_.Unlock();
+    task();
+    task = nullptr;  // What it holds is released outside the lock.
+    mutex_.Lock();
+  }
+}
+
+}  // namespace strobe

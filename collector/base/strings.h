@@ -1,0 +1,33 @@
+// String helpers over std::string_view. Debian builds abseil with its own string_view type, which
+// does not convert to the standard one; this is the one place where the two meet.
+#pragma once
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace strobe {
+
+inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view ToStd(absl::string_view text) { return {text.data(), text.size()}; }
+
+// absl::StrCat that takes std::string_view too.
+template <typename... Parts>
+std::string StrCat(const Parts&... parts) {
+  const auto adapt = []<typename Part>(const Part& part) -> decltype(auto) {
+    if constexpr (std::is_same_v<Part, std::string_view>) return ToAbsl(part);
+    else return (part);
+  };
+  return absl::StrCat(adapt(parts)...);
+}
+
+bool Contains(std::string_view text, std::string_view word);
+bool ContainsIgnoreCase(std::string_view text, std::string_view word);
+// Parts between separators, empty ones too.
+std::vector<std::string> Split(std::string_view text, char separator);
+std::string Join(const std::vector<std::string>& parts, std::string_view separator);
+
+}  // namespace strobe

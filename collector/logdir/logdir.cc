@@ -1,0 +1,90 @@
+#include "collector/logdir/logdir.h"
+
+#include <vector>
+
+#include "collector/base/strings.h"
+#include "absl/time/time.h"
+#include "collector/base/name_rules.h"
+
+namespace strobe {
+namespace {
+
+absl::Status Refuse(std::string_view text, std::string_view why) {
+  return absl::InvalidArgumentError(StrCat("logdir \"", text, "\" ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
+  if (text.empty()) return Refuse(text, "is empty; give an absolute path or a URL such as gs://bucket/path");
+  if (text.size() > 1024) return Refuse(text.substr(0, 32), "is longer than 1024 characters");
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return Refuse("", "has a control character");
+  }
+  Logdir logdir;
+  std::string_view rest = text;
+  const std::size_t colon = text.find("://");
+  if (colon == std::string_view::npos) {
+    if (text.front() != '/') {
+      return Refuse(text, "is neither an absolute path nor a URL; write /path, file:///path, gs://bucket/path, s3://bucket/path or az://container/path");
+    }
+    logdir.scheme_ = "file";
+  } else {
+    logdir.scheme_ = std::string(text.substr(0, colon));
+    rest = text.substr(colon + 3);
+    if (logdir.scheme_ != "file" && logdir.scheme_ != "gs" && logdir.scheme_ != "s3" && logdir.scheme_ != "az") {
+      return Refuse(text, StrCat("has the unknown scheme ", logdir.scheme_, "://; use file, gs, s3 or az"));
+    }
+    if (rest.find_first_of("?#") != std::string_view::npos) return Refuse(text, "has a query or fragment; remove it");
+    if (logdir.scheme_ == "file" && (rest.empty() || rest.front() != '/')) {
+      return Refuse(text, "has a host; write file:/// with three slashes");
+    }
+  }
+  std::vector<std::string> parts;
+  for (std::string& part : Split(rest, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return Refuse(text, "has \"..\"; write the path it means");
+    parts.push_back(std::move(part));
+  }
+  if (logdir.scheme_ == "file") {
+    logdir.path_ = "/" + Join(parts, "/");
+    return logdir;
+  }
+  if (parts.empty() || rest.starts_with('/')) return Refuse(text, "names no bucket");
+  if (parts.front().find('@') != std::string::npos) return Refuse("", "carries user info; remove it");
+  if (!IsSafeName(parts.front())) return Refuse(text, "has a bucket name with odd characters");
+  logdir.bucket_ = parts.front();
+  parts.erase(parts.begin());
+  logdir.path_ = Join(parts, "/");
+  return logdir;
+}
+
+std::string Logdir::url() const {
+  if (scheme_ == "file") return "file://" + path_;
+  return StrCat(scheme_, "://", bucket_, path_.empty() ? "" : "/", path_);
+}
+
+std::string Logdir::RunUrl(std::string_view run) const {
+  std::string url = this->url();
+  if (url.back() != '/') url += "/";
+  return StrCat(url, "plugins/profile/", run);
+}
+
+std::string RunPrefix(std::string_view run) { return StrCat("plugins/profile/", run, "/"); }
+
+std::string TraceKey(std::string_view run, std::string_view worker) {
+  return StrCat(RunPrefix(run), worker, ".xplane.pb");
+}
+
+std::string ManifestKey(std::string_view run) { return RunPrefix(run) + "strobe.json"; }
+
+std::string DefaultRunName(WallTime time, std::string_view name) {
+  const absl::Time at = absl::FromUnixNanos(ToUnixNanos(time));
+  return StrCat(absl::FormatTime("%Y_%m_%d_%H_%M_%S", at, absl::UTCTimeZone()), "_", name);
+}
+
+std::string RunOfAttempt(std::string_view run, int attempt) {
+  return attempt <= 1 ? std::string(run) : StrCat(run, "_attempt", attempt);
+}
+
+}  // namespace strobe

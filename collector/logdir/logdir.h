@@ -1,0 +1,41 @@
+// Names and layout of a logdir.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "collector/base/clock.h"
+
+namespace strobe {
+
+// A validated, normalised logdir: "file:///data/logs", "gs://bucket/prefix". No trailing slash, no
+// "." or "..", no query, no user info.
+class Logdir {
+ public:
+  // Accepts an absolute path or a URL of scheme file, gs, s3 or az. The error says what to write.
+  static absl::StatusOr<Logdir> Parse(std::string_view text);
+
+  const std::string& scheme() const { return scheme_; }  // "file", "gs", "s3", "az".
+  const std::string& bucket() const { return bucket_; }  // Empty for file.
+  const std::string& path() const { return path_; }      // Absolute for file, else a key prefix.
+  std::string url() const;
+
+  // The run's directory as a URL.
+  std::string RunUrl(std::string_view run) const;
+
+ private:
+  std::string scheme_, bucket_, path_;
+};
+
+// Key of a run's object, relative to the logdir.
+std::string RunPrefix(std::string_view run);                       // "plugins/profile/<run>/"
+std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"
+std::string ManifestKey(std::string_view run);                     // "...strobe.json"
+
+// "2026_11_21_08_30_00_<name>": sorts by time in XProf's list; UTC.
+std::string DefaultRunName(WallTime time, std::string_view name);
+// The run of a later attempt: the same name with the attempt behind it, so that files of two
+// attempts never mix.
+std::string RunOfAttempt(std::string_view run, int attempt);
+
+}  // namespace strobe

@@ -1,0 +1,32 @@
+// What one pass over an XSpace tells about a capture, without parsing its events into objects.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace strobe::xplane {
+
+struct PlaneSummary {
+  std::string name;
+  std::uint64_t lines = 0;
+  std::uint64_t events = 0;
+};
+
+struct TraceSummary {
+  std::vector<PlaneSummary> planes;
+  std::uint64_t events = 0;  // On all planes.
+  // Unix nanoseconds on the recording machine's clock, 0 = the trace does not say. When several
+  // processes were joined: the latest start and the earliest stop, so that what lies between was
+  // recorded by all.
+  std::int64_t started_ns = 0;
+  std::int64_t stopped_ns = 0;
+  std::vector<std::string> hostnames, errors, warnings;
+};
+
+// DataLoss when the bytes are no XSpace. Unknown fields are skipped.
+absl::StatusOr<TraceSummary> Summarize(std::string_view xspace);
+
+}  // namespace strobe::xplane

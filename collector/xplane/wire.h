@@ -1,0 +1,53 @@
+// Protobuf's wire format, read and written as bytes. The reader never leaves its input, refuses
+// malformed data with an error and copies nothing.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace strobe::wire {
+
+// Walks the fields of one message:
+//   Reader reader(bytes);
+//   while (reader.Next()) { if (reader.field() == 2) name = reader.bytes(); }
+//   RETURN_IF_ERROR(reader.status());
+class Reader {
+ public:
+  explicit Reader(std::string_view message) : rest_(message), whole_(message.size()) {}
+
+  // Goes to the next field. False at the end and on malformed input; see status().
+  bool Next();
+  const absl::Status& status() const { return status_; }
+
+  std::uint32_t field() const { return field_; }
+  // Of a varint or fixed-width field; 0 for others.
+  std::uint64_t value() const { return value_; }
+  std::int64_t signed_value() const { return static_cast<std::int64_t>(value_); }
+  // Of a length-delimited field; empty for others.
+  std::string_view bytes() const { return bytes_; }
+  bool is_bytes() const { return type_ == 2; }
+  // The field as it stands in the input, its tag included.
+  std::string_view raw() const { return raw_; }
+
+ private:
+  bool Fail(std::string_view why);
+  bool ReadVarint(std::uint64_t& value);
+
+  std::string_view rest_;
+  std::size_t whole_;
+  std::uint32_t field_ = 0;
+  std::uint32_t type_ = 0;
+  std::uint64_t value_ = 0;
+  std::string_view bytes_;
+  std::string_view raw_;
+  absl::Status status_;
+};
+
+void AppendVarint(std::uint64_t value, std::string& out);
+void AppendVarintField(std::uint32_t field, std::uint64_t value, std::string& out);
+void AppendBytesField(std::uint32_t field, std::string_view bytes, std::string& out);
+void AppendDoubleField(std::uint32_t field, double value, std::string& out);
+
+}  // namespace strobe::wire

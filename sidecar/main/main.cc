@@ -1,0 +1,152 @@
+// strobe-sidecar: flags and wiring.
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+#include "collector/base/strings.h"
+#include "collector/base/log.h"
+#include "collector/base/name_rules.h"
+#include "collector/base/version.h"
+#include "collector/storage/file_store.h"
+#include "sidecar/service/profiler_service.h"
+#include "sidecar/service/store_delivery.h"
+#include "sidecar/service/worker_service.h"
+#include "sidecar/source/framework_source.h"
+
+namespace strobe {
+namespace {
+
+struct Flags {
+  std::string listen = "0.0.0.0:9470";
+  std::string compat_listen;
+  std::vector<std::string> framework = {"localhost:9012"};
+  std::string shared_dir;
+  std::string worker_name;
+  std::string log_level = "info";
+  bool log_json = false;
+  bool insecure_plaintext = false;
+  int grace_seconds = 25;
+};
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", kVersion);
+  app.add_option("--listen", flags.listen, "host:port of strobe.v1.Worker; port 0 picks a free one")->capture_default_str()->envname("STROBE_LISTEN");
+  app.add_option("--framework", flags.framework, "host:port of each profiler server in the trainer; comma list for one per process")->delimiter(',')->capture_default_str()->envname("STROBE_FRAMEWORK");
+  app.add_option("--shared-dir", flags.shared_dir, "directory that the trainer sees under the same path; only for profiler servers from before 2025-09")->envname("STROBE_SHARED_DIR");
+  app.add_option("--worker-name", flags.worker_name, "file name of this worker's traces, without .xplane.pb [$POD_NAME, else the host name]")->envname("STROBE_WORKER_NAME");
+  app.add_option("--compat-listen", flags.compat_listen, "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); off when empty")->envname("STROBE_COMPAT_LISTEN");
+  app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "serve without TLS: whoever reaches the port may profile the trainer")->envname("STROBE_INSECURE_PLAINTEXT");
+  app.add_option("--grace", flags.grace_seconds, "seconds to let a running capture finish on SIGTERM")->capture_default_str()->check(CLI::Range(0, 3600));
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")->capture_default_str()->envname("STROBE_LOG_LEVEL");
+  app.add_flag("--log-json", flags.log_json, "one JSON object per log line")->envname("STROBE_LOG_JSON");
+}
+
+// The one sentence that says what is wrong with the flags; empty when nothing is.
+std::string Complaint(const Flags& flags) {
+  LogLevel level;
+  if (!ParseLogLevel(flags.log_level, level)) return "--log-level must be debug, info, warning or error";
+  if (!flags.insecure_plaintext) {
+    return "this build serves without TLS only; pass --insecure-plaintext to accept that whoever reaches --listen may profile the trainer";
+  }
+  for (const std::string& address : flags.framework) {
+    if (address.find(':') == std::string::npos) return StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012");
+  }
+  return "";
+}
+
+int Serve(const Flags& flags) {
+  // Blocked before any thread starts, so that only sigwait sees them.
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+
+  const SystemClock clock;
+  BuiltInStores stores;
+  FrameworkSource source(clock, {flags.framework, flags.shared_dir});
+  StoreDelivery delivery(stores);
+  session::CaptureRunner runner(clock, source, delivery);
+  WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores);
+  ProfilerFace face(clock, runner, stores);
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ResourceQuota quota;
+  quota.SetMaxThreads(48);
+  int port = 0, compat_port = 0;
+  grpc::ServerBuilder builder;
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port that is taken is an error.
+  builder.SetMaxReceiveMessageSize(5 << 20);
+  builder.AddListeningPort(flags.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&worker);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    LogError("cannot listen; is the port taken?", {{"address", flags.listen}});
+    return 1;
+  }
+  std::unique_ptr<grpc::Server> compat;
+  if (!flags.compat_listen.empty()) {
+    grpc::ServerBuilder compat_builder;
+    compat_builder.SetResourceQuota(quota);
+    compat_builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    compat_builder.AddListeningPort(flags.compat_listen, grpc::InsecureServerCredentials(), &compat_port);
+    compat_builder.RegisterService(&face);
+    compat = compat_builder.BuildAndStart();
+    if (compat == nullptr || compat_port == 0) {
+      LogError("cannot listen for stock clients; is the port taken?", {{"address", flags.compat_listen}});
+      return 1;
+    }
+  }
+  LogInfo("strobe-sidecar serves", {{"version", kVersion},
+                                    {"worker", ToSafeName(flags.worker_name, 240)},
+                                    {"port", StrCat(port)},
+                                    {"compat_port", StrCat(compat_port)}});
+  int signal = 0;
+  sigwait(&ending, &signal);
+  LogInfo("ending", {{"grace_seconds", StrCat(flags.grace_seconds)}});
+  if (!runner.Drain(std::chrono::seconds(flags.grace_seconds))) LogWarning("a capture did not end in time and is cancelled");
+  runner.Cancel(runner.holder(), "the sidecar is ending");
+  runner.Drain(std::chrono::seconds(2));
+  // Watchers still get the last report before their streams end.
+  worker.Stop();
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
+  server->Shutdown(deadline);
+  if (compat != nullptr) compat->Shutdown(deadline);
+  return 0;
+}
+
+}  // namespace
+}  // namespace strobe
+
+int main(int argc, char** argv) {
+  strobe::Flags flags;
+  const char* pod = std::getenv("POD_NAME");
+  flags.worker_name = pod != nullptr && *pod != '\0' ? pod : strobe::HostName();
+  CLI::App app("Records this worker's traces when the Strobe operator (or `strobe capture`) says so.\n"
+               "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
+               "strobe-sidecar");
+  strobe::AddFlags(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  if (const std::string complaint = strobe::Complaint(flags); !complaint.empty()) {
+    std::cerr << "strobe-sidecar: " << complaint << "\n";
+    return 2;
+  }
+  strobe::LogLevel level = strobe::LogLevel::kInfo;
+  strobe::ParseLogLevel(flags.log_level, level);
+  strobe::InitLog(level, flags.log_json ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
+  return strobe::Serve(flags);
+}

@@ -1,0 +1,132 @@
+#include "sidecar/service/profiler_service.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "collector/base/strings.h"
+#include "collector/base/name_rules.h"
+#include "collector/base/outcome.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Where the client wants the trace: in the response, or at <repository_root>/<session_id>/<host>.
+class FaceDelivery final : public session::Delivery {
+ public:
+  FaceDelivery(StoreOpener& stores, bool emit, std::string root, std::string key)
+      : stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
+
+  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&, std::span<const std::string_view> pieces) override {
+    if (emit_) {
+      for (const std::string_view piece : pieces) xspace.append(piece);
+      return std::string("response");
+    }
+    const absl::StatusOr<Logdir> logdir = Logdir::Parse(root_);
+    if (!logdir.ok()) return logdir.status();
+    const auto store = stores_.Open(*logdir);
+    if (!store.ok()) return store.status();
+    if (const absl::Status status = (*store)->Put(key_, pieces); !status.ok()) return status;
+    return StrCat(root_, "/", key_);
+  }
+
+  std::string xspace;
+
+ private:
+  StoreOpener& stores_;
+  const bool emit_;
+  const std::string root_, key_;
+};
+
+// A client that sends version 0 gets the defaults that servers in the field fill in.
+v1::Tracers TracersOf(const tensorflow::ProfileOptions& options) {
+  v1::Tracers tracers;
+  const bool defaults = options.version() == 0;
+  tracers.set_host(defaults ? 2 : options.host_tracer_level());
+  tracers.set_device(defaults ? 1 : options.device_tracer_level());
+  tracers.set_python(defaults ? 0 : options.python_tracer_level());
+  return tracers;
+}
+
+grpc::Status Internal(std::string text) { return grpc::Status(grpc::StatusCode::INTERNAL, std::move(text)); }
+
+}  // namespace
+
+ProfilerFace::ProfilerFace(const Clock& clock, session::CaptureRunner& runner, StoreOpener& stores)
+    : clock_(clock), runner_(runner), stores_(stores) {}
+
+grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflow::ProfileRequest* request,
+                                   tensorflow::ProfileResponse* response) {
+  const tensorflow::ProfileOptions& options = request->opts();
+  const std::string host =
+      ToSafeName(!options.override_hostname().empty() ? options.override_hostname()
+                 : request->host_name().empty()       ? "localhost"
+                                                      : request->host_name(),
+                 240);
+  const std::uint64_t duration_ms = std::max<std::uint64_t>(options.duration_ms(), 1);
+  if (duration_ms > static_cast<std::uint64_t>(session::kLongestDuration / milliseconds(1))) {
+    return Internal("duration_ms is longer than 10 minutes");
+  }
+  if (!request->emit_xspace() && !IsSafeName(request->session_id(), 200)) {
+    return Internal(StrCat("session_id \"", ToSafeName(request->session_id(), 64), "\" can be no directory name"));
+  }
+  v1::CapturePlan plan;
+  plan.set_capture_id(StrCat("face-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
+  plan.set_request(StrCat("a profiler client at ", context->peer()));
+  // "At once" still has to be a little ahead, for the trainer to get the request in time.
+  const std::int64_t soonest = ToUnixNanos(clock_.WallNow() + session::kShortestLead + milliseconds(10));
+  plan.set_instant_ns(std::max(static_cast<std::int64_t>(options.start_timestamp_ns()), soonest));
+  plan.set_duration_ns(Nanos(milliseconds(duration_ms)).count());
+  plan.set_clock_error_ns(-1);
+  *plan.mutable_tracers() = TracersOf(options);
+  plan.set_run(IsSafeName(request->session_id(), 200) ? request->session_id() : plan.capture_id());
+  plan.set_worker(host);
+  plan.set_deadline_ns(plan.instant_ns() + plan.duration_ns() + Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
+
+  FaceDelivery delivery(stores_, request->emit_xspace(), request->repository_root(),
+                        StrCat(request->session_id(), "/", host, ".xplane.pb"));
+  const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
+  if (!armed.accepted()) {
+    return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.") : Internal(armed.message());
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    running_.emplace(request->session_id(), plan.capture_id());
+  }
+  v1::Report report = armed.report();
+  while (report.state() != v1::DONE) {
+    if (context->IsCancelled()) runner_.Cancel(plan.capture_id(), "the client went away");
+    if (const auto next = runner_.WaitForChange(plan.capture_id(), report.state(), milliseconds(50))) report = *next;
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto [first, last] = running_.equal_range(request->session_id());
+    const auto ours = std::find_if(first, last, [&](const auto& entry) { return entry.second == plan.capture_id(); });
+    if (ours != last) running_.erase(ours);
+  }
+  const auto outcome = static_cast<Outcome>(report.outcome());
+  if (outcome == Outcome::kCancelled) return grpc::Status(grpc::StatusCode::CANCELLED, report.message());
+  if (outcome == Outcome::kBusy) return Internal("Another profiling session active.");
+  // Coverage and device activity are Strobe's judgement; a stock client expects the trace.
+  if (!Describe(outcome).has_trace || report.url().empty()) return Internal(report.message());
+  response->set_empty_trace(report.events() == 0);
+  if (request->emit_xspace()) *response->mutable_xspace() = std::move(delivery.xspace);
+  return grpc::Status::OK;
+}
+
+grpc::Status ProfilerFace::Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest* request,
+                                     tensorflow::TerminateResponse*) {
+  absl::MutexLock lock(&mutex_);
+  const auto [first, last] = running_.equal_range(request->session_id());
+  for (auto it = first; it != last; ++it) runner_.Terminate(it->second);
+  return grpc::Status::OK;
+}
+
+grpc::Status ProfilerFace::Monitor(grpc::ServerContext*, const tensorflow::MonitorRequest*,
+                                   tensorflow::MonitorResponse*) {
+  return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unimplemented.");
+}
+
+}  // namespace strobe

@@ -1,0 +1,140 @@
+#include "sidecar/service/worker_service.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "collector/base/strings.h"
+#include "collector/base/name_rules.h"
+#include "collector/base/version.h"
+
+namespace strobe {
+namespace {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+// The worst of a few short sleeps: what a sleeping thread of this machine must expect right now.
+Nanos MeasureWakeLateness(const Clock& clock) {
+  constexpr int kSleeps = 6;
+  constexpr Nanos kSleep = std::chrono::microseconds(500);
+  Nanos worst{0};
+  for (int i = 0; i < kSleeps; ++i) {
+    const MonoTime before = clock.MonoNow();
+    std::this_thread::sleep_for(kSleep);
+    worst = std::max(worst, clock.MonoNow() - before - kSleep);
+  }
+  return worst;
+}
+
+constexpr std::size_t kLargestManifest = 4u << 20;
+constexpr int kMostPings = 1000;
+
+}  // namespace
+
+WorkerService::WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
+                             session::Source& source, StoreOpener& stores)
+    : name_(std::move(name)), clock_(clock), runner_(runner), source_(source), stores_(stores) {}
+
+grpc::Status WorkerService::Describe(grpc::ServerContext* context, const v1::DescribeRequest* request,
+                                     v1::DescribeResponse* response) {
+  response->set_version(kVersion);
+  response->set_protocol(kWorkerProtocol);
+  response->set_worker(name_);
+  response->set_holder(runner_.holder());
+  response->set_capture_lateness_ns(runner_.WorstLateness().count());
+  if (!request->capture_id().empty()) {
+    if (const auto report = runner_.Find(request->capture_id())) *response->mutable_report() = *report;
+  }
+  // Whoever finds its capture again, or finds the worker held, does not care about the rest.
+  if (response->has_report() || !response->holder().empty()) return grpc::Status::OK;
+  response->set_wake_lateness_ns(MeasureWakeLateness(clock_).count());
+  const Nanos left = context->deadline() - std::chrono::system_clock::now();
+  for (v1::Source& source : source_.Probe(std::clamp<Nanos>(left / 2, Nanos{0}, std::chrono::seconds(2)))) {
+    *response->add_sources() = std::move(source);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::ProbeClock(grpc::ServerContext*,
+                                       grpc::ServerReaderWriter<v1::ClockPong, v1::ClockPing>* stream) {
+  v1::ClockPing ping;
+  for (int i = 0; i < kMostPings && stream->Read(&ping); ++i) {
+    v1::ClockPong pong;
+    pong.set_received_ns(ToUnixNanos(clock_.WallNow()));
+    pong.set_sequence(ping.sequence());
+    pong.set_sent_ns(ToUnixNanos(clock_.WallNow()));
+    if (!stream->Write(pong)) break;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* request, v1::ArmResponse* response) {
+  if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok()) return ToGrpc(status);
+  // A logdir that nobody here can write to is refused now, not after the recording.
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->plan().logdir());
+  if (const auto store = stores_.Open(*logdir); !store.ok()) return ToGrpc(store.status());
+  *response = runner_.Arm(request->plan());
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
+                                  grpc::ServerWriter<v1::Report>* writer) {
+  v1::CaptureState told = v1::CAPTURE_STATE_UNSPECIFIED;
+  // Short waits, because only here is it noticed that the client went away.
+  constexpr Nanos kSlice = std::chrono::milliseconds(200);
+  while (!context->IsCancelled() && !stopping_) {
+    const auto report = runner_.WaitForChange(request->capture_id(), told, kSlice);
+    if (!report) {
+      return grpc::Status(grpc::StatusCode::NOT_FOUND,
+                          StrCat("this sidecar has no capture ", request->capture_id()));
+    }
+    if (report->state() == told) continue;
+    told = report->state();
+    if (!writer->Write(*report)) break;
+    if (told == v1::DONE) return grpc::Status::OK;
+  }
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the sidecar is ending; watch again");
+}
+
+grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
+                                   v1::CancelResponse* response) {
+  response->set_known(runner_.Cancel(request->capture_id(), request->reason().empty() ? "cancelled" : request->reason()));
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::Publish(grpc::ServerContext*, const v1::PublishRequest* request,
+                                    v1::PublishResponse* response) {
+  if (!IsSafeName(request->run())) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
+  if (request->manifest().size() > kLargestManifest) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "manifest is larger than 4 MiB");
+  }
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
+  if (!logdir.ok()) return ToGrpc(logdir.status());
+  const auto store = stores_.Open(*logdir);
+  if (!store.ok()) return ToGrpc(store.status());
+  const std::array<std::string_view, 1> pieces = {request->manifest()};
+  if (const absl::Status status = (*store)->Put(ManifestKey(request->run()), pieces); !status.ok()) return ToGrpc(status);
+  response->set_url(logdir->RunUrl(request->run()) + "/strobe.json");
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::Reclaim(grpc::ServerContext*, const v1::ReclaimRequest* request,
+                                    v1::ReclaimResponse* response) {
+  if (!IsSafeName(request->run())) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
+  if (!logdir.ok()) return ToGrpc(logdir.status());
+  const auto store = stores_.Open(*logdir);
+  if (!store.ok()) return ToGrpc(store.status());
+  const auto objects = (*store)->List(RunPrefix(request->run()));
+  if (!objects.ok()) return absl::IsNotFound(objects.status()) ? grpc::Status::OK : ToGrpc(objects.status());
+  for (const StoredObject& object : *objects) {
+    if (const absl::Status status = (*store)->Delete(object.key); !status.ok()) return ToGrpc(status);
+    response->set_deleted(response->deleted() + 1);
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace strobe

@@ -1,0 +1,46 @@
+// strobe.v1.Worker over one CaptureRunner. Thread-safe; every call ends by itself within its
+// deadline or when the client goes away.
+#pragma once
+#include <atomic>
+#include <string>
+
+#include "collector/base/clock.h"
+#include "collector/logdir/object_store.h"
+#include "sidecar/session/capture_runner.h"
+#include "strobe/v1/worker.grpc.pb.h"
+
+namespace strobe {
+
+class WorkerService final : public v1::Worker::Service {
+ public:
+  // All outlive the service. `name` is the worker's default file name.
+  WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner, session::Source& source,
+                StoreOpener& stores);
+
+  // Ends Watch streams, so that the server can shut down.
+  void Stop() { stopping_ = true; }
+
+  grpc::Status Describe(grpc::ServerContext* context, const v1::DescribeRequest* request,
+                        v1::DescribeResponse* response) override;
+  grpc::Status ProbeClock(grpc::ServerContext* context,
+                          grpc::ServerReaderWriter<v1::ClockPong, v1::ClockPing>* stream) override;
+  grpc::Status Arm(grpc::ServerContext* context, const v1::ArmRequest* request, v1::ArmResponse* response) override;
+  grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
+                     grpc::ServerWriter<v1::Report>* writer) override;
+  grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
+                      v1::CancelResponse* response) override;
+  grpc::Status Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
+                       v1::PublishResponse* response) override;
+  grpc::Status Reclaim(grpc::ServerContext* context, const v1::ReclaimRequest* request,
+                       v1::ReclaimResponse* response) override;
+
+ private:
+  const std::string name_;
+  const Clock& clock_;
+  session::CaptureRunner& runner_;
+  session::Source& source_;
+  StoreOpener& stores_;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace strobe

@@ -1,0 +1,66 @@
+// Carries one capture at a time through its states on its own thread: wait for the instant, record,
+// judge, deliver. Nobody has to watch. Safe for concurrent use.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "collector/base/clock.h"
+#include "sidecar/session/ports.h"
+#include "sidecar/session/session.h"
+
+namespace strobe::session {
+
+class CaptureRunner {
+ public:
+  // All three outlive the runner.
+  CaptureRunner(const Clock& clock, Source& source, Delivery& delivery);
+  ~CaptureRunner();  // Cancels what is live and waits for it to end.
+  CaptureRunner(const CaptureRunner&) = delete;
+  CaptureRunner& operator=(const CaptureRunner&) = delete;
+
+  // `delivery`, when given, takes this capture's trace instead of the runner's own and must live
+  // until the capture is DONE.
+  v1::ArmResponse Arm(const v1::CapturePlan& plan, Delivery* delivery = nullptr);
+  std::optional<v1::Report> Find(std::string_view capture_id) const;
+  // The report once it differs from state `known`, or whatever it is when the time is up; nothing
+  // for an unknown capture.
+  std::optional<v1::Report> WaitForChange(std::string_view capture_id, v1::CaptureState known,
+                                          Nanos timeout) const;
+  // False when the capture is not known. A DONE capture stays as it is.
+  bool Cancel(std::string_view capture_id, std::string_view reason);
+  // Stops the recording early and keeps what there is.
+  bool Terminate(std::string_view capture_id);
+  std::string holder() const;
+  Nanos WorstLateness() const;
+  // Refuses new captures; true when the live one ended in time.
+  bool Drain(Nanos timeout);
+
+ private:
+  struct Live {
+    Cancellation cancel, terminate;
+    std::string reason;
+    Delivery* delivery = nullptr;
+  };
+
+  void Run();
+  void RunCapture(v1::Report report, Live& live);
+  void Publish(const v1::Report& report);
+  void WaitUntil(WallTime time, const Cancellation& cancel) const;
+
+  const Clock& clock_;
+  Source& source_;
+  Delivery& delivery_;
+
+  mutable absl::Mutex mutex_;
+  Session session_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Live> live_ ABSL_GUARDED_BY(mutex_);  // Set by Arm, reset when DONE.
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // Last: it starts when the rest is there.
+};
+
+}  // namespace strobe::session

@@ -1,0 +1,96 @@
+#include "sidecar/session/session.h"
+
+#include <algorithm>
+
+#include "collector/base/strings.h"
+#include "collector/base/duration.h"
+#include "collector/base/name_rules.h"
+#include "collector/logdir/logdir.h"
+
+namespace strobe::session {
+namespace {
+
+absl::Status CheckRange(std::string_view field, std::int64_t value, Nanos least, Nanos most) {
+  if (Nanos{value} >= least && Nanos{value} <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat(field, " is ", FormatDuration(Nanos{value}), ", must be between ",
+                                                 FormatDuration(least), " and ", FormatDuration(most)));
+}
+
+absl::Status CheckName(std::string_view field, const std::string& value, std::size_t longest) {
+  if (IsSafeName(value, longest)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat(field, " must be 1 to ", longest, " characters of [A-Za-z0-9._-], not starting with a dot"));
+}
+
+}  // namespace
+
+absl::Status CheckPlan(const v1::CapturePlan& plan) {
+  absl::Status status = CheckName("capture_id", plan.capture_id(), 128);
+  status.Update(CheckName("run", plan.run(), 253));
+  status.Update(CheckName("worker", plan.worker(), 240));
+  status.Update(CheckRange("duration", plan.duration_ns(), kShortestDuration, kLongestDuration));
+  status.Update(CheckRange("guard", plan.guard_ns(), Nanos{0}, kLongestGuard));
+  status.Update(Logdir::Parse(plan.logdir()).status());
+  if (plan.deadline_ns() <= plan.instant_ns() + plan.duration_ns()) {
+    status.Update(absl::InvalidArgumentError("deadline must be after the end of the window"));
+  }
+  return status;
+}
+
+bool Session::HasLive() const { return !reports_.empty() && reports_.back().state() != v1::DONE; }
+
+ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
+  if (Find(plan.capture_id()) != nullptr) return {.accepted = true};
+  if (HasLive()) {
+    const v1::Report& live = reports_.back();
+    return {.refusal = Outcome::kBusy,
+            .message = StrCat("capture ", live.capture_id(), " of ", live.plan().request(),
+                                    " holds this worker")};
+  }
+  const Nanos lead = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - now;
+  if (lead < kShortestLead) {
+    return {.refusal = Outcome::kLateStart,
+            .message = StrCat("recording would have to begin in ", FormatDuration(lead),
+                                    ", this sidecar needs at least ", FormatDuration(kShortestLead))};
+  }
+  if (lead > kLongestLead) {
+    return {.refusal = Outcome::kLateStart,
+            .message = StrCat("the instant is ", FormatDuration(lead), " away, at most ",
+                                    FormatDuration(kLongestLead), " is allowed; are the clocks right?")};
+  }
+  v1::Report report;
+  report.set_capture_id(plan.capture_id());
+  report.set_state(v1::ARMED);
+  *report.mutable_plan() = plan;
+  reports_.push_back(std::move(report));
+  if (reports_.size() > kRemembered) reports_.pop_front();
+  return {.accepted = true, .fresh = true};
+}
+
+const v1::Report* Session::Find(std::string_view capture_id) const {
+  const auto found = std::find_if(reports_.rbegin(), reports_.rend(),
+                                  [&](const v1::Report& report) { return report.capture_id() == capture_id; });
+  return found == reports_.rend() ? nullptr : &*found;
+}
+
+void Session::Update(const v1::Report& report) {
+  if (!HasLive() || reports_.back().capture_id() != report.capture_id()) return;
+  if (report.state() < reports_.back().state()) return;
+  reports_.back() = report;
+}
+
+std::string Session::holder() const { return HasLive() ? reports_.back().capture_id() : ""; }
+
+Nanos Session::WorstLateness() const {
+  Nanos worst{0};
+  for (const v1::Report& report : reports_) {
+    if (report.started_ns() != 0) worst = std::max(worst, Lateness(report));
+  }
+  return worst;
+}
+
+Nanos Lateness(const v1::Report& report) {
+  return Nanos{report.started_ns() - (report.plan().instant_ns() - report.plan().guard_ns())};
+}
+
+}  // namespace strobe::session

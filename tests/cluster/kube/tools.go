@@ -1,0 +1,10 @@
+//go:build tools
+
+// Pins the Kubernetes programs that the tests and the demo run: they are built from Go modules,
+// because no prebuilt binary may be downloaded on the machines that run them.
+package tools
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+)
