@@ -1,0 +1,23 @@
+// `strobe capture`: one capture without Kubernetes.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace strobe {
+
+struct CaptureFlags {
+  std::string workers{}, logdir{}, run{}, worker_list{};
+  std::string duration = "1s", delay{}, guard{}, max_skew{};
+  std::string on_late_start = "Keep", min_workers = "100%", output = "table";
+  int attempts = 3;
+  unsigned host = 2, device = 1, python = 0;
+  std::uint64_t max_bytes = 0;
+  bool insecure_plaintext = false, server_saves = false, quiet = false;
+};
+
+void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
+
+// 0 = a trace of enough workers lies in the logdir; 1 = it does not; 2 = the flags are wrong.
+int RunCapture(const CaptureFlags& flags);
+
+}  // namespace strobe

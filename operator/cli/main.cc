@@ -1,0 +1,20 @@
+// strobe: captures without Kubernetes.
+#include "collector/base/log.h"
+#include "collector/base/version.h"
+#include "operator/cli/capture_command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Synchronized profiler captures of many workers.", "strobe");
+  app.set_version_flag("--version", strobe::kVersion);
+  app.require_subcommand(1);
+  strobe::CaptureFlags flags;
+  CLI::App* capture = app.add_subcommand("capture", "record all workers from one instant and put the traces into a logdir");
+  strobe::AddCaptureFlags(*capture, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
+  return strobe::RunCapture(flags);
+}

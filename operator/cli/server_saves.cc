@@ -1,0 +1,127 @@
+#include "operator/cli/server_saves.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+#include "collector/logdir/logdir.h"
+#include "operator/core/start_plan.h"
+#include "sidecar/source/profile_call.h"
+#include "tensorflow/profiler_analysis.grpc.pb.h"
+#include "tensorflow/profiler_service.grpc.pb.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::seconds;
+
+struct Saved {
+  Outcome outcome = Outcome::kUnknown;
+  std::string message{};
+};
+
+std::string RepositoryRoot(const CaptureSpec& spec) {
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
+  // Servers take plain paths for local directories.
+  const std::string root = logdir->scheme() == "file" ? logdir->path() : logdir->url();
+  return root + "/plugins/profile";
+}
+
+tensorflow::ProfileRequest RequestFor(const CaptureSpec& spec, const Target& target, WallTime start, int attempt) {
+  v1::CapturePlan plan;
+  plan.set_instant_ns(ToUnixNanos(start));
+  plan.set_duration_ns(spec.duration.count());
+  *plan.mutable_tracers() = spec.tracers;
+  plan.set_worker(target.file);
+  plan.set_capture_id(CaptureId(spec, attempt));
+  tensorflow::ProfileRequest request = MakeProfileRequest(plan, 0, RepositoryRoot(spec));
+  request.set_session_id(RunOfAttempt(spec.run, attempt));
+  request.mutable_opts()->set_session_id(request.session_id());
+  request.set_emit_xspace(false);
+  return request;
+}
+
+Saved Judge(const grpc::Status& status, bool empty, const Target& target) {
+  if (!status.ok()) {
+    const CallVerdict verdict = JudgeCallFailure(status.error_code(), status.error_message(), target.address);
+    return {verdict.outcome, verdict.message};
+  }
+  if (empty) return {Outcome::kNoHostEvents, "the server answered with an empty trace"};
+  return {Outcome::kOk, ""};
+}
+
+std::chrono::system_clock::time_point DeadlineOf(const CaptureSpec& spec, WallTime start) {
+  return std::chrono::time_point_cast<std::chrono::system_clock::duration>(start + spec.duration + CollectBudget(spec.duration));
+}
+
+std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets, WallTime start, int attempt) {
+  std::vector<Saved> saved(targets.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const auto stub = tensorflow::ProfilerService::NewStub(
+          grpc::CreateChannel(targets[i].address, grpc::InsecureChannelCredentials()));
+      grpc::ClientContext context;
+      context.set_deadline(DeadlineOf(spec, start));
+      tensorflow::ProfileResponse response;
+      const grpc::Status status = stub->Profile(&context, RequestFor(spec, targets[i], start, attempt), &response);
+      saved[i] = Judge(status, response.empty_trace(), targets[i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return saved;
+}
+
+std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& master, const std::string& worker_list,
+                                        WallTime start, int attempt) {
+  const auto stub =
+      tensorflow::ProfileAnalysis::NewStub(grpc::CreateChannel(master.address, grpc::InsecureChannelCredentials()));
+  tensorflow::NewProfileSessionRequest request;
+  *request.mutable_request() = RequestFor(spec, master, start, attempt);
+  request.set_repository_root(RepositoryRoot(spec));
+  request.set_session_id(RunOfAttempt(spec.run, attempt));
+  for (const std::string& host : Split(worker_list, ',')) request.add_hosts(host);
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineOf(spec, start));
+  tensorflow::NewProfileSessionResponse response;
+  const grpc::Status status = stub->NewSession(&context, request, &response);
+  if (status.ok() && !response.error_message().empty()) {
+    return {{Outcome::kProfilerStartFailed, response.error_message()}};
+  }
+  return {Judge(status, response.empty_trace(), master)};
+}
+
+}  // namespace
+
+int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets, const std::string& worker_list,
+                   const Clock& clock) {
+  std::vector<Saved> saved;
+  std::size_t ok = 0, wanted = 0;
+  int attempt = 1;
+  for (;; ++attempt) {
+    const WallTime start = clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}), std::chrono::milliseconds(300));
+    saved = worker_list.empty() ? ProfileAll(spec, targets, start, attempt)
+                                : ProfileThroughMaster(spec, targets.front(), worker_list, start, attempt);
+    ok = static_cast<std::size_t>(std::count_if(saved.begin(), saved.end(), [](const Saved& s) { return s.outcome == Outcome::kOk; }));
+    wanted = std::min(spec.min_workers, saved.size());
+    const bool curable = std::any_of(saved.begin(), saved.end(), [](const Saved& s) { return Describe(s.outcome).retryable; });
+    if (ok >= wanted || attempt >= spec.attempts || !curable) break;
+    std::cerr << "attempt " << attempt << ": " << ok << " of " << saved.size() << " workers Ok; again\n";
+    std::this_thread::sleep_for(seconds(1));
+  }
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    std::cout << targets[i].name << "   " << Name(saved[i].outcome) << "   " << saved[i].message << "\n";
+  }
+  std::cout << "each server saved its own trace below " << RepositoryRoot(spec) << "/" << RunOfAttempt(spec.run, attempt)
+            << "\nskew: not measured (the traces did not pass through here)\n";
+  if (ok >= wanted) return 0;
+  std::cerr << "Unavailable: no trace event was collected from " << saved.size() - ok << " of " << saved.size() << " workers\n";
+  return 1;
+}
+
+}  // namespace strobe

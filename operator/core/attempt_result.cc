@@ -1,0 +1,169 @@
+#include "operator/core/attempt_result.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+#include "collector/base/version.h"
+
+namespace strobe {
+namespace {
+
+bool IsEmptyKind(Outcome outcome) {
+  return outcome == Outcome::kNoHostEvents || outcome == Outcome::kNoDeviceActivity ||
+         outcome == Outcome::kDeviceTraceMissing;
+}
+
+void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
+  std::vector<CorrectedStart> starts;
+  const WorkerResult* gap = nullptr;
+  for (const WorkerResult& worker : result.workers) {
+    if (worker.report.started_ns() != 0) {
+      starts.push_back({FromUnixNanos(worker.report.started_ns()), worker.offset, worker.error});
+    }
+    if (!worker.report.covers_window() && gap == nullptr) gap = &worker;
+  }
+  result.skew = ComputeSkew(starts);
+  result.synchronized = false;
+  if (gap != nullptr) {
+    result.sync_reason = "WindowNotCovered";
+    result.sync_message = StrCat(gap->target.name, ": ", gap->report.started_ns() == 0 ? "no recording" : "its recording does not cover the window");
+    return;
+  }
+  if (!result.skew) {
+    result.sync_reason = "NothingRecorded";
+    result.sync_message = "no worker recorded anything";
+    return;
+  }
+  const std::string skew = StrCat("skew ", FormatDuration(result.skew->achieved),
+                                  result.skew->error ? StrCat(" +-", FormatDuration(*result.skew->error)) : std::string(", clocks not measured"));
+  if (spec.max_skew && (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
+    result.sync_reason = "SkewTooLarge";
+    result.sync_message = StrCat(skew, ", asked for at most ", FormatDuration(*spec.max_skew));
+    return;
+  }
+  result.synchronized = true;
+  result.sync_reason = "AllCoverWindow";
+  result.sync_message = StrCat("every recording covers the window; ", skew);
+}
+
+}  // namespace
+
+std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
+  if (worker.report.started_ns() == 0) return std::nullopt;
+  return Nanos{worker.report.started_ns() - (worker.report.plan().instant_ns() - worker.report.plan().guard_ns())};
+}
+
+bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
+  if (worker.report.url().empty()) return false;
+  if (worker.outcome == Outcome::kOk || worker.outcome == Outcome::kEventsDropped) return true;
+  return worker.outcome == Outcome::kLateStart && spec.on_late_start == OnLateStart::kKeep;
+}
+
+std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result) {
+  std::vector<const WorkerResult*> worst;
+  for (const WorkerResult& worker : result.workers) {
+    if (worker.outcome != Outcome::kOk) worst.push_back(&worker);
+  }
+  std::sort(worst.begin(), worst.end(), [](const WorkerResult* a, const WorkerResult* b) {
+    const int left = Describe(a->outcome).badness, right = Describe(b->outcome).badness;
+    return left != right ? left > right : a->target.name < b->target.name;
+  });
+  return worst;
+}
+
+void Conclude(const CaptureSpec& spec, AttemptResult& result) {
+  result.ok = result.armed = result.empty = result.bytes = 0;
+  for (const WorkerResult& worker : result.workers) {
+    result.ok += Counts(worker, spec) ? 1 : 0;
+    result.armed += worker.armed ? 1 : 0;
+    result.empty += IsEmptyKind(worker.outcome) ? 1 : 0;
+    if (!worker.report.url().empty()) result.bytes += worker.report.bytes();
+  }
+  JudgeSynchronization(spec, result);
+  if (!result.reason.empty()) return;  // Ended before there was anything to judge.
+  const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
+  const std::vector<const WorkerResult*> worst = WorstFirst(result);
+  const auto cause = [&] {
+    return worst.empty() ? std::string()
+                         : StrCat("; ", worst.front()->target.name, ": ", Name(worst.front()->outcome), ": ",
+                                  worst.front()->message);
+  };
+  const std::string count = StrCat(result.ok, " of ", result.workers.size(), " workers Ok");
+  if (result.ok < wanted) {
+    result.reason = worst.empty() ? "TooFewWorkers" : std::string(Name(worst.front()->outcome));
+    result.message = StrCat(count, ", at least ", wanted, " wanted", cause());
+    return;
+  }
+  if (spec.on_late_start == OnLateStart::kDiscard && result.ok == result.workers.size() && !result.synchronized) {
+    result.reason = "NotSynchronized";
+    result.message = result.sync_message;
+    return;
+  }
+  result.succeeded = true;
+  result.reason = worst.empty() ? "AllWorkersOk" : "EnoughWorkersOk";
+  result.message = StrCat(count, cause());
+}
+
+v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result) {
+  v1::Manifest manifest;
+  manifest.set_format(1);
+  manifest.set_strobe_version(kVersion);
+  manifest.set_capture_id(result.capture_id);
+  manifest.set_request(spec.request);
+  manifest.set_run(result.run);
+  manifest.set_logdir(spec.logdir);
+  manifest.set_attempt(static_cast<std::uint32_t>(result.attempt));
+  if (result.plan) {
+    manifest.set_instant_ns(ToUnixNanos(result.plan->instant));
+    manifest.set_guard_ns(result.plan->guard.count());
+  }
+  manifest.set_duration_ns(spec.duration.count());
+  manifest.set_result(result.succeeded ? "Succeeded" : "Failed");
+  manifest.set_message(result.message);
+  manifest.set_synchronized(result.synchronized);
+  if (result.skew) {
+    manifest.set_skew_known(result.skew->error.has_value());
+    manifest.set_skew_ns(result.skew->achieved.count());
+    manifest.set_skew_error_ns(result.skew->error.value_or(Nanos{-1}).count());
+  }
+  std::vector<const WorkerResult*> workers;
+  for (const WorkerResult& worker : result.workers) workers.push_back(&worker);
+  std::stable_sort(workers.begin(), workers.end(),
+                   [](const auto* a, const auto* b) { return a->target.rank < b->target.rank; });
+  for (const WorkerResult* worker : workers) {
+    v1::ManifestWorker& entry = *manifest.add_workers();
+    entry.set_name(worker->target.file);
+    entry.set_pod(worker->target.pod);
+    entry.set_container(worker->target.container);
+    entry.set_rank(worker->target.rank);
+    entry.set_outcome(std::string(Name(worker->outcome)));
+    entry.set_message(worker->message);
+    entry.set_clock_offset_ns(worker->offset.count());
+    entry.set_clock_error_ns(worker->error.value_or(Nanos{-1}).count());
+    entry.set_started_ns(worker->report.started_ns());
+    entry.set_stopped_ns(worker->report.stopped_ns());
+    entry.set_lateness_ns(LatenessOf(*worker).value_or(Nanos{0}).count());
+    entry.set_covers_window(worker->report.covers_window());
+    entry.set_bytes(worker->report.bytes());
+    entry.set_sha256(worker->report.sha256());
+    entry.set_events(worker->report.events());
+    *entry.mutable_planes() = worker->report.planes();
+    *entry.mutable_notes() = worker->report.notes();
+  }
+  return manifest;
+}
+
+std::string ManifestJson(const v1::Manifest& manifest) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  // Fails only for text that is not UTF-8; protobuf then leaves what it could print.
+  (void)google::protobuf::util::MessageToJsonString(manifest, &json, options);
+  return json;
+}
+
+}  // namespace strobe

@@ -1,0 +1,62 @@
+// What an ended attempt amounts to. Pure.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/analysis/skew.h"
+#include "operator/core/capture_spec.h"
+#include "operator/core/start_plan.h"
+#include "strobe/v1/manifest.pb.h"
+
+namespace strobe {
+
+struct WorkerResult {
+  Target target{};
+  bool ready = false;  // Answered preflight and could record.
+  bool armed = false;
+  Outcome outcome = Outcome::kUnknown;
+  std::string message{};
+  v1::Report report{};  // Empty when it was never armed.
+  Nanos offset{};
+  std::optional<Nanos> error{};
+};
+
+struct AttemptResult {
+  bool succeeded = false;
+  bool cancelled = false;  // By the user.
+  std::string reason{};    // One CamelCase word.
+  std::string message{};
+  int attempt = 1;
+  std::string capture_id{}, run{};
+  std::optional<StartPlan> plan{};
+  std::vector<WorkerResult> workers{};  // In the order of the targets.
+  std::size_t ok = 0;     // Workers whose trace counts.
+  std::size_t armed = 0;
+  std::size_t empty = 0;  // With a trace that has no or only a part of the wanted events.
+  std::optional<Skew> skew{};
+  bool synchronized = false;
+  std::string sync_reason{}, sync_message{};
+  std::uint64_t bytes = 0;
+  std::string manifest_url{};    // Empty when no manifest could be written,
+  std::string manifest_error{};  // for this reason.
+};
+
+// Start of recording against the planned start of the guard, on the worker's clock; positive is
+// late. None when the trace did not say.
+std::optional<Nanos> LatenessOf(const WorkerResult& worker);
+
+// Does this worker count towards minWorkers? A late trace does when it is to be kept.
+bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
+
+// Fills verdict, counts, skew and synchronization from the workers.
+void Conclude(const CaptureSpec& spec, AttemptResult& result);
+
+v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result);
+// The bytes of strobe.json.
+std::string ManifestJson(const v1::Manifest& manifest);
+
+// Workers that did not end Ok, worst first, ties by name.
+std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);
+
+}  // namespace strobe

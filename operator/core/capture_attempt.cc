@@ -1,0 +1,427 @@
+#include "operator/core/capture_attempt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+#include "collector/base/version.h"
+#include "collector/logdir/logdir.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Nanos kCheckTimeout = seconds(3);
+constexpr Nanos kCallTimeout = seconds(5);
+constexpr Nanos kPublishTimeout = seconds(20);
+// Before the guard: when arming must be settled, so that calling off still reaches everybody.
+constexpr Nanos kArmMargin = milliseconds(150);
+// A worker that nobody can reach for so long after it should have recorded is lost.
+constexpr Nanos kLostAfter = seconds(10);
+constexpr Nanos kCancelGrace = seconds(5);
+
+Outcome OutcomeOfCall(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnimplemented:
+      return Outcome::kVersionMismatch;
+    case absl::StatusCode::kInvalidArgument:
+      return Outcome::kUploadFailed;  // The sidecar cannot write to this logdir, or refuses the plan.
+    default:
+      return Outcome::kUnreachable;
+  }
+}
+
+std::string Words(const absl::Status& status) { return std::string(ToStd(status.message())); }
+
+}  // namespace
+
+std::string CaptureId(const CaptureSpec& spec, int attempt) { return StrCat(spec.uid, "-", attempt); }
+
+std::string_view Name(Phase phase) {
+  switch (phase) {
+    case Phase::kPreflight:
+      return "preflight";
+    case Phase::kArming:
+      return "arm";
+    case Phase::kDelay:
+      return "delay";
+    case Phase::kRecording:
+      return "record";
+    case Phase::kCollecting:
+      return "collect";
+    case Phase::kPublishing:
+      return "publish";
+    case Phase::kDone:
+      return "done";
+  }
+  return "";
+}
+
+std::shared_ptr<CaptureAttempt> CaptureAttempt::Start(Dependencies dependencies, CaptureSpec spec, int attempt,
+                                                      std::vector<Target> targets, std::function<void()> changed) {
+  std::shared_ptr<CaptureAttempt> self(
+      new CaptureAttempt(dependencies, std::move(spec), attempt, std::move(targets), std::move(changed)));
+  dependencies.executor.Post([self] { self->Begin(); });
+  return self;
+}
+
+CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt, std::vector<Target> targets,
+                               std::function<void()> changed)
+    : deps_(dependencies), spec_(std::move(spec)), changed_(std::move(changed)) {
+  result_.attempt = attempt;
+  result_.capture_id = CaptureId(spec_, attempt);
+  result_.run = RunOfAttempt(spec_.run, attempt);
+  for (Target& target : targets) {
+    Member& member = members_.emplace_back();
+    member.result.target = std::move(target);
+  }
+  progress_.matched = members_.size();
+}
+
+AttemptProgress CaptureAttempt::progress() const {
+  absl::MutexLock lock(&mutex_);
+  return progress_;
+}
+
+// Wraps a method into a callback that runs on the executor, and not at all once nobody holds us.
+template <typename... Args>
+auto CaptureAttempt::OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args...), std::size_t index) {
+  return [weak = weak_from_this(), &executor = deps_.executor, method, index](Args... args) {
+    executor.Post([weak, method, index, ... args = std::move(args)]() mutable {
+      if (const auto self = weak.lock()) (self.get()->*method)(index, std::move(args)...);
+    });
+  };
+}
+
+void CaptureAttempt::Enter(Phase phase) {
+  const MonoTime now = deps_.clock.MonoNow();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (phase != progress_.phase) {
+      progress_.took[progress_.phase] = now - std::exchange(phase_began_, now);
+      progress_.phase = phase;
+    }
+    progress_.armed = progress_.ended = 0;
+    for (const Member& member : members_) {
+      progress_.armed += member.result.armed ? 1 : 0;
+      progress_.ended += member.ended ? 1 : 0;
+    }
+    progress_.plan = result_.plan;
+    if (phase == Phase::kDone) progress_.result = std::make_shared<const AttemptResult>(result_);
+  }
+  changed_();
+}
+
+std::size_t CaptureAttempt::Wanted() const {
+  return spec_.min_workers == 0 ? members_.size() : spec_.min_workers;
+}
+
+Nanos CaptureAttempt::Until(WallTime time) const {
+  return std::max(time - deps_.clock.WallNow(), Nanos{0});
+}
+
+void CaptureAttempt::Begin() {
+  phase_began_ = deps_.clock.MonoNow();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    if (member.result.target.outcome != Outcome::kUnknown) {
+      EndMember(i, member.result.target.outcome, member.result.target.message);
+      member.answered = true;
+      continue;
+    }
+    member.worker = deps_.workers.Connect(member.result.target);
+    member.worker->Check(result_.capture_id, kCheckTimeout, OnExecutor(&CaptureAttempt::OnChecked, i));
+  }
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) PlanAndArm();
+}
+
+void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answer) {
+  Member& member = members_[index];
+  if (progress().phase != Phase::kPreflight || member.answered) return;
+  member.answered = true;
+  const std::string& name = member.result.target.name;
+  if (!answer.ok()) {
+    EndMember(index, OutcomeOfCall(answer.status()), StrCat("sidecar at ", member.result.target.address, ": ", Words(answer.status())));
+  } else {
+    const v1::DescribeResponse& description = answer->description;
+    member.last_contact = deps_.clock.WallNow();
+    member.result.offset = answer->offset;
+    member.result.error = answer->error;
+    member.clock = {name, answer->offset, answer->error, answer->round_trip, Nanos{description.wake_lateness_ns()},
+                    Nanos{description.capture_lateness_ns()}};
+    std::string not_ready;
+    for (const v1::Source& source : description.sources()) {
+      if (!source.ready() && not_ready.empty()) not_ready = StrCat("profiler server at ", source.address(), ": ", source.detail());
+    }
+    if (description.protocol() != kWorkerProtocol) {
+      EndMember(index, Outcome::kVersionMismatch,
+                StrCat("sidecar ", description.version(), " speaks protocol ", description.protocol(), ", this is Strobe ",
+                       kVersion, " with protocol ", kWorkerProtocol));
+    } else if (description.has_report()) {
+      // A capture that an operator before us armed: it goes on, we watch it.
+      member.result.armed = true;
+      member.result.report = description.report();
+      member.result.offset = Nanos{description.report().plan().clock_offset_ns()};
+      const std::int64_t error = description.report().plan().clock_error_ns();
+      member.result.error = error < 0 ? std::nullopt : std::optional(Nanos{error});
+    } else if (!description.holder().empty()) {
+      EndMember(index, Outcome::kBusy, StrCat("capture ", description.holder(), " holds this worker"));
+    } else if (!not_ready.empty()) {
+      EndMember(index, Outcome::kNoSource, not_ready);
+    } else {
+      member.result.ready = true;
+    }
+  }
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) PlanAndArm();
+}
+
+void CaptureAttempt::PlanAndArm() {
+  if (!cancel_reason_.empty()) return;
+  std::vector<ClockReading> ready;
+  for (const Member& member : members_) {
+    if (member.result.ready) ready.push_back(member.clock);
+    if (member.result.armed && !result_.plan) {
+      const v1::CapturePlan& plan = member.result.report.plan();
+      result_.plan = StartPlan{.instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns()),
+                               .guard = Nanos{plan.guard_ns()}};
+    }
+  }
+  const auto armed = static_cast<std::size_t>(
+      std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.result.armed; }));
+  if (armed + ready.size() < Wanted() || armed + ready.size() == 0) {
+    return CallOff(StrCat("only ", armed + ready.size(), " of ", members_.size(), " workers can record, at least ", Wanted(), " wanted"));
+  }
+  if (!result_.plan) {
+    const absl::StatusOr<StartPlan> plan = PlanStart(spec_, deps_.clock.WallNow(), ready);
+    if (!plan.ok()) {
+      result_.reason = "ClockUncertain";
+      result_.message = Words(plan.status());
+      return CallOff(result_.message);
+    }
+    result_.plan = *plan;
+  }
+  deadline_ = result_.plan->instant + spec_.duration + result_.plan->guard + CollectBudget(spec_.duration);
+  Enter(Phase::kArming);
+  // Two-phase: what is not accepted well before the start is called off everywhere.
+  const WallTime settled = result_.plan->instant - result_.plan->guard - kArmMargin;
+  const Nanos timeout = std::max<Nanos>(Until(settled), milliseconds(50));
+  bool asked = false;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    member.answered = !member.result.ready;
+    if (!member.result.ready) continue;
+    asked = true;
+    member.worker->Arm(PlanFor(member), timeout, OnExecutor(&CaptureAttempt::OnArmed, i));
+  }
+  if (!asked) AllArmed();
+}
+
+v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
+  v1::CapturePlan plan;
+  const Nanos offset = member.result.offset;
+  plan.set_capture_id(result_.capture_id);
+  plan.set_request(spec_.request);
+  plan.set_instant_ns(ToUnixNanos(result_.plan->instant + offset));
+  plan.set_duration_ns(spec_.duration.count());
+  plan.set_guard_ns(result_.plan->guard.count());
+  plan.set_clock_offset_ns(offset.count());
+  plan.set_clock_error_ns(member.result.error.value_or(Nanos{-1}).count());
+  *plan.mutable_tracers() = spec_.tracers;
+  plan.set_source(spec_.source);
+  plan.set_logdir(spec_.logdir);
+  plan.set_run(result_.run);
+  plan.set_worker(member.result.target.file);
+  plan.set_deadline_ns(ToUnixNanos(deadline_ + offset));
+  plan.set_max_bytes(spec_.max_bytes);
+  plan.set_discard_late(spec_.on_late_start == OnLateStart::kDiscard);
+  return plan;
+}
+
+void CaptureAttempt::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer) {
+  Member& member = members_[index];
+  if (member.answered) return;
+  member.answered = true;
+  if (!answer.ok()) {
+    // It may have heard us all the same; whoever is not counted must not record.
+    member.worker->Cancel(result_.capture_id, "its answer came too late", kCallTimeout);
+    if (!member.ended) EndMember(index, OutcomeOfCall(answer.status()), StrCat("arming: ", Words(answer.status())));
+  } else if (!answer->accepted()) {
+    if (!member.ended) EndMember(index, static_cast<Outcome>(answer->refusal()), answer->message());
+  } else {
+    member.last_contact = deps_.clock.WallNow();
+    member.result.armed = true;
+    member.result.report = std::move(*answer->mutable_report());
+    if (!cancel_reason_.empty()) member.worker->Cancel(result_.capture_id, cancel_reason_, kCallTimeout);
+  }
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) AllArmed();
+}
+
+void CaptureAttempt::AllArmed() {
+  if (progress().phase != Phase::kArming || !cancel_reason_.empty()) return;
+  std::size_t armed = 0;
+  for (const Member& member : members_) armed += member.result.armed ? 1 : 0;
+  if (armed < Wanted() || armed == 0) {
+    return CallOff(StrCat("only ", armed, " of ", members_.size(), " workers could be armed in time, at least ", Wanted(), " wanted"));
+  }
+  Enter(Phase::kDelay);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].result.armed) Watch(i);
+  }
+  const auto at = [this](WallTime time, Phase phase) {
+    deps_.executor.PostAfter(Until(time), [weak = weak_from_this(), phase] {
+      const auto self = weak.lock();
+      if (self && self->progress().phase < phase) self->Enter(phase);
+    });
+  };
+  at(result_.plan->instant - result_.plan->guard, Phase::kRecording);
+  at(result_.plan->instant + spec_.duration + result_.plan->guard, Phase::kCollecting);
+  deps_.executor.PostAfter(Until(deadline_ + kCancelGrace), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->GiveUpOnStragglers();
+  });
+}
+
+void CaptureAttempt::Watch(std::size_t index) {
+  Member& member = members_[index];
+  if (member.ended) return;
+  member.watch = member.worker->Watch(result_.capture_id, OnExecutor(&CaptureAttempt::OnReport, index),
+                                      OnExecutor(&CaptureAttempt::OnWatchEnded, index));
+}
+
+void CaptureAttempt::OnReport(std::size_t index, v1::Report report) {
+  Member& member = members_[index];
+  if (member.ended) return;
+  member.last_contact = deps_.clock.WallNow();
+  member.broken = 0;
+  member.result.report = std::move(report);
+  if (member.result.report.state() == v1::DONE) {
+    const v1::Report& last = member.result.report;
+    EndMember(index, static_cast<Outcome>(last.outcome()), last.message());
+    MaybeConclude();
+  }
+}
+
+void CaptureAttempt::OnWatchEnded(std::size_t index, absl::Status status) {
+  Member& member = members_[index];
+  if (member.ended) return;
+  const WallTime now = deps_.clock.WallNow();
+  const WallTime recorded = result_.plan->instant + spec_.duration + result_.plan->guard;
+  if (absl::IsNotFound(status)) {
+    EndMember(index, Outcome::kWorkerLost, "the sidecar was restarted and has forgotten the capture");
+    return MaybeConclude();
+  }
+  if (now > std::max(member.last_contact, recorded) + kLostAfter) {
+    EndMember(index, Outcome::kWorkerLost,
+              StrCat("the sidecar cannot be reached since ", FormatDuration(now - member.last_contact), ": ", Words(status)));
+    return MaybeConclude();
+  }
+  const Nanos delay = std::min<Nanos>(milliseconds(100) * (1 << std::min(member.broken++, 4)), seconds(1));
+  deps_.executor.PostAfter(delay, [weak = weak_from_this(), index] {
+    if (const auto self = weak.lock()) self->Watch(index);
+  });
+}
+
+void CaptureAttempt::EndMember(std::size_t index, Outcome outcome, std::string message) {
+  Member& member = members_[index];
+  member.ended = true;
+  member.result.ready = false;
+  member.result.outcome = outcome;
+  member.result.message = std::move(message);
+  member.watch.reset();
+}
+
+// Ends the attempt before it records: whoever is armed is told to forget it.
+void CaptureAttempt::CallOff(std::string reason) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    if (member.ended) continue;
+    if (member.result.armed) member.worker->Cancel(result_.capture_id, reason, kCallTimeout);
+    EndMember(i, Outcome::kCancelled, StrCat("called off: ", reason));
+  }
+  MaybeConclude();
+}
+
+void CaptureAttempt::Cancel(std::string reason) {
+  deps_.executor.Post([weak = weak_from_this(), reason = std::move(reason)] {
+    const auto self = weak.lock();
+    if (!self || !self->cancel_reason_.empty() || self->progress().phase >= Phase::kPublishing) return;
+    self->cancel_reason_ = reason;
+    self->result_.cancelled = true;
+    if (self->progress().phase < Phase::kDelay) return self->CallOff(reason);
+    for (Member& member : self->members_) {
+      if (!member.ended) member.worker->Cancel(self->result_.capture_id, reason, kCallTimeout);
+    }
+    // Their last reports say how far they got; whoever does not answer is not waited for.
+    self->deps_.executor.PostAfter(kCancelGrace, [weak] {
+      if (const auto again = weak.lock()) again->GiveUpOnStragglers();
+    });
+  });
+}
+
+void CaptureAttempt::GiveUpOnStragglers() {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    if (member.ended) continue;
+    member.worker->Cancel(result_.capture_id, "its deadline has passed", kCallTimeout);
+    if (result_.cancelled) EndMember(i, Outcome::kCancelled, cancel_reason_);
+    else EndMember(i, Outcome::kDeadlineExceeded, "no final report before the deadline");
+  }
+  MaybeConclude();
+}
+
+void CaptureAttempt::MaybeConclude() {
+  if (progress().phase >= Phase::kPublishing) return;
+  if (!std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
+    return Enter(progress().phase);
+  }
+  for (Member& member : members_) result_.workers.push_back(member.result);
+  if (result_.cancelled) {
+    result_.reason = "Cancelled";
+    result_.message = cancel_reason_;
+  }
+  Conclude(spec_, result_);
+  Enter(Phase::kPublishing);
+  // Only workers that wrote a trace are asked: the run exists, and their identity can write to it.
+  std::vector<std::size_t> candidates;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (!members_[i].result.report.url().empty()) candidates.push_back(i);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [this](std::size_t a, std::size_t b) {
+    return Describe(members_[a].result.outcome).badness > Describe(members_[b].result.outcome).badness;
+  });
+  Publish(std::move(candidates));  // Taken from the back: the best first.
+}
+
+void CaptureAttempt::Publish(std::vector<std::size_t> candidates) {
+  if (candidates.empty()) return Finish();
+  const std::size_t index = candidates.back();
+  candidates.pop_back();
+  v1::PublishRequest request;
+  request.set_logdir(spec_.logdir);
+  request.set_run(result_.run);
+  request.set_manifest(ManifestJson(ComposeManifest(spec_, result_)));
+  members_[index].worker->Publish(
+      request, kPublishTimeout,
+      [weak = weak_from_this(), &executor = deps_.executor, candidates](absl::StatusOr<v1::PublishResponse> answer) {
+        executor.Post([weak, candidates, answer = std::move(answer)] {
+          const auto self = weak.lock();
+          if (!self) return;
+          if (answer.ok()) {
+            self->result_.manifest_url = answer->url();
+            return self->Finish();
+          }
+          self->result_.manifest_error = Words(answer.status());
+          self->Publish(candidates);
+        });
+      });
+}
+
+void CaptureAttempt::Finish() {
+  if (!result_.manifest_url.empty()) result_.manifest_error.clear();
+  for (Member& member : members_) member.worker.reset();
+  Enter(Phase::kDone);
+}
+
+}  // namespace strobe

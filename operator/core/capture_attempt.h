@@ -1,0 +1,97 @@
+// One attempt to record all workers: preflight, plan, two-phase arm, watch, manifest.
+// Threads: all state belongs to the executor; the public methods may be called from anywhere.
+// Invariant: once armed, workers go on without this object; dropping it cancels nothing, and an
+// attempt that is started again finds its capture by id and goes on where it is.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "collector/base/clock.h"
+#include "collector/base/executor.h"
+#include "operator/core/attempt_result.h"
+#include "operator/core/ports.h"
+
+namespace strobe {
+
+enum class Phase { kPreflight, kArming, kDelay, kRecording, kCollecting, kPublishing, kDone };
+std::string_view Name(Phase phase);
+
+struct AttemptProgress {
+  Phase phase = Phase::kPreflight;
+  std::size_t matched = 0, armed = 0, ended = 0;
+  std::optional<StartPlan> plan{};
+  std::map<Phase, Nanos> took{};  // Of the phases that have ended.
+  std::shared_ptr<const AttemptResult> result{};  // Set when done.
+};
+
+class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
+ public:
+  struct Dependencies {
+    const Clock& clock;
+    Executor& executor;
+    WorkerConnector& workers;
+  };
+
+  // `changed` is called on the executor after every change of progress.
+  static std::shared_ptr<CaptureAttempt> Start(Dependencies dependencies, CaptureSpec spec, int attempt,
+                                               std::vector<Target> targets, std::function<void()> changed);
+
+  AttemptProgress progress() const;
+  // Ends it; workers that have not ended are cancelled. Idempotent.
+  void Cancel(std::string reason);
+
+ private:
+  struct Member {
+    WorkerResult result{};
+    std::shared_ptr<Worker> worker{};
+    ClockReading clock{};
+    bool answered = false;  // To the question of the present phase.
+    bool ended = false;
+    std::shared_ptr<void> watch{};
+    WallTime last_contact{};
+    int broken = 0;  // Watches in a row that failed.
+  };
+
+  CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt, std::vector<Target> targets,
+                 std::function<void()> changed);
+
+  void Begin();
+  void OnChecked(std::size_t index, absl::StatusOr<Preflight> answer);
+  void PlanAndArm();
+  void OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer);
+  void AllArmed();
+  void Watch(std::size_t index);
+  void OnReport(std::size_t index, v1::Report report);
+  void OnWatchEnded(std::size_t index, absl::Status status);
+  void EndMember(std::size_t index, Outcome outcome, std::string message);
+  void CallOff(std::string reason);
+  void MaybeConclude();
+  void Publish(std::vector<std::size_t> candidates);
+  void Finish();
+  void Enter(Phase phase);
+  void GiveUpOnStragglers();
+  v1::CapturePlan PlanFor(const Member& member) const;
+  std::size_t Wanted() const;
+  Nanos Until(WallTime time) const;
+  template <typename... Args>
+  auto OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args...), std::size_t index);
+
+  const Dependencies deps_;
+  const CaptureSpec spec_;
+  const std::function<void()> changed_;
+  std::vector<Member> members_;
+  AttemptResult result_;
+  WallTime deadline_{};
+  std::string cancel_reason_;
+  MonoTime phase_began_{};
+
+  mutable absl::Mutex mutex_;
+  AttemptProgress progress_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe

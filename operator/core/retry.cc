@@ -1,0 +1,21 @@
+#include "operator/core/retry.h"
+
+#include <algorithm>
+
+namespace strobe {
+
+std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
+  if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
+  // Workers that another attempt cannot cure stay as they are: are the others enough?
+  std::size_t curable = 0;
+  for (const WorkerResult& worker : result.workers) {
+    // Cancelled, when the user did not: the operator called them off because others were missing.
+    const bool called_off = worker.outcome == Outcome::kCancelled;
+    curable += Counts(worker, spec) || called_off || Describe(worker.outcome).retryable ? 1 : 0;
+  }
+  const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
+  if (curable < wanted) return std::nullopt;
+  return std::min<Nanos>(std::chrono::seconds(1) * (1 << std::min(result.attempt - 1, 5)), std::chrono::seconds(30));
+}
+
+}  // namespace strobe

@@ -1,0 +1,63 @@
+#include "operator/core/start_plan.h"
+
+#include <algorithm>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A sidecar hands the request to the framework a quarter of a second before the start; see
+// sidecar/source.
+constexpr Nanos kSourceLead = milliseconds(300);
+
+// Arming is one round trip to all at once; connections exist by now, so a few times the slowest
+// preflight is ample, and large jobs get what the fan-out itself costs.
+Nanos ArmBudget(std::span<const ClockReading> workers) {
+  Nanos slowest{0};
+  for (const ClockReading& worker : workers) slowest = std::max(slowest, worker.round_trip);
+  return std::clamp<Nanos>(4 * slowest + workers.size() * microseconds(500), milliseconds(50), seconds(5));
+}
+
+Nanos DefaultGuard(std::span<const ClockReading> workers) {
+  Nanos guard = kSmallestGuard;
+  for (const ClockReading& worker : workers) {
+    guard = std::max({guard, 4 * worker.wake_lateness, 2 * worker.capture_lateness});
+  }
+  return std::min(guard, kLargestDefaultGuard);
+}
+
+}  // namespace
+
+absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now, std::span<const ClockReading> workers) {
+  if (workers.empty()) return absl::InvalidArgumentError("no worker is ready");
+  StartPlan plan{.guard = spec.guard.value_or(DefaultGuard(workers))};
+  for (const ClockReading& worker : workers) {
+    if (!worker.error) {
+      if (spec.max_skew) {
+        return absl::FailedPreconditionError(StrCat(
+            worker.worker, ": its clock cannot be measured, so maxSkew cannot be promised; leave maxSkew out or capture through its sidecar"));
+      }
+      continue;
+    }
+    // Two workers may be wrong in opposite directions, hence twice the error.
+    const Nanos bound = 2 * *worker.error;
+    if (spec.max_skew && bound > *spec.max_skew) {
+      return absl::FailedPreconditionError(StrCat(worker.worker, ": its clock is only known to +-", FormatDuration(*worker.error),
+                                                  ", too uncertain for maxSkew ", FormatDuration(*spec.max_skew)));
+    }
+    plan.skew_bound = std::max(plan.skew_bound, bound);
+  }
+  const WallTime soonest = now + plan.guard + kSourceLead + ArmBudget(workers);
+  plan.instant = std::max(soonest, spec.at.value_or(now + spec.delay.value_or(Nanos{0})));
+  return plan;
+}
+
+Nanos CollectBudget(Nanos duration) { return std::max<Nanos>(seconds(60), 2 * duration); }
+
+}  // namespace strobe

@@ -1,0 +1,87 @@
+#include "operator/workers/clock_probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "operator/workers/grpc_status.h"
+
+namespace strobe {
+namespace {
+
+constexpr int kPings = 12;
+
+// Deletes itself when the stream has ended.
+class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong> {
+ public:
+  Prober(const Clock& clock, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+         std::function<void(absl::StatusOr<ClockEstimate>)> done)
+      : clock_(clock), stub_(std::move(stub)), done_(std::move(done)) {
+    context_.set_deadline(DeadlineIn(timeout));
+    stub_->async()->ProbeClock(&context_, this);
+    Ping();
+    StartCall();
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) StartRead(&pong_);
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    RoundTrip& trip = trips_.back();
+    trip.back = clock_.WallNow();
+    trip.received = FromUnixNanos(pong_.received_ns());
+    trip.answered = FromUnixNanos(pong_.sent_ns());
+    ++complete_;
+    if (complete_ < kPings) Ping();
+    else StartWritesDone();
+  }
+  void OnDone(const grpc::Status& status) override {
+    trips_.resize(static_cast<std::size_t>(complete_));
+    const std::optional<ClockEstimate> estimate = EstimateClock(trips_);
+    if (estimate) done_(*estimate);
+    else if (!status.ok()) done_(FromGrpc(status));
+    else done_(absl::UnavailableError("the clock was stepped while it was measured"));
+    delete this;
+  }
+
+ private:
+  void Ping() {
+    ping_.set_sequence(static_cast<std::uint32_t>(trips_.size()));
+    RoundTrip trip;
+    trip.sent = clock_.WallNow();
+    trips_.push_back(trip);
+    StartWrite(&ping_);
+  }
+
+  const Clock& clock_;
+  const std::shared_ptr<v1::Worker::Stub> stub_;
+  const std::function<void(absl::StatusOr<ClockEstimate>)> done_;
+  grpc::ClientContext context_;
+  v1::ClockPing ping_;
+  v1::ClockPong pong_;
+  std::vector<RoundTrip> trips_;
+  int complete_ = 0;
+};
+
+}  // namespace
+
+std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
+  std::optional<ClockEstimate> best;
+  for (const RoundTrip& trip : trips) {
+    const Nanos travel = (trip.back - trip.sent) - (trip.answered - trip.received);
+    if (travel < Nanos{0}) continue;
+    // The worker's readings lie somewhere within the travel; at worst all of it was on one leg.
+    const Nanos error = travel / 2 + Nanos{1};
+    if (best && best->error <= error) continue;
+    best = ClockEstimate{.offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2, .error = error};
+  }
+  return best;
+}
+
+void ProbeClock(const Clock& clock, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+                std::function<void(absl::StatusOr<ClockEstimate>)> done) {
+  new Prober(clock, std::move(stub), timeout, std::move(done));
+}
+
+}  // namespace strobe

@@ -1,0 +1,33 @@
+// One worker's clock against ours, over a ProbeClock stream.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "collector/base/clock.h"
+#include "strobe/v1/worker.grpc.pb.h"
+
+namespace strobe {
+
+struct ClockEstimate {
+  Nanos offset{};  // Worker clock minus ours, true within +-error.
+  Nanos error{};
+};
+
+// Four readings of one round trip: sent and back on our clock, received and answered on theirs.
+struct RoundTrip {
+  WallTime sent{}, back{};
+  WallTime received{}, answered{};
+};
+
+// The smallest round trip bounds the offset best, whatever the others suffered (pure). Nothing for
+// no trips, or when every trip runs backwards because a clock was stepped.
+std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips);
+
+// Pings a dozen times, one after the other. `done` comes once, from a gRPC thread.
+void ProbeClock(const Clock& clock, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+                std::function<void(absl::StatusOr<ClockEstimate>)> done);
+
+}  // namespace strobe

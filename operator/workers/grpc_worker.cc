@@ -1,0 +1,205 @@
+#include "operator/workers/grpc_worker.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "operator/workers/clock_probe.h"
+#include "operator/workers/grpc_status.h"
+
+namespace strobe {
+namespace {
+
+using Stub = v1::Worker::Stub;
+
+// One unary call. Keeps what it needs alive until it has ended, so its caller may forget it.
+template <typename Request, typename Response>
+struct Call {
+  std::shared_ptr<Stub> stub;
+  grpc::ClientContext context;
+  Request request;
+  Response response;
+  Worker::Callback<Response> done;
+};
+
+template <typename Request, typename Response>
+using Method = void (Stub::async::*)(grpc::ClientContext*, const Request*, Response*, std::function<void(grpc::Status)>);
+
+template <typename Request, typename Response>
+void Send(std::shared_ptr<Stub> stub, Method<Request, Response> method, const Request& request, Nanos timeout,
+          Worker::Callback<Response> done) {
+  auto call = std::make_shared<Call<Request, Response>>();
+  call->stub = std::move(stub);
+  call->context.set_deadline(DeadlineIn(timeout));
+  call->request = request;
+  call->done = std::move(done);
+  (call->stub->async()->*method)(&call->context, &call->request, &call->response, [call](grpc::Status status) {
+    if (!call->done) return;
+    if (status.ok()) call->done(std::move(call->response));
+    else call->done(FromGrpc(status));
+  });
+}
+
+// One Watch stream; deletes itself when it has ended.
+class Watcher final : public grpc::ClientReadReactor<v1::Report> {
+ public:
+  // What the holder of the watch keeps: letting go of it ends the stream.
+  struct Handle {
+    explicit Handle(std::shared_ptr<grpc::ClientContext> c) : context(std::move(c)) {}
+    ~Handle() { context->TryCancel(); }
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+    std::shared_ptr<grpc::ClientContext> context;
+  };
+
+  static std::shared_ptr<void> Start(std::shared_ptr<Stub> stub, const std::string& capture_id,
+                                     std::function<void(v1::Report)> report,
+                                     std::function<void(absl::Status)> ended) {
+    auto* watcher = new Watcher(std::move(stub), std::move(report), std::move(ended));
+    watcher->request_.set_capture_id(capture_id);
+    // The stream may end, and delete the watcher, as soon as it has been started.
+    auto handle = std::make_shared<Handle>(watcher->context_);
+    watcher->stub_->async()->Watch(watcher->context_.get(), &watcher->request_, watcher);
+    watcher->StartRead(&watcher->report_);
+    watcher->StartCall();
+    return handle;
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    on_report_(report_);
+    StartRead(&report_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    on_ended_(FromGrpc(status));
+    delete this;
+  }
+
+ private:
+  Watcher(std::shared_ptr<Stub> stub, std::function<void(v1::Report)> report, std::function<void(absl::Status)> ended)
+      : stub_(std::move(stub)),
+        on_report_(std::move(report)),
+        on_ended_(std::move(ended)),
+        context_(std::make_shared<grpc::ClientContext>()) {}
+
+  const std::shared_ptr<Stub> stub_;
+  const std::function<void(v1::Report)> on_report_;
+  const std::function<void(absl::Status)> on_ended_;
+  const std::shared_ptr<grpc::ClientContext> context_;
+  v1::WatchRequest request_;
+  v1::Report report_;
+};
+
+class GrpcWorker final : public Worker {
+ public:
+  GrpcWorker(const Clock& clock, const std::shared_ptr<grpc::Channel>& channel)
+      : clock_(clock), stub_(v1::Worker::NewStub(channel)) {}
+
+  void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
+    // Describe and the clock probe run side by side; whichever comes last answers.
+    struct Both {
+      absl::Mutex mutex;
+      Preflight preflight;
+      absl::Status describe, probe;
+      int missing = 2;
+      MonoTime began{};
+      Callback<Preflight> done;
+    };
+    auto both = std::make_shared<Both>();
+    both->began = clock_.MonoNow();
+    both->done = std::move(done);
+    const auto finish = [both, &clock = clock_] {
+      {
+        absl::MutexLock lock(&both->mutex);
+        if (--both->missing > 0) return;
+        both->preflight.round_trip = clock.MonoNow() - both->began;
+      }
+      if (!both->describe.ok()) both->done(both->describe);
+      else both->done(std::move(both->preflight));
+    };
+    v1::DescribeRequest request;
+    request.set_capture_id(capture_id);
+    Send<v1::DescribeRequest, v1::DescribeResponse>(
+        stub_, &Stub::async::Describe, request, timeout, [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
+          {
+            absl::MutexLock lock(&both->mutex);
+            if (answer.ok()) both->preflight.description = *std::move(answer);
+            else both->describe = answer.status();
+          }
+          finish();
+        });
+    ProbeClock(clock_, stub_, timeout, [both, finish](absl::StatusOr<ClockEstimate> estimate) {
+      {
+        absl::MutexLock lock(&both->mutex);
+        if (estimate.ok()) {
+          both->preflight.offset = estimate->offset;
+          both->preflight.error = estimate->error;
+        } else {
+          both->probe = estimate.status();
+        }
+      }
+      finish();
+    });
+  }
+
+  void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
+    v1::ArmRequest request;
+    *request.mutable_plan() = plan;
+    Send<v1::ArmRequest, v1::ArmResponse>(stub_, &Stub::async::Arm, request, timeout, std::move(done));
+  }
+
+  std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
+                              std::function<void(absl::Status)> ended) override {
+    return Watcher::Start(stub_, capture_id, std::move(report), std::move(ended));
+  }
+
+  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout) override {
+    v1::CancelRequest request;
+    request.set_capture_id(capture_id);
+    request.set_reason(reason);
+    Send<v1::CancelRequest, v1::CancelResponse>(stub_, &Stub::async::Cancel, request, timeout, nullptr);
+  }
+
+  void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) override {
+    Send<v1::PublishRequest, v1::PublishResponse>(stub_, &Stub::async::Publish, request, timeout, std::move(done));
+  }
+
+  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout, Callback<v1::ReclaimResponse> done) override {
+    Send<v1::ReclaimRequest, v1::ReclaimResponse>(stub_, &Stub::async::Reclaim, request, timeout, std::move(done));
+  }
+
+ private:
+  const Clock& clock_;
+  const std::shared_ptr<Stub> stub_;
+};
+
+}  // namespace
+
+GrpcWorkerConnector::GrpcWorkerConnector(const Clock& clock, std::shared_ptr<grpc::ChannelCredentials> credentials)
+    : clock_(clock), credentials_(std::move(credentials)) {}
+
+std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
+  grpc::ChannelArguments arguments;
+  // Each capture connects anew: a worker that came back is found at once, and a worker's port is
+  // never reached through a proxy that the environment names.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // A peer whose machine is gone is noticed within 20 s, also in the middle of a quiet Watch.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return WorkerOver(clock_, grpc::CreateCustomChannel(target.address, credentials_, arguments));
+}
+
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, const std::shared_ptr<grpc::Channel>& channel) {
+  return std::make_shared<GrpcWorker>(clock, channel);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() { return grpc::InsecureChannelCredentials(); }
+
+}  // namespace strobe

@@ -1,0 +1,31 @@
+// Sidecars over gRPC. Callbacks run on gRPC's threads; they must be short.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "operator/core/ports.h"
+
+namespace grpc {
+class Channel;
+class ChannelCredentials;
+}  // namespace grpc
+
+namespace strobe {
+
+class GrpcWorkerConnector final : public WorkerConnector {
+ public:
+  GrpcWorkerConnector(const Clock& clock, std::shared_ptr<grpc::ChannelCredentials> credentials);
+  std::shared_ptr<Worker> Connect(const Target& target) override;
+
+ private:
+  const Clock& clock_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+};
+
+// A worker over a channel that is there already.
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, const std::shared_ptr<grpc::Channel>& channel);
+
+// Until sidecars have certificates: for whoever passes --insecure-plaintext.
+std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();
+
+}  // namespace strobe
