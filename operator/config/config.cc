@@ -1,0 +1,131 @@
+#include "operator/config/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "collector/base/duration.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using Setter = std::function<absl::Status(const YAML::Node&)>;
+using Fields = std::map<std::string, Setter>;
+
+class Parser {
+ public:
+  explicit Parser(std::string_view file) : file_(file) {}
+
+  absl::Status At(const YAML::Mark& mark, std::string_view message) const {
+    return absl::InvalidArgumentError(StrCat(file_, ":", mark.line + 1, ":", mark.column + 1, ": ", message));
+  }
+
+  absl::Status Map(const YAML::Node& node, const std::string& where, const Fields& fields) const {
+    if (node.IsNull()) return absl::OkStatus();
+    if (!node.IsMap()) return At(node.Mark(), StrCat(where.empty() ? "the file" : where, " must be a map of keys and values"));
+    for (const auto& entry : node) {
+      const std::string key = entry.first.as<std::string>();
+      const std::string path = where.empty() ? key : StrCat(where, ".", key);
+      const auto field = fields.find(key);
+      if (field == fields.end()) {
+        std::vector<std::string> known;
+        for (const auto& [name, setter] : fields) known.push_back(name);
+        return At(entry.first.Mark(), StrCat("unknown key ", path, "; known here are ", Join(known, ", ")));
+      }
+      const absl::Status status = field->second(entry.second);
+      if (absl::IsInvalidArgument(status)) return status;
+      if (!status.ok()) return At(entry.second.Mark(), StrCat(path, ": ", ToStd(status.message())));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string file_;
+};
+
+template <typename T>
+Setter Scalar(T& target, const char* kind) {
+  return [&target, kind](const YAML::Node& node) {
+    try {
+      target = node.as<T>();
+      return absl::OkStatus();
+    } catch (const YAML::Exception&) {
+      return absl::OutOfRangeError(StrCat("must be ", kind));
+    }
+  };
+}
+
+Setter Duration(Nanos& target) {
+  return [&target](const YAML::Node& node) -> absl::Status {
+    const absl::StatusOr<Nanos> parsed = ParseDuration(node.IsScalar() ? node.Scalar() : "");
+    if (!parsed.ok()) return absl::OutOfRangeError(parsed.status().message());
+    target = *parsed;
+    return absl::OkStatus();
+  };
+}
+
+Setter Choice(std::string& target, std::vector<std::string> choices) {
+  return [&target, choices = std::move(choices)](const YAML::Node& node) -> absl::Status {
+    const std::string text = node.IsScalar() ? node.Scalar() : "";
+    for (const std::string& choice : choices) {
+      if (choice == text) {
+        target = text;
+        return absl::OkStatus();
+      }
+    }
+    return absl::OutOfRangeError(StrCat("must be one of ", Join(choices, ", ")));
+  };
+}
+
+absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& parser) {
+  OperatorConfig config;
+  const auto map = [&parser](std::string where, Fields fields) -> Setter {
+    return [&parser, where = std::move(where), fields = std::move(fields)](const YAML::Node& node) {
+      return parser.Map(node, where, fields);
+    };
+  };
+  const Fields lease = {{"enabled", Scalar(config.lease.enabled, "true or false")},
+                        {"namespace", Scalar(config.lease.space, "a text")},
+                        {"name", Scalar(config.lease.name, "a text")},
+                        {"duration", Duration(config.lease.duration)},
+                        {"renewDeadline", Duration(config.lease.renew_deadline)},
+                        {"retryPeriod", Duration(config.lease.retry_period)}};
+  RETURN_IF_ERROR(parser.Map(
+      root, "",
+      {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
+       {"watch", map("watch", {{"namespace", Scalar(config.watch_namespace, "a text")}, {"timeout", Duration(config.watch_timeout)}})},
+       {"workers", Scalar(config.workers, "a whole number")},
+       {"insecurePlaintext", Scalar(config.insecure_plaintext, "true or false")},
+       {"lease", map("lease", lease)},
+       {"log", map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
+                           {"format", Choice(config.log_format, {"text", "json"})}})}}));
+  if (config.workers < 1 || config.workers > 64) return absl::InvalidArgumentError("workers must be from 1 to 64");
+  if (config.watch_timeout < std::chrono::seconds(1)) return absl::InvalidArgumentError("watch.timeout must be at least 1s");
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_view file) {
+  const Parser parser(file);
+  try {
+    return FromYaml(YAML::Load(std::string(text)), parser);
+  } catch (const YAML::Exception& error) {
+    return parser.At(error.mark, error.msg);
+  }
+}
+
+absl::StatusOr<OperatorConfig> LoadConfig(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return absl::InvalidArgumentError(StrCat("cannot read the configuration file ", file));
+  return ParseConfig(text.str(), file);
+}
+
+}  // namespace strobe

@@ -1,0 +1,252 @@
+#include "operator/controller/request_reconciler.h"
+
+#include <algorithm>
+
+#include "absl/synchronization/notification.h"
+#include "collector/base/duration.h"
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/logdir/logdir.h"
+#include "operator/core/min_workers.h"
+#include "operator/core/request_status.h"
+#include "operator/core/retry.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Pods of a job that is just being created deserve a little patience.
+constexpr Nanos kTargetPatience = seconds(30);
+constexpr Nanos kTargetRetry = seconds(2);
+constexpr Nanos kReclaimTimeout = seconds(10);
+
+bool Has(const std::vector<std::string>& finalizers) {
+  return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
+}
+
+std::string Words(const absl::Status& status) { return std::string(ToStd(status.message())); }
+
+}  // namespace
+
+std::shared_ptr<RequestReconciler::Live> RequestReconciler::Find(const std::string& key) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = live_.find(key);
+  return found == live_.end() ? nullptr : found->second;
+}
+
+void RequestReconciler::Keep(const std::string& key, std::shared_ptr<Live> live) {
+  absl::MutexLock lock(&mutex_);
+  live_[key] = std::move(live);
+  deps_.metrics.ActiveCaptures(live_.size());
+}
+
+void RequestReconciler::Forget(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  live_.erase(key);
+  deps_.metrics.ActiveCaptures(live_.size());
+}
+
+std::size_t RequestReconciler::active() const {
+  absl::MutexLock lock(&mutex_);
+  return live_.size();
+}
+
+absl::Status RequestReconciler::Write(const ProfileRequest& request, const RequestStatus& status) {
+  if (SameStatus(request.status, status)) return absl::OkStatus();
+  return deps_.cluster.WriteStatus(request, status);
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& key) {
+  absl::StatusOr<ProfileRequest> request = deps_.cluster.GetRequest(key);
+  std::shared_ptr<Live> live = Find(key);
+  if (absl::IsNotFound(request.status())) {
+    if (live != nullptr) live->attempt->Cancel("the request was deleted");
+    Forget(key);
+    return ReconcileResult{};
+  }
+  RETURN_IF_ERROR(request.status());
+  if (live != nullptr && live->uid != request->uid) {  // A namesake was created in its place.
+    live->attempt->Cancel("the request was deleted");
+    Forget(key);
+    live = nullptr;
+  }
+  if (request->deleting) return CleanUp(key, *request);
+  if (IsFinished(request->status)) {
+    Forget(key);
+    return Expire(*request);
+  }
+  if (live != nullptr) return Follow(key, *request, live);
+  if (!Has(request->finalizers)) {
+    std::vector<std::string> finalizers = request->finalizers;
+    finalizers.push_back(kFinalizer);
+    RETURN_IF_ERROR(deps_.cluster.SetFinalizers(*request, finalizers));
+  }
+  if (request->cancel && request->status.attempt == 0) return Refuse(*request, "Cancelled", "cancelled before it began");
+  const WallTime now = deps_.clock.WallNow();
+  int attempt = std::max(request->status.attempt, 1);
+  if (request->status.retry_time) {  // Attempt `status.attempt` has ended; the next one is due then.
+    if (request->cancel) return Refuse(*request, "Cancelled", "cancelled between two attempts");
+    if (*request->status.retry_time > now) return ReconcileResult{*request->status.retry_time - now};
+    ++attempt;
+  }
+  return Begin(key, *request, attempt);
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& request, const std::string& reason,
+                                                          const std::string& message) {
+  RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
+  deps_.cluster.RecordEvent(request, reason != "Cancelled", reason, "Refuse", message);
+  deps_.metrics.CaptureEnded(request, reason == "Cancelled" ? "Cancelled" : "Failed");
+  return ReconcileResult{};
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key, const ProfileRequest& request, int number) {
+  const absl::StatusOr<PodQuery> query = QueryFor(request.target);
+  if (!query.ok()) return Refuse(request, "UnknownJobKind", Words(query.status()));
+  ASSIGN_OR_RETURN(std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, *query));
+  std::vector<Target> targets = SelectTargets(request.target, *query, std::move(pods));
+  const bool usable = std::any_of(targets.begin(), targets.end(), [](const Target& t) { return t.outcome == Outcome::kUnknown; });
+  const WallTime now = deps_.clock.WallNow();
+  if (!usable) {
+    const std::string reason = targets.empty() ? "NoTargets" : std::string(Name(targets.front().outcome));
+    const std::string message = targets.empty()
+                                    ? "no pod matches the target"
+                                    : StrCat("none of ", targets.size(), " pods can take part; ", targets.front().name, ": ",
+                                             targets.front().message, ". ", Describe(targets.front().outcome).remedy);
+    if (now > request.created + kTargetPatience) return Refuse(request, reason, message);
+    RETURN_IF_ERROR(Write(request, PendingStatus(request, reason, message, now)));
+    return ReconcileResult{kTargetRetry};
+  }
+  CaptureSpec spec = request.capture;
+  const absl::StatusOr<std::size_t> least = ResolveMinWorkers(request.min_workers, targets.size());
+  if (!least.ok()) return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", Words(least.status())));
+  spec.min_workers = *least;
+
+  auto live = std::make_shared<Live>();
+  live->uid = request.uid;
+  live->number = number;
+  // Before anybody is armed the attempt's number is safe in the status: whoever comes after us looks
+  // for just this capture at the sidecars instead of starting another.
+  AttemptProgress preflight;
+  preflight.matched = targets.size();
+  RETURN_IF_ERROR(Write(request, ActiveStatus(request, number, preflight, now)));
+  live->attempt = CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(spec), number,
+                                        std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
+  Keep(key, live);
+  return ReconcileResult{};
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key, const ProfileRequest& request,
+                                                          const std::shared_ptr<Live>& live) {
+  if (request.cancel) live->attempt->Cancel("spec.cancel was set");
+  const AttemptProgress progress = live->attempt->progress();
+  const WallTime now = deps_.clock.WallNow();
+  if (progress.phase != Phase::kDone) {
+    const Condition* started = FindCondition(request.status, "Started");
+    const bool newly = progress.phase >= Phase::kDelay && progress.armed > 0 && (started == nullptr || started->status != ConditionStatus::kTrue);
+    RETURN_IF_ERROR(Write(request, ActiveStatus(request, live->number, progress, now)));
+    if (newly) {
+      deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
+                                StrCat(progress.armed, " of ", progress.matched, " workers armed, attempt ", live->number));
+    }
+    return ReconcileResult{};
+  }
+  const AttemptResult& result = *progress.result;
+  if (!live->counted) {
+    live->counted = true;
+    deps_.metrics.AttemptEnded(request, progress);
+    // The number of workers that were wanted is known only with the targets.
+    CaptureSpec spec = request.capture;
+    const absl::StatusOr<std::size_t> least = ResolveMinWorkers(request.min_workers, result.workers.size());
+    spec.min_workers = least.ok() ? *least : 0;
+    if (const std::optional<Nanos> wait = request.cancel ? std::nullopt : RetryAfter(spec, result)) {
+      live->retry = now + *wait;
+      deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry", StrCat("attempt ", result.attempt, ": ", result.message));
+    }
+  }
+  if (live->retry) {
+    // Whole seconds, as the status keeps it.
+    const WallTime due = std::chrono::ceil<seconds>(*live->retry);
+    RETURN_IF_ERROR(Write(request, RetryStatus(request, result, due, now)));
+    if (now < due) return ReconcileResult{due - now};
+    return Begin(key, request, live->number + 1);
+  }
+  RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, now)));
+  deps_.cluster.RecordEvent(request, !result.succeeded, result.succeeded ? "CaptureSucceeded" : result.cancelled ? "CaptureCancelled" : "CaptureFailed",
+                            "Finish", StrCat(result.message, "; ", result.sync_message));
+  deps_.metrics.CaptureEnded(request, result.succeeded ? "Succeeded" : result.cancelled ? "Cancelled" : "Failed");
+  return Expire(request);
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Expire(const ProfileRequest& request) {
+  if (!request.ttl) return ReconcileResult{};
+  const WallTime end = request.status.completion_time.value_or(deps_.clock.WallNow());
+  const Nanos left = end + *request.ttl - deps_.clock.WallNow();
+  if (left > Nanos{0}) return ReconcileResult{left};
+  RETURN_IF_ERROR(deps_.cluster.DeleteRequest(request));
+  return ReconcileResult{};
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& key, const ProfileRequest& request) {
+  if (const std::shared_ptr<Live> live = Find(key)) {
+    live->attempt->Cancel("the request is being deleted");
+    // A capture that has just been told to end writes its last objects before they are reclaimed.
+    if (live->attempt->progress().phase != Phase::kDone) return ReconcileResult{milliseconds(100)};
+    if (!live->counted) {
+      live->counted = true;
+      deps_.metrics.AttemptEnded(request, live->attempt->progress());
+      deps_.metrics.CaptureEnded(request, "Cancelled");
+    }
+  } else if (Has(request.finalizers) && request.status.attempt > 0 && !IsFinished(request.status) && !request.status.retry_time) {
+    // An operator before us armed it: find it again, to cancel it.
+    absl::StatusOr<ReconcileResult> begun = Begin(key, request, request.status.attempt);
+    if (begun.ok() && Find(key) != nullptr) return ReconcileResult{milliseconds(100)};
+  }
+  if (!Has(request.finalizers)) return ReconcileResult{};
+  if (request.reclaim) {
+    if (const absl::Status status = Reclaim(request); !status.ok()) {
+      deps_.cluster.RecordEvent(request, true, "ReclaimFailed", "Reclaim",
+                                StrCat("objects remain in ", request.capture.logdir, " below plugins/profile/", request.capture.run, ": ", Words(status)));
+    }
+  }
+  std::vector<std::string> finalizers = request.finalizers;
+  std::erase(finalizers, kFinalizer);
+  RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, finalizers));
+  Forget(key);
+  return ReconcileResult{};
+}
+
+// Through any sidecar of the request's own pods, because the operator holds no storage identity.
+absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
+  ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
+  ASSIGN_OR_RETURN(std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  absl::Status status = absl::UnavailableError("no sidecar of its pods is left to delete them");
+  for (const Target& target : SelectTargets(request.target, query, std::move(pods))) {
+    if (target.outcome != Outcome::kUnknown) continue;
+    const std::shared_ptr<Worker> worker = deps_.workers.Connect(target);
+    status = absl::OkStatus();
+    for (int attempt = 1; attempt <= std::max(request.status.attempt, 1) && status.ok(); ++attempt) {
+      v1::ReclaimRequest reclaim;
+      reclaim.set_logdir(request.capture.logdir);
+      reclaim.set_run(RunOfAttempt(request.capture.run, attempt));
+      struct Answer {
+        absl::Notification come;
+        absl::Status status;
+      };
+      auto answer = std::make_shared<Answer>();
+      worker->Reclaim(reclaim, kReclaimTimeout, [answer](absl::StatusOr<v1::ReclaimResponse> response) {
+        answer->status = response.status();
+        answer->come.Notify();
+      });
+      answer->come.WaitForNotification();  // Comes by its timeout.
+      status = answer->status;
+    }
+    if (status.ok()) return status;
+  }
+  return status;
+}
+
+}  // namespace strobe

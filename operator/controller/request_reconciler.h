@@ -1,0 +1,67 @@
+// Brings one ProfileRequest closer to what it asks for. Level-based and idempotent: what to do
+// follows from the object and from its running capture alone, so it may run at any time, after any
+// crash, any number of times.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "collector/base/clock.h"
+#include "operator/controller/ports.h"
+#include "operator/core/capture_attempt.h"
+
+namespace strobe {
+
+// Nothing: wait for the next change. A duration: come back then.
+struct ReconcileResult {
+  std::optional<Nanos> requeue_after{};
+};
+
+class RequestReconciler {
+ public:
+  struct Dependencies {
+    const Clock& clock;
+    Executor& executor;
+    WorkerConnector& workers;
+    Cluster& cluster;
+    CaptureMetrics& metrics;
+    std::function<void(const std::string& key)> enqueue;
+  };
+
+  explicit RequestReconciler(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+
+  // Called for one key at a time, for several keys at once.
+  absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
+  std::size_t active() const;
+
+ private:
+  // A request's capture while this process knows of it.
+  struct Live {
+    std::string uid;
+    std::shared_ptr<CaptureAttempt> attempt;
+    int number = 1;
+    bool counted = false;              // Its end stands in the metrics.
+    std::optional<WallTime> retry{};   // When the next attempt is due.
+  };
+
+  absl::StatusOr<ReconcileResult> CleanUp(const std::string& key, const ProfileRequest& request);
+  absl::StatusOr<ReconcileResult> Expire(const ProfileRequest& request);
+  absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request, int attempt);
+  absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request, const std::shared_ptr<Live>& live);
+  absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason, const std::string& message);
+  absl::Status Write(const ProfileRequest& request, const RequestStatus& status);
+  absl::Status Reclaim(const ProfileRequest& request);
+  std::shared_ptr<Live> Find(const std::string& key) const;
+  void Keep(const std::string& key, std::shared_ptr<Live> live);
+  void Forget(const std::string& key);
+
+  const Dependencies deps_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe

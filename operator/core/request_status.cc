@@ -1,0 +1,196 @@
+#include "operator/core/request_status.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+#include "collector/logdir/logdir.h"
+
+namespace strobe {
+namespace {
+
+using enum ConditionStatus;
+
+constexpr std::size_t kMostOutcomes = 16;
+constexpr std::size_t kLongestMessage = 240;
+
+WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
+
+void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason, std::string message,
+         WallTime now, RequestStatus& status) {
+  const Condition* old = FindCondition(request.status, type);
+  Condition condition{std::move(type), value, std::move(reason), message.substr(0, 1024), request.generation, WholeSeconds(now)};
+  // The time tells when the status changed, not when it was written.
+  if (old != nullptr && old->status == value) condition.since = old->since;
+  const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
+                                    [&](const Condition& c) { return c.type == condition.type; });
+  if (present == status.conditions.end()) status.conditions.push_back(std::move(condition));
+  else *present = std::move(condition);
+}
+
+RequestStatus Begin(const ProfileRequest& request) {
+  RequestStatus status = request.status;
+  status.observed_generation = request.generation;
+  status.retry_time.reset();
+  return status;
+}
+
+std::string RunUrl(const ProfileRequest& request, const std::string& run) {
+  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
+  return logdir.ok() ? logdir->RunUrl(run) : run;
+}
+
+void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
+  status.outcomes.clear();
+  for (const WorkerResult* worker : WorstFirst(result)) {
+    if (status.outcomes.size() == kMostOutcomes) break;
+    const std::optional<Nanos> lateness = LatenessOf(*worker);
+    status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
+                               worker->message.substr(0, kLongestMessage), lateness ? FormatDuration(*lateness) : ""});
+  }
+}
+
+void FillClock(const AttemptResult& result, RequestStatus& status) {
+  const WorkerResult* widest = nullptr;
+  for (const WorkerResult& worker : result.workers) {
+    if (!worker.error) continue;
+    if (widest == nullptr || std::chrono::abs(worker.offset) > std::chrono::abs(widest->offset)) widest = &worker;
+  }
+  if (widest == nullptr) return;
+  status.clock_pod = widest->target.name;
+  status.clock_offset = FormatDuration(widest->offset);
+  status.clock_error = FormatDuration(*widest->error);
+}
+
+void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
+  status.attempt = result.attempt;
+  status.matched = result.workers.size();
+  status.armed = result.armed;
+  status.ok = result.ok;
+  status.empty = result.empty;
+  status.failed = result.workers.size() - std::min(result.workers.size(), result.ok + result.empty);
+  status.bytes = result.bytes;
+  status.run = result.bytes > 0 ? RunUrl(request, result.run) : "";
+  if (result.plan && result.armed > 0) status.start_time = WholeSeconds(result.plan->instant);
+  status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";
+  status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
+  FillOutcomes(result, status);
+  FillClock(result, status);
+}
+
+std::string ReasonOf(Phase phase) {
+  switch (phase) {
+    case Phase::kPreflight:
+      return "Preflight";
+    case Phase::kArming:
+      return "Arming";
+    case Phase::kDelay:
+      return "Armed";
+    case Phase::kRecording:
+      return "Recording";
+    case Phase::kCollecting:
+      return "Collecting";
+    default:
+      return "Publishing";
+  }
+}
+
+}  // namespace
+
+const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
+  const auto found = std::find_if(status.conditions.begin(), status.conditions.end(),
+                                  [type](const Condition& condition) { return condition.type == type; });
+  return found == status.conditions.end() ? nullptr : &*found;
+}
+
+bool IsFinished(const RequestStatus& status) {
+  const Condition* succeeded = FindCondition(status, "Succeeded");
+  return succeeded != nullptr && succeeded->status != kUnknown;
+}
+
+RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason, const std::string& message, WallTime now) {
+  RequestStatus status = Begin(request);
+  Set(request, "Accepted", kFalse, reason, message, now, status);
+  Set(request, "Started", kUnknown, "Pending", "", now, status);
+  Set(request, "Synchronized", kUnknown, "Pending", "", now, status);
+  Set(request, "Succeeded", kUnknown, reason, message, now, status);
+  Set(request, "Failed", kUnknown, "Pending", "", now, status);
+  return status;
+}
+
+RequestStatus ActiveStatus(const ProfileRequest& request, int attempt, const AttemptProgress& progress, WallTime now) {
+  RequestStatus status = Begin(request);
+  status.attempt = attempt;
+  status.matched = progress.matched;
+  status.armed = progress.armed;
+  status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
+  const bool started = progress.phase >= Phase::kDelay && progress.armed > 0;
+  if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
+  Set(request, "Accepted", kTrue, "Valid", StrCat(progress.matched, " workers"), now, status);
+  if (started) Set(request, "Started", kTrue, "Armed", StrCat(progress.armed, " of ", progress.matched, " workers armed"), now, status);
+  else Set(request, "Started", kUnknown, "Preflight", "", now, status);
+  Set(request, "Synchronized", kUnknown, "InProgress", "", now, status);
+  Set(request, "Succeeded", kUnknown, ReasonOf(progress.phase),
+      StrCat("attempt ", attempt, " of ", request.capture.attempts), now, status);
+  Set(request, "Failed", kUnknown, "InProgress", "", now, status);
+  return status;
+}
+
+RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result, WallTime retry, WallTime now) {
+  RequestStatus status = Begin(request);
+  FillResult(request, result, status);
+  status.retry_time = WholeSeconds(retry);
+  Set(request, "Accepted", kTrue, "Valid", StrCat(result.workers.size(), " workers"), now, status);
+  Set(request, "Started", result.armed > 0 ? kTrue : kFalse, result.armed > 0 ? "Armed" : result.reason, "", now, status);
+  Set(request, "Synchronized", kUnknown, "InProgress", result.sync_message, now, status);
+  Set(request, "Succeeded", kUnknown, "Retrying",
+      StrCat("attempt ", result.attempt, " of ", request.capture.attempts, " failed: ", result.message), now, status);
+  Set(request, "Failed", kUnknown, "InProgress", "", now, status);
+  return status;
+}
+
+RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result, WallTime now) {
+  RequestStatus status = Begin(request);
+  FillResult(request, result, status);
+  status.completion_time = WholeSeconds(now);
+  Set(request, "Accepted", kTrue, "Valid", StrCat(result.workers.size(), " workers"), now, status);
+  Set(request, "Started", result.armed > 0 ? kTrue : kFalse, result.armed > 0 ? "Armed" : result.reason,
+      StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
+  Set(request, "Synchronized", result.synchronized ? kTrue : kFalse, result.sync_reason, result.sync_message, now, status);
+  std::string message = result.message;
+  if (!result.manifest_error.empty()) message += StrCat("; the manifest could not be written: ", result.manifest_error);
+  Set(request, "Succeeded", result.succeeded ? kTrue : kFalse, result.reason, message, now, status);
+  Set(request, "Failed", result.succeeded ? kFalse : kTrue, result.reason, result.succeeded ? "" : message, now, status);
+  return status;
+}
+
+RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason, const std::string& message, WallTime now) {
+  RequestStatus status = Begin(request);
+  status.completion_time = WholeSeconds(now);
+  Set(request, "Accepted", kFalse, reason, message, now, status);
+  Set(request, "Started", kFalse, reason, "", now, status);
+  Set(request, "Synchronized", kFalse, reason, "", now, status);
+  Set(request, "Succeeded", kFalse, reason, message, now, status);
+  Set(request, "Failed", kTrue, reason, message, now, status);
+  return status;
+}
+
+bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
+  const auto key = [](const RequestStatus& s) {
+    return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time, s.attempt, s.matched, s.armed,
+                    s.ok, s.empty, s.failed, s.skew, s.skew_error, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
+  };
+  return key(a) == key(b) &&
+         std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(), b.conditions.end(),
+                    [](const Condition& x, const Condition& y) {
+                      return std::tie(x.type, x.status, x.reason, x.message, x.observed_generation, x.since) ==
+                             std::tie(y.type, y.status, y.reason, y.message, y.observed_generation, y.since);
+                    }) &&
+         std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),
+                    [](const StatusOutcome& x, const StatusOutcome& y) {
+                      return std::tie(x.pod, x.cause, x.message, x.lateness) == std::tie(y.pod, y.cause, y.message, y.lateness);
+                    });
+}
+
+}  // namespace strobe

@@ -1,0 +1,108 @@
+#include "operator/kube/client.h"
+
+#include <thread>
+
+#include "absl/strings/str_format.h"
+#include "collector/base/name_rules.h"
+#include "collector/base/strings.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr int kMostRetries = 10;
+
+std::string MessageOf(const HttpResponse& response, std::string& reason) {
+  const Json status = Json::parse(response.body, nullptr, false);
+  if (status.is_object()) {
+    reason = status.value("reason", "");
+    const auto message = status.find("message");
+    if (message != status.end() && message->is_string()) return message->get<std::string>();
+  }
+  return StrCat("HTTP ", response.status, " ", response.body.substr(0, 200));
+}
+
+}  // namespace
+
+absl::Status ToStatus(const HttpResponse& response) {
+  if (response.status >= 200 && response.status < 300) return absl::OkStatus();
+  std::string reason;
+  const std::string message = MessageOf(response, reason);
+  switch (response.status) {
+    case 400:
+    case 422:
+      return absl::InvalidArgumentError(message);
+    case 401:
+      return absl::UnauthenticatedError(message);
+    case 403:
+      return absl::PermissionDeniedError(message);
+    case 404:
+      return absl::NotFoundError(message);
+    case 409:
+      return reason == "AlreadyExists" ? absl::AlreadyExistsError(message) : absl::AbortedError(message);
+    case 410:
+      return absl::OutOfRangeError(message);
+    case 429:
+      return absl::ResourceExhaustedError(message);
+    default:
+      return response.status >= 500 ? absl::UnavailableError(message) : absl::UnknownError(message);
+  }
+}
+
+Client::Client(const Clock& clock, std::shared_ptr<Transport> transport, RequestObserver observer)
+    : clock_(clock), transport_(std::move(transport)), observer_(std::move(observer)) {}
+
+absl::StatusOr<Json> Client::Send(HttpRequest request) {
+  for (int attempt = 0;; ++attempt) {
+    const MonoTime began = clock_.MonoNow();
+    const absl::StatusOr<HttpResponse> response = transport_->Unary(request);
+    if (!response.ok()) return response.status();
+    if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
+    // Only when the server says when to come back: it knows its load, we do not.
+    const bool again = (response->status == 429 || response->status >= 500) && response->retry_after;
+    if (again && attempt < kMostRetries) {
+      std::this_thread::sleep_for(*response->retry_after);
+      continue;
+    }
+    if (const absl::Status status = ToStatus(*response); !status.ok()) return status;
+    Json object = Json::parse(response->body, nullptr, false);
+    if (object.is_discarded()) return absl::DataLossError(StrCat(request.method, " ", request.path, ": the answer is no JSON"));
+    return object;
+  }
+}
+
+absl::StatusOr<Json> Client::Get(const std::string& path) { return Send({.method = "GET", .path = path}); }
+
+absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object) {
+  return Send({.method = "POST", .path = path, .body = object.dump()});
+}
+
+absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object) {
+  return Send({.method = "PUT", .path = path, .body = object.dump()});
+}
+
+absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch) {
+  return Send({.method = "PATCH", .path = StrCat(path, "?fieldManager=", kFieldManager), .body = patch.dump(),
+               .content_type = "application/merge-patch+json"});
+}
+
+absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object) {
+  return Send({.method = "PATCH",
+               .path = StrCat(path, "?force=true&fieldManager=", kFieldManager),
+               .body = object.dump(-1, ' ', false, Json::error_handler_t::replace),
+               .content_type = "application/apply-patch+yaml"});
+}
+
+absl::Status Client::Delete(const std::string& path, const Json& options) {
+  return Send({.method = "DELETE", .path = path, .body = options.dump()}).status();
+}
+
+std::string UrlEncode(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    if (IsSafeName(std::string_view(&c, 1)) || c == '.') encoded += c;
+    else encoded += absl::StrFormat("%%%02X", static_cast<unsigned char>(c));
+  }
+  return encoded;
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,219 @@
+#include "operator/kube/cpprest_transport.h"
+
+#include <cpprest/http_client.h>
+#include <openssl/x509v3.h>
+#include <pplx/threadpool.h>
+
+#include <charconv>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/base/version.h"
+#include "operator/kube/bounded_buffer.h"
+
+namespace strobe::kube {
+namespace {
+
+using web::http::client::http_client;
+using web::http::client::http_client_config;
+
+constexpr std::size_t kStreamBound = 256u << 10;
+constexpr Nanos kPoll = std::chrono::milliseconds(200);
+
+absl::Status FromException(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const web::http::http_exception& e) {
+    if (e.error_code() == std::errc::timed_out) return absl::DeadlineExceededError(e.what());
+    return absl::UnavailableError(e.what());
+  } catch (const std::exception& e) {
+    return absl::UnavailableError(e.what());
+  }
+}
+
+// Trust and identity of one new connection; the files are read each time, so rotation needs nothing.
+void Configure(boost::asio::ssl::context& context, const Credentials& credentials, const std::string& host) {
+  const auto load = [](const FileOrData& value) {
+    const absl::StatusOr<std::string> bytes = value.Read();
+    if (!bytes.ok()) throw web::http::http_exception(std::string(ToStd(bytes.status().message())));
+    return *bytes;
+  };
+  if (!credentials.ca.empty()) {
+    const std::string ca = load(credentials.ca);
+    context.add_certificate_authority(boost::asio::buffer(ca));
+  }
+  if (!credentials.certificate.empty()) {
+    const std::string certificate = load(credentials.certificate), key = load(credentials.key);
+    context.use_certificate_chain(boost::asio::buffer(certificate));
+    context.use_private_key(boost::asio::buffer(key), boost::asio::ssl::context::pem);
+  }
+  // The library's own check accepts the common name when no alternative name matches.
+  X509_VERIFY_PARAM* verify = SSL_CTX_get0_param(context.native_handle());
+  if (X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) != 1) X509_VERIFY_PARAM_set1_host(verify, host.c_str(), host.size());
+}
+
+std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
+  const auto header = response.headers().find("Retry-After");
+  if (header == response.headers().end()) return std::nullopt;
+  int seconds = 0;
+  const std::string& text = header->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
+  return std::chrono::seconds(std::min(seconds, 60));
+}
+
+class CpprestTransport final : public Transport {
+ public:
+  CpprestTransport(const Clock& clock, Credentials credentials, web::uri server)
+      : credentials_(std::make_shared<const Credentials>(std::move(credentials))),
+        server_(std::move(server)),
+        token_(clock, credentials_->token),
+        unary_(server_, Config(std::chrono::seconds(30))) {}
+
+  absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) override {
+    struct Pending {
+      absl::Notification done;
+      absl::StatusOr<HttpResponse> result;
+    };
+    auto pending = std::make_shared<Pending>();
+    ASSIGN_OR_RETURN(web::http::http_request message, Message(request));
+    pplx::cancellation_token_source cancel;
+    try {
+      unary_.request(message, cancel.get_token())
+          .then([](web::http::http_response response) {
+            return response.extract_utf8string(true).then([response](std::string body) {
+              return HttpResponse{response.status_code(), std::move(body), RetryAfterOf(response)};
+            });
+          })
+          .then([pending](pplx::task<HttpResponse> task) {
+            try {
+              pending->result = task.get();
+            } catch (...) {
+              pending->result = FromException(std::current_exception());
+            }
+            pending->done.Notify();
+          });
+    } catch (...) {
+      return FromException(std::current_exception());
+    }
+    // The library's timer starts anew at every step, so the whole call needs one of ours. A name
+    // lookup that hangs even survives the cancellation, hence nobody waits for it.
+    if (!pending->done.WaitForNotificationWithTimeout(absl::Nanoseconds(request.timeout.count()))) {
+      cancel.cancel();
+      return absl::DeadlineExceededError(StrCat(request.method, " ", request.path, " got no answer in time"));
+    }
+    return pending->result;
+  }
+
+  absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
+                                      const std::function<bool(std::string_view)>& chunk) override {
+    struct Pending {
+      absl::Mutex mutex;
+      bool headers ABSL_GUARDED_BY(mutex) = false;
+      HttpResponse response ABSL_GUARDED_BY(mutex);
+      absl::Status error ABSL_GUARDED_BY(mutex);
+    };
+    auto pending = std::make_shared<Pending>();
+    auto buffer = std::make_shared<BoundedBuffer>(kStreamBound);
+    ASSIGN_OR_RETURN(web::http::http_request message, Message(request));
+    message.set_response_stream(concurrency::streams::streambuf<std::uint8_t>(buffer).create_ostream());
+    pplx::cancellation_token_source cancel;
+    try {
+      // A client of its own: a stream's timeout is not that of calls.
+      http_client client(server_, Config(request.timeout));
+      client.request(message, cancel.get_token())
+          .then([pending](web::http::http_response response) {
+            {
+              absl::MutexLock lock(&pending->mutex);
+              pending->headers = true;
+              pending->response.status = response.status_code();
+              pending->response.retry_after = RetryAfterOf(response);
+            }
+            return response.content_ready();
+          })
+          .then([pending, buffer](pplx::task<web::http::http_response> task) {
+            try {
+              task.get();
+            } catch (...) {
+              absl::MutexLock lock(&pending->mutex);
+              pending->error = FromException(std::current_exception());
+            }
+            buffer->Finish();
+          });
+    } catch (...) {
+      return FromException(std::current_exception());
+    }
+    const auto give_up = [&](std::string_view why) {
+      cancel.cancel();
+      buffer->Finish();
+      return absl::CancelledError(ToAbsl(why));
+    };
+    std::string piece, refusal;
+    while (true) {
+      const BoundedBuffer::Take took = buffer->TakeFor(kPoll, piece);
+      if (stop.is_set()) return give_up("stopped");
+      if (took == BoundedBuffer::Take::kEnd) break;
+      if (took == BoundedBuffer::Take::kNothingYet) continue;
+      bool refused = false;
+      {
+        absl::MutexLock lock(&pending->mutex);
+        refused = pending->headers && pending->response.status != 200;
+      }
+      if (refused) refusal += piece.substr(0, (1u << 20) - std::min<std::size_t>(refusal.size(), 1u << 20));
+      else if (!chunk(piece)) return give_up("the reader had enough");
+    }
+    absl::MutexLock lock(&pending->mutex);
+    if (!pending->error.ok()) return pending->error;
+    pending->response.body = std::move(refusal);
+    return pending->response;
+  }
+
+ private:
+  http_client_config Config(Nanos timeout) const {
+    http_client_config config;
+    config.set_timeout(timeout);
+    // A redirect would carry our token to wherever it points.
+    config.set_max_redirects(0);
+    config.set_ssl_context_callback([credentials = credentials_, host = server_.host()](boost::asio::ssl::context& context) {
+      Configure(context, *credentials, host);
+    });
+    return config;
+  }
+
+  absl::StatusOr<web::http::http_request> Message(const HttpRequest& request) {
+    ASSIGN_OR_RETURN(const std::string token, token_.Current());
+    web::http::http_request message(request.method);
+    try {
+      message.set_request_uri(web::uri(request.path));
+    } catch (const std::exception& error) {
+      return absl::InvalidArgumentError(StrCat("path ", request.path, ": ", error.what()));
+    }
+    message.headers().add("User-Agent", StrCat("strobe-operator/", kVersion));
+    message.headers().add("Accept", "application/json");
+    if (!token.empty()) message.headers().add("Authorization", "Bearer " + token);
+    if (!request.body.empty()) message.set_body(request.body, request.content_type);
+    return message;
+  }
+
+  const std::shared_ptr<const Credentials> credentials_;
+  const web::uri server_;
+  TokenSource token_;
+  http_client unary_;
+};
+
+}  // namespace
+
+void InitCpprest() { crossplat::threadpool::initialize_with_threads(4); }
+
+absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock, Credentials credentials) {
+  try {
+    web::uri server(credentials.server);
+    return std::make_unique<CpprestTransport>(clock, std::move(credentials), std::move(server));
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(StrCat("API server ", credentials.server, ": ", error.what()));
+  }
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,146 @@
+#include "operator/kube/credentials.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr char kMounted[] = "/var/run/secrets/kubernetes.io/serviceaccount/";
+constexpr Nanos kTokenAge = std::chrono::seconds(50);
+
+// The entry of a kubeconfig list by name, the part below `kind`.
+YAML::Node Named(const YAML::Node& list, const std::string& name, const char* kind) {
+  for (const YAML::Node& entry : list) {
+    if (entry["name"] && entry["name"].as<std::string>() == name) return entry[kind];
+  }
+  return YAML::Node(YAML::NodeType::Undefined);
+}
+
+absl::StatusOr<FileOrData> Value(const YAML::Node& node, const std::string& field, const std::filesystem::path& beside) {
+  FileOrData value;
+  if (!node) return value;
+  if (const YAML::Node data = node[field + "-data"]) {
+    if (!absl::Base64Unescape(data.as<std::string>(), &value.data)) {
+      return absl::InvalidArgumentError(StrCat(field, "-data is no base64"));
+    }
+  } else if (const YAML::Node file = node[field]) {
+    // Relative paths are relative to the kubeconfig.
+    value.file = (beside / file.as<std::string>()).native();
+  }
+  return value;
+}
+
+absl::StatusOr<Credentials> FromYaml(const YAML::Node& root, const std::filesystem::path& beside) {
+  const YAML::Node current = root["current-context"];
+  if (!current || current.as<std::string>().empty()) return absl::InvalidArgumentError("current-context is not set");
+  const YAML::Node context = Named(root["contexts"], current.as<std::string>(), "context");
+  if (!context) return absl::InvalidArgumentError(StrCat("there is no context ", current.as<std::string>()));
+  const YAML::Node cluster = Named(root["clusters"], context["cluster"].as<std::string>(""), "cluster");
+  if (!cluster || !cluster["server"]) return absl::InvalidArgumentError("the context's cluster has no server");
+  Credentials credentials;
+  credentials.server = cluster["server"].as<std::string>();
+  credentials.space = context["namespace"].as<std::string>("default");
+  ASSIGN_OR_RETURN(credentials.ca, Value(cluster, "certificate-authority", beside));
+  if (cluster["insecure-skip-tls-verify"].as<bool>(false)) {
+    return absl::InvalidArgumentError("insecure-skip-tls-verify is not supported; give certificate-authority");
+  }
+  const YAML::Node user = Named(root["users"], context["user"].as<std::string>(""), "user");
+  if (!user) return credentials;
+  if (user["exec"] || user["auth-provider"]) {
+    return absl::InvalidArgumentError("users with exec or auth-provider are not supported; use a token, tokenFile or client certificate");
+  }
+  ASSIGN_OR_RETURN(credentials.certificate, Value(user, "client-certificate", beside));
+  ASSIGN_OR_RETURN(credentials.key, Value(user, "client-key", beside));
+  if (user["tokenFile"]) credentials.token.file = (beside / user["tokenFile"].as<std::string>()).native();
+  else if (user["token"]) credentials.token.data = user["token"].as<std::string>();
+  return credentials;
+}
+
+absl::Status CheckServer(const Credentials& credentials) {
+  if (credentials.server.starts_with("https://")) return absl::OkStatus();
+  if (!credentials.server.starts_with("http://")) {
+    return absl::InvalidArgumentError(StrCat("server \"", credentials.server, "\" must begin with https:// or http://"));
+  }
+  if (!credentials.token.empty()) {
+    return absl::InvalidArgumentError("a token is not sent over plain http; use an https server");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FileOrData::Read() const {
+  if (file.empty()) return data;
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  if (!in) return absl::UnauthenticatedError(StrCat("cannot read ", file));
+  return std::move(out).str();
+}
+
+absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {
+  absl::StatusOr<Credentials> credentials;
+  try {
+    credentials = FromYaml(YAML::LoadFile(path), std::filesystem::path(path).parent_path());
+  } catch (const YAML::Exception& error) {
+    credentials = absl::InvalidArgumentError(error.what());
+  }
+  if (credentials.ok()) {
+    if (const absl::Status status = CheckServer(*credentials); !status.ok()) credentials = status;
+  }
+  if (!credentials.ok()) {
+    return absl::InvalidArgumentError(StrCat("kubeconfig ", path, ": ", ToStd(credentials.status().message())));
+  }
+  return credentials;
+}
+
+absl::StatusOr<Credentials> LoadInCluster() {
+  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
+  const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
+  if (host == nullptr || port == nullptr) return absl::NotFoundError("not in a cluster: KUBERNETES_SERVICE_HOST is not set");
+  Credentials credentials;
+  const bool bare_ipv6 = std::string(host).find(':') != std::string::npos;
+  credentials.server = StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port);
+  credentials.ca.file = StrCat(kMounted, "ca.crt");
+  credentials.token.file = StrCat(kMounted, "token");
+  const absl::StatusOr<std::string> space = FileOrData{StrCat(kMounted, "namespace"), ""}.Read();
+  credentials.space = space.ok() ? std::string(ToStd(absl::StripAsciiWhitespace(*space))) : "default";
+  return credentials;
+}
+
+absl::StatusOr<Credentials> FindCredentials(const std::string& path) {
+  if (!path.empty()) return LoadKubeconfig(path);
+  if (const char* named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0') return LoadKubeconfig(named);
+  if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return LoadInCluster();
+  const char* home = std::getenv("HOME");
+  const std::string fallback = StrCat(home == nullptr ? "" : home, "/.kube/config");
+  if (std::filesystem::exists(fallback)) return LoadKubeconfig(fallback);
+  return absl::NotFoundError("no cluster: pass --kubeconfig, set KUBECONFIG or run inside a pod");
+}
+
+absl::StatusOr<std::string> TokenSource::Current() {
+  absl::MutexLock lock(&mutex_);
+  if (source_.empty()) return std::string();
+  const MonoTime now = clock_.MonoNow();
+  if (!token_.empty() && (source_.file.empty() || now - read_at_ < kTokenAge)) return token_;
+  const absl::StatusOr<std::string> fresh = source_.Read();
+  if (fresh.ok() && !fresh->empty()) {
+    token_ = std::string(ToStd(absl::StripAsciiWhitespace(*fresh)));
+    read_at_ = now;
+  } else if (token_.empty()) {
+    return fresh.ok() ? absl::UnauthenticatedError(StrCat("token file ", source_.file, " is empty")) : fresh.status();
+  }
+  return token_;
+}
+
+}  // namespace strobe::kube

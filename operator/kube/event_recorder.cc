@@ -1,0 +1,97 @@
+#include "operator/kube/event_recorder.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "collector/base/log.h"
+#include "collector/base/strings.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr std::size_t kQueue = 1000;
+constexpr std::size_t kMostSeries = 4096;
+constexpr std::size_t kLongestNote = 1000;
+constexpr Nanos kSeriesAge = std::chrono::minutes(6);
+
+}  // namespace
+
+EventRecorder::EventRecorder(const Clock& clock, Client& client, std::string instance)
+    : clock_(clock), client_(client), instance_(std::move(instance)), thread_([this] { Run(); }) {}
+
+EventRecorder::~EventRecorder() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    give_up_ = clock_.MonoNow() + std::chrono::seconds(2);
+  }
+  thread_.join();
+}
+
+void EventRecorder::Record(Event event) {
+  absl::MutexLock lock(&mutex_);
+  if (queue_.size() >= kQueue) {
+    ++dropped_;
+    return;
+  }
+  queue_.push_back(std::move(event));
+}
+
+void EventRecorder::Run() {
+  while (true) {
+    Event event;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
+      mutex_.Await(absl::Condition(&work));
+      if (queue_.empty() || (stopping_ && clock_.MonoNow() > give_up_)) return;
+      event = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    Send(event);
+  }
+}
+
+void EventRecorder::Send(const Event& event) {
+  const MonoTime now = clock_.MonoNow();
+  std::erase_if(series_, [&](const auto& entry) { return now - entry.second.last > kSeriesAge; });
+  if (series_.size() > kMostSeries) series_.clear();
+  const std::string key = StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
+  const std::string time = FormatRfc3339(clock_.WallNow(), 6);
+  absl::Status status;
+  if (const auto known = series_.find(key); known != series_.end()) {
+    Series& series = known->second;
+    series.last = now;
+    ++series.count;
+    status = client_.MergePatch(series.path, {{"series", {{"count", series.count}, {"lastObservedTime", time}}}, {"note", event.note.substr(0, kLongestNote)}}).status();
+    if (!absl::IsNotFound(status)) {
+      if (!status.ok()) LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
+      return;
+    }
+    series_.erase(known);
+  }
+  const std::string name = StrCat(event.regarding.name.substr(0, 200), ".",
+                                  absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
+  const std::string collection = StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");
+  const Json object = {{"apiVersion", "events.k8s.io/v1"},
+                       {"kind", "Event"},
+                       {"metadata", {{"name", name}, {"namespace", event.regarding.space}}},
+                       {"eventTime", time},
+                       {"reportingController", "strobe.dev/operator"},
+                       {"reportingInstance", instance_.substr(0, 128)},
+                       {"action", event.action},
+                       {"reason", event.reason},
+                       {"note", event.note.substr(0, kLongestNote)},
+                       {"type", event.warning ? "Warning" : "Normal"},
+                       {"regarding",
+                        {{"apiVersion", event.regarding.api_version},
+                         {"kind", event.regarding.kind},
+                         {"namespace", event.regarding.space},
+                         {"name", event.regarding.name},
+                         {"uid", event.regarding.uid}}}};
+  status = client_.Create(collection, object).status();
+  if (status.ok()) series_[key] = {StrCat(collection, "/", name), 1, now};
+  else LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,60 @@
+// events.k8s.io/v1: what happened to an object, for `kubectl describe`. Repeats within six minutes
+// are counted in one event's series. Never blocks its caller; the queue is bounded and what does not
+// fit is counted.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "collector/base/clock.h"
+#include "operator/kube/client.h"
+
+namespace strobe::kube {
+
+struct ObjectRef {
+  std::string api_version{}, kind{}, space{}, name{}, uid{};
+};
+
+struct Event {
+  ObjectRef regarding{};
+  bool warning = false;
+  std::string reason{}, action{}, note{};  // CamelCase words and one sentence.
+};
+
+class EventRecorder {
+ public:
+  EventRecorder(const Clock& clock, Client& client, std::string instance);
+  ~EventRecorder();  // Sends what is queued, for two seconds at most.
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
+
+  void Record(Event event);
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  struct Series {
+    std::string path;
+    int count = 1;
+    MonoTime last{};
+  };
+  void Run();
+  void Send(const Event& event);
+
+  const Clock& clock_;
+  Client& client_;
+  const std::string instance_;
+  std::map<std::string, Series> series_;  // Of the sending thread.
+  std::uint64_t serial_ = 0;
+  std::atomic<std::uint64_t> dropped_{0};
+  absl::Mutex mutex_;
+  std::deque<Event> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  MonoTime give_up_ ABSL_GUARDED_BY(mutex_){};
+  std::thread thread_;
+};
+
+}  // namespace strobe::kube

@@ -1,0 +1,56 @@
+#include "operator/kube/object_cache.h"
+
+#include <set>
+
+namespace strobe::kube {
+
+std::string KeyOf(const nlohmann::json& object) {
+  const nlohmann::json& metadata = object.at("metadata");
+  return metadata.value("namespace", "") + "/" + metadata.value("name", "");
+}
+
+Object ObjectCache::Get(const std::string& key) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = objects_.find(key);
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> ObjectCache::Keys() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> keys;
+  keys.reserve(objects_.size());
+  for (const auto& [key, object] : objects_) keys.push_back(key);
+  return keys;
+}
+
+std::size_t ObjectCache::size() const {
+  absl::MutexLock lock(&mutex_);
+  return objects_.size();
+}
+
+void ObjectCache::Put(Object object) {
+  std::string key = KeyOf(*object);
+  absl::MutexLock lock(&mutex_);
+  objects_[std::move(key)] = std::move(object);
+}
+
+void ObjectCache::Remove(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  objects_.erase(key);
+}
+
+std::vector<std::string> ObjectCache::ReplaceAll(std::vector<Object> objects) {
+  std::map<std::string, Object> fresh;
+  std::set<std::string> keys;
+  for (Object& object : objects) {
+    std::string key = KeyOf(*object);
+    keys.insert(key);
+    fresh[std::move(key)] = std::move(object);
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [key, object] : objects_) keys.insert(key);
+  objects_.swap(fresh);
+  return {keys.begin(), keys.end()};
+}
+
+}  // namespace strobe::kube

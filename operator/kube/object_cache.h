@@ -1,0 +1,36 @@
+// The last known state of all objects of one type. Readers see whole objects and never an emptied
+// cache: a relist replaces everything in one step. Safe for concurrent use.
+#pragma once
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace strobe::kube {
+
+using Object = std::shared_ptr<const nlohmann::json>;
+
+// "namespace/name".
+std::string KeyOf(const nlohmann::json& object);
+
+class ObjectCache {
+ public:
+  Object Get(const std::string& key) const;  // Null when there is none.
+  std::vector<std::string> Keys() const;
+  std::size_t size() const;
+
+  void Put(Object object);
+  void Remove(const std::string& key);
+  // Returns the keys of all objects that were there before or are there now.
+  std::vector<std::string> ReplaceAll(std::vector<Object> objects);
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe::kube

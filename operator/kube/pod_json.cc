@@ -1,0 +1,64 @@
+#include "operator/kube/pod_json.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
+  std::map<std::string, std::string> values;
+  const Json map = object.value(field, Json::object());
+  for (const auto& [key, value] : map.items()) {
+    if (value.is_string()) values[key] = value.get<std::string>();
+  }
+  return values;
+}
+
+int PortOf(const Json& container) {
+  for (const Json& port : container.value("ports", Json::array())) {
+    if (port.value("name", "") == kSidecarPort) return port.value("containerPort", 0);
+  }
+  return 0;
+}
+
+void ReadContainers(const Json& spec, PodInfo& pod) {
+  // Injected as a native sidecar, which is an init container; a plain container does too.
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const Json& container : spec.value(list, Json::array())) {
+      if (container.value("name", "") == kSidecarContainer && pod.sidecar_port == 0) pod.sidecar_port = PortOf(container);
+    }
+  }
+  for (const Json& container : spec.value("containers", Json::array())) {
+    if (container.value("name", "") == kSidecarContainer) continue;
+    pod.container = container.value("name", "");
+    for (const Json& variable : container.value("env", Json::array())) {
+      if (variable.contains("value") && variable["value"].is_string()) pod.env[variable.value("name", "")] = variable["value"].get<std::string>();
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+PodInfo ParsePod(const Json& object) {
+  PodInfo pod;
+  try {
+    const Json metadata = object.value("metadata", Json::object());
+    pod.name = metadata.value("name", "");
+    pod.terminating = metadata.contains("deletionTimestamp");
+    pod.labels = ReadMap(metadata, "labels");
+    pod.annotations = ReadMap(metadata, "annotations");
+    for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+      pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
+    }
+    const Json status = object.value("status", Json::object());
+    pod.ip = status.value("podIP", "");
+    pod.phase = status.value("phase", "");
+    ReadContainers(object.value("spec", Json::object()), pod);
+  } catch (const Json::exception&) {
+    // The rest stays empty; a pod without a port is reported as one without a sidecar.
+  }
+  return pod;
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,176 @@
+#include "operator/kube/reflector.h"
+
+#include <utility>
+
+#include "collector/base/duration.h"
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "operator/kube/line_splitter.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
+constexpr Nanos kVeryShort = std::chrono::seconds(1);
+constexpr int kPageSize = 500;
+
+bool HasName(const Json& object) {
+  const auto metadata = object.find("metadata");
+  return metadata != object.end() && metadata->is_object() && metadata->contains("name") && (*metadata)["name"].is_string();
+}
+
+}  // namespace
+
+void Trim(Json& object) {
+  Json& metadata = object["metadata"];
+  metadata.erase("managedFields");
+  const auto annotations = metadata.find("annotations");
+  if (annotations != metadata.end() && annotations->is_object()) annotations->erase(kLastApplied);
+}
+
+Reflector::Reflector(const Clock& clock, Client& client, ReflectorOptions options, ObjectCache& cache,
+                     std::function<void(const std::string&)> changed)
+    : clock_(clock), client_(client), options_(std::move(options)), cache_(cache), changed_(std::move(changed)), backoff_(clock) {}
+
+Reflector::~Reflector() {
+  stop_.Set();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reflector::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Reflector::Run() {
+  while (!stop_.is_set()) {
+    absl::Status status = listed_ ? Watch() : List();
+    if (stop_.is_set()) return;
+    if (status.ok()) continue;
+    ++stats_.failures;
+    if (absl::IsOutOfRange(status)) {
+      // The cache goes on serving what it has until the new list replaces it in one step.
+      from_quorum_ = !listed_ || from_quorum_;
+      listed_ = false;
+    }
+    const Nanos wait = backoff_.Next();
+    LogWarning("watching failed", {{"path", options_.path},
+                                   {"error", std::string(ToStd(status.message()))},
+                                   {"again_in", FormatDuration(wait)}});
+    stop_.WaitFor(wait);
+  }
+}
+
+absl::Status Reflector::List() {
+  ++stats_.lists;
+  try {
+    return TakeList();
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(StrCat("the list cannot be read: ", error.what()));
+  }
+}
+
+absl::Status Reflector::TakeList() {
+  std::vector<Object> objects;
+  std::string version, next;
+  do {
+    // "0" lets the server answer from its cache; later lists must not go back behind what we saw.
+    std::string path = StrCat(options_.path, "?limit=", kPageSize);
+    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
+    else if (!from_quorum_) path += StrCat("&resourceVersion=", version_.empty() ? "0" : UrlEncode(version_));
+    absl::StatusOr<Json> list = client_.Get(path);
+    if (!list.ok()) {
+      if (absl::IsOutOfRange(list.status())) from_quorum_ = true;
+      return list.status();
+    }
+    const Json metadata = list->value("metadata", Json::object());
+    version = metadata.value("resourceVersion", "");
+    next = metadata.value("continue", "");
+    for (Json& item : (*list)["items"]) {
+      if (!HasName(item)) continue;
+      Trim(item);
+      objects.push_back(std::make_shared<const Json>(std::move(item)));
+    }
+  } while (!next.empty() && !stop_.is_set());
+  version_ = version;
+  listed_ = true;
+  from_quorum_ = false;
+  for (const std::string& key : cache_.ReplaceAll(std::move(objects))) changed_(key);
+  synced_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Reflector::Watch() {
+  ++stats_.watches;
+  const MonoTime began = clock_.MonoNow();
+  const std::uint64_t events_before = stats_.events;
+  HttpRequest request;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.watch_timeout).count();
+  request.path = StrCat(options_.path, "?watch=true&allowWatchBookmarks=true&timeoutSeconds=", seconds,
+                        "&resourceVersion=", UrlEncode(version_));
+  request.timeout = options_.watch_timeout + std::chrono::seconds(5);
+  LineSplitter splitter;
+  absl::Status event_status;
+  const absl::StatusOr<HttpResponse> ended = client_.transport().Stream(request, stop_, [&](std::string_view chunk) {
+    const bool fits = splitter.Feed(chunk, [&](std::string_view line) {
+      if (event_status.ok()) event_status = OnEvent(line);
+    });
+    if (!fits) event_status = absl::OutOfRangeError("an event is larger than 8 MiB");
+    return event_status.ok();
+  });
+  RETURN_IF_ERROR(event_status);
+  RETURN_IF_ERROR(ended.status());
+  RETURN_IF_ERROR(ToStatus(*ended));
+  if (clock_.MonoNow() - began < kVeryShort && stats_.events == events_before) {
+    return absl::UnavailableError("the watch ended at once and without an event");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reflector::OnEvent(std::string_view line) {
+  try {
+    return TakeEvent(line);
+  } catch (const Json::exception& error) {
+    // A field of an unexpected type; one bad event must not stop the others.
+    ++stats_.bad_events;
+    LogWarning("ignoring a watch event", {{"path", options_.path}, {"why", error.what()}});
+    return absl::OkStatus();
+  }
+}
+
+absl::Status Reflector::TakeEvent(std::string_view line) {
+  Json event = Json::parse(line, nullptr, false);
+  const auto bad = [this](std::string_view why) {
+    ++stats_.bad_events;
+    LogWarning("ignoring a watch event", {{"path", options_.path}, {"why", std::string(why)}});
+    return absl::OkStatus();
+  };
+  if (!event.is_object() || !event.contains("object") || !event["object"].is_object()) return bad("it is no event");
+  const std::string type = event.value("type", "");
+  Json& object = event["object"];
+  if (type == "ERROR") {
+    const int code = object.value("code", 500);
+    return ToStatus({.status = code < 400 ? 500 : code, .body = object.dump()});
+  }
+  if (type == "BOOKMARK") {
+    version_ = object.value("metadata", Json::object()).value("resourceVersion", version_);
+    ++stats_.events;
+    return absl::OkStatus();
+  }
+  if (!HasName(object)) return bad("its object has no name");
+  version_ = object["metadata"].value("resourceVersion", version_);
+  ++stats_.events;
+  const std::string key = KeyOf(object);
+  if (type == "DELETED") {
+    cache_.Remove(key);
+  } else if (type == "ADDED" || type == "MODIFIED") {
+    Trim(object);
+    cache_.Put(std::make_shared<const Json>(std::move(object)));
+  } else {
+    return bad(StrCat("unknown type ", type));
+  }
+  changed_(key);
+  return absl::OkStatus();
+}
+
+}  // namespace strobe::kube

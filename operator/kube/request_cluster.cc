@@ -1,0 +1,106 @@
+#include "operator/kube/request_cluster.h"
+
+#include <utility>
+
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "operator/kube/pod_json.h"
+#include "operator/kube/request_json.h"
+
+namespace strobe::kube {
+namespace {
+
+std::string VersionOf(const Json& object) { return object.at("metadata").value("resourceVersion", ""); }
+
+}  // namespace
+
+RequestCluster::RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events)
+    : client_(client), requests_(requests), events_(events) {}
+
+absl::StatusOr<ProfileRequest> RequestCluster::GetRequest(const std::string& key) {
+  Object object = requests_.Get(key);
+  absl::MutexLock lock(&mutex_);
+  const auto written = written_.find(key);
+  if (object == nullptr) {
+    if (written != written_.end()) written_.erase(written);
+    return absl::NotFoundError(StrCat("no ProfileRequest ", key));
+  }
+  if (written != written_.end()) {
+    if (written->second.superseded.count(VersionOf(*object)) > 0) object = written->second.object;
+    else written_.erase(written);
+  }
+  return ParseRequest(*object);
+}
+
+void RequestCluster::Remember(const ProfileRequest& request, Json object) {
+  Json& metadata = object["metadata"];
+  metadata.erase("managedFields");
+  const std::string version = VersionOf(object);
+  // A write that changed nothing keeps the version.
+  if (version == request.resource_version) return;
+  absl::MutexLock lock(&mutex_);
+  Written& written = written_[KeyOf(object)];
+  written.superseded.insert(request.resource_version);
+  if (written.object != nullptr) written.superseded.insert(VersionOf(*written.object));
+  written.superseded.erase(version);
+  written.object = std::make_shared<const Json>(std::move(object));
+}
+
+absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& space, const PodQuery& query) {
+  std::vector<PodInfo> pods;
+  const std::string base = StrCat("/api/v1/namespaces/", space, "/pods");
+  // A few names are cheaper one by one than the whole namespace.
+  constexpr std::size_t kFewNames = 16;
+  if (!query.names.empty() && query.names.size() <= kFewNames) {
+    for (const std::string& name : query.names) {
+      const absl::StatusOr<Json> pod = client_.Get(StrCat(base, "/", name));
+      if (absl::IsNotFound(pod.status())) continue;
+      RETURN_IF_ERROR(pod.status());
+      pods.push_back(ParsePod(*pod));
+    }
+    return pods;
+  }
+  const std::set<std::string> names(query.names.begin(), query.names.end());
+  std::string next;
+  do {
+    std::string path = StrCat(base, "?limit=500");
+    if (!query.selector.empty()) path += StrCat("&labelSelector=", UrlEncode(query.selector));
+    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
+    ASSIGN_OR_RETURN(Json list, client_.Get(path));
+    const Json metadata = list.value("metadata", Json::object());
+    next = metadata.value("continue", "");
+    for (const Json& item : list["items"]) {
+      PodInfo pod = ParsePod(item);
+      if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
+    }
+  } while (!next.empty());
+  return pods;
+}
+
+absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request, const std::vector<std::string>& finalizers) {
+  const Json patch = {{"metadata", {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}};
+  absl::StatusOr<Json> patched = client_.MergePatch(RequestPath(request.space, request.name), patch);
+  // Taking the last finalizer off deletes the object.
+  if (absl::IsNotFound(patched.status()) && request.deleting) return absl::OkStatus();
+  RETURN_IF_ERROR(patched.status());
+  Remember(request, *std::move(patched));
+  return absl::OkStatus();
+}
+
+absl::Status RequestCluster::WriteStatus(const ProfileRequest& request, const RequestStatus& status) {
+  ASSIGN_OR_RETURN(Json written, client_.Apply(RequestPath(request.space, request.name) + "/status", StatusToJson(request, status)));
+  Remember(request, std::move(written));
+  return absl::OkStatus();
+}
+
+absl::Status RequestCluster::DeleteRequest(const ProfileRequest& request) {
+  const absl::Status status = client_.Delete(RequestPath(request.space, request.name), {{"preconditions", {{"uid", request.uid}}}});
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+void RequestCluster::RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
+                                 const std::string& action, const std::string& note) {
+  events_.Record({{"strobe.dev/v1alpha1", "ProfileRequest", request.space, request.name, request.uid}, warning, reason, action, note});
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,45 @@
+// The reconciler's Cluster port over the API client and the cache of ProfileRequests.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "operator/controller/ports.h"
+#include "operator/kube/client.h"
+#include "operator/kube/event_recorder.h"
+#include "operator/kube/object_cache.h"
+
+namespace strobe::kube {
+
+class RequestCluster final : public Cluster {
+ public:
+  // All outlive the cluster.
+  RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events);
+
+  absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override;
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space, const PodQuery& query) override;
+  absl::Status SetFinalizers(const ProfileRequest& request, const std::vector<std::string>& finalizers) override;
+  absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) override;
+  absl::Status DeleteRequest(const ProfileRequest& request) override;
+  void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason, const std::string& action,
+                   const std::string& note) override;
+
+ private:
+  // Our last write of an object, until the watch has brought it. Versions are opaque and only
+  // compared for equality: as long as the cache shows one that this write came after, it lags.
+  struct Written {
+    Object object;
+    std::set<std::string> superseded;
+  };
+  void Remember(const ProfileRequest& request, Json object);
+
+  Client& client_;
+  const ObjectCache& requests_;
+  EventRecorder& events_;
+  absl::Mutex mutex_;
+  std::map<std::string, Written> written_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe::kube

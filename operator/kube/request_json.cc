@@ -1,0 +1,214 @@
+#include "operator/kube/request_json.h"
+
+#include "collector/base/duration.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/logdir/logdir.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+template <typename T>
+absl::Status ReadDuration(const Json& object, const char* field, T& target) {
+  const auto found = object.find(field);
+  if (found == object.end()) return absl::OkStatus();
+  const absl::StatusOr<Nanos> parsed = ParseDuration(found->get<std::string>());
+  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(field, ": ", ToStd(parsed.status().message())));
+  target = *parsed;
+  return absl::OkStatus();
+}
+
+std::optional<WallTime> ReadTime(const Json& object, const char* field) {
+  WallTime time{};
+  const auto found = object.find(field);
+  if (found == object.end() || !found->is_string() || !ParseRfc3339(found->get<std::string>(), time)) return std::nullopt;
+  return time;
+}
+
+TargetSpec ReadTarget(const Json& target) {
+  TargetSpec spec;
+  if (target.contains("selector")) spec.selector = SelectorText(target["selector"]);
+  if (target.contains("jobRef")) {
+    const Json& job = target["jobRef"];
+    spec.job = JobRef{job.value("apiVersion", ""), job.value("kind", ""), job.value("name", "")};
+  }
+  spec.pods = target.value("pods", std::vector<std::string>());
+  spec.container = target.value("container", "");
+  const Json workers = target.value("workers", Json::object());
+  spec.sample = workers.value("policy", "All") == "Sample";
+  spec.count = workers.value("count", std::size_t{0});
+  spec.ranks = workers.value("ranks", std::vector<int>());
+  return spec;
+}
+
+absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
+  CaptureSpec& capture = request.capture;
+  request.target = ReadTarget(spec.value("target", Json::object()));
+  RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
+  const Json start = spec.value("start", Json::object());
+  RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
+  RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
+  capture.at = ReadTime(start, "at");
+  RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
+  capture.on_late_start = spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  if (spec.contains("minWorkers")) {
+    const Json& least = spec["minWorkers"];
+    request.min_workers = least.is_number() ? StrCat(least.get<int>()) : least.get<std::string>();
+  }
+  capture.attempts = spec.value("attempts", 3);
+  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
+  capture.logdir = logdir.url();
+  capture.run = spec.value("run", DefaultRunName(request.created, request.name));
+  const Json tracers = spec.value("tracers", Json::object());
+  capture.tracers.set_host(tracers.value("host", 2u));
+  capture.tracers.set_device(tracers.value("device", 1u));
+  capture.tracers.set_python(tracers.value("python", 0u));
+  const std::string source = spec.value("source", "Auto");
+  capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK : source == "Agent" ? v1::SOURCE_AGENT : v1::SOURCE_AUTO;
+  capture.max_bytes = spec.value("maxBytesPerWorker", std::uint64_t{0});
+  RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
+  request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
+  request.cancel = spec.value("cancel", false);
+  return absl::OkStatus();
+}
+
+ConditionStatus StatusOf(const std::string& text) {
+  return text == "True" ? ConditionStatus::kTrue : text == "False" ? ConditionStatus::kFalse : ConditionStatus::kUnknown;
+}
+
+const char* TextOf(ConditionStatus status) {
+  return status == ConditionStatus::kTrue ? "True" : status == ConditionStatus::kFalse ? "False" : "Unknown";
+}
+
+void ReadStatus(const Json& object, RequestStatus& status) {
+  status.observed_generation = object.value("observedGeneration", std::int64_t{0});
+  for (const Json& entry : object.value("conditions", Json::array())) {
+    Condition& condition = status.conditions.emplace_back();
+    condition.type = entry.value("type", "");
+    condition.status = StatusOf(entry.value("status", ""));
+    condition.reason = entry.value("reason", "");
+    condition.message = entry.value("message", "");
+    condition.observed_generation = entry.value("observedGeneration", std::int64_t{0});
+    condition.since = ReadTime(entry, "lastTransitionTime").value_or(WallTime{});
+  }
+  status.run = object.value("run", "");
+  status.start_time = ReadTime(object, "startTime");
+  status.completion_time = ReadTime(object, "completionTime");
+  status.retry_time = ReadTime(object, "retryTime");
+  status.attempt = object.value("attempt", 0);
+  const Json workers = object.value("workers", Json::object());
+  status.matched = workers.value("matched", std::size_t{0});
+  status.armed = workers.value("armed", std::size_t{0});
+  status.ok = workers.value("ok", std::size_t{0});
+  status.empty = workers.value("empty", std::size_t{0});
+  status.failed = workers.value("failed", std::size_t{0});
+  const Json skew = object.value("skew", Json::object());
+  status.skew = skew.value("achieved", "");
+  status.skew_error = skew.value("error", "");
+  const Json clock = object.value("clock", Json::object());
+  status.clock_pod = clock.value("pod", "");
+  status.clock_offset = clock.value("offset", "");
+  status.clock_error = clock.value("error", "");
+  status.bytes = object.value("bytes", std::uint64_t{0});
+  for (const Json& entry : object.value("outcomes", Json::array())) {
+    status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""), entry.value("message", ""), entry.value("lateness", "")});
+  }
+}
+
+// Pairs of key and text, without those that are empty.
+Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
+  Json object = Json::object();
+  for (const auto& [key, text] : pairs) {
+    if (!text.empty()) object[key] = text;
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string RequestPath(const std::string& space, const std::string& name) {
+  return StrCat("/apis/strobe.dev/v1alpha1/namespaces/", space, "/profilerequests/", name);
+}
+
+std::string SelectorText(const Json& selector) {
+  std::vector<std::string> parts;
+  const Json labels = selector.value("matchLabels", Json::object());
+  for (const auto& [key, value] : labels.items()) {
+    parts.push_back(StrCat(key, "=", value.get<std::string>()));
+  }
+  for (const Json& entry : selector.value("matchExpressions", Json::array())) {
+    const std::string key = entry.value("key", ""), operation = entry.value("operator", "");
+    const std::string values = Join(entry.value("values", std::vector<std::string>()), ",");
+    if (operation == "In") parts.push_back(StrCat(key, " in (", values, ")"));
+    if (operation == "NotIn") parts.push_back(StrCat(key, " notin (", values, ")"));
+    if (operation == "Exists") parts.push_back(key);
+    if (operation == "DoesNotExist") parts.push_back("!" + key);
+  }
+  return Join(parts, ",");
+}
+
+absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
+  try {
+    ProfileRequest request;
+    const Json& metadata = object.at("metadata");
+    request.space = metadata.value("namespace", "");
+    request.name = metadata.value("name", "");
+    request.uid = metadata.value("uid", "");
+    request.resource_version = metadata.value("resourceVersion", "");
+    request.generation = metadata.value("generation", std::int64_t{0});
+    request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+    request.deleting = metadata.contains("deletionTimestamp");
+    request.finalizers = metadata.value("finalizers", std::vector<std::string>());
+    request.capture.request = StrCat(request.space, "/", request.name);
+    request.capture.uid = request.uid;
+    ReadStatus(object.value("status", Json::object()), request.status);
+    RETURN_IF_ERROR(ReadSpec(object.value("spec", Json::object()), request));
+    return request;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
+  Json conditions = Json::array();
+  for (const Condition& condition : status.conditions) {
+    conditions.push_back({{"type", condition.type},
+                          {"status", TextOf(condition.status)},
+                          {"reason", condition.reason},
+                          {"message", condition.message},
+                          {"observedGeneration", condition.observed_generation},
+                          {"lastTransitionTime", FormatRfc3339(condition.since)}});
+  }
+  Json json = {{"observedGeneration", status.observed_generation}, {"conditions", std::move(conditions)}};
+  if (status.attempt > 0) {
+    json["attempt"] = status.attempt;
+    json["workers"] = {{"matched", status.matched}, {"armed", status.armed}, {"ok", status.ok},
+                       {"empty", status.empty},     {"failed", status.failed},
+                       {"summary", StrCat(status.ok, "/", status.matched)}};
+    json["bytes"] = status.bytes;
+  }
+  if (!status.run.empty()) json["run"] = status.run;
+  if (status.start_time) json["startTime"] = FormatRfc3339(*status.start_time);
+  if (status.completion_time) json["completionTime"] = FormatRfc3339(*status.completion_time);
+  if (status.retry_time) json["retryTime"] = FormatRfc3339(*status.retry_time);
+  if (!status.skew.empty()) json["skew"] = Texts({{"achieved", status.skew}, {"error", status.skew_error}});
+  if (!status.clock_pod.empty()) {
+    json["clock"] = Texts({{"pod", status.clock_pod}, {"offset", status.clock_offset}, {"error", status.clock_error}});
+  }
+  if (!status.outcomes.empty()) {
+    Json outcomes = Json::array();
+    for (const StatusOutcome& outcome : status.outcomes) {
+      outcomes.push_back(Texts({{"pod", outcome.pod}, {"cause", outcome.cause}, {"message", outcome.message}, {"lateness", outcome.lateness}}));
+    }
+    json["outcomes"] = std::move(outcomes);
+  }
+  // The uid keeps a status from being written to a namesake that was created since.
+  return {{"apiVersion", "strobe.dev/v1alpha1"},
+          {"kind", "ProfileRequest"},
+          {"metadata", {{"name", request.name}, {"namespace", request.space}, {"uid", request.uid}}},
+          {"status", std::move(json)}};
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,23 @@
+// ProfileRequest objects to core values, and statuses back. Nothing else knows these paths.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "operator/core/request.h"
+
+namespace strobe::kube {
+
+inline constexpr char kRequestsPath[] = "/apis/strobe.dev/v1alpha1/profilerequests";
+std::string RequestPath(const std::string& space, const std::string& name);
+
+// InvalidArgument names the field; the API server's schema keeps most such objects out.
+absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
+
+// The object to apply to /status.
+nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);
+
+// "a=b,c in (x,y),!d", as the API server takes it.
+std::string SelectorText(const nlohmann::json& selector);
+
+}  // namespace strobe::kube

@@ -1,0 +1,1 @@
+"""What demos, integration tests and benchmarks share: real peers, started and cleaned up."""

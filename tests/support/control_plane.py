@@ -1,0 +1,136 @@
+"""A real etcd and kube-apiserver on loopback."""
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from .processes import ROOT, TOOLS, free_port
+
+
+def _openssl(*arguments):
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+class ControlPlane:
+    """Starts in a few seconds; everything lies below one directory."""
+
+    def __init__(self, group, directory):
+        self.group = group
+        self.dir = Path(directory)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.kubeconfig = self.dir / "kubeconfig"
+
+    def start(self):
+        self._make_certificates()
+        self._write_kubeconfig()
+        client, peer = free_port(), free_port()
+        self.group.start(
+            "etcd",
+            ["etcd", "--data-dir", self.dir / "etcd", "--unsafe-no-fsync",
+             "--listen-client-urls", f"http://127.0.0.1:{client}",
+             "--advertise-client-urls", f"http://127.0.0.1:{client}",
+             "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+             "--initial-cluster", f"default=http://127.0.0.1:{peer}"],
+        )
+        self.etcd = f"http://127.0.0.1:{client}"
+        self.start_apiserver()
+        self.wait_ready()
+        return self
+
+    def start_apiserver(self):
+        pki = self.dir
+        self.apiserver = self.group.start(
+            "kube-apiserver",
+            [TOOLS / "kube-apiserver", "--etcd-servers", self.etcd,
+             "--secure-port", self.port, "--bind-address", "127.0.0.1",
+             "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none",
+             "--tls-cert-file", pki / "server.crt", "--tls-private-key-file", pki / "server.key",
+             "--client-ca-file", pki / "ca.crt",
+             "--service-account-key-file", pki / "sa.key",
+             "--service-account-signing-key-file", pki / "sa.key",
+             "--service-account-issuer", self.url,
+             "--service-cluster-ip-range", "10.255.0.0/24",
+             "--authorization-mode", "Node,RBAC", "--allow-privileged=true",
+             # Pods are registered without a node; nothing would ever give them a token.
+             "--disable-admission-plugins", "ServiceAccount"],
+        )
+
+    def _make_certificates(self):
+        d = self.dir
+        _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 30, "-subj", "/CN=test-ca",
+                 "-keyout", d / "ca.key", "-out", d / "ca.crt")
+        _openssl("genrsa", "-out", d / "sa.key", 2048)
+        extensions = d / "server.ext"
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        for name, subject, extra in (
+            ("server", "/CN=kube-apiserver", ["-extfile", extensions]),
+            ("admin", "/O=system:masters/CN=admin", []),
+        ):
+            _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject,
+                     "-keyout", d / f"{name}.key", "-out", d / f"{name}.csr")
+            _openssl("x509", "-req", "-days", 30, "-in", d / f"{name}.csr", "-CA", d / "ca.crt", "-CAkey", d / "ca.key",
+                     "-CAcreateserial", "-out", d / f"{name}.crt", *extra)
+
+    def _write_kubeconfig(self):
+        def data(name):
+            return base64.b64encode((self.dir / name).read_bytes()).decode()
+
+        self.kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": self.url, "certificate-authority-data": data("ca.crt")}}],
+            "users": [{"name": "admin", "user": {"client-certificate-data": data("admin.crt"), "client-key-data": data("admin.key")}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin", "namespace": "default"}}],
+        }))
+
+    def wait_ready(self, timeout=60):
+        context = ssl.create_default_context(cafile=self.dir / "ca.crt")
+        context.load_cert_chain(self.dir / "admin.crt", self.dir / "admin.key")
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"{self.url}/readyz", context=context, timeout=2) as answer:
+                    if answer.status == 200:
+                        return
+            except (urllib.error.URLError, OSError):
+                pass
+            if not self.apiserver.running():
+                break
+            time.sleep(0.1)
+        raise RuntimeError(f"kube-apiserver is not ready:\n{self.apiserver.output()[-3000:]}")
+
+
+class Kubectl:
+    """kubectl against one kubeconfig."""
+
+    def __init__(self, kubeconfig, namespace="default"):
+        self.kubeconfig = str(kubeconfig)
+        self.namespace = namespace
+
+    def run(self, *arguments, stdin=None, check=True):
+        result = subprocess.run(
+            [TOOLS / "kubectl", "--kubeconfig", self.kubeconfig, "--namespace", self.namespace, *map(str, arguments)],
+            input=stdin, text=True, capture_output=True,
+            env={**os.environ, "HOME": os.environ.get("HOME", "/tmp")},
+        )
+        if check and result.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(map(str, arguments))}: {result.stderr.strip()}")
+        return result
+
+    def apply(self, *objects):
+        return self.run("apply", "-f", "-", stdin="\n---\n".join(json.dumps(o) for o in objects))
+
+    def get(self, *arguments):
+        return json.loads(self.run("get", *arguments, "-o", "json").stdout)
+
+    def install_crds(self):
+        self.run("apply", "--server-side", "-f", ROOT / "crds" / "profilerequests.yaml")
+        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "--timeout=30s")

@@ -1,0 +1,66 @@
+"""The operator as a process, and ProfileRequests as tests want them."""
+
+import json
+import time
+import urllib.request
+
+from .processes import BIN, free_port, wait_until
+
+
+class Operator:
+    def __init__(self, group, kubeconfig, name="operator", flags=(), config=None):
+        self.group = group
+        self.http_port = free_port()
+        command = [BIN / "strobe-operator", "--kubeconfig", kubeconfig, "--insecure-plaintext",
+                   "--http-listen", f"127.0.0.1:{self.http_port}", *flags]
+        if config is not None:
+            path = group.log_dir / f"{name}.yaml"
+            path.write_text(json.dumps(config))
+            command += ["--config", path]
+        self.command, self.name = command, name
+        self.process = None
+
+    def start(self):
+        self.process = self.group.start(self.name, self.command)
+        return self
+
+    def page(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
+            return answer.read().decode()
+
+    def wait_ready(self, timeout=30):
+        def ready():
+            if not self.process.running():
+                raise RuntimeError(f"the operator ended:\n{self.process.output()[-3000:]}")
+            try:
+                return self.page("/readyz") == "ok\n"
+            except OSError:
+                return False
+
+        wait_until(ready, timeout, "the operator's readiness")
+        return self
+
+
+def profile_request(name, logdir, selector=None, **spec):
+    target = spec.pop("target", {"selector": {"matchLabels": selector or {"app": "train"}}})
+    return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": name},
+            "spec": {"target": target, "logdir": str(logdir), "duration": "200ms", **spec}}
+
+
+def condition(request, kind):
+    for entry in request.get("status", {}).get("conditions", []):
+        if entry["type"] == kind:
+            return entry
+    return {"status": "Missing", "reason": ""}
+
+
+def wait_finished(kubectl, name, timeout=60):
+    """The request once its Succeeded condition is known."""
+    deadline = time.monotonic() + timeout
+    request = {}
+    while time.monotonic() < deadline:
+        request = kubectl.get("profilerequest", name)
+        if condition(request, "Succeeded")["status"] in ("True", "False"):
+            return request
+        time.sleep(0.1)
+    raise TimeoutError(f"{name} did not finish: {json.dumps(request.get('status'), indent=1)}")

@@ -1,0 +1,87 @@
+"""Workers as pods have them: a real JAX trainer, a sidecar beside it, and the Pod object."""
+
+import json
+
+from .processes import BIN, PYTHON, ROOT, free_port
+
+
+class Worker:
+    """One trainer with its sidecar. Both listen on loopback."""
+
+    def __init__(self, group, name, index=0, pause_ms=20, trainer_env=None, sidecar_env=None, sidecar_flags=()):
+        self.group = group
+        self.name = name
+        self.index = index
+        self.pause_ms = pause_ms
+        self.trainer_env = trainer_env or {}
+        self.sidecar_env = sidecar_env or {}
+        self.sidecar_flags = list(sidecar_flags)
+        self.profiler_port = free_port()
+        self.port = free_port()
+        self.trainer = self.sidecar = None
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def start_trainer(self):
+        self.trainer = self.group.start(
+            f"{self.name}-trainer",
+            [PYTHON, ROOT / "tests/e2e/train_loop.py", "--port", self.profiler_port, "--pause-ms", self.pause_ms],
+            env=self.trainer_env,
+        )
+        return self
+
+    def start_sidecar(self):
+        self.sidecar = self.group.start(
+            f"{self.name}-sidecar",
+            [BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"localhost:{self.profiler_port}",
+             "--worker-name", self.name, "--insecure-plaintext", *self.sidecar_flags],
+            env=self.sidecar_env,
+        )
+        return self
+
+    def wait(self, timeout=90):
+        if self.trainer:
+            self.trainer.wait_for("ready", timeout)
+        if self.sidecar:
+            self.sidecar.wait_for("serves", 10)
+        return self
+
+    def pod(self, labels=None):
+        """The Pod object as injection would have made it, without a node."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": self.name,
+                "labels": {"app": "train", "strobe.dev/inject": "true",
+                           "batch.kubernetes.io/job-completion-index": str(self.index), **(labels or {})},
+            },
+            "spec": {
+                "containers": [{"name": "trainer", "image": "trainer"}],
+                "initContainers": [{
+                    "name": "strobe-sidecar", "image": "strobe-sidecar", "restartPolicy": "Always",
+                    "ports": [{"name": "strobe", "containerPort": self.port}],
+                }],
+            },
+        }
+
+    def register(self, kubectl, labels=None):
+        kubectl.apply(self.pod(labels))
+        status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
+        kubectl.run("patch", "pod", self.name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+        return self
+
+    def stop(self):
+        for process in (self.sidecar, self.trainer):
+            if process:
+                process.kill()
+
+
+def start_workers(group, count, prefix="worker", **options):
+    """All at once, because importing JAX takes seconds."""
+    workers = [Worker(group, f"{prefix}-{i}", i, **options).start_trainer() for i in range(count)]
+    for worker in workers:
+        worker.start_sidecar()
+    return [worker.wait() for worker in workers]
