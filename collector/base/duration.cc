@@ -27,6 +27,7 @@ std::string FormatDuration(Nanos duration) {
   static constexpr std::array<Unit, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
   const double nanos = static_cast<double>(duration.count());
   if (nanos == 0) return "0s";
+  if (std::abs(nanos) >= 60e9) return absl::FormatDuration(absl::Seconds(duration / std::chrono::seconds(1)));
   for (const Unit& unit : kUnits) {
     if (std::abs(nanos) >= unit.nanos) {
       return StrCat(absl::StrFormat("%.3g", nanos / unit.nanos), unit.name);

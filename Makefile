@@ -1,0 +1,41 @@
+# Thin: every target is a script or a preset. `make help` lists them.
+.DEFAULT_GOAL := build
+.PHONY: help build setup demo test unit sanitize bench fmt tidy clean
+
+help: ## This list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+build: ## strobe-operator, strobe-sidecar and strobe in build/bin
+	@tools/setup build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+setup:
+	@tools/setup test
+
+demo: build setup ## A capture on a real API server with real JAX workers; KEEP=1 leaves it up
+	@build/venv/bin/python tests/e2e/demo.py
+
+test: build setup sanitize ## Everything CI runs
+	@ctest --preset release
+
+unit: build ## Only the unit tests, no sanitizer
+	@ctest --preset release -L unit
+
+sanitize: ## Unit tests under address+undefined and thread sanitizer
+	@tools/setup build
+	@for preset in asan tsan; do \
+	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
+	done
+
+bench: build setup ## The figures of docs/benchmarks.md, with the peers in the same run
+	@build/venv/bin/python -m tests.bench.run
+
+fmt: ## Format all C++ files
+	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
+
+tidy: build ## The chosen clang-tidy checks
+	@git ls-files '*.cc' | grep -v '^tests/' | xargs clang-tidy-14 --quiet -p build/release
+
+clean: ## Build results; caches of compilers and package managers stay
+	@rm -rf build/release build/dev build/asan build/tsan build/bin

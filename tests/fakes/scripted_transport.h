@@ -1,0 +1,70 @@
+// A transport that answers from a script, for the API client's logic. Faults of a real connection
+// are tested against a real API server behind a proxy, in tests/integration.
+#pragma once
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "operator/kube/transport.h"
+
+namespace strobe::kube {
+
+class ScriptedTransport final : public Transport {
+ public:
+  struct Script {
+    absl::StatusOr<HttpResponse> end;
+    std::vector<std::string> chunks;
+  };
+  using Handler = std::function<absl::StatusOr<HttpResponse>(const HttpRequest&)>;
+
+  absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) override {
+    absl::MutexLock lock(&mutex_);
+    requests_.push_back(request);
+    return handler_ ? handler_(request) : absl::UnavailableError("no script");
+  }
+  // Plays the scripted streams one after the other, then stays silent until stopped.
+  absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
+                                      const std::function<bool(std::string_view)>& chunk) override {
+    Script script{absl::UnknownError(""), {}};
+    {
+      absl::MutexLock lock(&mutex_);
+      requests_.push_back(request);
+      if (streams_.empty()) {
+        mutex_.Unlock();
+        stop.WaitFor(std::chrono::hours(1));
+        mutex_.Lock();
+        return absl::CancelledError("stopped");
+      }
+      script = std::move(streams_.front());
+      streams_.pop_front();
+    }
+    for (const std::string& piece : script.chunks) {
+      if (!chunk(piece)) return absl::CancelledError("enough");
+    }
+    return script.end;
+  }
+
+  void OnUnary(Handler handler) {
+    absl::MutexLock lock(&mutex_);
+    handler_ = std::move(handler);
+  }
+  void AddStream(std::vector<std::string> chunks, absl::StatusOr<HttpResponse> end = HttpResponse{200, "", std::nullopt}) {
+    absl::MutexLock lock(&mutex_);
+    streams_.push_back({std::move(end), std::move(chunks)});
+  }
+  std::vector<HttpRequest> requests() {
+    absl::MutexLock lock(&mutex_);
+    return requests_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  Handler handler_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Script> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<HttpRequest> requests_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe::kube

@@ -1,0 +1,36 @@
+#include "collector/logdir/logdir.h"
+
+#include <gtest/gtest.h>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Logdir, NormalisesPathsAndUrls) {
+  EXPECT_EQ(Logdir::Parse("/data//logs/./x/")->url(), "file:///data/logs/x");
+  EXPECT_EQ(Logdir::Parse("file:///data/logs")->path(), "/data/logs");
+  EXPECT_EQ(Logdir::Parse("gs://bucket/a/b/")->url(), "gs://bucket/a/b");
+  EXPECT_EQ(Logdir::Parse("s3://bucket")->url(), "s3://bucket");
+  EXPECT_EQ(Logdir::Parse("az://container/x")->bucket(), "container");
+}
+
+TEST(Logdir, RefusesWhatIsUnclearOrClimbs) {
+  for (const char* text : {"", "logs", "http://x/y", "file://host/x", "gs://", "gs:///x", "/a/../b", "s3://b/../c",
+                           "gs://user@bucket/x", "gs://b/x?y", "s3://b#c", "/a\nb", "gs://bu cket"}) {
+    EXPECT_FALSE(Logdir::Parse(text).ok()) << text;
+  }
+}
+
+TEST(Logdir, NamesRunsAsXProfListsThem) {
+  EXPECT_EQ(Logdir::Parse("/logs")->RunUrl("r1"), "file:///logs/plugins/profile/r1");
+  EXPECT_EQ(Logdir::Parse("/")->RunUrl("r1"), "file:///plugins/profile/r1");
+  EXPECT_EQ(TraceKey("r1", "w0"), "plugins/profile/r1/w0.xplane.pb");
+  EXPECT_EQ(ManifestKey("r1"), "plugins/profile/r1/strobe.json");
+  EXPECT_EQ(DefaultRunName(WallTime{1'795'234'104s}, "first-look"), "2026_11_21_04_08_24_first-look");
+  EXPECT_EQ(RunOfAttempt("r", 1), "r");
+  EXPECT_EQ(RunOfAttempt("r", 2), "r_attempt2");
+}
+
+}  // namespace
+}  // namespace strobe

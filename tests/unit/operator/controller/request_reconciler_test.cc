@@ -1,0 +1,257 @@
+#include "operator/controller/request_reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/fakes/fake_worker.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// The API server's part in memory: one request, some pods, every write kept.
+class FakeCluster final : public Cluster {
+ public:
+  absl::StatusOr<ProfileRequest> GetRequest(const std::string&) override {
+    if (!exists) return absl::NotFoundError("gone");
+    return request;
+  }
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override { return pods; }
+  absl::Status SetFinalizers(const ProfileRequest&, const std::vector<std::string>& finalizers) override {
+    request.finalizers = finalizers;
+    if (request.deleting && finalizers.empty()) exists = false;
+    return Written();
+  }
+  absl::Status WriteStatus(const ProfileRequest&, const RequestStatus& status) override {
+    request.status = status;
+    return Written();
+  }
+  absl::Status DeleteRequest(const ProfileRequest&) override {
+    request.deleting = true;
+    if (changed) changed();
+    return Written();
+  }
+  void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&, const std::string&) override {
+    events.push_back(reason);
+  }
+
+  bool exists = true;
+  ProfileRequest request;
+  std::vector<PodInfo> pods;
+  std::vector<std::string> events;
+  int writes = 0;
+  std::function<void(int)> after_write;
+  std::function<void()> changed;  // The watch.
+
+ private:
+  absl::Status Written() {
+    ++writes;
+    if (after_write) after_write(writes);
+    return absl::OkStatus();
+  }
+};
+
+class FakeMetrics final : public CaptureMetrics {
+ public:
+  void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override { ++attempts; }
+  void CaptureEnded(const ProfileRequest&, const std::string& result) override { results.push_back(result); }
+  void ActiveCaptures(std::size_t) override {}
+  int attempts = 0;
+  std::vector<std::string> results;
+};
+
+class RequestReconcilerTest : public testing::Test {
+ protected:
+  RequestReconcilerTest() {
+    cluster_.request.space = "team";
+    cluster_.request.name = "look";
+    cluster_.request.uid = "uid";
+    cluster_.request.created = time_.WallNow();
+    cluster_.request.capture.uid = "uid";
+    cluster_.request.capture.logdir = "/logs";
+    cluster_.request.capture.run = "run";
+    cluster_.request.capture.duration = 1s;
+    for (const char* name : {"a", "b"}) {
+      PodInfo pod;
+      pod.name = name;
+      pod.ip = "10.0.0.1";
+      pod.phase = "Running";
+      pod.sidecar_port = 9470;
+      cluster_.pods.push_back(pod);
+    }
+    cluster_.changed = [this] { Change(); };
+    Restart();
+  }
+
+  // A new process with nothing in memory.
+  void Restart() {
+    reconciler_ = std::make_unique<RequestReconciler>(
+        RequestReconciler::Dependencies{time_, time_, fleet_, cluster_, metrics_, [this](const std::string&) { due_.insert(time_.MonoNow()); }});
+    due_.insert(time_.MonoNow());
+  }
+  // Runs the loop as the queue would, for so long.
+  void Loop(Nanos duration) {
+    const MonoTime end = time_.MonoNow() + duration;
+    while (time_.MonoNow() < end) {
+      time_.Advance(1ms);
+      if (due_.empty() || *due_.begin() > time_.MonoNow()) continue;
+      due_.clear();
+      const auto result = reconciler_->Reconcile("team/look");
+      ASSERT_TRUE(result.ok()) << result.status();
+      if (result->requeue_after) due_.insert(time_.MonoNow() + *result->requeue_after);
+    }
+  }
+  void Change() { due_.insert(time_.MonoNow()); }
+  const Condition& Get(std::string_view type) { return *FindCondition(cluster_.request.status, type); }
+
+  SimulatedTime time_;
+  FakeFleet fleet_{time_};
+  FakeCluster cluster_;
+  FakeMetrics metrics_;
+  std::multiset<MonoTime> due_;
+  std::unique_ptr<RequestReconciler> reconciler_;
+};
+
+TEST_F(RequestReconcilerTest, CarriesARequestToItsEnd) {
+  Loop(5s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(Get("Started").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Synchronized").status, ConditionStatus::kTrue);
+  EXPECT_THAT(cluster_.request.finalizers, Contains(kFinalizer));
+  EXPECT_THAT(cluster_.events, testing::ElementsAre("CaptureArmed", "CaptureSucceeded"));
+  EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
+}
+
+TEST_F(RequestReconcilerTest, NothingMoreIsWrittenOnceItHasFinished) {
+  Loop(5s);
+  const int writes = cluster_.writes;
+  for (int i = 0; i < 5; ++i) Change(), Loop(1s);
+  EXPECT_EQ(cluster_.writes, writes);
+}
+
+// kill -9 after every single write, at every point: same end, one capture per attempt.
+TEST_F(RequestReconcilerTest, RecoversFromDeathAfterEachWrite) {
+  for (int fatal = 1; fatal <= 8; ++fatal) {
+    SCOPED_TRACE(fatal);
+    const std::string uid = "uid" + std::to_string(fatal);
+    cluster_.request.uid = cluster_.request.capture.uid = uid;
+    cluster_.request.status = {};
+    cluster_.request.finalizers.clear();
+    cluster_.writes = 0;
+    bool die = false;
+    cluster_.after_write = [&](int write) { die = die || write == fatal; };
+    Restart();
+    const MonoTime end = time_.MonoNow() + 20s;
+    while (time_.MonoNow() < end) {
+      Loop(1ms);
+      if (die) die = false, Restart();
+    }
+    EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+    EXPECT_EQ(cluster_.request.status.attempt, 1);
+    for (const char* worker : {"a", "b"}) {
+      int captures = 0;
+      for (const auto& plan : fleet_[worker].plans) captures += plan.capture_id() == uid + "-1" ? 1 : 0;
+      EXPECT_EQ(captures, 1);
+    }
+  }
+}
+
+TEST_F(RequestReconcilerTest, TriesAgainUnderANewRunAndSaysWhen) {
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(1s);
+  EXPECT_EQ(Get("Succeeded").reason, "Retrying");
+  EXPECT_TRUE(cluster_.request.status.retry_time.has_value());
+  fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(cluster_.request.status.attempt, 2);
+  EXPECT_THAT(cluster_.request.status.run, HasSubstr("run_attempt2"));
+  EXPECT_EQ(metrics_.attempts, 2);
+}
+
+TEST_F(RequestReconcilerTest, GivesUpAfterTheLastAttempt) {
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(30s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Succeeded").reason, "Busy");
+  EXPECT_EQ(cluster_.request.status.attempt, 3);
+}
+
+TEST_F(RequestReconcilerTest, ARestartBetweenAttemptsGoesOnWithTheNext) {
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(1s);
+  ASSERT_TRUE(cluster_.request.status.retry_time.has_value());
+  Restart();
+  fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
+  Loop(10s);
+  EXPECT_EQ(cluster_.request.status.attempt, 2);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, WaitsALittleForPodsAndThenRefuses) {
+  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  Loop(5s);
+  EXPECT_EQ(Get("Accepted").status, ConditionStatus::kFalse);
+  EXPECT_EQ(Get("Accepted").reason, "NoTargets");
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  cluster_.pods = pods;
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, RefusesInTheEnd) {
+  for (PodInfo& pod : cluster_.pods) pod.sidecar_port = 0;
+  Loop(40s);
+  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_EQ(Get("Failed").reason, "SidecarMissing");
+  EXPECT_THAT(Get("Failed").message, HasSubstr("strobe.dev/inject=true"));
+}
+
+TEST_F(RequestReconcilerTest, CancelEndsALiveCapture) {
+  cluster_.request.capture.delay = 60s;
+  Loop(1s);
+  EXPECT_EQ(Get("Succeeded").reason, "Armed");
+  cluster_.request.cancel = true;
+  Change();
+  Loop(1s);
+  EXPECT_EQ(Get("Succeeded").reason, "Cancelled");
+  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_THAT(metrics_.results, testing::ElementsAre("Cancelled"));
+}
+
+TEST_F(RequestReconcilerTest, DeletionCancelsFirstAndThenLetsGo) {
+  cluster_.request.capture.delay = 60s;
+  Loop(1s);
+  cluster_.request.deleting = true;
+  Change();
+  Loop(2s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(fleet_["a"].cancelled, SizeIs(1));
+}
+
+TEST_F(RequestReconcilerTest, DeletionAfterARestartCancelsWhatTheOldProcessArmed) {
+  cluster_.request.capture.delay = 60s;
+  Loop(1s);
+  cluster_.request.deleting = true;
+  Restart();
+  Loop(5s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(fleet_["a"].cancelled, Contains("uid-1"));
+}
+
+TEST_F(RequestReconcilerTest, DeletesItselfWhenItsTimeIsUp) {
+  cluster_.request.ttl = 10s;
+  Loop(5s);
+  EXPECT_TRUE(cluster_.exists);
+  Loop(15s);
+  EXPECT_FALSE(cluster_.exists);
+}
+
+}  // namespace
+}  // namespace strobe

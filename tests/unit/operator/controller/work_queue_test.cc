@@ -1,0 +1,99 @@
+#include "operator/controller/work_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(WorkQueue, AKeyIsQueuedOnce) {
+  const SystemClock clock;
+  WorkQueue queue(clock);
+  queue.Add("a");
+  queue.Add("a");
+  queue.Add("b");
+  EXPECT_EQ(queue.depth(), 2u);
+  EXPECT_EQ(queue.Get(), "a");
+}
+
+TEST(WorkQueue, AKeyAddedWhileItRunsComesAgainWhenDone) {
+  const SystemClock clock;
+  WorkQueue queue(clock);
+  queue.Add("a");
+  ASSERT_EQ(queue.Get(), "a");
+  queue.Add("a");
+  EXPECT_EQ(queue.depth(), 0u);
+  queue.Done("a");
+  EXPECT_EQ(queue.Get(), "a");
+}
+
+TEST(WorkQueue, LaterComesLater) {
+  const SystemClock clock;
+  WorkQueue queue(clock);
+  queue.AddAfter("b", 30ms);
+  queue.AddAfter("a", 1ms);
+  EXPECT_EQ(queue.Get(), "a");
+  EXPECT_EQ(queue.Get(), "b");
+}
+
+TEST(WorkQueue, ShutDownReleasesEveryone) {
+  const SystemClock clock;
+  WorkQueue queue(clock);
+  std::thread waiting([&] { EXPECT_EQ(queue.Get(), std::nullopt); });
+  queue.ShutDown();
+  waiting.join();
+  queue.Add("a");
+  EXPECT_EQ(queue.Get(), std::nullopt);
+}
+
+// The promise that everything above it relies on, under many threads.
+TEST(WorkQueue, NeverRunsAKeyTwiceAtOnceAndLosesNone) {
+  const SystemClock clock;
+  WorkQueue queue(clock);
+  constexpr int kKeys = 5, kAdds = 2000;
+  std::vector<std::atomic<int>> running(kKeys), wanted(kKeys), seen(kKeys);
+  std::vector<std::thread> workers, adders;
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([&] {
+      while (const auto key = queue.Get()) {
+        const auto k = static_cast<std::size_t>(std::stoi(*key));
+        ASSERT_EQ(running[k].fetch_add(1), 0);
+        seen[k] = wanted[k].load();
+        running[k].fetch_sub(1);
+        queue.Done(*key);
+      }
+    });
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    adders.emplace_back([&, i] {
+      std::mt19937 random(i);
+      for (int n = 0; n < kAdds; ++n) {
+        const std::size_t k = random() % kKeys;
+        ++wanted[k];
+        if (n % 7 == 0) queue.AddAfter(std::to_string(k), 100us);
+        else queue.Add(std::to_string(k));
+      }
+    });
+  }
+  for (std::thread& thread : adders) thread.join();
+  const MonoTime deadline = clock.MonoNow() + 20s;
+  const auto settled = [&] {
+    for (std::size_t k = 0; k < kKeys; ++k) {
+      if (seen[k] != wanted[k]) return false;
+    }
+    return true;
+  };
+  while (!settled() && clock.MonoNow() < deadline) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(settled()) << "the last addition of a key must be followed by a run";
+  queue.ShutDown();
+  for (std::thread& thread : workers) thread.join();
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,82 @@
+#include "operator/core/attempt_result.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+
+WorkerResult Ended(const std::string& name, Outcome outcome, Nanos start = 0ns) {
+  WorkerResult worker;
+  worker.target.name = worker.target.file = name;
+  worker.armed = true;
+  worker.outcome = outcome;
+  worker.error = 10us;
+  if (outcome == Outcome::kOk) {
+    worker.report.set_url("file:///x");
+    worker.report.set_bytes(7);
+    worker.report.set_covers_window(true);
+    worker.report.set_started_ns((1000s + start).count() * 1);
+  }
+  return worker;
+}
+
+AttemptResult Concluded(const CaptureSpec& spec, std::vector<WorkerResult> workers) {
+  AttemptResult result;
+  result.workers = std::move(workers);
+  Conclude(spec, result);
+  return result;
+}
+
+TEST(Conclude, OneGoodHostIsNotSuccess) {
+  const AttemptResult result = Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kNoHostEvents)});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "NoHostEvents");
+  EXPECT_EQ(result.ok, 1u);
+  EXPECT_EQ(result.empty, 1u);
+  EXPECT_EQ(result.bytes, 7u);
+}
+
+TEST(Conclude, TheWorstWorkerGivesTheReason) {
+  const AttemptResult result =
+      Concluded({}, {Ended("a", Outcome::kBusy), Ended("b", Outcome::kUploadDenied), Ended("c", Outcome::kOk)});
+  EXPECT_EQ(result.reason, "UploadDenied");
+}
+
+TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
+  CaptureSpec spec;
+  spec.max_skew = 100us;
+  EXPECT_TRUE(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 80us)}).synchronized);
+  const AttemptResult beyond = Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)});
+  EXPECT_FALSE(beyond.synchronized) << "the error counts too";
+  EXPECT_EQ(beyond.sync_reason, "SkewTooLarge");
+  EXPECT_TRUE(beyond.succeeded) << "kept, as is the default";
+  spec.on_late_start = OnLateStart::kDiscard;
+  EXPECT_EQ(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)}).reason, "NotSynchronized");
+}
+
+TEST(Conclude, MoreWorkersWantedThanThereAreFails) {
+  CaptureSpec spec;
+  spec.min_workers = 3;
+  EXPECT_FALSE(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk)}).succeeded);
+}
+
+TEST(ComposeManifest, HoldsEveryWorkerInRankOrder) {
+  AttemptResult result = Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kWorkerLost)});
+  result.workers[0].target.rank = 1;
+  result.workers[1].target.rank = 0;
+  result.workers[0].offset = 11560ms;
+  const auto json = nlohmann::json::parse(ManifestJson(ComposeManifest({}, result)));
+  EXPECT_EQ(json["format"], 1);
+  EXPECT_EQ(json["result"], "Failed");
+  EXPECT_EQ(json["workers"][0]["name"], "b");
+  EXPECT_EQ(json["workers"][0]["outcome"], "WorkerLost");
+  EXPECT_EQ(json["workers"][1]["clockOffsetNs"], "11560000000");
+  EXPECT_EQ(json["workers"][1]["clockErrorNs"], "10000");
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,229 @@
+#include "operator/core/capture_attempt.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/fake_worker.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class CaptureAttemptTest : public testing::Test {
+ protected:
+  CaptureAttemptTest() {
+    spec_.uid = "uid";
+    spec_.logdir = "/logs";
+    spec_.run = "run";
+    spec_.duration = 1s;
+  }
+
+  std::shared_ptr<CaptureAttempt> Start(std::vector<std::string> names, int attempt = 1) {
+    std::vector<Target> targets;
+    for (const std::string& name : names) {
+      Target target;
+      target.name = target.pod = target.file = name;
+      target.address = name + ":9470";
+      targets.push_back(target);
+    }
+    return CaptureAttempt::Start({time_, time_, fleet_}, spec_, attempt, std::move(targets), [this] { ++changes_; });
+  }
+  AttemptResult Run(std::vector<std::string> names) {
+    const auto attempt = Start(std::move(names));
+    time_.Advance(200s);
+    EXPECT_EQ(attempt->progress().phase, Phase::kDone);
+    return *attempt->progress().result;
+  }
+
+  SimulatedTime time_;
+  FakeFleet fleet_{time_};
+  CaptureSpec spec_;
+  int changes_ = 0;
+};
+
+TEST_F(CaptureAttemptTest, RecordsAllWorkersAndPublishesTheManifestOnce) {
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.ok, 2u);
+  EXPECT_TRUE(result.synchronized) << result.sync_message;
+  EXPECT_EQ(result.skew->achieved, 0us);
+  EXPECT_EQ(fleet_["a"].published.size() + fleet_["b"].published.size(), 1u);
+}
+
+TEST_F(CaptureAttemptTest, WritesTheInstantOnEachWorkersOwnClock) {
+  fleet_["b"].offset = 11560ms;
+  const AttemptResult result = Run({"a", "b"});
+  const std::int64_t a = fleet_["a"].plans.at(0).instant_ns(), b = fleet_["b"].plans.at(0).instant_ns();
+  EXPECT_EQ(Nanos{b - a}, 11560ms);
+  EXPECT_TRUE(result.synchronized);
+  EXPECT_EQ(result.skew->achieved, 0us) << "the offset is taken out again";
+  EXPECT_EQ(result.skew->error, 100us);
+}
+
+TEST_F(CaptureAttemptTest, SkewIsWhatIsLeftAfterCorrection) {
+  fleet_["a"].lateness = 100us;
+  fleet_["b"].lateness = 350us;
+  EXPECT_EQ(Run({"a", "b"}).skew->achieved, 250us);
+}
+
+TEST_F(CaptureAttemptTest, ArmsNobodyWhenTooFewAreReady) {
+  fleet_["b"].source_ready = false;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "NoSource");
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
+TEST_F(CaptureAttemptTest, GoesOnWithoutWorkersThatMinWorkersAllowsToMiss) {
+  spec_.min_workers = 1;
+  fleet_["b"].check = absl::UnavailableError("connection refused");
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_EQ(result.reason, "EnoughWorkersOk");
+  EXPECT_EQ(result.workers[1].outcome, Outcome::kUnreachable);
+  EXPECT_FALSE(result.synchronized) << "a worker that is missing covers nothing";
+}
+
+TEST_F(CaptureAttemptTest, CallsOffEverybodyWhenOneRefusesToBeArmed) {
+  fleet_["b"].refusal = v1::BUSY;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "Busy");
+  EXPECT_THAT(fleet_["a"].cancelled, ElementsAre("uid-1"));
+  EXPECT_EQ(result.workers[0].outcome, Outcome::kCancelled);
+  EXPECT_THAT(result.workers[0].message, HasSubstr("called off"));
+}
+
+TEST_F(CaptureAttemptTest, CancelsAWorkerWhoseAnswerToArmingWasLost) {
+  fleet_["b"].arm_answers = false;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_THAT(fleet_["b"].plans, SizeIs(1)) << "it heard us";
+  EXPECT_THAT(fleet_["b"].cancelled, ElementsAre("uid-1"));
+}
+
+TEST_F(CaptureAttemptTest, KeepsTheOthersWhenOneDiesWhileItRecords) {
+  fleet_["b"].dies = true;
+  spec_.min_workers = 1;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_EQ(result.workers[0].outcome, Outcome::kOk);
+  EXPECT_EQ(result.workers[1].outcome, Outcome::kWorkerLost);
+}
+
+TEST_F(CaptureAttemptTest, AWorkerThatForgotItsCaptureIsLost) {
+  fleet_["b"].forgets = true;
+  EXPECT_EQ(Run({"a", "b"}).workers[1].outcome, Outcome::kWorkerLost);
+}
+
+TEST_F(CaptureAttemptTest, NothingHangsPastItsDeadline) {
+  fleet_["b"].finishes = false;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(60s);
+  EXPECT_NE(attempt->progress().phase, Phase::kDone) << "collecting may take a minute";
+  time_.Advance(10s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_EQ(attempt->progress().result->workers[1].outcome, Outcome::kDeadlineExceeded);
+}
+
+TEST_F(CaptureAttemptTest, AnOperatorThatComesBackFindsItsCaptureAgain) {
+  auto first = Start({"a", "b"});
+  time_.Advance(400ms);
+  EXPECT_EQ(first->progress().phase, Phase::kRecording);
+  first.reset();  // The operator dies; the workers do not notice.
+  time_.Advance(300ms);
+  const auto second = Start({"a", "b"});
+  time_.Advance(10s);
+  ASSERT_EQ(second->progress().phase, Phase::kDone);
+  EXPECT_TRUE(second->progress().result->succeeded);
+  EXPECT_THAT(fleet_["a"].plans, SizeIs(1)) << "exactly one capture per attempt";
+  EXPECT_THAT(fleet_["b"].plans, SizeIs(1));
+}
+
+TEST_F(CaptureAttemptTest, AnOperatorThatComesBackAfterTheEndOnlyPublishes) {
+  Start({"a", "b"})->progress();
+  time_.Advance(30s);
+  const AttemptResult again = Run({"a", "b"});
+  EXPECT_TRUE(again.succeeded);
+  EXPECT_THAT(fleet_["a"].plans, SizeIs(1));
+}
+
+TEST_F(CaptureAttemptTest, ArmsTheRestWhenItDiedWhileArming) {
+  // Only a was told before the operator died.
+  auto first = Start({"a"});
+  time_.Advance(10ms);
+  first.reset();
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(fleet_["a"].plans.at(0).instant_ns(), fleet_["b"].plans.at(0).instant_ns()) << "one instant for all";
+}
+
+TEST_F(CaptureAttemptTest, CancelDuringTheDelayEndsAllAtOnce) {
+  spec_.delay = 30s;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(5s);
+  EXPECT_EQ(attempt->progress().phase, Phase::kDelay);
+  attempt->Cancel("spec.cancel was set");
+  time_.Advance(100ms);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_TRUE(attempt->progress().result->cancelled);
+  EXPECT_EQ(attempt->progress().result->reason, "Cancelled");
+}
+
+TEST_F(CaptureAttemptTest, CancelDuringPreflightArmsNobody) {
+  const auto attempt = Start({"a"});
+  attempt->Cancel("no");
+  time_.Advance(10s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
+TEST_F(CaptureAttemptTest, RefusesClocksThatAreTooUncertainForMaxSkew) {
+  spec_.max_skew = 1ms;
+  fleet_["b"].clock_error = 5ms;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_EQ(result.reason, "ClockUncertain");
+  EXPECT_THAT(result.message, HasSubstr("b: its clock"));
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
+TEST_F(CaptureAttemptTest, ALateStartIsKeptOrDiscardedAsAsked) {
+  fleet_["b"].ends_as = v1::LATE_START;
+  fleet_["b"].lateness = 20ms;
+  AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_FALSE(result.synchronized);
+  spec_.uid = "other";
+  spec_.on_late_start = OnLateStart::kDiscard;
+  result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "LateStart");
+}
+
+TEST_F(CaptureAttemptTest, AsksTheNextWorkerWhenOneCannotWriteTheManifest) {
+  fleet_["a"].publish = fleet_["b"].publish = absl::PermissionDeniedError("no");
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << "the traces are there";
+  EXPECT_THAT(result.manifest_error, HasSubstr("no"));
+  spec_.uid = "other";
+  fleet_["a"].publish = absl::OkStatus();
+  EXPECT_THAT(Run({"a", "b"}).manifest_error, IsEmpty());
+}
+
+TEST_F(CaptureAttemptTest, RefusesASidecarOfAnotherProtocol) {
+  fleet_["a"].protocol = 99;
+  EXPECT_EQ(Run({"a"}).workers[0].outcome, Outcome::kVersionMismatch);
+}
+
+TEST_F(CaptureAttemptTest, GuardGrowsWithMeasuredLateness) {
+  fleet_["b"].wake_lateness = 3ms;
+  Run({"a", "b"});
+  EXPECT_EQ(Nanos{fleet_["a"].plans.at(0).guard_ns()}, 12ms);
+}
+
+}  // namespace
+}  // namespace strobe

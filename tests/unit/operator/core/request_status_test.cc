@@ -1,0 +1,118 @@
+#include "operator/core/request_status.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr WallTime kNow{1'700'000'000s};
+
+ProfileRequest Request() {
+  ProfileRequest request;
+  request.name = "look";
+  request.generation = 3;
+  request.capture.logdir = "/logs";
+  request.capture.run = "run";
+  return request;
+}
+
+AttemptResult Result(std::size_t workers, Outcome last) {
+  AttemptResult result;
+  for (std::size_t i = 0; i < workers; ++i) {
+    WorkerResult& worker = result.workers.emplace_back();
+    worker.target.name = "a-rather-long-name-of-a-training-pod-" + std::to_string(i);
+    worker.armed = true;
+    worker.outcome = i + 1 == workers ? last : Outcome::kOk;
+    worker.message = worker.outcome == Outcome::kOk ? "" : std::string(2000, 'm');
+    worker.error = 20us;
+    worker.report.set_url("x");
+    worker.report.set_bytes(10);
+    worker.report.set_started_ns(1);
+    worker.report.set_covers_window(true);
+  }
+  Conclude({}, result);
+  return result;
+}
+
+TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
+  const AttemptProgress progress;
+  for (const RequestStatus& status :
+       {PendingStatus(Request(), "NoTargets", "no pod matches", kNow), ActiveStatus(Request(), 1, progress, kNow),
+        RetryStatus(Request(), Result(2, Outcome::kBusy), kNow + 1s, kNow), FinishedStatus(Request(), Result(2, Outcome::kOk), kNow),
+        RefusedStatus(Request(), "Cancelled", "", kNow)}) {
+    EXPECT_THAT(status.conditions, SizeIs(5));
+    EXPECT_THAT(status.conditions, Each(Field(&Condition::reason, Not(""))));
+    EXPECT_THAT(status.conditions, Each(Field(&Condition::observed_generation, 3)));
+    EXPECT_EQ(status.observed_generation, 3);
+  }
+}
+
+TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
+  ProfileRequest request = Request();
+  AttemptProgress progress;
+  request.status = ActiveStatus(request, 1, progress, kNow);
+  progress.phase = Phase::kRecording;
+  progress.armed = 1;
+  const RequestStatus later = ActiveStatus(request, 1, progress, kNow + 10s);
+  EXPECT_EQ(FindCondition(later, "Succeeded")->since, kNow) << "Unknown before and after";
+  EXPECT_EQ(FindCondition(later, "Succeeded")->reason, "Recording");
+  EXPECT_EQ(FindCondition(later, "Started")->since, kNow + 10s);
+}
+
+TEST(RequestStatus, UnfinishedIsUnknownAndFinishedIsNot) {
+  EXPECT_FALSE(IsFinished({}));
+  EXPECT_FALSE(IsFinished(ActiveStatus(Request(), 1, {}, kNow)));
+  EXPECT_FALSE(IsFinished(RetryStatus(Request(), Result(1, Outcome::kBusy), kNow, kNow)));
+  EXPECT_TRUE(IsFinished(FinishedStatus(Request(), Result(1, Outcome::kOk), kNow)));
+  EXPECT_TRUE(IsFinished(RefusedStatus(Request(), "NoTargets", "", kNow)));
+}
+
+TEST(RequestStatus, SuccessAndFailureAreOpposites) {
+  const RequestStatus good = FinishedStatus(Request(), Result(3, Outcome::kOk), kNow);
+  EXPECT_EQ(FindCondition(good, "Succeeded")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(FindCondition(good, "Failed")->status, ConditionStatus::kFalse);
+  EXPECT_EQ(good.run, "file:///logs/plugins/profile/");
+  const RequestStatus bad = FinishedStatus(Request(), Result(3, Outcome::kUploadDenied), kNow);
+  EXPECT_EQ(FindCondition(bad, "Succeeded")->reason, "UploadDenied");
+  EXPECT_EQ(FindCondition(bad, "Failed")->status, ConditionStatus::kTrue);
+  EXPECT_EQ(bad.outcomes.at(0).cause, "UploadDenied");
+}
+
+TEST(RequestStatus, StaysSmallWithAThousandBadWorkers) {
+  AttemptResult result = Result(1000, Outcome::kOk);
+  for (WorkerResult& worker : result.workers) {
+    worker.outcome = Outcome::kProfilerStartFailed;
+    worker.message = std::string(2000, 'm');
+  }
+  const RequestStatus status = FinishedStatus(Request(), result, kNow);
+  EXPECT_THAT(status.outcomes, SizeIs(16));
+  std::size_t size = 0;
+  for (const StatusOutcome& outcome : status.outcomes) size += outcome.pod.size() + outcome.message.size() + 100;
+  EXPECT_LT(size, 8000u);
+}
+
+TEST(RequestStatus, NamesTheClockThatDiffersMost) {
+  AttemptResult result = Result(3, Outcome::kOk);
+  result.workers[1].offset = -11560ms;
+  const RequestStatus status = FinishedStatus(Request(), result, kNow);
+  EXPECT_THAT(status.clock_pod, HasSubstr("pod-1"));
+  EXPECT_EQ(status.clock_offset, "-11.6s");
+  EXPECT_EQ(status.clock_error, "20us");
+}
+
+TEST(RequestStatus, EqualInputsNeedNoWrite) {
+  ProfileRequest request = Request();
+  request.status = ActiveStatus(request, 1, {}, kNow);
+  EXPECT_TRUE(SameStatus(request.status, ActiveStatus(request, 1, {}, kNow + 1min)));
+  EXPECT_FALSE(SameStatus(request.status, ActiveStatus(request, 2, {}, kNow)));
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,117 @@
+#include "operator/kube/reflector.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/scripted_transport.h"
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Json Item(const std::string& name, const std::string& version) {
+  return {{"metadata", {{"name", name}, {"namespace", "ns"}, {"resourceVersion", version}}}};
+}
+std::string Event(const std::string& type, const Json& object) { return Json{{"type", type}, {"object", object}}.dump() + "\n"; }
+HttpResponse List(const std::string& version, std::vector<Json> items) {
+  return {200, Json{{"metadata", {{"resourceVersion", version}}}, {"items", items}}.dump(), std::nullopt};
+}
+
+class ReflectorTest : public testing::Test {
+ protected:
+  void Run() {
+    reflector_.emplace(clock_, client_, ReflectorOptions{"/things", 290s}, cache_, [this](const std::string& key) {
+      absl::MutexLock lock(&mutex_);
+      changed_.push_back(key);
+    });
+    reflector_->Start();
+  }
+  bool Eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
+    return condition();
+  }
+  std::vector<std::string> Paths() {
+    std::vector<std::string> paths;
+    for (const HttpRequest& request : transport_->requests()) paths.push_back(request.path);
+    return paths;
+  }
+
+  SystemClock clock_;
+  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
+  Client client_{clock_, transport_};
+  ObjectCache cache_;
+  absl::Mutex mutex_;
+  std::vector<std::string> changed_;
+  std::optional<Reflector> reflector_;
+};
+
+TEST_F(ReflectorTest, ListsOnceAndFollowsTheWatch) {
+  transport_->OnUnary([](const HttpRequest&) { return List("10", {Item("a", "5"), Item("b", "6")}); });
+  transport_->AddStream({Event("MODIFIED", Item("a", "11")), Event("DELETED", Item("b", "12")) + Event("ADDED", Item("c", "13")),
+                         Event("BOOKMARK", {{"metadata", {{"resourceVersion", "20"}}}})});
+  Run();
+  ASSERT_TRUE(Eventually([&] { return Paths().size() >= 3; }));
+  EXPECT_THAT(cache_.Keys(), ElementsAre("ns/a", "ns/c"));
+  EXPECT_THAT(Paths()[0], HasSubstr("resourceVersion=0"));
+  EXPECT_THAT(Paths()[1], HasSubstr("resourceVersion=10"));
+  EXPECT_THAT(Paths()[2], HasSubstr("resourceVersion=20")) << "goes on from the bookmark, without a list";
+}
+
+TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
+  std::atomic<int> lists{0};
+  transport_->OnUnary([&](const HttpRequest&) { return lists++ == 0 ? List("10", {Item("a", "5")}) : List("30", {Item("b", "25")}); });
+  transport_->AddStream({Event("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old"}})});
+  Run();
+  bool emptied = false;
+  ASSERT_TRUE(Eventually([&] { return reflector_->synced(); }));
+  ASSERT_TRUE(Eventually([&] {
+    emptied = emptied || cache_.size() == 0;
+    return lists == 2 && cache_.Get("ns/b") != nullptr;
+  }));
+  EXPECT_FALSE(emptied);
+  EXPECT_EQ(cache_.Get("ns/a"), nullptr) << "deleted while nobody watched";
+  absl::MutexLock lock(&mutex_);
+  EXPECT_THAT(changed_, testing::Contains("ns/a").Times(2)) << "and somebody was told";
+}
+
+TEST_F(ReflectorTest, RefusedWatchesDoNotRelist) {
+  std::atomic<int> lists{0};
+  transport_->OnUnary([&](const HttpRequest&) { return ++lists, List("10", {}); });
+  transport_->AddStream({}, HttpResponse{429, "{}", std::nullopt});
+  transport_->AddStream({}, absl::UnavailableError("connection refused"));
+  Run();
+  ASSERT_TRUE(Eventually([&] { return reflector_->stats().watches == 3; }));
+  EXPECT_EQ(lists, 1);
+}
+
+TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {
+  transport_->OnUnary([](const HttpRequest&) { return List("10", {}); });
+  transport_->AddStream({"not json\n", Event("STRANGE", Item("x", "11")), "{\"type\":\"ADDED\",\"object\":{\"metadata\":7}}\n",
+                         Event("ADDED", Item("a", "12"))});
+  Run();
+  ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/a") != nullptr; }));
+  EXPECT_EQ(reflector_->stats().bad_events, 3u);
+}
+
+TEST(Trim, RemovesWhatOnlyCostsMemory) {
+  Json object = Item("a", "1");
+  object["metadata"]["managedFields"] = Json::array({1, 2, 3});
+  object["metadata"]["annotations"] = {{"kubectl.kubernetes.io/last-applied-configuration", "x"}, {"mine", "y"}};
+  Trim(object);
+  EXPECT_FALSE(object["metadata"].contains("managedFields"));
+  EXPECT_EQ(object["metadata"]["annotations"].size(), 1u);
+}
+
+TEST(ToStatus, SpeaksTheServersWords) {
+  const absl::Status conflict = ToStatus({409, R"({"reason":"Conflict","message":"the object has been modified"})", std::nullopt});
+  EXPECT_TRUE(absl::IsAborted(conflict));
+  EXPECT_EQ(conflict.message(), "the object has been modified");
+  EXPECT_TRUE(absl::IsAlreadyExists(ToStatus({409, R"({"reason":"AlreadyExists"})", std::nullopt})));
+  EXPECT_TRUE(absl::IsUnavailable(ToStatus({503, "<html>", std::nullopt})));
+  EXPECT_TRUE(ToStatus({201, "", std::nullopt}).ok());
+}
+
+}  // namespace
+}  // namespace strobe::kube

@@ -1,0 +1,190 @@
+#include "sidecar/session/capture_runner.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/xplane/names.h"
+#include "tensorflow/xplane.pb.h"
+
+namespace strobe::session {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// Records at once, whatever the instant, and answers with a trace that covers the window.
+class FakeSource final : public Source {
+ public:
+  std::vector<v1::Source> Probe(Nanos) override { return {}; }
+  Nanos lead() const override { return 10ms; }
+  Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel, const Cancellation& terminate,
+                   const std::function<void()>& collecting) override {
+    ++records;
+    for (Nanos left = hold; left > 0ns && !cancel.cancelled() && !terminate.cancelled(); left -= 5ms) cancel.WaitFor(5ms);
+    collecting();
+    if (outcome != Outcome::kOk) return {outcome, "words of the source", ""};
+    tensorflow::profiler::XSpace space;
+    auto& host = *space.add_planes();
+    host.set_name(std::string(xplane::kHostPlane));
+    host.add_lines()->add_events();
+    auto& environment = *space.add_planes();
+    environment.set_name(std::string(xplane::kTaskEnvironmentPlane));
+    const std::pair<std::string_view, std::int64_t> times[] = {
+        {xplane::kProfileStart, plan.instant_ns() - plan.guard_ns() + late.count()},
+        {xplane::kProfileStop, plan.instant_ns() + plan.duration_ns() + plan.guard_ns()}};
+    std::int64_t id = 0;
+    for (const auto& [name, value] : times) {
+      (*environment.mutable_stat_metadata())[++id].set_name(std::string(name));
+      auto& stat = *environment.add_stats();
+      stat.set_metadata_id(id);
+      stat.set_uint64_value(static_cast<std::uint64_t>(value));
+    }
+    return {Outcome::kOk, "", space.SerializeAsString()};
+  }
+
+  std::atomic<int> records{0};
+  Outcome outcome = Outcome::kOk;
+  Nanos hold{};
+  Nanos late{};
+};
+
+class FakeDelivery final : public Delivery {
+ public:
+  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&, std::span<const std::string_view> pieces) override {
+    if (!status.ok()) return status;
+    for (const std::string_view piece : pieces) bytes.append(piece);
+    return std::string("file:///logs/x");
+  }
+  absl::Status status;
+  std::string bytes;
+};
+
+class CaptureRunnerTest : public testing::Test {
+ protected:
+  v1::CapturePlan Plan(const std::string& id, Nanos lead = 60ms) {
+    v1::CapturePlan plan;
+    plan.set_capture_id(id);
+    plan.set_instant_ns(ToUnixNanos(clock_.WallNow() + lead));
+    plan.set_duration_ns(Nanos(10ms).count());
+    plan.set_guard_ns(Nanos(5ms).count());
+    plan.set_logdir("/logs");
+    plan.set_run("run");
+    plan.set_worker("w0");
+    plan.set_clock_offset_ns(77);
+    plan.set_deadline_ns(plan.instant_ns() + Nanos(60s).count());
+    return plan;
+  }
+  v1::Report WaitForEnd(const std::string& id) {
+    v1::Report report = *runner_.Find(id);
+    while (report.state() != v1::DONE) report = *runner_.WaitForChange(id, report.state(), 5s);
+    return report;
+  }
+
+  SystemClock clock_;
+  FakeSource source_;
+  FakeDelivery delivery_;
+  CaptureRunner runner_{clock_, source_, delivery_};
+};
+
+TEST_F(CaptureRunnerTest, RecordsDeliversAndReports) {
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  EXPECT_EQ(runner_.holder(), "a");
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::OK) << report.message();
+  EXPECT_TRUE(report.covers_window());
+  EXPECT_EQ(report.bytes(), delivery_.bytes.size());
+  EXPECT_EQ(report.sha256().size(), 64u);
+  tensorflow::profiler::XSpace space;
+  ASSERT_TRUE(space.ParseFromString(delivery_.bytes));
+  EXPECT_EQ(space.planes(2).name(), xplane::kStrobePlane) << "the trace can be aligned without the manifest";
+  EXPECT_EQ(runner_.holder(), "");
+}
+
+TEST_F(CaptureRunnerTest, ArmingTwiceRecordsOnce) {
+  const v1::CapturePlan plan = Plan("a");
+  EXPECT_TRUE(runner_.Arm(plan).accepted());
+  EXPECT_TRUE(runner_.Arm(plan).accepted());
+  WaitForEnd("a");
+  EXPECT_TRUE(runner_.Arm(plan).accepted());
+  EXPECT_EQ(source_.records, 1);
+}
+
+TEST_F(CaptureRunnerTest, CancelDuringTheDelayNeverTouchesTheSource) {
+  ASSERT_TRUE(runner_.Arm(Plan("a", 30s)).accepted());
+  EXPECT_TRUE(runner_.Cancel("a", "changed my mind"));
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::CANCELLED);
+  EXPECT_EQ(report.message(), "changed my mind");
+  EXPECT_EQ(source_.records, 0);
+  EXPECT_FALSE(runner_.Cancel("unknown", ""));
+}
+
+TEST_F(CaptureRunnerTest, CancelWhileRecordingDeliversNothing) {
+  source_.hold = 30s;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  while (runner_.Find("a")->state() != v1::RECORDING) runner_.WaitForChange("a", v1::ARMED, 1s);
+  runner_.Cancel("a", "enough");
+  EXPECT_EQ(WaitForEnd("a").outcome(), v1::CANCELLED);
+  EXPECT_EQ(delivery_.bytes, "");
+}
+
+TEST_F(CaptureRunnerTest, TellsWhatTheSourceOrTheStoreSaid) {
+  source_.outcome = Outcome::kBusy;
+  runner_.Arm(Plan("a"));
+  v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::BUSY);
+  EXPECT_EQ(report.message(), "words of the source");
+  source_.outcome = Outcome::kOk;
+  delivery_.status = absl::PermissionDeniedError("not yours");
+  runner_.Arm(Plan("b"));
+  report = WaitForEnd("b");
+  EXPECT_EQ(report.outcome(), v1::UPLOAD_DENIED);
+  EXPECT_EQ(report.message(), "not yours");
+  delivery_.status = absl::ResourceExhaustedError("full");
+  runner_.Arm(Plan("c"));
+  EXPECT_EQ(WaitForEnd("c").outcome(), v1::UPLOAD_FAILED);
+}
+
+TEST_F(CaptureRunnerTest, ALateTraceIsKeptUnlessItIsToBeDiscarded) {
+  source_.late = 6ms;
+  runner_.Arm(Plan("a"));
+  v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::LATE_START);
+  EXPECT_NE(report.url(), "");
+  v1::CapturePlan plan = Plan("b");
+  plan.set_discard_late(true);
+  runner_.Arm(plan);
+  EXPECT_EQ(WaitForEnd("b").url(), "");
+}
+
+TEST_F(CaptureRunnerTest, ATraceBeyondTheLimitIsNotUploaded) {
+  v1::CapturePlan plan = Plan("a");
+  plan.set_max_bytes(10);
+  runner_.Arm(plan);
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::TRUNCATED);
+  EXPECT_THAT(report.message(), HasSubstr("allowed are 10"));
+  EXPECT_EQ(delivery_.bytes, "");
+}
+
+TEST_F(CaptureRunnerTest, DrainingLetsTheLiveCaptureFinishAndRefusesOthers) {
+  source_.hold = 50ms;
+  runner_.Arm(Plan("a"));
+  std::thread drain([&] { EXPECT_TRUE(runner_.Drain(10s)); });
+  v1::ArmResponse refused;
+  do refused = runner_.Arm(Plan("b", 30s));
+  while (refused.refusal() == v1::BUSY);
+  EXPECT_FALSE(refused.accepted());
+  drain.join();
+  EXPECT_EQ(WaitForEnd("a").outcome(), v1::OK);
+}
+
+TEST_F(CaptureRunnerTest, AnotherDeliveryMayTakeTheTrace) {
+  FakeDelivery other;
+  runner_.Arm(Plan("a"), &other);
+  WaitForEnd("a");
+  EXPECT_NE(other.bytes, "");
+  EXPECT_EQ(delivery_.bytes, "");
+}
+
+}  // namespace
+}  // namespace strobe::session
