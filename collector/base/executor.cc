@@ -8,25 +8,25 @@ ThreadExecutor::ThreadExecutor() : thread_([this] { Run(); }) {}
 
 ThreadExecutor::~ThreadExecutor() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
   }
   thread_.join();
 }
 
 void ThreadExecutor::PostAfter(Nanos delay, Task task) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   tasks_.emplace(SystemClock().MonoNow() + delay, std::move(task));
 }
 
 void ThreadExecutor::Run() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   while (!stopping_) {
     if (tasks_.empty()) {
       const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stopping_ || !tasks_.empty();
       };
-      mutex_.Await(absl::Condition(&any));
+      mutex_.Await(any);
       continue;
     }
     const MonoTime due = tasks_.begin()->first;
@@ -35,7 +35,7 @@ void ThreadExecutor::Run() {
       const auto earlier = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stopping_ || tasks_.begin()->first < due;
       };
-      mutex_.AwaitWithTimeout(absl::Condition(&earlier), absl::Nanoseconds((due - now).count()));
+      mutex_.AwaitFor((due - now), earlier);
       continue;
     }
     Task task = std::move(tasks_.begin()->second);

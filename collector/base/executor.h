@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 
 namespace strobe {
@@ -33,7 +33,7 @@ class ThreadExecutor final : public Executor {
  private:
   void Run();
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   // Due time to task; equal times keep the order of posting.
   std::multimap<MonoTime, Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <iostream>
 
-#include "absl/synchronization/mutex.h"
 #include "collector/base/duration.h"
 #include "collector/base/name_rules.h"
 #include "collector/base/status_macros.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "operator/cli/addresses.h"
 #include "operator/workers/grpc_worker.h"
 #include "sidecar/service/store_delivery.h"
@@ -80,7 +80,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
  private:
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       local_ = std::make_unique<LocalSidecar>(clock_, stores_, target_);
     }
     // The probe measured our own clock; only on this machine is that the trainer's too.
@@ -91,7 +91,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
     });
   }
   Worker& chosen() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return local_ != nullptr ? local_->worker() : *remote_;
   }
 
@@ -99,7 +99,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   StoreOpener& stores_;
   const Target target_;
   const std::shared_ptr<Worker> remote_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::unique_ptr<LocalSidecar> local_ ABSL_GUARDED_BY(mutex_);  // Set once.
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/synchronization/notification.h"
 #include "collector/base/duration.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
@@ -32,25 +31,25 @@ std::string Words(const absl::Status& status) { return std::string(ToStd(status.
 }  // namespace
 
 std::shared_ptr<RequestReconciler::Live> RequestReconciler::Find(const std::string& key) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto found = live_.find(key);
   return found == live_.end() ? nullptr : found->second;
 }
 
 void RequestReconciler::Keep(const std::string& key, std::shared_ptr<Live> live) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   live_[key] = std::move(live);
   deps_.metrics.ActiveCaptures(live_.size());
 }
 
 void RequestReconciler::Forget(const std::string& key) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   live_.erase(key);
   deps_.metrics.ActiveCaptures(live_.size());
 }
 
 std::size_t RequestReconciler::active() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return live_.size();
 }
 
@@ -233,7 +232,7 @@ absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
       reclaim.set_logdir(request.capture.logdir);
       reclaim.set_run(RunOfAttempt(request.capture.run, attempt));
       struct Answer {
-        absl::Notification come;
+        Notification come;
         absl::Status status;
       };
       auto answer = std::make_shared<Answer>();
@@ -241,7 +240,7 @@ absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
         answer->status = response.status();
         answer->come.Notify();
       });
-      answer->come.WaitForNotification();  // Comes by its timeout.
+      answer->come.Wait();  // Comes by its timeout.
       status = answer->status;
     }
     if (status.ok()) return status;

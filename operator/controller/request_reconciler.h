@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "operator/controller/ports.h"
 #include "operator/core/capture_attempt.h"
@@ -60,7 +60,7 @@ class RequestReconciler {
   void Forget(const std::string& key);
 
   const Dependencies deps_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
 };
 

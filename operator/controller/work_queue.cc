@@ -16,12 +16,12 @@ void WorkQueue::AddLocked(const std::string& key) {
 }
 
 void WorkQueue::Add(const std::string& key) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   AddLocked(key);
 }
 
 void WorkQueue::AddAfter(const std::string& key, Nanos delay) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (delay <= Nanos{0}) return AddLocked(key);
   if (!shutting_down_) later_.emplace(clock_.MonoNow() + delay, key);
 }
@@ -29,14 +29,14 @@ void WorkQueue::AddAfter(const std::string& key, Nanos delay) {
 void WorkQueue::AddRateLimited(const std::string& key) {
   int failures = 0;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     failures = failures_[key]++;
   }
   AddAfter(key, std::min<Nanos>(kFirstDelay * (std::int64_t{1} << std::min(failures, 30)), kLongestDelay));
 }
 
 void WorkQueue::Forget(const std::string& key) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   failures_.erase(key);
 }
 
@@ -49,7 +49,7 @@ void WorkQueue::TakeDue() {
 }
 
 std::optional<std::string> WorkQueue::Get() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   while (true) {
     TakeDue();
     if (!queue_.empty()) {
@@ -64,19 +64,19 @@ std::optional<std::string> WorkQueue::Get() {
     const auto woken = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return shutting_down_ || !queue_.empty() || (!later_.empty() && later_.begin()->first < due);
     };
-    if (due == MonoTime::max()) mutex_.Await(absl::Condition(&woken));
-    else mutex_.AwaitWithTimeout(absl::Condition(&woken), absl::Nanoseconds((due - clock_.MonoNow()).count()));
+    if (due == MonoTime::max()) mutex_.Await(woken);
+    else mutex_.AwaitFor((due - clock_.MonoNow()), woken);
   }
 }
 
 void WorkQueue::Done(const std::string& key) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   processing_.erase(key);
   if (dirty_.count(key) > 0) queue_.push_back(key);
 }
 
 void WorkQueue::ShutDown() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   shutting_down_ = true;
   later_.clear();
   // Unstarted work is dropped: it is level-based, the next leader finds it again.
@@ -85,7 +85,7 @@ void WorkQueue::ShutDown() {
 }
 
 std::size_t WorkQueue::depth() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return queue_.size();
 }
 

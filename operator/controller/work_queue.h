@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 
 namespace strobe {
@@ -35,7 +35,7 @@ class WorkQueue {
   void TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);         // What to run, in order.
   std::set<std::string> dirty_ ABSL_GUARDED_BY(mutex_);           // Needs a run.
   std::set<std::string> processing_ ABSL_GUARDED_BY(mutex_);      // Runs now.

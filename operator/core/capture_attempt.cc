@@ -82,7 +82,7 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
 }
 
 AttemptProgress CaptureAttempt::progress() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return progress_;
 }
 
@@ -99,7 +99,7 @@ auto CaptureAttempt::OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args
 void CaptureAttempt::Enter(Phase phase) {
   const MonoTime now = deps_.clock.MonoNow();
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (phase != progress_.phase) {
       progress_.took[progress_.phase] = now - std::exchange(phase_began_, now);
       progress_.phase = phase;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "collector/base/executor.h"
 #include "operator/core/attempt_result.h"
@@ -90,7 +90,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   std::string cancel_reason_;
   MonoTime phase_began_{};
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   AttemptProgress progress_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -10,9 +10,9 @@ BoundedBuffer::Take BoundedBuffer::TakeFor(Nanos timeout, std::string& out) {
   std::unique_ptr<pplx::task_completion_event<std::size_t>> waiting;
   std::size_t count = 0;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return finished_ || !data_.empty(); };
-    mutex_.AwaitWithTimeout(absl::Condition(&ready), absl::Nanoseconds(timeout.count()));
+    mutex_.AwaitFor(timeout, ready);
     if (data_.empty()) return finished_ ? Take::kEnd : Take::kNothingYet;
     out = std::exchange(data_, {});
     waiting = std::move(waiting_);
@@ -26,7 +26,7 @@ BoundedBuffer::Take BoundedBuffer::TakeFor(Nanos timeout, std::string& out) {
 void BoundedBuffer::Finish() {
   std::unique_ptr<pplx::task_completion_event<std::size_t>> waiting;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     finished_ = true;
     waiting = std::move(waiting_);
   }
@@ -44,7 +44,7 @@ pplx::task<BoundedBuffer::int_type> BoundedBuffer::_putc(std::uint8_t byte) {
 }
 
 pplx::task<std::size_t> BoundedBuffer::_putn(const std::uint8_t* bytes, std::size_t count) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (finished_) return pplx::task_from_result<std::size_t>(0);
   data_.append(reinterpret_cast<const char*>(bytes), count);
   if (data_.size() < bound_) return pplx::task_from_result(count);

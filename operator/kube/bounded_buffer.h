@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 
 namespace strobe::kube {
@@ -62,7 +62,7 @@ class BoundedBuffer final : public concurrency::streams::details::streambuf_stat
   static pplx::task<int_type> Eof() { return pplx::task_from_result<int_type>(traits::eof()); }
 
   const std::size_t bound_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::string data_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   // The write that waits for room, with the count it will be answered with.

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
+#include "collector/base/mutex.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
@@ -74,7 +74,7 @@ class CpprestTransport final : public Transport {
 
   absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) override {
     struct Pending {
-      absl::Notification done;
+      Notification done;
       absl::StatusOr<HttpResponse> result;
     };
     auto pending = std::make_shared<Pending>();
@@ -100,7 +100,7 @@ class CpprestTransport final : public Transport {
     }
     // The library's timer starts anew at every step, so the whole call needs one of ours. A name
     // lookup that hangs even survives the cancellation, hence nobody waits for it.
-    if (!pending->done.WaitForNotificationWithTimeout(absl::Nanoseconds(request.timeout.count()))) {
+    if (!pending->done.WaitFor(request.timeout)) {
       cancel.cancel();
       return absl::DeadlineExceededError(StrCat(request.method, " ", request.path, " got no answer in time"));
     }
@@ -110,7 +110,7 @@ class CpprestTransport final : public Transport {
   absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
                                       const std::function<bool(std::string_view)>& chunk) override {
     struct Pending {
-      absl::Mutex mutex;
+      Mutex mutex;
       bool headers ABSL_GUARDED_BY(mutex) = false;
       HttpResponse response ABSL_GUARDED_BY(mutex);
       absl::Status error ABSL_GUARDED_BY(mutex);
@@ -126,7 +126,7 @@ class CpprestTransport final : public Transport {
       client.request(message, cancel.get_token())
           .then([pending](web::http::http_response response) {
             {
-              absl::MutexLock lock(&pending->mutex);
+              MutexLock lock(&pending->mutex);
               pending->headers = true;
               pending->response.status = response.status_code();
               pending->response.retry_after = RetryAfterOf(response);
@@ -137,7 +137,7 @@ class CpprestTransport final : public Transport {
             try {
               task.get();
             } catch (...) {
-              absl::MutexLock lock(&pending->mutex);
+              MutexLock lock(&pending->mutex);
               pending->error = FromException(std::current_exception());
             }
             buffer->Finish();
@@ -158,13 +158,13 @@ class CpprestTransport final : public Transport {
       if (took == BoundedBuffer::Take::kNothingYet) continue;
       bool refused = false;
       {
-        absl::MutexLock lock(&pending->mutex);
+        MutexLock lock(&pending->mutex);
         refused = pending->headers && pending->response.status != 200;
       }
       if (refused) refusal += piece.substr(0, (1u << 20) - std::min<std::size_t>(refusal.size(), 1u << 20));
       else if (!chunk(piece)) return give_up("the reader had enough");
     }
-    absl::MutexLock lock(&pending->mutex);
+    MutexLock lock(&pending->mutex);
     if (!pending->error.ok()) return pending->error;
     pending->response.body = std::move(refusal);
     return pending->response;

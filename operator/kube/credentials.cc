@@ -129,7 +129,7 @@ absl::StatusOr<Credentials> FindCredentials(const std::string& path) {
 }
 
 absl::StatusOr<std::string> TokenSource::Current() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (source_.empty()) return std::string();
   const MonoTime now = clock_.MonoNow();
   if (!token_.empty() && (source_.file.empty() || now - read_at_ < kTokenAge)) return token_;

@@ -5,7 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 
 namespace strobe::kube {
@@ -40,7 +40,7 @@ class TokenSource {
  private:
   const Clock& clock_;
   const FileOrData source_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::string token_ ABSL_GUARDED_BY(mutex_);
   MonoTime read_at_ ABSL_GUARDED_BY(mutex_){};
 };

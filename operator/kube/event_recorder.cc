@@ -21,7 +21,7 @@ EventRecorder::EventRecorder(const Clock& clock, Client& client, std::string ins
 
 EventRecorder::~EventRecorder() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
     give_up_ = clock_.MonoNow() + std::chrono::seconds(2);
   }
@@ -29,7 +29,7 @@ EventRecorder::~EventRecorder() {
 }
 
 void EventRecorder::Record(Event event) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (queue_.size() >= kQueue) {
     ++dropped_;
     return;
@@ -41,9 +41,9 @@ void EventRecorder::Run() {
   while (true) {
     Event event;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
-      mutex_.Await(absl::Condition(&work));
+      mutex_.Await(work);
       if (queue_.empty() || (stopping_ && clock_.MonoNow() > give_up_)) return;
       event = std::move(queue_.front());
       queue_.pop_front();

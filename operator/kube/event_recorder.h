@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "operator/kube/client.h"
 
@@ -50,7 +50,7 @@ class EventRecorder {
   std::map<std::string, Series> series_;  // Of the sending thread.
   std::uint64_t serial_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::deque<Event> queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MonoTime give_up_ ABSL_GUARDED_BY(mutex_){};

@@ -36,7 +36,7 @@ LeaderElector::LeaderElector(const Clock& clock, Client& client, LeaseOptions op
       lost_(std::move(lost)) {}
 
 LeaderElector::~LeaderElector() {
-  stop_.Set();
+  stop_.Notify();
   if (thread_.joinable()) thread_.join();
   if (watchdog_.joinable()) watchdog_.join();
 }
@@ -128,7 +128,7 @@ bool LeaderElector::TryOnce() {
 }
 
 void LeaderElector::Release() {
-  stop_.Set();
+  stop_.Notify();
   if (thread_.joinable()) thread_.join();
   if (watchdog_.joinable()) watchdog_.join();
   if (!leading_ || !lease_.is_object()) return;

@@ -10,13 +10,13 @@ std::string KeyOf(const nlohmann::json& object) {
 }
 
 Object ObjectCache::Get(const std::string& key) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto found = objects_.find(key);
   return found == objects_.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> ObjectCache::Keys() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   std::vector<std::string> keys;
   keys.reserve(objects_.size());
   for (const auto& [key, object] : objects_) keys.push_back(key);
@@ -24,18 +24,18 @@ std::vector<std::string> ObjectCache::Keys() const {
 }
 
 std::size_t ObjectCache::size() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return objects_.size();
 }
 
 void ObjectCache::Put(Object object) {
   std::string key = KeyOf(*object);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   objects_[std::move(key)] = std::move(object);
 }
 
 void ObjectCache::Remove(const std::string& key) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   objects_.erase(key);
 }
 
@@ -47,7 +47,7 @@ std::vector<std::string> ObjectCache::ReplaceAll(std::vector<Object> objects) {
     keys.insert(key);
     fresh[std::move(key)] = std::move(object);
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   for (const auto& [key, object] : objects_) keys.insert(key);
   objects_.swap(fresh);
   return {keys.begin(), keys.end()};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 
 namespace strobe::kube {
 
@@ -29,7 +29,7 @@ class ObjectCache {
   std::vector<std::string> ReplaceAll(std::vector<Object> objects);
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -34,7 +34,7 @@ Reflector::Reflector(const Clock& clock, Client& client, ReflectorOptions option
     : clock_(clock), client_(client), options_(std::move(options)), cache_(cache), changed_(std::move(changed)), backoff_(clock) {}
 
 Reflector::~Reflector() {
-  stop_.Set();
+  stop_.Notify();
   if (thread_.joinable()) thread_.join();
 }
 

@@ -19,7 +19,7 @@ RequestCluster::RequestCluster(Client& client, const ObjectCache& requests, Even
 
 absl::StatusOr<ProfileRequest> RequestCluster::GetRequest(const std::string& key) {
   Object object = requests_.Get(key);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto written = written_.find(key);
   if (object == nullptr) {
     if (written != written_.end()) written_.erase(written);
@@ -38,7 +38,7 @@ void RequestCluster::Remember(const ProfileRequest& request, Json object) {
   const std::string version = VersionOf(object);
   // A write that changed nothing keeps the version.
   if (version == request.resource_version) return;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   Written& written = written_[KeyOf(object)];
   written.superseded.insert(request.resource_version);
   if (written.object != nullptr) written.superseded.insert(VersionOf(*written.object));

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "operator/controller/ports.h"
 #include "operator/kube/client.h"
 #include "operator/kube/event_recorder.h"
@@ -38,7 +38,7 @@ class RequestCluster final : public Cluster {
   Client& client_;
   const ObjectCache& requests_;
   EventRecorder& events_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, Written> written_ ABSL_GUARDED_BY(mutex_);
 };
 

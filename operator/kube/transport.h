@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 
 namespace strobe::kube {
@@ -27,26 +27,7 @@ struct HttpResponse {
 };
 
 // Ends streams and waits from another thread; set once.
-class Stop {
- public:
-  void Set() {
-    absl::MutexLock lock(&mutex_);
-    set_ = true;
-  }
-  bool is_set() const {
-    absl::MutexLock lock(&mutex_);
-    return set_;
-  }
-  // True when set before the time was up.
-  bool WaitFor(Nanos duration) const {
-    absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(&set_), absl::Nanoseconds(duration.count()));
-  }
-
- private:
-  mutable absl::Mutex mutex_;
-  bool set_ = false;
-};
+using Stop = Notification;
 
 class Transport {
  public:

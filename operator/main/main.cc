@@ -155,7 +155,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   int signal = 0;
   sigwait(&ending, &signal);
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
-  stopping.Set();
+  stopping.Notify();
   starter.join();
   workers.reset();
   // Captures go on at the workers; the successor finds them again.

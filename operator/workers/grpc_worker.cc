@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "operator/workers/clock_probe.h"
 #include "operator/workers/grpc_status.h"
 
@@ -100,7 +100,7 @@ class GrpcWorker final : public Worker {
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     // Describe and the clock probe run side by side; whichever comes last answers.
     struct Both {
-      absl::Mutex mutex;
+      Mutex mutex;
       Preflight preflight;
       absl::Status describe, probe;
       int missing = 2;
@@ -112,7 +112,7 @@ class GrpcWorker final : public Worker {
     both->done = std::move(done);
     const auto finish = [both, &clock = clock_] {
       {
-        absl::MutexLock lock(&both->mutex);
+        MutexLock lock(&both->mutex);
         if (--both->missing > 0) return;
         both->preflight.round_trip = clock.MonoNow() - both->began;
       }
@@ -124,7 +124,7 @@ class GrpcWorker final : public Worker {
     Send<v1::DescribeRequest, v1::DescribeResponse>(
         stub_, &Stub::async::Describe, request, timeout, [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
           {
-            absl::MutexLock lock(&both->mutex);
+            MutexLock lock(&both->mutex);
             if (answer.ok()) both->preflight.description = *std::move(answer);
             else both->describe = answer.status();
           }
@@ -132,7 +132,7 @@ class GrpcWorker final : public Worker {
         });
     ProbeClock(clock_, stub_, timeout, [both, finish](absl::StatusOr<ClockEstimate> estimate) {
       {
-        absl::MutexLock lock(&both->mutex);
+        MutexLock lock(&both->mutex);
         if (estimate.ok()) {
           both->preflight.offset = estimate->offset;
           both->preflight.error = estimate->error;

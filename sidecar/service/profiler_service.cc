@@ -92,7 +92,7 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflo
     return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.") : Internal(armed.message());
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     running_.emplace(request->session_id(), plan.capture_id());
   }
   v1::Report report = armed.report();
@@ -101,7 +101,7 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflo
     if (const auto next = runner_.WaitForChange(plan.capture_id(), report.state(), milliseconds(50))) report = *next;
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto [first, last] = running_.equal_range(request->session_id());
     const auto ours = std::find_if(first, last, [&](const auto& entry) { return entry.second == plan.capture_id(); });
     if (ours != last) running_.erase(ours);
@@ -118,7 +118,7 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflo
 
 grpc::Status ProfilerFace::Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest* request,
                                      tensorflow::TerminateResponse*) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto [first, last] = running_.equal_range(request->session_id());
   for (auto it = first; it != last; ++it) runner_.Terminate(it->second);
   return grpc::Status::OK;

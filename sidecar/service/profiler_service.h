@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "collector/logdir/object_store.h"
 #include "sidecar/session/capture_runner.h"
@@ -35,7 +35,7 @@ class ProfilerFace final : public tensorflow::ProfilerService::Service {
   session::CaptureRunner& runner_;
   StoreOpener& stores_;
   std::atomic<unsigned> serial_{0};
-  absl::Mutex mutex_;
+  Mutex mutex_;
   // Session id of the client to our capture id, while Profile runs.
   std::multimap<std::string, std::string> running_ ABSL_GUARDED_BY(mutex_);
 };

@@ -39,7 +39,7 @@ CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& deliv
 CaptureRunner::~CaptureRunner() {
   Cancel(holder(), "the sidecar is ending");
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
   }
   thread_.join();
@@ -47,7 +47,7 @@ CaptureRunner::~CaptureRunner() {
 
 v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delivery) {
   v1::ArmResponse response;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (draining_ && session_.Find(plan.capture_id()) == nullptr) {
     response.set_refusal(v1::UNREACHABLE);
     response.set_message("the sidecar is ending");
@@ -69,25 +69,25 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
 }
 
 std::optional<v1::Report> CaptureRunner::Find(std::string_view capture_id) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const v1::Report* report = session_.Find(capture_id);
   return report == nullptr ? std::nullopt : std::optional(*report);
 }
 
 std::optional<v1::Report> CaptureRunner::WaitForChange(std::string_view capture_id, v1::CaptureState known,
                                                        Nanos timeout) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto changed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const v1::Report* report = session_.Find(capture_id);
     return stopping_ || report == nullptr || report->state() != known;
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&changed), absl::Nanoseconds(timeout.count()));
+  mutex_.AwaitFor(timeout, changed);
   const v1::Report* report = session_.Find(capture_id);
   return report == nullptr ? std::nullopt : std::optional(*report);
 }
 
 bool CaptureRunner::Cancel(std::string_view capture_id, std::string_view reason) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (session_.Find(capture_id) == nullptr) return false;
   if (live_ != nullptr && session_.holder() == capture_id) {
     if (live_->reason.empty()) live_->reason = std::string(reason);
@@ -97,27 +97,27 @@ bool CaptureRunner::Cancel(std::string_view capture_id, std::string_view reason)
 }
 
 bool CaptureRunner::Terminate(std::string_view capture_id) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (live_ == nullptr || session_.holder() != capture_id) return false;
   live_->terminate.Cancel();
   return true;
 }
 
 std::string CaptureRunner::holder() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return session_.holder();
 }
 
 Nanos CaptureRunner::WorstLateness() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return session_.WorstLateness();
 }
 
 bool CaptureRunner::Drain(Nanos timeout) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   draining_ = true;
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return live_ == nullptr; };
-  return mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Nanoseconds(timeout.count()));
+  return mutex_.AwaitFor(timeout, idle);
 }
 
 void CaptureRunner::Run() {
@@ -125,9 +125,9 @@ void CaptureRunner::Run() {
     v1::Report report;
     std::shared_ptr<Live> live;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || live_ != nullptr; };
-      mutex_.Await(absl::Condition(&work));
+      mutex_.Await(work);
       if (live_ == nullptr) return;
       live = live_;
       report = *session_.Find(session_.holder());
@@ -139,7 +139,7 @@ void CaptureRunner::Run() {
 }
 
 void CaptureRunner::Publish(const v1::Report& report) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   session_.Update(report);
   if (report.state() == v1::DONE) live_.reset();
 }
@@ -167,7 +167,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
     Publish(report);
   };
   const auto cancelled = [&] {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return live.reason;
   };
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/session/session.h"
@@ -55,7 +55,7 @@ class CaptureRunner {
   Source& source_;
   Delivery& delivery_;
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   Session session_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Live> live_ ABSL_GUARDED_BY(mutex_);  // Set by Arm, reset when DONE.
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

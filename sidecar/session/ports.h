@@ -1,6 +1,5 @@
 // What a session needs from the world.
 #pragma once
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -9,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
+#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "collector/base/outcome.h"
 #include "strobe/v1/worker.pb.h"
@@ -19,18 +18,13 @@ namespace strobe::session {
 // Set once by whoever cancels; sources wait on it instead of sleeping.
 class Cancellation {
  public:
-  void Cancel() {
-    if (!set_.exchange(true)) notification_.Notify();
-  }
-  bool cancelled() const { return set_.load(); }
+  void Cancel() { notification_.Notify(); }
+  bool cancelled() const { return notification_.is_set(); }
   // True when cancelled before the time was up.
-  bool WaitFor(Nanos duration) const {
-    return notification_.WaitForNotificationWithTimeout(absl::Nanoseconds(duration.count()));
-  }
+  bool WaitFor(Nanos duration) const { return notification_.WaitFor(duration); }
 
  private:
-  std::atomic<bool> set_{false};
-  absl::Notification notification_;
+  Notification notification_;
 };
 
 struct Recording {

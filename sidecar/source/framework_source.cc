@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
 #include "collector/base/strings.h"
-#include "absl/synchronization/mutex.h"
 #include "collector/storage/file_store.h"
 #include "collector/xplane/edit.h"
 #include "sidecar/source/profile_call.h"
@@ -62,12 +62,12 @@ class Calls {
       calls_.push_back(std::move(call));
     }
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       pending_ = calls_.size();
     }
     for (const auto& call : calls_) {
       call->stub->async()->Profile(&call->context, &call->request, &call->response, [this, raw = call.get()](grpc::Status status) {
-        absl::MutexLock lock(&mutex_);
+        MutexLock lock(&mutex_);
         raw->status = std::move(status);
         --pending_;
       });
@@ -76,15 +76,15 @@ class Calls {
   // Callbacks refer to this object, so it waits for them; cancelling makes that short.
   ~Calls() {
     TryCancel();
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(this, &Calls::Ended));
+    MutexLock lock(&mutex_);
+    mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
   }
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
 
   bool WaitFor(Nanos duration) {
-    absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(this, &Calls::Ended), absl::Nanoseconds(duration.count()));
+    MutexLock lock(&mutex_);
+    return mutex_.AwaitFor(duration, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
   }
   void TryCancel() {
     for (const auto& call : calls_) call->context.TryCancel();
@@ -107,7 +107,7 @@ class Calls {
   bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending_ == 0; }
 
   std::vector<std::unique_ptr<Call>> calls_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "collector/base/mutex.h"
 #include "operator/kube/transport.h"
 
 namespace strobe::kube {
@@ -21,7 +21,7 @@ class ScriptedTransport final : public Transport {
   using Handler = std::function<absl::StatusOr<HttpResponse>(const HttpRequest&)>;
 
   absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     requests_.push_back(request);
     return handler_ ? handler_(request) : absl::UnavailableError("no script");
   }
@@ -30,7 +30,7 @@ class ScriptedTransport final : public Transport {
                                       const std::function<bool(std::string_view)>& chunk) override {
     Script script{absl::UnknownError(""), {}};
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       requests_.push_back(request);
       if (streams_.empty()) {
         mutex_.Unlock();
@@ -48,20 +48,20 @@ class ScriptedTransport final : public Transport {
   }
 
   void OnUnary(Handler handler) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     handler_ = std::move(handler);
   }
   void AddStream(std::vector<std::string> chunks, absl::StatusOr<HttpResponse> end = HttpResponse{200, "", std::nullopt}) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     streams_.push_back({std::move(end), std::move(chunks)});
   }
   std::vector<HttpRequest> requests() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return requests_;
   }
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   Handler handler_ ABSL_GUARDED_BY(mutex_);
   std::deque<Script> streams_ ABSL_GUARDED_BY(mutex_);
   std::vector<HttpRequest> requests_ ABSL_GUARDED_BY(mutex_);

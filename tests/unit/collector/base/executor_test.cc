@@ -4,8 +4,6 @@
 
 #include <atomic>
 
-#include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/notification.h"
 
 namespace strobe {
 namespace {
@@ -15,33 +13,33 @@ using namespace std::chrono_literals;
 TEST(ThreadExecutor, RunsInTheOrderOfPostingAndOfTime) {
   ThreadExecutor executor;
   std::vector<int> order;
-  absl::Notification done;
+  Notification done;
   executor.Post([&] {
     executor.PostAfter(2ms, [&] { order.push_back(3), done.Notify(); });
     executor.PostAfter(1ms, [&] { order.push_back(2); });
     executor.Post([&] { order.push_back(1); });
     order.push_back(0);
   });
-  done.WaitForNotification();
+  done.Wait();
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(ThreadExecutor, ManyThreadsMayPost) {
   ThreadExecutor executor;
   int count = 0;  // Only the executor's thread touches it.
-  absl::BlockingCounter left(400);
+  Notification all;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 100; ++i) executor.Post([&] { ++count, left.DecrementCount(); });
+      for (int i = 0; i < 100; ++i) executor.Post([&] { if (++count == 400) all.Notify(); });
     });
   }
   for (std::thread& thread : threads) thread.join();
-  left.Wait();
-  absl::Notification read;
+  all.Wait();
+  Notification read;
   int seen = 0;
   executor.Post([&] { seen = count, read.Notify(); });
-  read.WaitForNotification();
+  read.Wait();
   EXPECT_EQ(seen, 400);
 }
 

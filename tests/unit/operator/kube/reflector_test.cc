@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collector/base/mutex.h"
 #include "tests/fakes/scripted_transport.h"
 
 namespace strobe::kube {
@@ -23,7 +24,7 @@ class ReflectorTest : public testing::Test {
  protected:
   void Run() {
     reflector_.emplace(clock_, client_, ReflectorOptions{"/things", 290s}, cache_, [this](const std::string& key) {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       changed_.push_back(key);
     });
     reflector_->Start();
@@ -42,7 +43,7 @@ class ReflectorTest : public testing::Test {
   std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
   Client client_{clock_, transport_};
   ObjectCache cache_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::string> changed_;
   std::optional<Reflector> reflector_;
 };
@@ -72,7 +73,7 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
   }));
   EXPECT_FALSE(emptied);
   EXPECT_EQ(cache_.Get("ns/a"), nullptr) << "deleted while nobody watched";
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   EXPECT_THAT(changed_, testing::Contains("ns/a").Times(2)) << "and somebody was told";
 }
 

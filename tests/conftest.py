@@ -1,0 +1,107 @@
+"""Fixtures of the integration tests: real peers, shared where a test does not harm them."""
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.control_plane import ControlPlane, Kubectl
+from tests.support.fault_proxy import FaultProxy
+from tests.support.operator import Operator
+from tests.support.processes import PYTHON, ROOT, Group
+from tests.support.workers import Worker
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def protos(tmp_path_factory):
+    """The wire protocol for Python clients, generated from our own files."""
+    out = tmp_path_factory.mktemp("protos")
+    files = [str(p.relative_to(ROOT / "proto")) for p in (ROOT / "proto").rglob("*.proto")]
+    subprocess.run([PYTHON, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", f"--python_out={out}", f"--grpc_python_out={out}", *files],
+                   check=True, cwd=ROOT / "proto")
+    # A regular package, so that it is found before the one of TensorFlow's wheel.
+    (out / "tensorflow" / "__init__.py").touch()
+    sys.path.insert(0, str(out))
+    return out
+
+
+@pytest.fixture(scope="session")
+def session_group(tmp_path_factory):
+    with Group(tmp_path_factory.mktemp("logs")) as group:
+        yield group
+
+
+@pytest.fixture
+def group(tmp_path):
+    with Group(tmp_path / "logs") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def plane(session_group, tmp_path_factory):
+    plane = ControlPlane(session_group, tmp_path_factory.mktemp("cluster")).start()
+    Kubectl(plane.kubeconfig).install_crds()
+    return plane
+
+
+@pytest.fixture
+def kubectl(plane):
+    """In a namespace of the test's own."""
+    name = f"t{next(_numbers)}"
+    Kubectl(plane.kubeconfig).run("create", "namespace", name)
+    return Kubectl(plane.kubeconfig, name)
+
+
+@pytest.fixture
+def proxy(plane):
+    proxy = FaultProxy(plane)
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def operator(group, kubectl, plane):
+    return Operator(group, plane.kubeconfig, flags=["--no-leader-election"],
+                    config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
+
+
+@pytest.fixture(scope="session")
+def trainers(session_group):
+    """Three JAX trainers that stay up; tests put sidecars of their own beside them."""
+    workers = [Worker(session_group, f"shared-{i}", i).start_trainer() for i in range(3)]
+    return [worker.wait() for worker in workers]
+
+
+@pytest.fixture
+def make_workers(group, trainers):
+    """Fresh sidecars beside the shared trainers."""
+
+    def make(count, kubectl=None, prefix="worker", **options):
+        made = []
+        for i in range(count):
+            worker = Worker(group, f"{prefix}-{i}", i, **options)
+            worker.profiler_port = trainers[i].profiler_port
+            worker.start_sidecar()
+            made.append(worker.wait())
+            if kubectl:
+                worker.register(kubectl)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def logdir(tmp_path):
+    return tmp_path / "logdir"
+
+
+def read_manifest(logdir):
+    """The one manifest below a logdir."""
+    found = sorted(Path(logdir).glob("plugins/profile/*/strobe.json"))
+    assert len(found) == 1, found
+    return json.loads(found[0].read_text())

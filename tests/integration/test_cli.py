@@ -1,0 +1,69 @@
+"""strobe capture: the same core without Kubernetes."""
+
+import json
+import signal
+import subprocess
+import time
+
+from tests.support.processes import BIN, free_port
+
+
+def capture(*arguments, timeout=60):
+    return subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout)
+
+
+def test_sidecars_and_stock_servers_in_one_capture(make_workers, trainers, logdir):
+    worker, = make_workers(1)
+    stock = f"grpc://localhost:{trainers[1].profiler_port}"
+    result = capture("--workers", f"{worker.address},{stock}", "--logdir", logdir, "--duration", "300ms", "--delay", "500ms")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count(" Ok ") == 2 and "skew:" in result.stdout and "open it: xprof --logdir" in result.stdout
+    assert len(list(logdir.rglob("*.xplane.pb"))) == 2
+    assert "armed" in result.stderr, "progress for people"
+
+
+def test_json_is_the_manifest(trainers, logdir):
+    result = capture("--workers", f"localhost:{trainers[0].profiler_port}", "--logdir", logdir, "--duration", "200ms", "--output", "json", "--quiet")
+    assert result.returncode == 0 and result.stderr == ""
+    printed = json.loads(result.stdout)
+    assert printed["workers"][0]["coversWindow"]
+    assert printed == json.loads(next(logdir.rglob("strobe.json")).read_text())
+
+
+def test_the_delay_is_honoured(trainers, logdir):
+    began = time.time_ns()
+    result = capture("--workers", f"localhost:{trainers[0].profiler_port}", "--logdir", logdir, "--duration", "100ms", "--delay", "2s",
+                     "--output", "json", "--quiet")
+    assert int(json.loads(result.stdout)["instantNs"]) - began > 2_000_000_000
+
+
+def test_the_exit_code_says_the_truth(trainers, logdir):
+    dead = f"127.0.0.1:{free_port()}"
+    alive = f"localhost:{trainers[0].profiler_port}"
+    result = capture("--workers", f"{alive},{dead}", "--logdir", logdir, "--duration", "100ms", "--attempts", "2")
+    assert result.returncode == 1, "one good host is not success"
+    assert result.stderr.rstrip().splitlines()[-1].startswith("Unavailable: ")
+    assert "attempt 1:" in result.stderr and "again in" in result.stderr
+    result = capture("--workers", f"{alive},{dead}", "--logdir", logdir, "--duration", "100ms", "--min-workers", "50%")
+    assert result.returncode == 0
+
+
+def test_servers_save_for_themselves_when_asked(trainers, logdir):
+    address = f"localhost:{trainers[0].profiler_port}"
+    result = capture("--workers", f"grpc://{address}", "--logdir", logdir, "--duration", "200ms", "--run", "r", "--server-saves")
+    assert result.returncode == 0, result.stderr
+    assert (logdir / "plugins/profile/r" / f"{address.replace(':', '_')}.xplane.pb").stat().st_size > 0
+    result = capture("--workers", f"127.0.0.1:{free_port()}", "--logdir", logdir, "--duration", "200ms", "--server-saves", "--attempts", "1")
+    assert result.returncode == 1 and "Unavailable: no trace event was collected" in result.stderr
+
+
+def test_interrupting_cancels_everywhere(make_workers, logdir):
+    worker, = make_workers(1)
+    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,
+                                "--delay", "60s", "--duration", "1s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 1 and "Cancelled" in errors
+    assert "outcome=Cancelled" in worker.sidecar.output()

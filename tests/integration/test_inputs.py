@@ -1,0 +1,117 @@
+"""Every refused input gets one clear sentence that names the field and what to do."""
+
+import subprocess
+
+import pytest
+
+from tests.support.operator import profile_request
+from tests.support.processes import BIN
+
+
+def refused(kubectl, request):
+    result = kubectl.run("apply", "-f", "-", stdin=__import__("json").dumps(request), check=False)
+    assert result.returncode != 0, "was accepted"
+    return result.stderr
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"duration": "11m"}, "duration must be between 1ms and 10m"),
+    ({"duration": "soon"}, "duration must be between"),
+    ({"duration": "0s"}, "duration must be between"),
+    ({"logdir": "logs"}, "logdir must be an absolute path or begin with"),
+    ({"logdir": "http://x/y"}, "logdir must be an absolute path or begin with"),
+    ({"logdir": "/a/../b"}, "no .. part"),
+    ({"logdir": "gs://me@bucket/x"}, "no user info"),
+    ({"logdir": ""}, "logdir"),
+    ({"start": {"delay": "1s", "at": "2030-01-01T00:00:00Z"}}, "at most one of start.delay and start.at"),
+    ({"start": {"delay": "2h"}}, "start.delay must be at most 1h"),
+    ({"start": {"guard": "11s"}}, "start.guard must be at most 10s"),
+    ({"maxSkew": "0s"}, "maxSkew must be a positive duration"),
+    ({"minWorkers": 0}, "minWorkers must be a number from 1"),
+    ({"minWorkers": "101%"}, "minWorkers must be a number from 1"),
+    ({"attempts": 0}, "spec.attempts"),
+    ({"onLateStart": "Ignore"}, 'supported values: "Keep", "Discard"'),
+    ({"run": "../up"}, "spec.run"),
+    ({"tracers": {"host": 4}}, "spec.tracers.host"),
+    ({"maxBytesPerWorker": 0}, "spec.maxBytesPerWorker"),
+    ({"ttlAfterFinished": "1y"}, "ttlAfterFinished must be a duration"),
+    ({"durration": "1s"}, 'unknown field "spec.durration"'),
+    ({"target": {}}, "exactly one of target.selector"),
+    ({"target": {"pods": ["a"], "jobRef": {"kind": "Job", "name": "x"}}}, "exactly one of target.selector"),
+    ({"target": {"selector": {}}}, "target.selector is empty"),
+    ({"target": {"pods": ["a"], "workers": {"policy": "Sample"}}}, "target.workers.count"),
+    ({"target": {"pods": ["../x"]}}, "spec.target.pods"),
+    ({"target": {"jobRef": {"kind": "Job", "name": "a/b"}}}, "spec.target.jobRef.name"),
+])
+def test_the_schema_refuses(kubectl, change, words):
+    assert words in refused(kubectl, profile_request("bad", "/logs") | {"spec": {**profile_request("x", "/logs")["spec"], **change}})
+
+
+@pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),
+                                          ("run", "other"), ("start", {"delay": "1s"}), ("attempts", 1), ("target", {"pods": ["b"]})])
+def test_the_spec_is_immutable(kubectl, field, value):
+    request = profile_request("fixed", "/logs", target={"pods": ["a"]})
+    kubectl.apply(request)
+    request["spec"][field] = value
+    assert f"{field} is immutable; create a new ProfileRequest" in refused(kubectl, request)
+
+
+def test_cancel_and_ttl_may_change_but_cancel_not_back(kubectl):
+    request = profile_request("free", "/logs", target={"pods": ["a"]})
+    kubectl.apply(request)
+    request["spec"].update(cancel=True, ttlAfterFinished="1h")
+    kubectl.apply(request)
+    request["spec"]["cancel"] = False
+    assert "cancel cannot be taken back" in refused(kubectl, request)
+
+
+def test_defaults_are_filled_in(kubectl):
+    kubectl.apply({"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": "small"},
+                   "spec": {"target": {"pods": ["a"]}, "logdir": "/logs"}})
+    spec = kubectl.get("profilerequest", "small")["spec"]
+    assert spec["duration"] == "2s" and spec["attempts"] == 3 and spec["minWorkers"] == "100%"
+    assert spec["tracers"] == {"host": 2, "device": 1, "python": 0}
+    assert spec["reclaimPolicy"] == "Retain" and spec["cancel"] is False
+
+
+@pytest.mark.parametrize("program, arguments, words", [
+    ("strobe", ["capture"], "--workers is required"),
+    ("strobe", ["capture", "--workers", "x:1", "--logdir", "/l"], "--insecure-plaintext"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "nohost", "--logdir", "/l"], 'worker "nohost" has no port; write host:port'),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,,b:2", "--logdir", "/l"], "is empty"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,a:1", "--logdir", "/l"], "is listed twice"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:99999", "--logdir", "/l"], "port that is no number from 1 to 65535"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "::1:80", "--logdir", "/l"], "brackets"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "logs"], "absolute path"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--duration", "0"], "--duration"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--delay", "soon"], "--delay"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--min-workers", "0"], "--min-workers"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--host-tracer-level", "9"], "--host-tracer-level"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--run", "../x"], "--run"),
+    ("strobe", ["paint"], "paint"),
+    ("strobe-sidecar", [], "--insecure-plaintext"),
+    ("strobe-sidecar", ["--insecure-plaintext", "--framework", "9012"], "is no host:port"),
+    ("strobe-sidecar", ["--insecure-plaintext", "--log-level", "loud"], "--log-level must be"),
+    ("strobe-operator", [], "--insecure-plaintext"),
+    ("strobe-operator", ["--insecure-plaintext", "--config", "/nowhere"], "cannot read the configuration file"),
+    ("strobe-operator", ["--insecure-plaintext", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere"),
+])
+def test_flags_that_are_refused(program, arguments, words):
+    result = subprocess.run([BIN / program, *arguments], capture_output=True, text=True, timeout=20)
+    assert result.returncode != 0
+    assert words in result.stderr + result.stdout, result.stderr + result.stdout
+
+
+def test_unknown_keys_of_the_configuration_file_are_shown_with_their_place(tmp_path):
+    config = tmp_path / "operator.yaml"
+    config.write_text("workers: 2\nwatch:\n  namspace: team\n")
+    result = subprocess.run([BIN / "strobe-operator", "--config", config], capture_output=True, text=True, timeout=20)
+    assert result.returncode == 2
+    assert f"{config}:3:3: unknown key watch.namspace; known here are namespace, timeout" in result.stderr
+
+
+@pytest.mark.parametrize("program", ["strobe", "strobe-sidecar", "strobe-operator"])
+def test_help_has_examples_and_version_is_one_line(program):
+    help_text = subprocess.run([BIN / program, *(["capture"] if program == "strobe" else []), "--help"], capture_output=True, text=True)
+    assert help_text.returncode == 0 and "Example" in help_text.stdout
+    assert subprocess.run([BIN / program, "--version"], capture_output=True, text=True).stdout.strip().count("\n") == 0

@@ -1,0 +1,129 @@
+"""strobe.v1.Worker as any client may use it, against a sidecar beside a real trainer."""
+
+import time
+
+import pytest
+
+
+@pytest.fixture
+def rig(make_workers, protos):
+    import grpc
+    from strobe.v1 import worker_pb2, worker_pb2_grpc
+
+    worker, = make_workers(1)
+    channel = grpc.insecure_channel(worker.address)
+    return worker, worker_pb2_grpc.WorkerStub(channel), worker_pb2
+
+
+def make_plan(pb, logdir, lead=0.6, duration=0.3, capture_id=None, **fields):
+    now = time.time_ns()
+    return pb.CapturePlan(capture_id=capture_id or f"c-{now}", request="a test", instant_ns=now + int(lead * 1e9),
+                          duration_ns=int(duration * 1e9), guard_ns=5_000_000, logdir=str(logdir), run="run", worker="w0",
+                          deadline_ns=now + 60_000_000_000, tracers=pb.Tracers(host=2, device=1), **fields)
+
+
+def last(stub, pb, capture_id):
+    report = None
+    for report in stub.Watch(pb.WatchRequest(capture_id=capture_id), timeout=30):
+        pass
+    return report
+
+
+def test_describe_says_what_can_be_recorded(rig):
+    worker, stub, pb = rig
+    described = stub.Describe(pb.DescribeRequest(), timeout=5)
+    assert described.worker == "worker-0" and described.protocol == 1
+    assert described.sources[0].ready and described.holder == ""
+    assert described.wake_lateness_ns > 0
+
+
+def test_watch_can_be_left_and_resumed(rig, logdir):
+    _, stub, pb = rig
+    plan = make_plan(pb, logdir, duration=1)
+    assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
+    first = stub.Watch(pb.WatchRequest(capture_id=plan.capture_id))
+    assert next(first).state == pb.ARMED
+    first.cancel()
+    time.sleep(1)
+    report = last(stub, pb, plan.capture_id)
+    assert report.state == pb.DONE and report.outcome == pb.OK
+    assert last(stub, pb, plan.capture_id) == report, "and again, after the end"
+
+
+def test_arming_is_idempotent_and_one_capture_at_a_time(rig, logdir):
+    _, stub, pb = rig
+    plan = make_plan(pb, logdir, lead=3)
+    assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
+    assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
+    refused = stub.Arm(pb.ArmRequest(plan=make_plan(pb, logdir)), timeout=5)
+    assert not refused.accepted and refused.refusal == pb.BUSY and plan.capture_id in refused.message
+    assert stub.Cancel(pb.CancelRequest(capture_id=plan.capture_id), timeout=5).known
+    assert last(stub, pb, plan.capture_id).outcome == pb.CANCELLED
+    assert not stub.Cancel(pb.CancelRequest(capture_id="unknown"), timeout=5).known
+
+
+def test_errors_name_what_is_wrong(rig, logdir):
+    import grpc
+
+    _, stub, pb = rig
+    for change, words in (({"run": "../x"}, "run"), ({"logdir": "relative"}, "logdir"), ({"logdir": "gs://bucket/x"}, "file://"),
+                          ({"worker": ""}, "worker"), ({"duration_ns": 0}, "duration")):
+        plan = make_plan(pb, logdir)
+        for key, value in change.items():
+            setattr(plan, key, value)
+        with pytest.raises(grpc.RpcError) as error:
+            stub.Arm(pb.ArmRequest(plan=plan), timeout=5)
+        assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT and words in error.value.details()
+    with pytest.raises(grpc.RpcError) as error:
+        list(stub.Watch(pb.WatchRequest(capture_id="unknown"), timeout=5))
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+    assert stub.Arm(pb.ArmRequest(plan=make_plan(pb, logdir, lead=0.001)), timeout=5).refusal == pb.LATE_START
+
+
+def test_publish_and_reclaim_stay_within_the_run(rig, logdir):
+    import grpc
+
+    _, stub, pb = rig
+    stub.Publish(pb.PublishRequest(logdir=str(logdir), run="r1", manifest=b"{}"), timeout=5)
+    assert (logdir / "plugins/profile/r1/strobe.json").read_bytes() == b"{}"
+    (logdir / "plugins/profile/other").mkdir()
+    (logdir / "plugins/profile/other/keep").write_text("x")
+    assert stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run="r1"), timeout=5).deleted == 1
+    assert stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run="r1"), timeout=5).deleted == 0
+    assert (logdir / "plugins/profile/other/keep").exists()
+    for run in ("", "..", "a/../other"):
+        with pytest.raises(grpc.RpcError):
+            stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run=run), timeout=5)
+
+
+def test_a_capture_finishes_within_the_grace_period_of_sigterm(rig, logdir):
+    worker, stub, pb = rig
+    plan = make_plan(pb, logdir, lead=0.4, duration=1)
+    assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
+    worker.sidecar.stop(timeout=20)
+    assert worker.sidecar.popen.returncode == 0
+    assert (logdir / "plugins/profile/run/w0.xplane.pb").stat().st_size > 0
+
+
+def test_an_idle_sidecar_costs_next_to_nothing(rig, logdir):
+    worker, stub, pb = rig
+    plan = make_plan(pb, logdir)
+    stub.Arm(pb.ArmRequest(plan=plan), timeout=5)
+    last(stub, pb, plan.capture_id)
+    status = dict(line.split(":", 1) for line in open(f"/proc/{worker.sidecar.pid}/status").read().splitlines())
+    kilobytes = {key: int(status[key].split()[0]) for key in ("RssAnon", "VmRSS")}
+    assert kilobytes["RssAnon"] <= 8 * 1024 and kilobytes["VmRSS"] <= 32 * 1024, kilobytes
+
+
+def test_the_compatibility_port_is_off_by_default(rig):
+    worker, _, _ = rig
+    assert "compat_port=0" in worker.sidecar.output()
+
+
+def test_a_port_that_is_taken_is_an_error(group, make_workers):
+    from tests.support.processes import BIN
+
+    worker, = make_workers(1)
+    second = group.start("second", [BIN / "strobe-sidecar", "--listen", worker.address, "--insecure-plaintext"])
+    assert second.popen.wait(10) == 1
+    assert "cannot listen" in second.output()

@@ -1,0 +1,145 @@
+"""One of N workers dead, busy, slow, dying or with a wrong clock: the outcome of each is right, the
+others' traces are kept, nothing hangs."""
+
+import subprocess
+import threading
+import time
+
+import pytest
+
+from tests.conftest import read_manifest
+from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.processes import BIN
+from tests.support.workers import Worker
+
+
+def outcomes(request):
+    return {o["pod"]: o["cause"] for o in request["status"].get("outcomes", [])}
+
+
+def test_a_dead_sidecar_fails_the_capture_unless_min_workers_allows_it(kubectl, operator, make_workers, logdir):
+    workers = make_workers(2, kubectl)
+    workers[1].sidecar.kill()
+    kubectl.apply(profile_request("strict", logdir, run="strict", attempts=1))
+    request = wait_finished(kubectl, "strict")
+    assert condition(request, "Failed")["reason"] == "Unreachable"
+    assert outcomes(request)["worker-1"] == "Unreachable"
+    kubectl.apply(profile_request("lenient", logdir, run="lenient", minWorkers=1))
+    request = wait_finished(kubectl, "lenient")
+    assert condition(request, "Succeeded")["reason"] == "EnoughWorkersOk"
+    assert request["status"]["workers"]["summary"] == "1/2"
+    assert condition(request, "Synchronized")["status"] == "False"
+    assert list((logdir / "plugins/profile/lenient").glob("worker-0.xplane.pb"))
+
+
+def test_a_trainer_without_profiler_server_is_no_source(kubectl, operator, make_workers, group, logdir):
+    make_workers(1, kubectl)
+    bare = Worker(group, "worker-1", 1).start_sidecar().wait().register(kubectl)
+    assert not bare.trainer
+    kubectl.apply(profile_request("look", logdir, minWorkers="50%"))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Succeeded")["status"] == "True"
+    assert outcomes(request) == {"worker-1": "NoSource"}
+
+
+def test_busy_names_the_holder(kubectl, operator, make_workers, logdir):
+    worker, = make_workers(1, kubectl)
+    holder = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,
+                               "--run", "holder", "--duration", "4s", "--quiet"], stdout=subprocess.PIPE)
+    time.sleep(1)
+    kubectl.apply(profile_request("look", logdir, run="look", attempts=1))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Failed")["reason"] == "Busy"
+    assert "cli-" in request["status"]["outcomes"][0]["message"]
+    assert holder.wait(20) == 0
+
+
+def test_a_profiler_session_held_by_somebody_else_is_busy(kubectl, operator, make_workers, trainers, protos, logdir):
+    import grpc
+    from tensorflow import profiler_service_pb2 as pb  # noqa: F401  (ours, through protos)
+
+    make_workers(2, kubectl)
+    channel = grpc.insecure_channel(f"localhost:{trainers[1].profiler_port}")
+    profile = channel.unary_unary("/tensorflow.ProfilerService/Profile", request_serializer=pb.ProfileRequest.SerializeToString,
+                                  response_deserializer=pb.ProfileResponse.FromString)
+    request = pb.ProfileRequest(session_id="somebody", emit_xspace=True)
+    request.opts.version = 1
+    request.opts.duration_ms = 4000
+    request.opts.host_tracer_level = 1
+    thread = threading.Thread(target=lambda: profile(request, timeout=30))
+    thread.start()
+    time.sleep(0.5)
+    kubectl.apply(profile_request("look", logdir, minWorkers=1))
+    finished = wait_finished(kubectl, "look")
+    thread.join()
+    assert outcomes(finished) == {"worker-1": "Busy"}
+    assert condition(finished, "Succeeded")["status"] == "True"
+
+
+@pytest.mark.parametrize("victim", ["sidecar", "trainer"])
+def test_a_worker_that_dies_while_it_records_is_lost(victim, kubectl, operator, make_workers, group, logdir):
+    make_workers(1, kubectl)
+    doomed = Worker(group, "worker-1", 1).start_trainer().start_sidecar().wait().register(kubectl)
+    kubectl.apply(profile_request("look", logdir, duration="2s", minWorkers=1))
+    kubectl.run("wait", "--for=condition=Started", "profilerequest/look", "--timeout=10s")
+    time.sleep(1.2)
+    getattr(doomed, victim).kill()
+    began = time.monotonic()
+    request = wait_finished(kubectl, "look", 40)
+    assert time.monotonic() - began < 20, "lost is known soon, not at the deadline"
+    assert outcomes(request) == {"worker-1": "WorkerLost"}
+    assert condition(request, "Succeeded")["status"] == "True"
+    assert [w["outcome"] for w in read_manifest(logdir)["workers"]] == ["Ok", "WorkerLost"]
+
+
+def test_a_sidecar_that_stops_answering_does_not_hang_anything(kubectl, operator, make_workers, logdir):
+    import signal
+
+    workers = make_workers(2, kubectl)
+    workers[1].sidecar.signal(signal.SIGSTOP)
+    began = time.monotonic()
+    kubectl.apply(profile_request("look", logdir, minWorkers=1))
+    request = wait_finished(kubectl, "look", 30)
+    assert time.monotonic() - began < 15
+    assert outcomes(request) == {"worker-1": "Unreachable"}
+    assert condition(request, "Succeeded")["status"] == "True"
+
+
+def test_a_pod_without_sidecar_is_not_passed_over(kubectl, operator, make_workers, logdir):
+    make_workers(1, kubectl)
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare", "labels": {"app": "train"}},
+                   "spec": {"containers": [{"name": "trainer", "image": "trainer"}]}})
+    kubectl.apply(profile_request("look", logdir, attempts=1))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Failed")["reason"] == "SidecarMissing"
+    assert outcomes(request) == {"bare": "SidecarMissing", "worker-0": "Cancelled"}
+
+
+def test_a_worker_whose_clock_is_wrong_is_aligned(kubectl, operator, make_workers, group, logdir):
+    """+11.56 s: same skew as without, and the offset with its error is in status and manifest."""
+    make_workers(1, kubectl)
+    shift = {"LD_PRELOAD": str(BIN / "clock_shift.so"), "CLOCK_SHIFT_NS": "11560000000"}
+    shifted = Worker(group, "worker-1", 1, trainer_env=shift, sidecar_env=shift).start_trainer().start_sidecar().wait().register(kubectl)
+    assert shifted
+    # A wide guard: this is about clocks, not about how busy the machine is.
+    kubectl.apply(profile_request("look", logdir, duration="500ms", start={"guard": "500ms"}))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Succeeded")["status"] == "True", request["status"]
+    assert condition(request, "Synchronized")["status"] == "True", request["status"]
+    assert request["status"]["clock"]["pod"] == "worker-1"
+    assert request["status"]["clock"]["offset"] == "11.6s"
+    manifest = read_manifest(logdir)
+    right, wrong = manifest["workers"]
+    offset, error = int(wrong["clockOffsetNs"]), int(wrong["clockErrorNs"])
+    assert abs(offset - 11_560_000_000) <= error < 50_000_000
+    assert abs(int(wrong["startedNs"]) - offset - int(right["startedNs"])) < 1_000_000_000
+    assert int(manifest["skewNs"]) < 1_000_000_000
+    assert wrong["coversWindow"] and right["coversWindow"]
+
+
+def test_a_logdir_that_cannot_be_written_is_told_in_the_stores_words(kubectl, operator, make_workers):
+    make_workers(1, kubectl)
+    kubectl.apply(profile_request("look", "/proc/strobe", attempts=1))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Failed")["reason"] in ("UploadFailed", "UploadDenied")
+    assert "/proc/strobe" in request["status"]["outcomes"][0]["message"]
