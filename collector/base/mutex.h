@@ -14,9 +14,9 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
-    const bool wake = waiters_ > 0;
+    // Before letting go: a waiter may be the one who then destroys us.
+    if (waiters_ > 0) changed_.notify_all();
     mutex_.unlock();
-    if (wake) changed_.notify_all();
   }
 
   // Returns with the mutex held and the condition true. The condition is evaluated under the mutex.

@@ -19,7 +19,7 @@ namespace {
 // The very sidecar of a pod, reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, const Target& target)
+  LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, const Target& target)
       : source_(clock, {{target.address}, ""}),
         delivery_(stores),
         runner_(clock, source_, delivery_),
@@ -27,7 +27,7 @@ class LocalSidecar {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    worker_ = WorkerOver(clock, server_->InProcessChannel(grpc::ChannelArguments()));
+    worker_ = WorkerOver(clock, undertaker, server_->InProcessChannel(grpc::ChannelArguments()));
   }
   ~LocalSidecar() {
     worker_.reset();
@@ -50,8 +50,8 @@ class LocalSidecar {
 
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, Target target, std::shared_ptr<Worker> sidecar)
-      : clock_(clock), stores_(stores), target_(std::move(target)), remote_(std::move(sidecar)) {}
+  MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target, std::shared_ptr<Worker> sidecar)
+      : clock_(clock), stores_(stores), undertaker_(undertaker), target_(std::move(target)), remote_(std::move(sidecar)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     remote_->Check(capture_id, timeout,
@@ -67,8 +67,9 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
                               std::function<void(absl::Status)> ended) override {
     return chosen().Watch(capture_id, std::move(report), std::move(ended));
   }
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout) override {
-    chosen().Cancel(capture_id, reason, timeout);
+  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+              Callback<v1::CancelResponse> done) override {
+    chosen().Cancel(capture_id, reason, timeout, std::move(done));
   }
   void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) override {
     chosen().Publish(request, timeout, std::move(done));
@@ -81,7 +82,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, target_);
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_);
     }
     // The probe measured our own clock; only on this machine is that the trainer's too.
     const bool same_clock = IsLoopback(target_.address);
@@ -97,6 +98,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 
   const Clock& clock_;
   StoreOpener& stores_;
+  Undertaker& undertaker_;
   const Target target_;
   const std::shared_ptr<Worker> remote_;
   Mutex mutex_;
@@ -106,7 +108,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return std::make_shared<MixedWorker>(clock_, stores_, target, sidecars_.Connect(target));
+  return undertaker_.Own(new MixedWorker(clock_, stores_, undertaker_, target, sidecars_.Connect(target)));
 }
 
 }  // namespace strobe

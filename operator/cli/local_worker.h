@@ -5,6 +5,7 @@
 #include "collector/base/clock.h"
 #include "collector/logdir/object_store.h"
 #include "operator/core/ports.h"
+#include "operator/workers/undertaker.h"
 
 namespace strobe {
 
@@ -20,6 +21,7 @@ class MixedConnector final : public WorkerConnector {
   const Clock& clock_;
   StoreOpener& stores_;
   WorkerConnector& sidecars_;
+  Undertaker undertaker_;
 };
 
 }  // namespace strobe

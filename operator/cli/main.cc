@@ -4,6 +4,8 @@
 #include "collector/base/log.h"
 #include "collector/base/version.h"
 #include "operator/cli/capture_command.h"
+#include "operator/cli/completion.h"
+#include "operator/cli/outcomes_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Synchronized profiler captures of many workers.", "strobe");
@@ -12,9 +14,23 @@ int main(int argc, char** argv) {
   strobe::CaptureFlags flags;
   CLI::App* capture = app.add_subcommand("capture", "record all workers from one instant and put the traces into a logdir");
   strobe::AddCaptureFlags(*capture, flags);
-  if (argc > 1 && argv[1][0] != '-' && !capture->check_name(argv[1])) {
-    std::cerr << "strobe: there is no command \"" << argv[1] << "\"; strobe --help lists them\n";
-    return 2;
+
+  std::string outcome, shell;
+  bool markdown = false;
+  CLI::App* outcomes = app.add_subcommand("outcomes", "what each outcome of a worker means and what to do about it");
+  outcomes->add_option("name", outcome, "only this one, such as LateStart");
+  outcomes->add_flag("--markdown", markdown, "as a table");
+  CLI::App* completion = app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
+  completion->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->footer("Example: strobe completion bash > /etc/bash_completion.d/strobe");
+
+  if (argc > 1 && argv[1][0] != '-') {
+    bool known = false;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known = known || command->check_name(argv[1]);
+    if (!known) {
+      std::cerr << "strobe: there is no command \"" << argv[1] << "\"; strobe --help lists them\n";
+      return 2;
+    }
   }
   try {
     app.parse(argc, argv);
@@ -22,5 +38,15 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
+  if (*outcomes) {
+    const std::string text = markdown ? strobe::OutcomesAsMarkdown() : strobe::OutcomesAsText(outcome);
+    if (text.empty()) std::cerr << "strobe: there is no outcome \"" << outcome << "\"; strobe outcomes lists them\n";
+    std::cout << text;
+    return text.empty() ? 2 : 0;
+  }
+  if (*completion) {
+    std::cout << strobe::CompletionScript(app, shell);
+    return 0;
+  }
   return strobe::RunCapture(flags);
 }

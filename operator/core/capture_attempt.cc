@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kCheckTimeout = seconds(3);
-constexpr Nanos kCallTimeout = seconds(5);
+constexpr Nanos kCancelTimeout = seconds(2);
 constexpr Nanos kPublishTimeout = seconds(20);
 // Before the guard: when arming must be settled, so that calling off still reaches everybody.
 constexpr Nanos kArmMargin = milliseconds(150);
@@ -214,6 +214,7 @@ void CaptureAttempt::PlanAndArm() {
     member.answered = !member.result.ready;
     if (!member.result.ready) continue;
     asked = true;
+    ++arms_in_flight_;
     member.worker->Arm(PlanFor(member), timeout, OnExecutor(&CaptureAttempt::OnArmed, i));
   }
   if (!asked) AllArmed();
@@ -242,11 +243,11 @@ v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
 
 void CaptureAttempt::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer) {
   Member& member = members_[index];
-  if (member.answered) return;
+  --arms_in_flight_;
   member.answered = true;
   if (!answer.ok()) {
     // It may have heard us all the same; whoever is not counted must not record.
-    member.worker->Cancel(result_.capture_id, "its answer came too late", kCallTimeout);
+    TellCancel(index, "its answer came too late");
     if (!member.ended) EndMember(index, OutcomeOfCall(answer.status()), StrCat("arming: ", Words(answer.status())));
   } else if (!answer->accepted()) {
     if (!member.ended) EndMember(index, static_cast<Outcome>(answer->refusal()), answer->message());
@@ -254,8 +255,9 @@ void CaptureAttempt::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> 
     member.last_contact = deps_.clock.WallNow();
     member.result.armed = true;
     member.result.report = std::move(*answer->mutable_report());
-    if (!cancel_reason_.empty()) member.worker->Cancel(result_.capture_id, cancel_reason_, kCallTimeout);
+    if (member.ended) TellCancel(index, cancel_reason_);  // Called off while its answer was on the way.
   }
+  if (!cancel_reason_.empty()) return MaybeConclude();
   if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) AllArmed();
 }
 
@@ -332,12 +334,22 @@ void CaptureAttempt::EndMember(std::size_t index, Outcome outcome, std::string m
   member.watch.reset();
 }
 
+void CaptureAttempt::TellCancel(std::size_t index, const std::string& reason) {
+  ++cancels_in_flight_;
+  members_[index].worker->Cancel(result_.capture_id, reason, kCancelTimeout, OnExecutor(&CaptureAttempt::OnCancelled, index));
+}
+
+void CaptureAttempt::OnCancelled(std::size_t, absl::StatusOr<v1::CancelResponse>) {
+  --cancels_in_flight_;
+  MaybeConclude();
+}
+
 // Ends the attempt before it records: whoever is armed is told to forget it.
 void CaptureAttempt::CallOff(std::string reason) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
     if (member.ended) continue;
-    if (member.result.armed) member.worker->Cancel(result_.capture_id, reason, kCallTimeout);
+    if (member.result.armed) TellCancel(i, reason);
     EndMember(i, Outcome::kCancelled, StrCat("called off: ", reason));
   }
   MaybeConclude();
@@ -350,8 +362,8 @@ void CaptureAttempt::Cancel(std::string reason) {
     self->cancel_reason_ = reason;
     self->result_.cancelled = true;
     if (self->progress().phase < Phase::kDelay) return self->CallOff(reason);
-    for (Member& member : self->members_) {
-      if (!member.ended) member.worker->Cancel(self->result_.capture_id, reason, kCallTimeout);
+    for (std::size_t i = 0; i < self->members_.size(); ++i) {
+      if (!self->members_[i].ended) self->TellCancel(i, reason);
     }
     // Their last reports say how far they got; whoever does not answer is not waited for.
     self->deps_.executor.PostAfter(kCancelGrace, [weak] {
@@ -364,7 +376,7 @@ void CaptureAttempt::GiveUpOnStragglers() {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
     if (member.ended) continue;
-    member.worker->Cancel(result_.capture_id, "its deadline has passed", kCallTimeout);
+    TellCancel(i, "its deadline has passed");
     if (result_.cancelled) EndMember(i, Outcome::kCancelled, cancel_reason_);
     else EndMember(i, Outcome::kDeadlineExceeded, "no final report before the deadline");
   }
@@ -373,7 +385,7 @@ void CaptureAttempt::GiveUpOnStragglers() {
 
 void CaptureAttempt::MaybeConclude() {
   if (progress().phase >= Phase::kPublishing) return;
-  if (!std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
+  if (arms_in_flight_ + cancels_in_flight_ > 0 || !std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
     return Enter(progress().phase);
   }
   for (Member& member : members_) result_.workers.push_back(member.result);

@@ -69,6 +69,8 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void OnReport(std::size_t index, v1::Report report);
   void OnWatchEnded(std::size_t index, absl::Status status);
   void EndMember(std::size_t index, Outcome outcome, std::string message);
+  void OnCancelled(std::size_t index, absl::StatusOr<v1::CancelResponse> answer);
+  void TellCancel(std::size_t index, const std::string& reason);
   void CallOff(std::string reason);
   void MaybeConclude();
   void Publish(std::vector<std::size_t> candidates);
@@ -88,6 +90,8 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   AttemptResult result_;
   WallTime deadline_{};
   std::string cancel_reason_;
+  // The end waits for both: whoever was told to start or to stop has heard it.
+  std::size_t arms_in_flight_ = 0, cancels_in_flight_ = 0;
   MonoTime phase_began_{};
 
   mutable Mutex mutex_;

@@ -34,7 +34,8 @@ class Worker {
   // `report` comes any number of times, then `ended` once. Dropping the returned handle ends it.
   virtual std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
                                       std::function<void(absl::Status)> ended) = 0;
-  virtual void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout) = 0;
+  virtual void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+                      Callback<v1::CancelResponse> done) = 0;
   virtual void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) = 0;
   virtual void Reclaim(const v1::ReclaimRequest& request, Nanos timeout, Callback<v1::ReclaimResponse> done) = 0;
 };

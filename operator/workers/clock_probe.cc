@@ -11,12 +11,13 @@ namespace {
 
 constexpr int kPings = 12;
 
-// Deletes itself when the stream has ended.
+// Goes to the undertaker when the stream has ended.
 class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong> {
  public:
-  Prober(const Clock& clock, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+  Prober(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
          std::function<void(absl::StatusOr<ClockEstimate>)> done)
-      : clock_(clock), stub_(std::move(stub)), done_(std::move(done)) {
+      : clock_(clock), undertaker_(undertaker), stub_(std::move(stub)), done_(std::move(done)) {
+    undertaker_.Expect();
     context_.set_deadline(DeadlineIn(timeout));
     stub_->async()->ProbeClock(&context_, this);
     Ping();
@@ -42,7 +43,7 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
     if (estimate) done_(*estimate);
     else if (!status.ok()) done_(FromGrpc(status));
     else done_(absl::UnavailableError("the clock was stepped while it was measured"));
-    delete this;
+    undertaker_.Bury(this);
   }
 
  private:
@@ -55,6 +56,7 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
   }
 
   const Clock& clock_;
+  Undertaker& undertaker_;
   const std::shared_ptr<v1::Worker::Stub> stub_;
   const std::function<void(absl::StatusOr<ClockEstimate>)> done_;
   grpc::ClientContext context_;
@@ -79,9 +81,9 @@ std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
   return best;
 }
 
-void ProbeClock(const Clock& clock, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
                 std::function<void(absl::StatusOr<ClockEstimate>)> done) {
-  new Prober(clock, std::move(stub), timeout, std::move(done));
+  new Prober(clock, undertaker, std::move(stub), timeout, std::move(done));
 }
 
 }  // namespace strobe

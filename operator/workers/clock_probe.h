@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "collector/base/clock.h"
+#include "operator/workers/undertaker.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {
@@ -27,7 +28,7 @@ struct RoundTrip {
 std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips);
 
 // Pings a dozen times, one after the other. `done` comes once, from a gRPC thread.
-void ProbeClock(const Clock& clock, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
                 std::function<void(absl::StatusOr<ClockEstimate>)> done);
 
 }  // namespace strobe

@@ -2,19 +2,20 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <utility>
 
 #include "collector/base/mutex.h"
 #include "operator/workers/clock_probe.h"
 #include "operator/workers/grpc_status.h"
+#include "operator/workers/undertaker.h"
 
 namespace strobe {
 namespace {
 
 using Stub = v1::Worker::Stub;
 
-// One unary call. Keeps what it needs alive until it has ended, so its caller may forget it.
+// One unary call. Keeps what it needs alive until it has ended, so its caller may forget it; then the
+// undertaker buries it.
 template <typename Request, typename Response>
 struct Call {
   std::shared_ptr<Stub> stub;
@@ -28,21 +29,20 @@ template <typename Request, typename Response>
 using Method = void (Stub::async::*)(grpc::ClientContext*, const Request*, Response*, std::function<void(grpc::Status)>);
 
 template <typename Request, typename Response>
-void Send(std::shared_ptr<Stub> stub, Method<Request, Response> method, const Request& request, Nanos timeout,
+void Send(Undertaker& undertaker, std::shared_ptr<Stub> stub, Method<Request, Response> method, const Request& request, Nanos timeout,
           Worker::Callback<Response> done) {
-  auto call = std::make_shared<Call<Request, Response>>();
+  std::shared_ptr<Call<Request, Response>> call = undertaker.Own(new Call<Request, Response>());
   call->stub = std::move(stub);
   call->context.set_deadline(DeadlineIn(timeout));
   call->request = request;
   call->done = std::move(done);
   (call->stub->async()->*method)(&call->context, &call->request, &call->response, [call](grpc::Status status) {
-    if (!call->done) return;
     if (status.ok()) call->done(std::move(call->response));
     else call->done(FromGrpc(status));
   });
 }
 
-// One Watch stream; deletes itself when it has ended.
+// One Watch stream; goes to the undertaker when it has ended.
 class Watcher final : public grpc::ClientReadReactor<v1::Report> {
  public:
   // What the holder of the watch keeps: letting go of it ends the stream.
@@ -54,10 +54,11 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
     std::shared_ptr<grpc::ClientContext> context;
   };
 
-  static std::shared_ptr<void> Start(std::shared_ptr<Stub> stub, const std::string& capture_id,
+  static std::shared_ptr<void> Start(Undertaker& undertaker, std::shared_ptr<Stub> stub, const std::string& capture_id,
                                      std::function<void(v1::Report)> report,
                                      std::function<void(absl::Status)> ended) {
-    auto* watcher = new Watcher(std::move(stub), std::move(report), std::move(ended));
+    auto* watcher = new Watcher(undertaker, std::move(stub), std::move(report), std::move(ended));
+    undertaker.Expect();
     watcher->request_.set_capture_id(capture_id);
     // The stream may end, and delete the watcher, as soon as it has been started.
     auto handle = std::make_shared<Handle>(watcher->context_);
@@ -74,16 +75,19 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
   }
   void OnDone(const grpc::Status& status) override {
     on_ended_(FromGrpc(status));
-    delete this;
+    undertaker_.Bury(this);
   }
 
  private:
-  Watcher(std::shared_ptr<Stub> stub, std::function<void(v1::Report)> report, std::function<void(absl::Status)> ended)
-      : stub_(std::move(stub)),
+  Watcher(Undertaker& undertaker, std::shared_ptr<Stub> stub, std::function<void(v1::Report)> report,
+          std::function<void(absl::Status)> ended)
+      : undertaker_(undertaker),
+        stub_(std::move(stub)),
         on_report_(std::move(report)),
         on_ended_(std::move(ended)),
         context_(std::make_shared<grpc::ClientContext>()) {}
 
+  Undertaker& undertaker_;
   const std::shared_ptr<Stub> stub_;
   const std::function<void(v1::Report)> on_report_;
   const std::function<void(absl::Status)> on_ended_;
@@ -94,8 +98,8 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
 class GrpcWorker final : public Worker {
  public:
-  GrpcWorker(const Clock& clock, const std::shared_ptr<grpc::Channel>& channel)
-      : clock_(clock), stub_(v1::Worker::NewStub(channel)) {}
+  GrpcWorker(const Clock& clock, Undertaker& undertaker, const std::shared_ptr<grpc::Channel>& channel)
+      : clock_(clock), undertaker_(undertaker), stub_(undertaker.Own(v1::Worker::NewStub(channel).release())) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     // Describe and the clock probe run side by side; whichever comes last answers.
@@ -122,7 +126,7 @@ class GrpcWorker final : public Worker {
     v1::DescribeRequest request;
     request.set_capture_id(capture_id);
     Send<v1::DescribeRequest, v1::DescribeResponse>(
-        stub_, &Stub::async::Describe, request, timeout, [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
+        undertaker_, stub_, &Stub::async::Describe, request, timeout, [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
           {
             MutexLock lock(&both->mutex);
             if (answer.ok()) both->preflight.description = *std::move(answer);
@@ -130,7 +134,7 @@ class GrpcWorker final : public Worker {
           }
           finish();
         });
-    ProbeClock(clock_, stub_, timeout, [both, finish](absl::StatusOr<ClockEstimate> estimate) {
+    ProbeClock(clock_, undertaker_, stub_, timeout, [both, finish](absl::StatusOr<ClockEstimate> estimate) {
       {
         MutexLock lock(&both->mutex);
         if (estimate.ok()) {
@@ -147,31 +151,33 @@ class GrpcWorker final : public Worker {
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
     v1::ArmRequest request;
     *request.mutable_plan() = plan;
-    Send<v1::ArmRequest, v1::ArmResponse>(stub_, &Stub::async::Arm, request, timeout, std::move(done));
+    Send<v1::ArmRequest, v1::ArmResponse>(undertaker_, stub_, &Stub::async::Arm, request, timeout, std::move(done));
   }
 
   std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
                               std::function<void(absl::Status)> ended) override {
-    return Watcher::Start(stub_, capture_id, std::move(report), std::move(ended));
+    return Watcher::Start(undertaker_, stub_, capture_id, std::move(report), std::move(ended));
   }
 
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout) override {
+  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+              Callback<v1::CancelResponse> done) override {
     v1::CancelRequest request;
     request.set_capture_id(capture_id);
     request.set_reason(reason);
-    Send<v1::CancelRequest, v1::CancelResponse>(stub_, &Stub::async::Cancel, request, timeout, nullptr);
+    Send<v1::CancelRequest, v1::CancelResponse>(undertaker_, stub_, &Stub::async::Cancel, request, timeout, std::move(done));
   }
 
   void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) override {
-    Send<v1::PublishRequest, v1::PublishResponse>(stub_, &Stub::async::Publish, request, timeout, std::move(done));
+    Send<v1::PublishRequest, v1::PublishResponse>(undertaker_, stub_, &Stub::async::Publish, request, timeout, std::move(done));
   }
 
   void Reclaim(const v1::ReclaimRequest& request, Nanos timeout, Callback<v1::ReclaimResponse> done) override {
-    Send<v1::ReclaimRequest, v1::ReclaimResponse>(stub_, &Stub::async::Reclaim, request, timeout, std::move(done));
+    Send<v1::ReclaimRequest, v1::ReclaimResponse>(undertaker_, stub_, &Stub::async::Reclaim, request, timeout, std::move(done));
   }
 
  private:
   const Clock& clock_;
+  Undertaker& undertaker_;
   const std::shared_ptr<Stub> stub_;
 };
 
@@ -193,11 +199,11 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  return WorkerOver(clock_, grpc::CreateCustomChannel(target.address, credentials_, arguments));
+  return WorkerOver(clock_, undertaker_, grpc::CreateCustomChannel(target.address, credentials_, arguments));
 }
 
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, const std::shared_ptr<grpc::Channel>& channel) {
-  return std::make_shared<GrpcWorker>(clock, channel);
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker, const std::shared_ptr<grpc::Channel>& channel) {
+  return std::make_shared<GrpcWorker>(clock, undertaker, channel);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() { return grpc::InsecureChannelCredentials(); }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "operator/core/ports.h"
+#include "operator/workers/undertaker.h"
 
 namespace grpc {
 class Channel;
@@ -20,10 +21,11 @@ class GrpcWorkerConnector final : public WorkerConnector {
  private:
   const Clock& clock_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  Undertaker undertaker_;
 };
 
-// A worker over a channel that is there already.
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, const std::shared_ptr<grpc::Channel>& channel);
+// A worker over a channel that is there already. Clock and undertaker outlive it and its calls.
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker, const std::shared_ptr<grpc::Channel>& channel);
 
 // Until sidecars have certificates: for whoever passes --insecure-plaintext.
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();

@@ -58,7 +58,8 @@ class FakeWorker final : public Worker {
     return alive;
   }
 
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos) override {
+  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout, Callback<v1::CancelResponse> done) override {
+    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip, [done = std::move(done)] { done(v1::CancelResponse()); });
     if (sidecar_->dead) return;
     sidecar_->cancelled.push_back(capture_id);
     const auto known = sidecar_->reports.find(capture_id);

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from tests.support.processes import BIN, free_port
+from tests.support.processes import BIN, ROOT, free_port
 
 
 def capture(*arguments, timeout=60):
@@ -67,3 +67,22 @@ def test_interrupting_cancels_everywhere(make_workers, logdir):
     _, errors = process.communicate(timeout=10)
     assert process.returncode == 1 and "Cancelled" in errors
     assert "outcome=Cancelled" in worker.sidecar.output()
+
+
+def strobe(*arguments):
+    return subprocess.run([BIN / "strobe", *arguments], capture_output=True, text=True)
+
+
+def test_the_outcomes_page_is_made_from_the_table():
+    assert strobe("outcomes", "--markdown").stdout == (ROOT / "docs/outcomes.md").read_text(), "strobe outcomes --markdown > docs/outcomes.md"
+    one = strobe("outcomes", "LateStart").stdout
+    assert one.startswith("LateStart\n") and "start.guard" in one
+    assert strobe("outcomes", "Nonsense").returncode == 2
+
+
+def test_bash_completes_commands_and_flags():
+    script = strobe("completion", "bash").stdout
+    probe = script + '\nCOMP_WORDS=(strobe capture --log); COMP_CWORD=2; _strobe; echo "${COMPREPLY[@]}"\n' \
+                     'COMP_WORDS=(strobe c); COMP_CWORD=1; _strobe; echo "${COMPREPLY[@]}"\n'
+    assert subprocess.run(["bash", "-c", probe], capture_output=True, text=True).stdout.split("\n")[:2] == ["--logdir", "capture completion"]
+    assert strobe("completion", "tcsh").returncode == 2

@@ -182,6 +182,19 @@ TEST_F(CaptureAttemptTest, CancelDuringPreflightArmsNobody) {
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
 }
 
+TEST_F(CaptureAttemptTest, CancelWhileArmingWaitsForTheAnswersAndTakesThemBack) {
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(1500us);
+  ASSERT_EQ(attempt->progress().phase, Phase::kArming);
+  attempt->Cancel("no");
+  time_.Advance(1s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  for (const char* worker : {"a", "b"}) {
+    EXPECT_THAT(fleet_[worker].plans, SizeIs(1));
+    EXPECT_THAT(fleet_[worker].cancelled, ElementsAre("uid-1"));
+  }
+}
+
 TEST_F(CaptureAttemptTest, RefusesClocksThatAreTooUncertainForMaxSkew) {
   spec_.max_skew = 1ms;
   fleet_["b"].clock_error = 5ms;

@@ -1,0 +1,11 @@
+// `strobe outcomes`: the one table of outcomes, for people and for docs/outcomes.md.
+#pragma once
+#include <string>
+
+namespace strobe {
+
+std::string OutcomesAsMarkdown();
+// One paragraph per outcome; with a name only that one, empty when there is no such outcome.
+std::string OutcomesAsText(const std::string& name);
+
+}  // namespace strobe

@@ -1,0 +1,56 @@
+"""make bench: every figure that the project claims, with its peer in the same run.
+
+    python -m tests.bench.run [skew] [stock] [shifted] [latency] [idle]
+
+Prints one table per benchmark and writes them to build/bench/results.md with a description of the
+machine. Ratios and medians, because machines are shared and noisy.
+"""
+
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench import idle, latency, skew
+from tests.support.processes import BUILD
+
+BENCHMARKS = {
+    "skew": skew.against_the_floor,
+    "stock": skew.against_stock_client,
+    "shifted": skew.with_a_shifted_clock,
+    "latency": latency.run,
+    "idle": idle.run,
+}
+
+
+def machine():
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    cores = subprocess.run(["nproc"], capture_output=True, text=True).stdout.strip()
+    memory = int(next(line.split()[1] for line in open("/proc/meminfo") if line.startswith("MemTotal"))) // 1_000_000
+    return f"{cores} cores ({cpu}), {memory} GB, Linux {platform.release()}, {time.strftime('%Y-%m-%d', time.gmtime())}"
+
+
+def main():
+    chosen = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in chosen if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    out = BUILD / "bench" / "results.md"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    parts = [f"Machine: {machine()}\n"]
+    print(parts[0])
+    for name in chosen:
+        with tempfile.TemporaryDirectory(prefix=f"strobe-bench-{name}-") as directory:
+            table = BENCHMARKS[name](Path(directory))
+        parts.append(table)
+        print(table, flush=True)
+    out.write_text("\n".join(parts))
+    print(f"written to {out}")
+
+
+
+
+if __name__ == "__main__":
+    main()

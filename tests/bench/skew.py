@@ -1,0 +1,157 @@
+"""How far apart do the workers of one job start? All on one machine, so that one clock tells."""
+
+import json
+import statistics
+import subprocess
+import time
+
+from tests.bench.protos import load
+from tests.support.processes import BIN, PYTHON, Group
+from tests.support.workers import Worker, start_workers
+
+DURATION = "200ms"
+
+
+def capture(workers, logdir, run, *flags):
+    addresses = ",".join(w.address for w in workers)
+    result = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--quiet", "--output", "json", "--workers", addresses,
+                             "--logdir", logdir, "--duration", DURATION, "--run", run, "--attempts", "1", *flags],
+                            capture_output=True, text=True, timeout=120)
+    return json.loads(result.stdout)
+
+
+def raw_skew_us(manifest):
+    """Of the starts as the traces tell them: one machine has one clock."""
+    starts = [int(w["startedNs"]) for w in manifest["workers"]]
+    return (max(starts) - min(starts)) / 1000 if min(starts) else float("nan")
+
+
+class Floor:
+    """A bare gRPC client: the same absolute instant to each server, nothing else."""
+
+    def __init__(self, workers):
+        grpc, self.pb, self.xplane = load()
+        self.calls = []
+        for worker in workers:
+            channel = grpc.insecure_channel(f"localhost:{worker.profiler_port}", options=[("grpc.max_receive_message_length", -1)])
+            self.calls.append(channel.unary_unary("/tensorflow.ProfilerService/Profile",
+                                                  request_serializer=self.pb.ProfileRequest.SerializeToString,
+                                                  response_deserializer=self.pb.ProfileResponse.FromString))
+
+    def starts(self, lead_s=0.6, duration_ms=210):
+        instant = time.time_ns() + int(lead_s * 1e9)
+        futures = []
+        for i, call in enumerate(self.calls):
+            request = self.pb.ProfileRequest(session_id=f"floor-{instant}-{i}", emit_xspace=True)
+            request.opts.version = 1
+            request.opts.host_tracer_level = 2
+            request.opts.device_tracer_level = 1
+            request.opts.start_timestamp_ns = instant
+            request.opts.duration_ms = duration_ms
+            request.opts.raise_error_on_start_failure = True
+            futures.append(call.future(request, timeout=60))
+        return [self.profile_start(future.result().xspace) for future in futures], instant
+
+    def profile_start(self, data):
+        space = self.xplane.XSpace.FromString(data)
+        plane = next(p for p in space.planes if p.name == "Task Environment")
+        names = {m.id: m.name for m in plane.stat_metadata.values()}
+        return next(s.uint64_value for s in plane.stats if names[s.metadata_id] == "profile_start_time")
+
+
+def stats(values):
+    return statistics.median(values), max(values)
+
+
+def against_the_floor(directory, captures=20):
+    lines = ["### Skew of eight JAX workers against a bare client in the same run",
+             "", f"{captures} captures of {DURATION} each way, in turns; microseconds, from the traces' own start times.", "",
+             "| load | ours p50 / max | bare client p50 / max | ratio p50 / max | windows covered | guard |", "|---|---|---|---|---|---|"]
+    for label, pause in (("8 light loops (20 ms pause per step)", 20), ("8 busy loops", 0)):
+        with Group(directory / f"logs-{pause}") as group:
+            workers = start_workers(group, 8, pause_ms=pause)
+            floor = Floor(workers)
+            ours, bare, covered, guards = [], [], 0, set()
+            for i in range(captures):
+                manifest = capture(workers, directory / f"logdir-{pause}", f"r{i}")
+                ours.append(raw_skew_us(manifest))
+                covered += all(w["coversWindow"] for w in manifest["workers"])
+                guards.add(round(int(manifest["guardNs"]) / 1e6))
+                starts, _ = floor.starts()
+                bare.append((max(starts) - min(starts)) / 1000)
+        (o50, omax), (b50, bmax) = stats(ours), stats(bare)
+        lines.append(f"| {label} | {o50:.0f} / {omax:.0f} | {b50:.0f} / {bmax:.0f} | {o50 / b50:.2f} / {omax / bmax:.2f} | "
+                     f"{covered} of {captures} | {min(guards)}-{max(guards)} ms |")
+    return "\n".join(lines) + "\n"
+
+
+_STOCK = """
+import sys, tensorflow as tf
+addresses, logdir = sys.argv[1:]
+options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, delay_ms=1000)
+print("ready", flush=True)
+for line in sys.stdin:
+    tf.profiler.experimental.client.trace(addresses, logdir + "/" + line.strip(), 200, options=options)
+    print("done", flush=True)
+"""
+
+
+def against_stock_client(directory, captures=10):
+    """tf.profiler.experimental.client.trace with two workers, in the same run."""
+    _, _, xplane = load()
+    with Group(directory / "logs") as group:
+        workers = start_workers(group, 2)
+        floor = Floor(workers)
+        addresses = ",".join(f"grpc://localhost:{w.profiler_port}" for w in workers)
+        stock = subprocess.Popen([PYTHON, "-c", _STOCK, addresses, directory / "stock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, text=True)
+        assert stock.stdout.readline() == "ready\n"
+        ours, theirs, early = [], [], 0
+        for i in range(captures):
+            ours.append(raw_skew_us(capture(workers, directory / "logdir", f"r{i}")))
+            began = time.time_ns()
+            stock.stdin.write(f"r{i}\n")
+            stock.stdin.flush()
+            stock.stdout.readline()
+            starts = [floor.profile_start(path.read_bytes()) for path in (directory / "stock" / f"r{i}").rglob("*.xplane.pb")]
+            if len(starts) == 2:
+                theirs.append((max(starts) - min(starts)) / 1000)
+                early += min(starts) - began < 900_000_000
+        stock.stdin.close()
+        stock.wait()
+    (o50, omax), (t50, tmax) = stats(ours), stats(theirs)
+    return "\n".join(["### Skew of two JAX workers against tf.profiler.experimental.client.trace", "",
+                      f"{captures} captures each way, in turns, both asked for a delay; microseconds.", "",
+                      "| | p50 / max | delay honoured |", "|---|---|---|",
+                      f"| strobe capture | {o50:.0f} / {omax:.0f} | {captures} of {captures} |",
+                      f"| client.trace (TensorFlow 2.21) | {t50:.0f} / {tmax:.0f} | {len(theirs) - early} of {len(theirs)} |",
+                      f"| ratio | {t50 / o50:.1f} x / {tmax / omax:.1f} x | |", ""])
+
+
+def with_a_shifted_clock(directory, captures=20):
+    """One of two workers has a wall clock that is 11.56 s ahead."""
+    shift_ns = 11_560_000_000
+    rows = []
+    for label, environment in (("both clocks right", {}),
+                               ("one clock +11.56 s", {"LD_PRELOAD": str(BIN / "clock_shift.so"), "CLOCK_SHIFT_NS": str(shift_ns)})):
+        with Group(directory / f"logs-{len(rows)}") as group:
+            first = Worker(group, "right", 0).start_trainer().start_sidecar()
+            second = Worker(group, "other", 1, trainer_env=environment, sidecar_env=environment).start_trainer().start_sidecar()
+            workers = [first.wait(), second.wait()]
+            skews, offsets, covered = [], [], 0
+            for i in range(captures):
+                manifest = capture(workers, directory / f"logdir-{len(rows)}", f"r{i}")
+                right, other = manifest["workers"]
+                true_shift = shift_ns if environment else 0
+                skews.append(abs(int(other["startedNs"]) - true_shift - int(right["startedNs"])) / 1000)
+                offsets.append(abs(int(other["clockOffsetNs"]) - true_shift) / 1000)
+                covered += all(w["coversWindow"] for w in manifest["workers"])
+                error = int(other["clockErrorNs"]) / 1000
+            rows.append((label, *stats(skews), *stats(offsets), error, covered))
+    lines = ["### A worker whose clock is wrong", "", f"{captures} captures of two workers each; microseconds. The true offset is known, because the test sets it.", "",
+             "| | skew p50 / max | measured offset off by p50 / max | claimed error (last) | windows covered |", "|---|---|---|---|---|"]
+    lines += [f"| {label} | {s50:.0f} / {smax:.0f} | {f50:.1f} / {fmax:.1f} | +-{error:.1f} | {covered} of {captures} |"
+              for label, s50, smax, f50, fmax, error, covered in rows]
+    return "\n".join(lines) + "\n"
+
+
