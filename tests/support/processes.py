@@ -1,7 +1,7 @@
 """Child processes that never outlive the one that started them."""
 
-import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,18 +14,17 @@ BIN = Path(os.environ.get("STROBE_BIN", BUILD / "bin"))
 TOOLS = BUILD / "tools" / "bin"
 PYTHON = BUILD / "venv" / "bin" / "python"
 
-_PR_SET_PDEATHSIG = 1
-
-
-def _die_with_parent():
-    # Also when the parent is killed and cannot clean up.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the range from which the kernel gives ports to outgoing connections: one that is free now
+    is then still free when a server binds it."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket(socket.AF_INET6) as probe:
+            try:
+                probe.bind(("::", port))
+                return port
+            except OSError:
+                continue
 
 
 class Process:
@@ -36,12 +35,13 @@ class Process:
         self.log = Path(log_dir) / f"{name}.log"
         self._out = open(self.log, "ab")
         self.popen = subprocess.Popen(
-            [str(part) for part in command],
+            # Ended by the kernel when we are killed and cannot clean up. By a program of its own, because
+            # Python code between fork and exec does not go well with gRPC's threads in this process.
+            ["setpriv", "--pdeathsig", "KILL", *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=self._out,
             stderr=subprocess.STDOUT,
             env={**os.environ, **(env or {})},
-            preexec_fn=_die_with_parent,
         )
 
     @property
