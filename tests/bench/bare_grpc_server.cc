@@ -1,15 +1,18 @@
-// The peer of the idle-sidecar benchmark: a gRPC server that serves nothing but health.
+// The peer of the idle-sidecar benchmark: a gRPC server whose one service implements nothing.
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 
 #include <iostream>
 
+#include "strobe/v1/worker.grpc.pb.h"
+
 int main() {
-  grpc::EnableDefaultHealthCheckService(true);
+  strobe::v1::Worker::Service nothing;
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&nothing);
   const auto server = builder.BuildAndStart();
+  if (server == nullptr) return 1;
   std::cout << "serves on port " << port << std::endl;
   server->Wait();
 }
