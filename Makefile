@@ -32,9 +32,11 @@ bench: build setup ## The figures of docs/benchmarks.md, with the peers in the s
 	@build/venv/bin/python -m tests.bench.run
 
 fmt: ## Format all C++ files
+	@tools/setup lint
 	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
 
 tidy: build ## The chosen clang-tidy checks
+	@tools/setup lint
 	@git ls-files '*.cc' | grep -v '^tests/' | xargs clang-tidy-14 --quiet -p build/release
 
 clean: ## Build results; caches of compilers and package managers stay

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
-#include "collector/base/strings.h"
 #include "collector/base/duration.h"
+#include "collector/base/strings.h"
 #include "collector/xplane/names.h"
 
 namespace strobe {
 namespace {
 
 const std::string* FindText(const std::vector<std::string>& texts, std::string_view word) {
-  const auto found = std::find_if(texts.begin(), texts.end(),
-                                  [word](const std::string& text) { return ContainsIgnoreCase(text, word); });
+  const auto found = std::find_if(texts.begin(), texts.end(), [word](const std::string& text) {
+    return ContainsIgnoreCase(text, word);
+  });
   return found == texts.end() ? nullptr : &*found;
 }
 
@@ -19,7 +20,8 @@ const std::string* FindText(const std::vector<std::string>& texts, std::string_v
 std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window) {
   if (trace.started_ns == 0) return "the trace does not say when recording began";
   const Nanos late = FromUnixNanos(trace.started_ns) - window.begin;
-  if (late > Nanos{0}) return StrCat("recording began ", FormatDuration(late), " after the instant");
+  if (late > Nanos{0})
+    return StrCat("recording began ", FormatDuration(late), " after the instant");
   if (trace.stopped_ns != 0) {
     const Nanos early = window.end() - FromUnixNanos(trace.stopped_ns);
     if (early > Nanos{0}) {
@@ -51,7 +53,8 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Window& window, bo
     device_events = device_events || plane.events > 0;
   }
   if (expects_device && !device_plane) {
-    return judged(Outcome::kDeviceTraceMissing, "the job uses an accelerator, the trace has no /device: plane");
+    return judged(Outcome::kDeviceTraceMissing,
+                  "the job uses an accelerator, the trace has no /device: plane");
   }
   if (device_plane && !device_events) {
     return judged(Outcome::kNoDeviceActivity, "the trace's device planes have no event");

@@ -22,8 +22,10 @@ std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts) {
     largest = std::max(largest, *start.error);
   }
   Skew skew{.achieved = last - first};
-  if (starts.size() == 1) skew.error = Nanos{0};
-  else if (measured) skew.error = largest + second;
+  if (starts.size() == 1)
+    skew.error = Nanos{0};
+  else if (measured)
+    skew.error = largest + second;
   return skew;
 }
 

@@ -14,7 +14,7 @@ struct CorrectedStart {
 };
 
 struct Skew {
-  Nanos achieved{};  // Largest difference of two starts on one clock.
+  Nanos achieved{};              // Largest difference of two starts on one clock.
   std::optional<Nanos> error{};  // True within +- this; none when a clock was never measured.
 };
 

@@ -2,9 +2,9 @@
 
 #include <time.h>
 
-#include "collector/base/strings.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "collector/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -11,8 +11,8 @@ namespace strobe {
 // "2s", "500ms", "1m30s", "1.5h"; units ns us ms s m h; a plain "0" too. Never negative.
 absl::StatusOr<Nanos> ParseDuration(std::string_view text);
 
-// For people: three significant digits and the unit that fits, such as "1.02ms", "-80us", "2s"; from a
-// minute on whole seconds, such as "1m30s".
+// For people: three significant digits and the unit that fits, such as "1.02ms", "-80us", "2s";
+// from a minute on whole seconds, such as "1m30s".
 std::string FormatDuration(Nanos duration);
 
 }  // namespace strobe

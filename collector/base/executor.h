@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 
 namespace strobe {
 

@@ -31,10 +31,10 @@ std::string Quote(const std::string& text) {
 }
 
 std::string QuoteIfNeeded(const std::string& text) {
-  const bool plain =
-      !text.empty() && text.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+%") ==
-                           std::string::npos;
+  const bool plain = !text.empty() &&
+                     text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+%") ==
+                         std::string::npos;
   return plain ? text : Quote(text);
 }
 
@@ -42,7 +42,8 @@ std::string QuoteIfNeeded(const std::string& text) {
 
 void InitLog(LogLevel least, LogFormat format) {
   g_format = format;
-  auto logger = std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern(format == LogFormat::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %L %v",
                       spdlog::pattern_time_type::utc);
   logger->set_level(ToSpdlog(least));
@@ -55,7 +56,8 @@ void Log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
   std::string line;
   if (g_format == LogFormat::kJson) {
     line = "{\"time\":" + Quote(FormatRfc3339(SystemClock().WallNow(), 6)) + ",\"level\":\"" +
-           spdlog::level::to_string_view(ToSpdlog(level)).data() + "\",\"message\":" + Quote(std::string(message));
+           spdlog::level::to_string_view(ToSpdlog(level)).data() +
+           "\",\"message\":" + Quote(std::string(message));
     for (const LogField& field : fields) {
       line += "," + Quote(std::string(field.key)) + ":" + Quote(field.value);
     }
@@ -70,11 +72,16 @@ void Log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
 }
 
 bool ParseLogLevel(std::string_view text, LogLevel& level) {
-  if (text == "debug") level = LogLevel::kDebug;
-  else if (text == "info") level = LogLevel::kInfo;
-  else if (text == "warning") level = LogLevel::kWarning;
-  else if (text == "error") level = LogLevel::kError;
-  else return false;
+  if (text == "debug")
+    level = LogLevel::kDebug;
+  else if (text == "info")
+    level = LogLevel::kInfo;
+  else if (text == "warning")
+    level = LogLevel::kWarning;
+  else if (text == "error")
+    level = LogLevel::kError;
+  else
+    return false;
   return true;
 }
 

@@ -1,6 +1,6 @@
 // A mutex that can wait for a condition, over the standard library's own, which the sanitizers can
-// see through (a shared abseil library is opaque to ThreadSanitizer). Whoever leaves the mutex wakes
-// the waiters; they look at their condition again.
+// see through (a shared abseil library is opaque to ThreadSanitizer). Whoever leaves the mutex
+// wakes the waiters; they look at their condition again.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -47,7 +47,9 @@ class ABSL_LOCKABLE Mutex {
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(*mutex) { mutex_.Lock(); }
+  explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(*mutex) {
+    mutex_.Lock();
+  }
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

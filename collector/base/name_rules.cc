@@ -20,7 +20,8 @@ bool IsSafeName(std::string_view text, std::size_t longest) {
 
 std::string ToSafeName(std::string_view text, std::size_t longest) {
   std::string name(text.substr(0, longest));
-  std::replace_if(name.begin(), name.end(), [](char c) { return !IsSafeChar(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !IsSafeChar(c); }, '_');
   if (name.empty()) return "_";
   if (name.front() == '.') name.front() = '_';
   return name;

@@ -8,10 +8,10 @@
 #define STROBE_CONCAT_INNER(a, b) a##b
 #define STROBE_CONCAT(a, b) STROBE_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expression)                             \
-  do {                                                          \
-    absl::Status status_of_macro = (expression);                \
-    if (!status_of_macro.ok()) return status_of_macro;          \
+#define RETURN_IF_ERROR(expression)                    \
+  do {                                                 \
+    absl::Status status_of_macro = (expression);       \
+    if (!status_of_macro.ok()) return status_of_macro; \
   } while (false)
 
 #define ASSIGN_OR_RETURN(target, expression) \

@@ -18,8 +18,10 @@ inline std::string_view ToStd(absl::string_view text) { return {text.data(), tex
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {
   const auto adapt = []<typename Part>(const Part& part) -> decltype(auto) {
-    if constexpr (std::is_same_v<Part, std::string_view>) return ToAbsl(part);
-    else return (part);
+    if constexpr (std::is_same_v<Part, std::string_view>)
+      return ToAbsl(part);
+    else
+      return (part);
   };
   return absl::StrCat(adapt(parts)...);
 }

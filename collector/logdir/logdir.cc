@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "collector/base/strings.h"
 #include "absl/time/time.h"
 #include "collector/base/name_rules.h"
+#include "collector/base/strings.h"
 
 namespace strobe {
 namespace {
@@ -16,26 +16,33 @@ absl::Status Refuse(std::string_view text, std::string_view why) {
 }  // namespace
 
 absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
-  if (text.empty()) return Refuse(text, "is empty; give an absolute path or a URL such as gs://bucket/path");
+  if (text.empty())
+    return Refuse(text, "is empty; give an absolute path or a URL such as gs://bucket/path");
   if (text.size() > 1024) return Refuse(text.substr(0, 32), "is longer than 1024 characters");
   for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return Refuse("", "has a control character");
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      return Refuse("", "has a control character");
   }
   Logdir logdir;
   std::string_view rest = text;
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) {
     if (text.front() != '/') {
-      return Refuse(text, "is neither an absolute path nor a URL; write /path, file:///path, gs://bucket/path, s3://bucket/path or az://container/path");
+      return Refuse(text,
+                    "is neither an absolute path nor a URL; write /path, file:///path, "
+                    "gs://bucket/path, s3://bucket/path or az://container/path");
     }
     logdir.scheme_ = "file";
   } else {
     logdir.scheme_ = std::string(text.substr(0, colon));
     rest = text.substr(colon + 3);
-    if (logdir.scheme_ != "file" && logdir.scheme_ != "gs" && logdir.scheme_ != "s3" && logdir.scheme_ != "az") {
-      return Refuse(text, StrCat("has the unknown scheme ", logdir.scheme_, "://; use file, gs, s3 or az"));
+    if (logdir.scheme_ != "file" && logdir.scheme_ != "gs" && logdir.scheme_ != "s3" &&
+        logdir.scheme_ != "az") {
+      return Refuse(
+          text, StrCat("has the unknown scheme ", logdir.scheme_, "://; use file, gs, s3 or az"));
     }
-    if (rest.find_first_of("?#") != std::string_view::npos) return Refuse(text, "has a query or fragment; remove it");
+    if (rest.find_first_of("?#") != std::string_view::npos)
+      return Refuse(text, "has a query or fragment; remove it");
     if (logdir.scheme_ == "file" && (rest.empty() || rest.front() != '/')) {
       return Refuse(text, "has a host; write file:/// with three slashes");
     }
@@ -51,7 +58,8 @@ absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
     return logdir;
   }
   if (parts.empty() || rest.starts_with('/')) return Refuse(text, "names no bucket");
-  if (parts.front().find('@') != std::string::npos) return Refuse("", "carries user info; remove it");
+  if (parts.front().find('@') != std::string::npos)
+    return Refuse("", "carries user info; remove it");
   if (!IsSafeName(parts.front())) return Refuse(text, "has a bucket name with odd characters");
   logdir.bucket_ = parts.front();
   parts.erase(parts.begin());

@@ -28,9 +28,9 @@ class Logdir {
 };
 
 // Key of a run's object, relative to the logdir.
-std::string RunPrefix(std::string_view run);                       // "plugins/profile/<run>/"
+std::string RunPrefix(std::string_view run);                          // "plugins/profile/<run>/"
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"
-std::string ManifestKey(std::string_view run);                     // "...strobe.json"
+std::string ManifestKey(std::string_view run);                        // "...strobe.json"
 
 // "2026_11_21_08_30_00_<name>": sorts by time in XProf's list; UTC.
 std::string DefaultRunName(WallTime time, std::string_view name);

@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <utility>
 #include <system_error>
+#include <utility>
 
-#include "collector/base/strings.h"
 #include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
 
 namespace strobe {
 namespace {
@@ -69,7 +69,8 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
 
 absl::StatusOr<std::string> FileStore::PathOf(std::string_view key) const {
   for (const std::string& part : Split(key, '/')) {
-    if (part == "..") return absl::InvalidArgumentError(StrCat("key \"", key, "\" climbs out of the logdir"));
+    if (part == "..")
+      return absl::InvalidArgumentError(StrCat("key \"", key, "\" climbs out of the logdir"));
   }
   return StrCat(root_, root_ == "/" ? "" : "/", key);
 }
@@ -80,7 +81,8 @@ absl::Status FileStore::Put(std::string_view key, std::span<const std::string_vi
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
   if (error) return FromErrno(error.value(), "create", target.parent_path().native());
-  std::string temporary = StrCat(target.parent_path().native(), "/.", target.filename().native(), ".XXXXXX");
+  std::string temporary =
+      StrCat(target.parent_path().native(), "/.", target.filename().native(), ".XXXXXX");
   FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return FromErrno(errno, "create a file in", target.parent_path().native());
   absl::Status status;
@@ -90,7 +92,8 @@ absl::Status FileStore::Put(std::string_view key, std::span<const std::string_vi
   // mkostemp makes the file private; a viewer is usually another user.
   if (status.ok() && fchmod(file.get(), 0644) != 0) status = FromErrno(errno, "open up", path);
   if (status.ok() && file.Close() != 0) status = FromErrno(errno, "close", path);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = FromErrno(errno, "rename to", path);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = FromErrno(errno, "rename to", path);
   if (!status.ok()) unlink(temporary.c_str());
   return status;
 }
@@ -109,13 +112,16 @@ absl::StatusOr<std::vector<StoredObject>> FileStore::List(std::string_view prefi
   std::vector<StoredObject> objects;
   std::error_code error;
   const std::size_t skip = root_.size() + (root_ == "/" ? 0 : 1);
-  for (fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error), end;
+  for (fs::recursive_directory_iterator
+           it(path, fs::directory_options::skip_permission_denied, error),
+       end;
        !error && it != end; it.increment(error)) {
     if (!it->is_regular_file(error) || it->path().filename().native().front() == '.') continue;
     objects.push_back({it->path().native().substr(skip), it->file_size(error)});
   }
   if (error && error.value() != ENOENT) return FromErrno(error.value(), "list", path);
-  std::sort(objects.begin(), objects.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  std::sort(objects.begin(), objects.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
   return objects;
 }
 
@@ -129,8 +135,9 @@ absl::Status FileStore::Delete(std::string_view key) {
 
 absl::StatusOr<std::unique_ptr<ObjectStore>> BuiltInStores::Open(const Logdir& logdir) {
   if (logdir.scheme() == "file") return std::make_unique<FileStore>(logdir.path());
-  return absl::InvalidArgumentError(StrCat(
-      "logdir ", logdir.url(), ": this build writes to file:// logdirs only; mount the bucket and give its path"));
+  return absl::InvalidArgumentError(
+      StrCat("logdir ", logdir.url(),
+             ": this build writes to file:// logdirs only; mount the bucket and give its path"));
 }
 
 }  // namespace strobe

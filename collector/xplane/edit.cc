@@ -1,7 +1,7 @@
 #include "collector/xplane/edit.h"
 
-#include "collector/base/strings.h"
 #include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
 #include "collector/xplane/wire.h"
 
 namespace strobe::xplane {

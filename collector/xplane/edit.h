@@ -15,7 +15,8 @@ using StatValue = std::variant<std::int64_t, std::string>;
 
 // A plane with stats and no lines, as one more field of an XSpace: protobuf messages are joined by
 // concatenation, so appending these bytes to a trace adds the plane.
-std::string EncodeStatPlane(std::string_view name, const std::vector<std::pair<std::string, StatValue>>& stats);
+std::string EncodeStatPlane(std::string_view name,
+                            const std::vector<std::pair<std::string, StatValue>>& stats);
 
 // Appends `part`, the XSpace of one process of a worker, to `whole`. With a tag every plane of the
 // part is renamed "<plane> [<tag>]", as XLA names the planes of subprocesses; the hostname is kept

@@ -7,7 +7,8 @@
 namespace strobe::wire {
 
 bool Reader::Fail(std::string_view why) {
-  status_ = absl::DataLossError(StrCat("malformed protobuf at byte ", whole_ - rest_.size(), ": ", why));
+  status_ =
+      absl::DataLossError(StrCat("malformed protobuf at byte ", whole_ - rest_.size(), ": ", why));
   rest_ = {};
   return false;
 }

@@ -12,7 +12,8 @@ namespace strobe {
 namespace {
 
 absl::Status Refuse(std::string_view entry, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("worker \"", entry, "\" ", why, "; write host:port, such as grpc://10.0.0.2:9470"));
+  return absl::InvalidArgumentError(
+      StrCat("worker \"", entry, "\" ", why, "; write host:port, such as grpc://10.0.0.2:9470"));
 }
 
 struct HostPort {
@@ -31,8 +32,10 @@ absl::StatusOr<HostPort> SplitHostPort(std::string_view entry, std::string_view 
     return Refuse(entry, "has more than one colon (put an IPv6 address into brackets)");
   }
   unsigned port = 0;
-  const auto [end, error] = std::from_chars(parts.port.data(), parts.port.data() + parts.port.size(), port);
-  if (error != std::errc() || end != parts.port.data() + parts.port.size() || port == 0 || port > 65535) {
+  const auto [end, error] =
+      std::from_chars(parts.port.data(), parts.port.data() + parts.port.size(), port);
+  if (error != std::errc() || end != parts.port.data() + parts.port.size() || port == 0 ||
+      port > 65535) {
     return Refuse(entry, "has a port that is no number from 1 to 65535");
   }
   return parts;
@@ -60,7 +63,8 @@ absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list) {
 }
 
 bool IsLoopback(std::string_view address) {
-  return address.starts_with("localhost:") || address.starts_with("127.") || address.starts_with("[::1]:");
+  return address.starts_with("localhost:") || address.starts_with("127.") ||
+         address.starts_with("[::1]:");
 }
 
 }  // namespace strobe

@@ -32,10 +32,12 @@ void OnInterrupt(int) {
 }
 
 template <typename T>
-absl::Status ParseOptional(std::string_view flag, const std::string& text, std::optional<T>& target) {
+absl::Status ParseOptional(std::string_view flag, const std::string& text,
+                           std::optional<T>& target) {
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(text);
-  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(flag, ": ", ToStd(parsed.status().message())));
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(StrCat(flag, ": ", ToStd(parsed.status().message())));
   target = *parsed;
   return absl::OkStatus();
 }
@@ -48,19 +50,23 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.logdir = logdir.url();
   spec.run = flags.run.empty() ? DefaultRunName(now, "capture") : flags.run;
   if (!IsSafeName(spec.run, 200)) {
-    return absl::InvalidArgumentError("--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");
+    return absl::InvalidArgumentError(
+        "--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");
   }
   const absl::StatusOr<Nanos> duration = ParseDuration(flags.duration);
   if (!duration.ok() || *duration < milliseconds(1) || *duration > std::chrono::minutes(10)) {
-    return absl::InvalidArgumentError(StrCat("--duration \"", flags.duration, "\" must be a duration from 1ms to 10m, such as 2s"));
+    return absl::InvalidArgumentError(StrCat("--duration \"", flags.duration,
+                                             "\" must be a duration from 1ms to 10m, such as 2s"));
   }
   spec.duration = *duration;
   RETURN_IF_ERROR(ParseOptional("--delay", flags.delay, spec.delay));
   RETURN_IF_ERROR(ParseOptional("--guard", flags.guard, spec.guard));
   RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
-  spec.on_late_start = flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  spec.on_late_start =
+      flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
   const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
-  if (!least.ok()) return absl::InvalidArgumentError(StrCat("--min-workers: ", ToStd(least.status().message())));
+  if (!least.ok())
+    return absl::InvalidArgumentError(StrCat("--min-workers: ", ToStd(least.status().message())));
   spec.min_workers = *least;
   spec.attempts = flags.attempts;
   spec.tracers.set_host(flags.host);
@@ -81,13 +87,17 @@ class ProgressLine {
   explicit ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
   void Show(const AttemptProgress& progress, int attempt, WallTime now) {
     if (quiet_) return;
-    std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed, "/", progress.matched, " armed");
+    std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed,
+                              "/", progress.matched, " armed");
     if (progress.phase == Phase::kDelay && progress.plan) {
-      text += StrCat(", starts in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
+      text +=
+          StrCat(", starts in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
     }
     if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
-    if (terminal_) std::cerr << "\r\033[K" << text << std::flush;
-    else if (progress.phase != shown_ || attempt != attempt_) std::cerr << text << "\n";
+    if (terminal_)
+      std::cerr << "\r\033[K" << text << std::flush;
+    else if (progress.phase != shown_ || attempt != attempt_)
+      std::cerr << text << "\n";
     shown_ = progress.phase;
     attempt_ = attempt;
   }
@@ -101,8 +111,10 @@ class ProgressLine {
   int attempt_ = 0;
 };
 
-std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies deps, const CaptureSpec& spec, int number,
-                                                const std::vector<Target>& targets, ProgressLine& line) {
+std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies deps,
+                                                const CaptureSpec& spec, int number,
+                                                const std::vector<Target>& targets,
+                                                ProgressLine& line) {
   const auto attempt = CaptureAttempt::Start(deps, spec, number, targets, [] {});
   while (true) {
     const AttemptProgress progress = attempt->progress();
@@ -116,42 +128,79 @@ std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies dep
 }  // namespace
 
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
-  command.add_option("--workers", flags.workers, "comma list of host:port or grpc://host:port; sidecars or stock profiler servers")->required();
-  command.add_option("--logdir", flags.logdir, "where the run goes: an absolute path or a URL that every sidecar can write to")->required();
-  command.add_option("--duration", flags.duration, "how long to record, 1ms to 10m")->capture_default_str();
+  command
+      .add_option("--workers", flags.workers,
+                  "comma list of host:port or grpc://host:port; sidecars or stock profiler servers")
+      ->required();
+  command
+      .add_option("--logdir", flags.logdir,
+                  "where the run goes: an absolute path or a URL that every sidecar can write to")
+      ->required();
+  command.add_option("--duration", flags.duration, "how long to record, 1ms to 10m")
+      ->capture_default_str();
   command.add_option("--delay", flags.delay, "from now to the start [the smallest safe one]");
-  command.add_option("--guard", flags.guard, "recorded before and after [from measured lateness, at least 5ms]");
+  command.add_option("--guard", flags.guard,
+                     "recorded before and after [from measured lateness, at least 5ms]");
   command.add_option("--max-skew", flags.max_skew, "how far apart two starts may be");
-  command.add_option("--on-late-start", flags.on_late_start, "Keep or Discard traces that miss part of the window")->capture_default_str()->check(CLI::IsMember({"Keep", "Discard"}));
-  command.add_option("--min-workers", flags.min_workers, "how many must end Ok, a number or percent")->capture_default_str();
-  command.add_option("--attempts", flags.attempts, "how often to try")->capture_default_str()->check(CLI::Range(1, 10));
+  command
+      .add_option("--on-late-start", flags.on_late_start,
+                  "Keep or Discard traces that miss part of the window")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"Keep", "Discard"}));
+  command
+      .add_option("--min-workers", flags.min_workers, "how many must end Ok, a number or percent")
+      ->capture_default_str();
+  command.add_option("--attempts", flags.attempts, "how often to try")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10));
   command.add_option("--run", flags.run, "name of the run [<time>_capture]");
-  command.add_option("--host-tracer-level", flags.host, "0 off, 1 annotations, 2 costly operations too, 3 all")->capture_default_str()->check(CLI::Range(0, 3));
-  command.add_option("--device-tracer-level", flags.device, "0 off, 1 on")->capture_default_str()->check(CLI::Range(0, 1));
-  command.add_option("--python-tracer-level", flags.python, "0 off, 1 Python calls too")->capture_default_str()->check(CLI::Range(0, 1));
-  command.add_option("--max-bytes-per-worker", flags.max_bytes, "refuse larger traces; 0 = any size")->capture_default_str();
-  command.add_flag("--server-saves", flags.server_saves, "stock servers only: each server writes to the logdir itself; skew cannot be measured then");
-  command.add_option("--worker-list", flags.worker_list, "Cloud TPU only: comma list of the slice's workers, profiled by the master that --workers names");
-  command.add_flag("--insecure-plaintext", flags.insecure_plaintext, "talk to workers without TLS; the only way this build can");
-  command.add_option("--output", flags.output, "table or json (the run's manifest)")->capture_default_str()->check(CLI::IsMember({"table", "json"}));
+  command
+      .add_option("--host-tracer-level", flags.host,
+                  "0 off, 1 annotations, 2 costly operations too, 3 all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 3));
+  command.add_option("--device-tracer-level", flags.device, "0 off, 1 on")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1));
+  command.add_option("--python-tracer-level", flags.python, "0 off, 1 Python calls too")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1));
+  command
+      .add_option("--max-bytes-per-worker", flags.max_bytes, "refuse larger traces; 0 = any size")
+      ->capture_default_str();
+  command.add_flag(
+      "--server-saves", flags.server_saves,
+      "stock servers only: each server writes to the logdir itself; skew cannot be measured then");
+  command.add_option("--worker-list", flags.worker_list,
+                     "Cloud TPU only: comma list of the slice's workers, profiled by the master "
+                     "that --workers names");
+  command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
+                   "talk to workers without TLS; the only way this build can");
+  command.add_option("--output", flags.output, "table or json (the run's manifest)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json"}));
   command.add_flag("--quiet", flags.quiet, "no progress line");
   command.footer(
       "Examples:\n"
-      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir /nfs/logs --duration 2s\n"
-      "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   # a stock server\n"
+      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
+      "/nfs/logs --duration 2s\n"
+      "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
+      "# a stock server\n"
       "Exit code: 0 traces are in the logdir, 1 they are not, 2 a flag is wrong.");
 }
 
 int RunCapture(const CaptureFlags& flags) {
   if (!flags.insecure_plaintext) {
-    return Refuse(absl::InvalidArgumentError("this build talks to workers without TLS only; pass --insecure-plaintext to accept that"));
+    return Refuse(absl::InvalidArgumentError(
+        "this build talks to workers without TLS only; pass --insecure-plaintext to accept that"));
   }
   const absl::StatusOr<std::vector<Target>> targets = ParseWorkers(flags.workers);
   if (!targets.ok()) return Refuse(targets.status());
   const SystemClock clock;
   const absl::StatusOr<CaptureSpec> spec = ToSpec(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Refuse(spec.status());
-  if (flags.server_saves || !flags.worker_list.empty()) return RunServerSaves(*spec, *targets, flags.worker_list, clock);
+  if (flags.server_saves || !flags.worker_list.empty())
+    return RunServerSaves(*spec, *targets, flags.worker_list, clock);
 
   std::signal(SIGINT, OnInterrupt);
   BuiltInStores stores;
@@ -165,12 +214,16 @@ int RunCapture(const CaptureFlags& flags) {
     const std::optional<Nanos> wait = RetryAfter(*spec, *result);
     if (!wait) break;
     line.Clear();
-    if (!flags.quiet) std::cerr << "attempt " << attempt << ": " << result->message << "; again in " << FormatDuration(*wait) << "\n";
+    if (!flags.quiet)
+      std::cerr << "attempt " << attempt << ": " << result->message << "; again in "
+                << FormatDuration(*wait) << "\n";
     usleep(static_cast<useconds_t>(*wait / std::chrono::microseconds(1)));
   }
   line.Clear();
-  if (flags.output == "json") std::cout << ManifestJson(ComposeManifest(*spec, *result));
-  else std::cout << RenderTable(*spec, *result);
+  if (flags.output == "json")
+    std::cout << ManifestJson(ComposeManifest(*spec, *result));
+  else
+    std::cout << RenderTable(*spec, *result);
   if (result->succeeded) return 0;
   std::cerr << (result->cancelled ? "Cancelled: " : "Unavailable: ") << result->message << "\n";
   return 1;

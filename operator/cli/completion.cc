@@ -8,7 +8,8 @@ namespace {
 std::string Words(const CLI::App& app) {
   std::string words;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) words += StrCat(words.empty() ? "" : " ", "--", name);
+    for (const std::string& name : option->get_lnames())
+      words += StrCat(words.empty() ? "" : " ", "--", name);
   }
   return words;
 }
@@ -19,19 +20,24 @@ std::string Bash(const CLI::App& app) {
     commands += StrCat(commands.empty() ? "" : " ", command->get_name());
     cases += StrCat("    ", command->get_name(), ") words=\"", Words(*command), "\" ;;\n");
   }
-  return StrCat("_strobe() {\n  local words=\"", commands, " ", Words(app), "\"\n  case \"${COMP_WORDS[1]}\" in\n", cases,
-                "  esac\n  if [[ ${COMP_WORDS[COMP_CWORD-1]} == --logdir ]]; then\n    COMPREPLY=($(compgen -d -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-                "  else\n    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n  fi\n}\n"
-                "complete -F _strobe strobe\n");
+  return StrCat(
+      "_strobe() {\n  local words=\"", commands, " ", Words(app),
+      "\"\n  case \"${COMP_WORDS[1]}\" in\n", cases,
+      "  esac\n  if [[ ${COMP_WORDS[COMP_CWORD-1]} == --logdir ]]; then\n    COMPREPLY=($(compgen "
+      "-d -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+      "  else\n    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n  fi\n}\n"
+      "complete -F _strobe strobe\n");
 }
 
 std::string Fish(const CLI::App& app) {
   std::string script;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    script += StrCat("complete -c strobe -f -n __fish_use_subcommand -a ", command->get_name(), " -d '", command->get_description(), "'\n");
+    script += StrCat("complete -c strobe -f -n __fish_use_subcommand -a ", command->get_name(),
+                     " -d '", command->get_description(), "'\n");
     for (const CLI::Option* option : command->get_options()) {
       for (const std::string& name : option->get_lnames()) {
-        script += StrCat("complete -c strobe -n '__fish_seen_subcommand_from ", command->get_name(), "' -l ", name, "\n");
+        script += StrCat("complete -c strobe -n '__fish_seen_subcommand_from ", command->get_name(),
+                         "' -l ", name, "\n");
       }
     }
   }

@@ -19,7 +19,8 @@ namespace {
 // The very sidecar of a pod, reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, const Target& target)
+  LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
+               const Target& target)
       : source_(clock, {{target.address}, ""}),
         delivery_(stores),
         runner_(clock, source_, delivery_),
@@ -50,13 +51,20 @@ class LocalSidecar {
 
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target, std::shared_ptr<Worker> sidecar)
-      : clock_(clock), stores_(stores), undertaker_(undertaker), target_(std::move(target)), remote_(std::move(sidecar)) {}
+  MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target,
+              std::shared_ptr<Worker> sidecar)
+      : clock_(clock),
+        stores_(stores),
+        undertaker_(undertaker),
+        target_(std::move(target)),
+        remote_(std::move(sidecar)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     remote_->Check(capture_id, timeout,
-                   [self = shared_from_this(), capture_id, timeout, done = std::move(done)](absl::StatusOr<Preflight> answer) {
-                     if (answer.ok() || !absl::IsUnimplemented(answer.status())) return done(std::move(answer));
+                   [self = shared_from_this(), capture_id, timeout,
+                    done = std::move(done)](absl::StatusOr<Preflight> answer) {
+                     if (answer.ok() || !absl::IsUnimplemented(answer.status()))
+                       return done(std::move(answer));
                      self->CheckStock(capture_id, timeout, done);
                    });
   }
@@ -71,10 +79,12 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
               Callback<v1::CancelResponse> done) override {
     chosen().Cancel(capture_id, reason, timeout, std::move(done));
   }
-  void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) override {
+  void Publish(const v1::PublishRequest& request, Nanos timeout,
+               Callback<v1::PublishResponse> done) override {
     chosen().Publish(request, timeout, std::move(done));
   }
-  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout, Callback<v1::ReclaimResponse> done) override {
+  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
+               Callback<v1::ReclaimResponse> done) override {
     chosen().Reclaim(request, timeout, std::move(done));
   }
 
@@ -86,10 +96,11 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
     }
     // The probe measured our own clock; only on this machine is that the trainer's too.
     const bool same_clock = IsLoopback(target_.address);
-    chosen().Check(capture_id, timeout, [done = std::move(done), same_clock](absl::StatusOr<Preflight> answer) {
-      if (answer.ok() && !same_clock) answer->error.reset();
-      done(std::move(answer));
-    });
+    chosen().Check(capture_id, timeout,
+                   [done = std::move(done), same_clock](absl::StatusOr<Preflight> answer) {
+                     if (answer.ok() && !same_clock) answer->error.reset();
+                     done(std::move(answer));
+                   });
   }
   Worker& chosen() {
     MutexLock lock(&mutex_);
@@ -108,7 +119,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return undertaker_.Own(new MixedWorker(clock_, stores_, undertaker_, target, sidecars_.Connect(target)));
+  return undertaker_.Own(
+      new MixedWorker(clock_, stores_, undertaker_, target, sidecars_.Connect(target)));
 }
 
 }  // namespace strobe

@@ -12,21 +12,27 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", strobe::kVersion);
   app.require_subcommand(1);
   strobe::CaptureFlags flags;
-  CLI::App* capture = app.add_subcommand("capture", "record all workers from one instant and put the traces into a logdir");
+  CLI::App* capture = app.add_subcommand(
+      "capture", "record all workers from one instant and put the traces into a logdir");
   strobe::AddCaptureFlags(*capture, flags);
 
   std::string outcome, shell;
   bool markdown = false;
-  CLI::App* outcomes = app.add_subcommand("outcomes", "what each outcome of a worker means and what to do about it");
+  CLI::App* outcomes =
+      app.add_subcommand("outcomes", "what each outcome of a worker means and what to do about it");
   outcomes->add_option("name", outcome, "only this one, such as LateStart");
   outcomes->add_flag("--markdown", markdown, "as a table");
-  CLI::App* completion = app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
-  completion->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  CLI::App* completion =
+      app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
+  completion->add_option("shell", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completion->footer("Example: strobe completion bash > /etc/bash_completion.d/strobe");
 
   if (argc > 1 && argv[1][0] != '-') {
     bool known = false;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known = known || command->check_name(argv[1]);
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      known = known || command->check_name(argv[1]);
     if (!known) {
       std::cerr << "strobe: there is no command \"" << argv[1] << "\"; strobe --help lists them\n";
       return 2;
@@ -39,8 +45,11 @@ int main(int argc, char** argv) {
   }
   strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
   if (*outcomes) {
-    const std::string text = markdown ? strobe::OutcomesAsMarkdown() : strobe::OutcomesAsText(outcome);
-    if (text.empty()) std::cerr << "strobe: there is no outcome \"" << outcome << "\"; strobe outcomes lists them\n";
+    const std::string text =
+        markdown ? strobe::OutcomesAsMarkdown() : strobe::OutcomesAsText(outcome);
+    if (text.empty())
+      std::cerr << "strobe: there is no outcome \"" << outcome
+                << "\"; strobe outcomes lists them\n";
     std::cout << text;
     return text.empty() ? 2 : 0;
   }

@@ -33,7 +33,8 @@ std::string Align(const std::vector<Row>& rows) {
 }
 
 std::string PlusMinus(Nanos value, const std::optional<Nanos>& error) {
-  return error ? StrCat(FormatDuration(value), " +-", FormatDuration(*error)) : std::string("not measured");
+  return error ? StrCat(FormatDuration(value), " +-", FormatDuration(*error))
+               : std::string("not measured");
 }
 
 }  // namespace
@@ -50,28 +51,38 @@ std::string FormatBytes(std::uint64_t bytes) {
 }
 
 std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
-  std::vector<Row> rows = {{"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET", "EVENTS", "BYTES", "MESSAGE"}};
+  std::vector<Row> rows = {
+      {"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET", "EVENTS", "BYTES", "MESSAGE"}};
   for (const WorkerResult& worker : result.workers) {
     const std::optional<Nanos> lateness = LatenessOf(worker);
     const bool reached = worker.armed || worker.ready;
-    rows.push_back({worker.target.name, std::string(Name(worker.outcome)), lateness ? FormatDuration(*lateness) : "-",
+    rows.push_back({worker.target.name, std::string(Name(worker.outcome)),
+                    lateness ? FormatDuration(*lateness) : "-",
                     reached ? PlusMinus(worker.offset, worker.error) : "-",
                     worker.report.url().empty() ? "-" : StrCat(worker.report.events()),
-                    worker.report.url().empty() ? "-" : FormatBytes(worker.report.bytes()), worker.message});
+                    worker.report.url().empty() ? "-" : FormatBytes(worker.report.bytes()),
+                    worker.message});
   }
   std::string text = Align(rows);
-  if (result.skew) text += StrCat("skew: ", PlusMinus(result.skew->achieved, result.skew->error),
-                                  result.skew->error ? "" : StrCat(" (", FormatDuration(result.skew->achieved), " if all clocks agree)"), "\n");
-  text += StrCat("synchronized: ", result.synchronized ? "yes" : "no", ", ", result.sync_message, "\n");
+  if (result.skew)
+    text += StrCat("skew: ", PlusMinus(result.skew->achieved, result.skew->error),
+                   result.skew->error ? ""
+                                      : StrCat(" (", FormatDuration(result.skew->achieved),
+                                               " if all clocks agree)"),
+                   "\n");
+  text +=
+      StrCat("synchronized: ", result.synchronized ? "yes" : "no", ", ", result.sync_message, "\n");
   for (const WorkerResult* worker : WorstFirst(result)) {
     text += StrCat(worker->target.name, ": ", Describe(worker->outcome).remedy, "\n");
   }
   if (result.bytes > 0) {
     const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
     text += StrCat("run: ", logdir.ok() ? logdir->RunUrl(result.run) : result.run, "\n");
-    if (logdir.ok() && logdir->scheme() == "file") text += StrCat("open it: xprof --logdir ", logdir->path(), "\n");
+    if (logdir.ok() && logdir->scheme() == "file")
+      text += StrCat("open it: xprof --logdir ", logdir->path(), "\n");
   }
-  if (!result.manifest_error.empty()) text += StrCat("the manifest could not be written: ", result.manifest_error, "\n");
+  if (!result.manifest_error.empty())
+    text += StrCat("the manifest could not be written: ", result.manifest_error, "\n");
   return text;
 }
 

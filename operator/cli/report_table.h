@@ -6,7 +6,8 @@
 
 namespace strobe {
 
-// A line per worker (outcome, lateness, clock offset, events, bytes), then skew and where the run is.
+// A line per worker (outcome, lateness, clock offset, events, bytes), then skew and where the run
+// is.
 std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result);
 
 // "176 kB": decimal units, three digits.

@@ -32,7 +32,8 @@ std::string RepositoryRoot(const CaptureSpec& spec) {
   return root + "/plugins/profile";
 }
 
-tensorflow::ProfileRequest RequestFor(const CaptureSpec& spec, const Target& target, WallTime start, int attempt) {
+tensorflow::ProfileRequest RequestFor(const CaptureSpec& spec, const Target& target, WallTime start,
+                                      int attempt) {
   v1::CapturePlan plan;
   plan.set_instant_ns(ToUnixNanos(start));
   plan.set_duration_ns(spec.duration.count());
@@ -48,7 +49,8 @@ tensorflow::ProfileRequest RequestFor(const CaptureSpec& spec, const Target& tar
 
 Saved Judge(const grpc::Status& status, bool empty, const Target& target) {
   if (!status.ok()) {
-    const CallVerdict verdict = JudgeCallFailure(status.error_code(), status.error_message(), target.address);
+    const CallVerdict verdict =
+        JudgeCallFailure(status.error_code(), status.error_message(), target.address);
     return {verdict.outcome, verdict.message};
   }
   if (empty) return {Outcome::kNoHostEvents, "the server answered with an empty trace"};
@@ -56,10 +58,12 @@ Saved Judge(const grpc::Status& status, bool empty, const Target& target) {
 }
 
 std::chrono::system_clock::time_point DeadlineOf(const CaptureSpec& spec, WallTime start) {
-  return std::chrono::time_point_cast<std::chrono::system_clock::duration>(start + spec.duration + CollectBudget(spec.duration));
+  return std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+      start + spec.duration + CollectBudget(spec.duration));
 }
 
-std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets, WallTime start, int attempt) {
+std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets,
+                              WallTime start, int attempt) {
   std::vector<Saved> saved(targets.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -69,7 +73,8 @@ std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>
       grpc::ClientContext context;
       context.set_deadline(DeadlineOf(spec, start));
       tensorflow::ProfileResponse response;
-      const grpc::Status status = stub->Profile(&context, RequestFor(spec, targets[i], start, attempt), &response);
+      const grpc::Status status =
+          stub->Profile(&context, RequestFor(spec, targets[i], start, attempt), &response);
       saved[i] = Judge(status, response.empty_trace(), targets[i]);
     });
   }
@@ -77,10 +82,11 @@ std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>
   return saved;
 }
 
-std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& master, const std::string& worker_list,
-                                        WallTime start, int attempt) {
-  const auto stub =
-      tensorflow::ProfileAnalysis::NewStub(grpc::CreateChannel(master.address, grpc::InsecureChannelCredentials()));
+std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& master,
+                                        const std::string& worker_list, WallTime start,
+                                        int attempt) {
+  const auto stub = tensorflow::ProfileAnalysis::NewStub(
+      grpc::CreateChannel(master.address, grpc::InsecureChannelCredentials()));
   tensorflow::NewProfileSessionRequest request;
   *request.mutable_request() = RequestFor(spec, master, start, attempt);
   request.set_repository_root(RepositoryRoot(spec));
@@ -98,29 +104,37 @@ std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& m
 
 }  // namespace
 
-int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets, const std::string& worker_list,
-                   const Clock& clock) {
+int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
+                   const std::string& worker_list, const Clock& clock) {
   std::vector<Saved> saved;
   std::size_t ok = 0, wanted = 0;
   int attempt = 1;
   for (;; ++attempt) {
-    const WallTime start = clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}), std::chrono::milliseconds(300));
-    saved = worker_list.empty() ? ProfileAll(spec, targets, start, attempt)
-                                : ProfileThroughMaster(spec, targets.front(), worker_list, start, attempt);
-    ok = static_cast<std::size_t>(std::count_if(saved.begin(), saved.end(), [](const Saved& s) { return s.outcome == Outcome::kOk; }));
+    const WallTime start = clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
+                                                             std::chrono::milliseconds(300));
+    saved = worker_list.empty()
+                ? ProfileAll(spec, targets, start, attempt)
+                : ProfileThroughMaster(spec, targets.front(), worker_list, start, attempt);
+    ok = static_cast<std::size_t>(std::count_if(
+        saved.begin(), saved.end(), [](const Saved& s) { return s.outcome == Outcome::kOk; }));
     wanted = std::min(spec.min_workers, saved.size());
-    const bool curable = std::any_of(saved.begin(), saved.end(), [](const Saved& s) { return Describe(s.outcome).retryable; });
+    const bool curable = std::any_of(saved.begin(), saved.end(),
+                                     [](const Saved& s) { return Describe(s.outcome).retryable; });
     if (ok >= wanted || attempt >= spec.attempts || !curable) break;
-    std::cerr << "attempt " << attempt << ": " << ok << " of " << saved.size() << " workers Ok; again\n";
+    std::cerr << "attempt " << attempt << ": " << ok << " of " << saved.size()
+              << " workers Ok; again\n";
     std::this_thread::sleep_for(seconds(1));
   }
   for (std::size_t i = 0; i < saved.size(); ++i) {
-    std::cout << targets[i].name << "   " << Name(saved[i].outcome) << "   " << saved[i].message << "\n";
+    std::cout << targets[i].name << "   " << Name(saved[i].outcome) << "   " << saved[i].message
+              << "\n";
   }
-  std::cout << "each server saved its own trace below " << RepositoryRoot(spec) << "/" << RunOfAttempt(spec.run, attempt)
+  std::cout << "each server saved its own trace below " << RepositoryRoot(spec) << "/"
+            << RunOfAttempt(spec.run, attempt)
             << "\nskew: not measured (the traces did not pass through here)\n";
   if (ok >= wanted) return 0;
-  std::cerr << "Unavailable: no trace event was collected from " << saved.size() - ok << " of " << saved.size() << " workers\n";
+  std::cerr << "Unavailable: no trace event was collected from " << saved.size() - ok << " of "
+            << saved.size() << " workers\n";
   return 1;
 }
 

@@ -12,7 +12,7 @@ namespace strobe {
 
 // With a worker list the first target is a master that profiles those workers. Exit code as
 // RunCapture's.
-int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets, const std::string& worker_list,
-                   const Clock& clock);
+int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
+                   const std::string& worker_list, const Clock& clock);
 
 }  // namespace strobe

@@ -22,12 +22,15 @@ class Parser {
   explicit Parser(std::string_view file) : file_(file) {}
 
   absl::Status At(const YAML::Mark& mark, std::string_view message) const {
-    return absl::InvalidArgumentError(StrCat(file_, ":", mark.line + 1, ":", mark.column + 1, ": ", message));
+    return absl::InvalidArgumentError(
+        StrCat(file_, ":", mark.line + 1, ":", mark.column + 1, ": ", message));
   }
 
   absl::Status Map(const YAML::Node& node, const std::string& where, const Fields& fields) const {
     if (node.IsNull()) return absl::OkStatus();
-    if (!node.IsMap()) return At(node.Mark(), StrCat(where.empty() ? "the file" : where, " must be a map of keys and values"));
+    if (!node.IsMap())
+      return At(node.Mark(),
+                StrCat(where.empty() ? "the file" : where, " must be a map of keys and values"));
     for (const auto& entry : node) {
       const std::string key = entry.first.as<std::string>();
       const std::string path = where.empty() ? key : StrCat(where, ".", key);
@@ -35,7 +38,8 @@ class Parser {
       if (field == fields.end()) {
         std::vector<std::string> known;
         for (const auto& [name, setter] : fields) known.push_back(name);
-        return At(entry.first.Mark(), StrCat("unknown key ", path, "; known here are ", Join(known, ", ")));
+        return At(entry.first.Mark(),
+                  StrCat("unknown key ", path, "; known here are ", Join(known, ", ")));
       }
       const absl::Status status = field->second(entry.second);
       if (absl::IsInvalidArgument(status)) return status;
@@ -98,14 +102,18 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
   RETURN_IF_ERROR(parser.Map(
       root, "",
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
-       {"watch", map("watch", {{"namespace", Scalar(config.watch_namespace, "a text")}, {"timeout", Duration(config.watch_timeout)}})},
+       {"watch", map("watch", {{"namespace", Scalar(config.watch_namespace, "a text")},
+                               {"timeout", Duration(config.watch_timeout)}})},
        {"workers", Scalar(config.workers, "a whole number")},
        {"insecurePlaintext", Scalar(config.insecure_plaintext, "true or false")},
        {"lease", map("lease", lease)},
-       {"log", map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
-                           {"format", Choice(config.log_format, {"text", "json"})}})}}));
-  if (config.workers < 1 || config.workers > 64) return absl::InvalidArgumentError("workers must be from 1 to 64");
-  if (config.watch_timeout < std::chrono::seconds(1)) return absl::InvalidArgumentError("watch.timeout must be at least 1s");
+       {"log",
+        map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
+                    {"format", Choice(config.log_format, {"text", "json"})}})}}));
+  if (config.workers < 1 || config.workers > 64)
+    return absl::InvalidArgumentError("workers must be from 1 to 64");
+  if (config.watch_timeout < std::chrono::seconds(1))
+    return absl::InvalidArgumentError("watch.timeout must be at least 1s");
   return config;
 }
 

@@ -21,8 +21,8 @@ struct OperatorConfig {
   std::string http_listen = "0.0.0.0:8080";  // /metrics, /healthz, /readyz.
   std::string watch_namespace{};             // Empty = all.
   Nanos watch_timeout = std::chrono::seconds(290);
-  int workers = 4;                           // Requests reconciled at once.
-  bool insecure_plaintext = false;           // Talk to sidecars without TLS.
+  int workers = 4;                  // Requests reconciled at once.
+  bool insecure_plaintext = false;  // Talk to sidecars without TLS.
   LeaseConfig lease{};
   std::string log_level = "info", log_format = "text";
 };

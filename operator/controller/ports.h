@@ -16,12 +16,15 @@ namespace strobe {
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // From the cache, with our own writes in it. NotFound when there is no such object; InvalidArgument when it cannot be read.
+  // From the cache, with our own writes in it. NotFound when there is no such object;
+  // InvalidArgument when it cannot be read.
   virtual absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) = 0;
   // Live. Only pods of the namespace that the query selects.
-  virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space, const PodQuery& query) = 0;
+  virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
+                                                        const PodQuery& query) = 0;
   // Aborted when the object has changed since it was read.
-  virtual absl::Status SetFinalizers(const ProfileRequest& request, const std::vector<std::string>& finalizers) = 0;
+  virtual absl::Status SetFinalizers(const ProfileRequest& request,
+                                     const std::vector<std::string>& finalizers) = 0;
   virtual absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) = 0;
   virtual absl::Status DeleteRequest(const ProfileRequest& request) = 0;
   virtual void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,

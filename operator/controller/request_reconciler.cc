@@ -83,73 +83,89 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
     finalizers.push_back(kFinalizer);
     RETURN_IF_ERROR(deps_.cluster.SetFinalizers(*request, finalizers));
   }
-  if (request->cancel && request->status.attempt == 0) return Refuse(*request, "Cancelled", "cancelled before it began");
+  if (!request->invalid.empty()) return Refuse(*request, "InvalidSpec", request->invalid);
+  if (request->cancel && request->status.attempt == 0)
+    return Refuse(*request, "Cancelled", "cancelled before it began");
   const WallTime now = deps_.clock.WallNow();
   int attempt = std::max(request->status.attempt, 1);
-  if (request->status.retry_time) {  // Attempt `status.attempt` has ended; the next one is due then.
+  if (request->status
+          .retry_time) {  // Attempt `status.attempt` has ended; the next one is due then.
     if (request->cancel) return Refuse(*request, "Cancelled", "cancelled between two attempts");
-    if (*request->status.retry_time > now) return ReconcileResult{*request->status.retry_time - now};
+    if (*request->status.retry_time > now)
+      return ReconcileResult{*request->status.retry_time - now};
     ++attempt;
   }
   return Begin(key, *request, attempt);
 }
 
-absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& request, const std::string& reason,
+absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& request,
+                                                          const std::string& reason,
                                                           const std::string& message) {
-  RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
+  RETURN_IF_ERROR(deps_.cluster.WriteStatus(
+      request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
   deps_.cluster.RecordEvent(request, reason != "Cancelled", reason, "Refuse", message);
   deps_.metrics.CaptureEnded(request, reason == "Cancelled" ? "Cancelled" : "Failed");
   return ReconcileResult{};
 }
 
-absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key, const ProfileRequest& request, int number) {
+absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
+                                                         const ProfileRequest& request,
+                                                         int number) {
   const absl::StatusOr<PodQuery> query = QueryFor(request.target);
   if (!query.ok()) return Refuse(request, "UnknownJobKind", Words(query.status()));
   ASSIGN_OR_RETURN(std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, *query));
   std::vector<Target> targets = SelectTargets(request.target, *query, std::move(pods));
-  const bool usable = std::any_of(targets.begin(), targets.end(), [](const Target& t) { return t.outcome == Outcome::kUnknown; });
+  const bool usable = std::any_of(targets.begin(), targets.end(),
+                                  [](const Target& t) { return t.outcome == Outcome::kUnknown; });
   const WallTime now = deps_.clock.WallNow();
   if (!usable) {
-    const std::string reason = targets.empty() ? "NoTargets" : std::string(Name(targets.front().outcome));
-    const std::string message = targets.empty()
-                                    ? "no pod matches the target"
-                                    : StrCat("none of ", targets.size(), " pods can take part; ", targets.front().name, ": ",
-                                             targets.front().message, ". ", Describe(targets.front().outcome).remedy);
+    const std::string reason =
+        targets.empty() ? "NoTargets" : std::string(Name(targets.front().outcome));
+    const std::string message =
+        targets.empty()
+            ? "no pod matches the target"
+            : StrCat("none of ", targets.size(), " pods can take part; ", targets.front().name,
+                     ": ", targets.front().message, ". ", Describe(targets.front().outcome).remedy);
     if (now > request.created + kTargetPatience) return Refuse(request, reason, message);
     RETURN_IF_ERROR(Write(request, PendingStatus(request, reason, message, now)));
     return ReconcileResult{kTargetRetry};
   }
   CaptureSpec spec = request.capture;
   const absl::StatusOr<std::size_t> least = ResolveMinWorkers(request.min_workers, targets.size());
-  if (!least.ok()) return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", Words(least.status())));
+  if (!least.ok())
+    return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", Words(least.status())));
   spec.min_workers = *least;
 
   auto live = std::make_shared<Live>();
   live->uid = request.uid;
   live->number = number;
-  // Before anybody is armed the attempt's number is safe in the status: whoever comes after us looks
-  // for just this capture at the sidecars instead of starting another.
+  // Before anybody is armed the attempt's number is safe in the status: whoever comes after us
+  // looks for just this capture at the sidecars instead of starting another.
   AttemptProgress preflight;
   preflight.matched = targets.size();
   RETURN_IF_ERROR(Write(request, ActiveStatus(request, number, preflight, now)));
-  live->attempt = CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(spec), number,
-                                        std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
+  live->attempt =
+      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(spec), number,
+                            std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
   Keep(key, live);
   return ReconcileResult{};
 }
 
-absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key, const ProfileRequest& request,
+absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key,
+                                                          const ProfileRequest& request,
                                                           const std::shared_ptr<Live>& live) {
   if (request.cancel) live->attempt->Cancel("spec.cancel was set");
   const AttemptProgress progress = live->attempt->progress();
   const WallTime now = deps_.clock.WallNow();
   if (progress.phase != Phase::kDone) {
     const Condition* started = FindCondition(request.status, "Started");
-    const bool newly = progress.phase >= Phase::kDelay && progress.armed > 0 && (started == nullptr || started->status != ConditionStatus::kTrue);
+    const bool newly = progress.phase >= Phase::kDelay && progress.armed > 0 &&
+                       (started == nullptr || started->status != ConditionStatus::kTrue);
     RETURN_IF_ERROR(Write(request, ActiveStatus(request, live->number, progress, now)));
     if (newly) {
       deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
-                                StrCat(progress.armed, " of ", progress.matched, " workers armed, attempt ", live->number));
+                                StrCat(progress.armed, " of ", progress.matched,
+                                       " workers armed, attempt ", live->number));
     }
     return ReconcileResult{};
   }
@@ -159,11 +175,14 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
     deps_.metrics.AttemptEnded(request, progress);
     // The number of workers that were wanted is known only with the targets.
     CaptureSpec spec = request.capture;
-    const absl::StatusOr<std::size_t> least = ResolveMinWorkers(request.min_workers, result.workers.size());
+    const absl::StatusOr<std::size_t> least =
+        ResolveMinWorkers(request.min_workers, result.workers.size());
     spec.min_workers = least.ok() ? *least : 0;
-    if (const std::optional<Nanos> wait = request.cancel ? std::nullopt : RetryAfter(spec, result)) {
+    if (const std::optional<Nanos> wait =
+            request.cancel ? std::nullopt : RetryAfter(spec, result)) {
       live->retry = now + *wait;
-      deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry", StrCat("attempt ", result.attempt, ": ", result.message));
+      deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry",
+                                StrCat("attempt ", result.attempt, ": ", result.message));
     }
   }
   if (live->retry) {
@@ -174,9 +193,14 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
     return Begin(key, request, live->number + 1);
   }
   RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, now)));
-  deps_.cluster.RecordEvent(request, !result.succeeded, result.succeeded ? "CaptureSucceeded" : result.cancelled ? "CaptureCancelled" : "CaptureFailed",
+  deps_.cluster.RecordEvent(request, !result.succeeded,
+                            result.succeeded   ? "CaptureSucceeded"
+                            : result.cancelled ? "CaptureCancelled"
+                                               : "CaptureFailed",
                             "Finish", StrCat(result.message, "; ", result.sync_message));
-  deps_.metrics.CaptureEnded(request, result.succeeded ? "Succeeded" : result.cancelled ? "Cancelled" : "Failed");
+  deps_.metrics.CaptureEnded(request, result.succeeded   ? "Succeeded"
+                                      : result.cancelled ? "Cancelled"
+                                                         : "Failed");
   return Expire(request);
 }
 
@@ -189,7 +213,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Expire(const ProfileRequest& 
   return ReconcileResult{};
 }
 
-absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& key, const ProfileRequest& request) {
+absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& key,
+                                                           const ProfileRequest& request) {
   if (const std::shared_ptr<Live> live = Find(key)) {
     live->attempt->Cancel("the request is being deleted");
     // A capture that has just been told to end writes its last objects before they are reclaimed.
@@ -199,16 +224,19 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
       deps_.metrics.AttemptEnded(request, live->attempt->progress());
       deps_.metrics.CaptureEnded(request, "Cancelled");
     }
-  } else if (Has(request.finalizers) && request.status.attempt > 0 && !IsFinished(request.status) && !request.status.retry_time) {
+  } else if (request.invalid.empty() && Has(request.finalizers) && request.status.attempt > 0 &&
+             !IsFinished(request.status) && !request.status.retry_time) {
     // An operator before us armed it: find it again, to cancel it.
     absl::StatusOr<ReconcileResult> begun = Begin(key, request, request.status.attempt);
     if (begun.ok() && Find(key) != nullptr) return ReconcileResult{milliseconds(100)};
   }
   if (!Has(request.finalizers)) return ReconcileResult{};
-  if (request.reclaim) {
+  if (request.reclaim && request.invalid.empty()) {
     if (const absl::Status status = Reclaim(request); !status.ok()) {
-      deps_.cluster.RecordEvent(request, true, "ReclaimFailed", "Reclaim",
-                                StrCat("objects remain in ", request.capture.logdir, " below plugins/profile/", request.capture.run, ": ", Words(status)));
+      deps_.cluster.RecordEvent(
+          request, true, "ReclaimFailed", "Reclaim",
+          StrCat("objects remain in ", request.capture.logdir, " below plugins/profile/",
+                 request.capture.run, ": ", Words(status)));
     }
   }
   std::vector<std::string> finalizers = request.finalizers;
@@ -227,7 +255,8 @@ absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
     if (target.outcome != Outcome::kUnknown) continue;
     const std::shared_ptr<Worker> worker = deps_.workers.Connect(target);
     status = absl::OkStatus();
-    for (int attempt = 1; attempt <= std::max(request.status.attempt, 1) && status.ok(); ++attempt) {
+    for (int attempt = 1; attempt <= std::max(request.status.attempt, 1) && status.ok();
+         ++attempt) {
       v1::ReclaimRequest reclaim;
       reclaim.set_logdir(request.capture.logdir);
       reclaim.set_run(RunOfAttempt(request.capture.run, attempt));
@@ -236,10 +265,11 @@ absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
         absl::Status status;
       };
       auto answer = std::make_shared<Answer>();
-      worker->Reclaim(reclaim, kReclaimTimeout, [answer](absl::StatusOr<v1::ReclaimResponse> response) {
-        answer->status = response.status();
-        answer->come.Notify();
-      });
+      worker->Reclaim(reclaim, kReclaimTimeout,
+                      [answer](absl::StatusOr<v1::ReclaimResponse> response) {
+                        answer->status = response.status();
+                        answer->come.Notify();
+                      });
       answer->come.Wait();  // Comes by its timeout.
       status = answer->status;
     }

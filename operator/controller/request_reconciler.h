@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 #include "operator/controller/ports.h"
 #include "operator/core/capture_attempt.h"
 
@@ -44,15 +44,18 @@ class RequestReconciler {
     std::string uid;
     std::shared_ptr<CaptureAttempt> attempt;
     int number = 1;
-    bool counted = false;              // Its end stands in the metrics.
-    std::optional<WallTime> retry{};   // When the next attempt is due.
+    bool counted = false;             // Its end stands in the metrics.
+    std::optional<WallTime> retry{};  // When the next attempt is due.
   };
 
   absl::StatusOr<ReconcileResult> CleanUp(const std::string& key, const ProfileRequest& request);
   absl::StatusOr<ReconcileResult> Expire(const ProfileRequest& request);
-  absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request, int attempt);
-  absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request, const std::shared_ptr<Live>& live);
-  absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason, const std::string& message);
+  absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request,
+                                        int attempt);
+  absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request,
+                                         const std::shared_ptr<Live>& live);
+  absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
+                                         const std::string& message);
   absl::Status Write(const ProfileRequest& request, const RequestStatus& status);
   absl::Status Reclaim(const ProfileRequest& request);
   std::shared_ptr<Live> Find(const std::string& key) const;

@@ -32,7 +32,8 @@ void WorkQueue::AddRateLimited(const std::string& key) {
     MutexLock lock(&mutex_);
     failures = failures_[key]++;
   }
-  AddAfter(key, std::min<Nanos>(kFirstDelay * (std::int64_t{1} << std::min(failures, 30)), kLongestDelay));
+  AddAfter(key, std::min<Nanos>(kFirstDelay * (std::int64_t{1} << std::min(failures, 30)),
+                                kLongestDelay));
 }
 
 void WorkQueue::Forget(const std::string& key) {
@@ -64,8 +65,10 @@ std::optional<std::string> WorkQueue::Get() {
     const auto woken = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return shutting_down_ || !queue_.empty() || (!later_.empty() && later_.begin()->first < due);
     };
-    if (due == MonoTime::max()) mutex_.Await(woken);
-    else mutex_.AwaitFor((due - clock_.MonoNow()), woken);
+    if (due == MonoTime::max())
+      mutex_.Await(woken);
+    else
+      mutex_.AwaitFor((due - clock_.MonoNow()), woken);
   }
 }
 

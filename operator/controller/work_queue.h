@@ -1,5 +1,5 @@
-// Keys to reconcile. A key never runs twice at once; one that is added while it runs is queued again
-// when it is done. Safe for concurrent use; every waiter is released by ShutDown.
+// Keys to reconcile. A key never runs twice at once; one that is added while it runs is queued
+// again when it is done. Safe for concurrent use; every waiter is released by ShutDown.
 #pragma once
 #include <deque>
 #include <map>
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 
 namespace strobe {
 
@@ -36,9 +36,9 @@ class WorkQueue {
 
   const Clock& clock_;
   mutable Mutex mutex_;
-  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);         // What to run, in order.
-  std::set<std::string> dirty_ ABSL_GUARDED_BY(mutex_);           // Needs a run.
-  std::set<std::string> processing_ ABSL_GUARDED_BY(mutex_);      // Runs now.
+  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);     // What to run, in order.
+  std::set<std::string> dirty_ ABSL_GUARDED_BY(mutex_);       // Needs a run.
+  std::set<std::string> processing_ ABSL_GUARDED_BY(mutex_);  // Runs now.
   std::multimap<MonoTime, std::string> later_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
   bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;

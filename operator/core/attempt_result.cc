@@ -29,7 +29,9 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   result.synchronized = false;
   if (gap != nullptr) {
     result.sync_reason = "WindowNotCovered";
-    result.sync_message = StrCat(gap->target.name, ": ", gap->report.started_ns() == 0 ? "no recording" : "its recording does not cover the window");
+    result.sync_message = StrCat(
+        gap->target.name, ": ",
+        gap->report.started_ns() == 0 ? "no recording" : "its recording does not cover the window");
     return;
   }
   if (!result.skew) {
@@ -37,9 +39,12 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     result.sync_message = "no worker recorded anything";
     return;
   }
-  const std::string skew = StrCat("skew ", FormatDuration(result.skew->achieved),
-                                  result.skew->error ? StrCat(" +-", FormatDuration(*result.skew->error)) : std::string(", clocks not measured"));
-  if (spec.max_skew && (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
+  const std::string skew =
+      StrCat("skew ", FormatDuration(result.skew->achieved),
+             result.skew->error ? StrCat(" +-", FormatDuration(*result.skew->error))
+                                : std::string(", clocks not measured"));
+  if (spec.max_skew &&
+      (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
     result.sync_reason = "SkewTooLarge";
     result.sync_message = StrCat(skew, ", asked for at most ", FormatDuration(*spec.max_skew));
     return;
@@ -53,7 +58,8 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
 
 std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
   if (worker.report.started_ns() == 0) return std::nullopt;
-  return Nanos{worker.report.started_ns() - (worker.report.plan().instant_ns() - worker.report.plan().guard_ns())};
+  return Nanos{worker.report.started_ns() -
+               (worker.report.plan().instant_ns() - worker.report.plan().guard_ns())};
 }
 
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
@@ -88,16 +94,19 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   const std::vector<const WorkerResult*> worst = WorstFirst(result);
   const auto cause = [&] {
     return worst.empty() ? std::string()
-                         : StrCat("; ", worst.front()->target.name, ": ", Name(worst.front()->outcome), ": ",
-                                  worst.front()->message);
+                         : StrCat("; ", worst.front()->target.name, ": ",
+                                  Name(worst.front()->outcome), ": ", worst.front()->message);
   };
   const std::string count = StrCat(result.ok, " of ", result.workers.size(), " workers Ok");
   if (result.ok < wanted) {
-    result.reason = worst.empty() ? "TooFewWorkers" : std::string(Name(worst.front()->outcome));
+    // When the worst that happened to anybody is being called off, too few is the very cause.
+    const bool cause_known = !worst.empty() && worst.front()->outcome != Outcome::kCancelled;
+    result.reason = cause_known ? std::string(Name(worst.front()->outcome)) : "TooFewWorkers";
     result.message = StrCat(count, ", at least ", wanted, " wanted", cause());
     return;
   }
-  if (spec.on_late_start == OnLateStart::kDiscard && result.ok == result.workers.size() && !result.synchronized) {
+  if (spec.on_late_start == OnLateStart::kDiscard && result.ok == result.workers.size() &&
+      !result.synchronized) {
     result.reason = "NotSynchronized";
     result.message = result.sync_message;
     return;

@@ -31,7 +31,7 @@ struct AttemptResult {
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
   std::vector<WorkerResult> workers{};  // In the order of the targets.
-  std::size_t ok = 0;     // Workers whose trace counts.
+  std::size_t ok = 0;                   // Workers whose trace counts.
   std::size_t armed = 0;
   std::size_t empty = 0;  // With a trace that has no or only a part of the wanted events.
   std::optional<Skew> skew{};

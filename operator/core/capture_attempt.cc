@@ -28,7 +28,8 @@ Outcome OutcomeOfCall(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented:
       return Outcome::kVersionMismatch;
     case absl::StatusCode::kInvalidArgument:
-      return Outcome::kUploadFailed;  // The sidecar cannot write to this logdir, or refuses the plan.
+      return Outcome::kUploadFailed;  // The sidecar cannot write to this logdir, or refuses the
+                                      // plan.
     default:
       return Outcome::kUnreachable;
   }
@@ -38,7 +39,9 @@ std::string Words(const absl::Status& status) { return std::string(ToStd(status.
 
 }  // namespace
 
-std::string CaptureId(const CaptureSpec& spec, int attempt) { return StrCat(spec.uid, "-", attempt); }
+std::string CaptureId(const CaptureSpec& spec, int attempt) {
+  return StrCat(spec.uid, "-", attempt);
+}
 
 std::string_view Name(Phase phase) {
   switch (phase) {
@@ -60,16 +63,17 @@ std::string_view Name(Phase phase) {
   return "";
 }
 
-std::shared_ptr<CaptureAttempt> CaptureAttempt::Start(Dependencies dependencies, CaptureSpec spec, int attempt,
-                                                      std::vector<Target> targets, std::function<void()> changed) {
-  std::shared_ptr<CaptureAttempt> self(
-      new CaptureAttempt(dependencies, std::move(spec), attempt, std::move(targets), std::move(changed)));
+std::shared_ptr<CaptureAttempt> CaptureAttempt::Start(Dependencies dependencies, CaptureSpec spec,
+                                                      int attempt, std::vector<Target> targets,
+                                                      std::function<void()> changed) {
+  std::shared_ptr<CaptureAttempt> self(new CaptureAttempt(dependencies, std::move(spec), attempt,
+                                                          std::move(targets), std::move(changed)));
   dependencies.executor.Post([self] { self->Begin(); });
   return self;
 }
 
-CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt, std::vector<Target> targets,
-                               std::function<void()> changed)
+CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
+                               std::vector<Target> targets, std::function<void()> changed)
     : deps_(dependencies), spec_(std::move(spec)), changed_(std::move(changed)) {
   result_.attempt = attempt;
   result_.capture_id = CaptureId(spec_, attempt);
@@ -88,7 +92,8 @@ AttemptProgress CaptureAttempt::progress() const {
 
 // Wraps a method into a callback that runs on the executor, and not at all once nobody holds us.
 template <typename... Args>
-auto CaptureAttempt::OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args...), std::size_t index) {
+auto CaptureAttempt::OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args...),
+                                std::size_t index) {
   return [weak = weak_from_this(), &executor = deps_.executor, method, index](Args... args) {
     executor.Post([weak, method, index, ... args = std::move(args)]() mutable {
       if (const auto self = weak.lock()) (self.get()->*method)(index, std::move(args)...);
@@ -133,9 +138,11 @@ void CaptureAttempt::Begin() {
       continue;
     }
     member.worker = deps_.workers.Connect(member.result.target);
-    member.worker->Check(result_.capture_id, kCheckTimeout, OnExecutor(&CaptureAttempt::OnChecked, i));
+    member.worker->Check(result_.capture_id, kCheckTimeout,
+                         OnExecutor(&CaptureAttempt::OnChecked, i));
   }
-  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) PlanAndArm();
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; }))
+    PlanAndArm();
 }
 
 void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answer) {
@@ -144,22 +151,29 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
   member.answered = true;
   const std::string& name = member.result.target.name;
   if (!answer.ok()) {
-    EndMember(index, OutcomeOfCall(answer.status()), StrCat("sidecar at ", member.result.target.address, ": ", Words(answer.status())));
+    EndMember(index, OutcomeOfCall(answer.status()),
+              StrCat("sidecar at ", member.result.target.address, ": ", Words(answer.status())));
   } else {
     const v1::DescribeResponse& description = answer->description;
     member.last_contact = deps_.clock.WallNow();
     member.result.offset = answer->offset;
     member.result.error = answer->error;
-    member.clock = {name, answer->offset, answer->error, answer->round_trip, Nanos{description.wake_lateness_ns()},
+    member.clock = {name,
+                    answer->offset,
+                    answer->error,
+                    answer->round_trip,
+                    Nanos{description.wake_lateness_ns()},
                     Nanos{description.capture_lateness_ns()}};
     std::string not_ready;
     for (const v1::Source& source : description.sources()) {
-      if (!source.ready() && not_ready.empty()) not_ready = StrCat("profiler server at ", source.address(), ": ", source.detail());
+      if (!source.ready() && not_ready.empty())
+        not_ready = StrCat("profiler server at ", source.address(), ": ", source.detail());
     }
     if (description.protocol() != kWorkerProtocol) {
-      EndMember(index, Outcome::kVersionMismatch,
-                StrCat("sidecar ", description.version(), " speaks protocol ", description.protocol(), ", this is Strobe ",
-                       kVersion, " with protocol ", kWorkerProtocol));
+      EndMember(
+          index, Outcome::kVersionMismatch,
+          StrCat("sidecar ", description.version(), " speaks protocol ", description.protocol(),
+                 ", this is Strobe ", kVersion, " with protocol ", kWorkerProtocol));
     } else if (description.has_report()) {
       // A capture that an operator before us armed: it goes on, we watch it.
       member.result.armed = true;
@@ -168,14 +182,16 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
       const std::int64_t error = description.report().plan().clock_error_ns();
       member.result.error = error < 0 ? std::nullopt : std::optional(Nanos{error});
     } else if (!description.holder().empty()) {
-      EndMember(index, Outcome::kBusy, StrCat("capture ", description.holder(), " holds this worker"));
+      EndMember(index, Outcome::kBusy,
+                StrCat("capture ", description.holder(), " holds this worker"));
     } else if (!not_ready.empty()) {
       EndMember(index, Outcome::kNoSource, not_ready);
     } else {
       member.result.ready = true;
     }
   }
-  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) PlanAndArm();
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; }))
+    PlanAndArm();
 }
 
 void CaptureAttempt::PlanAndArm() {
@@ -189,10 +205,11 @@ void CaptureAttempt::PlanAndArm() {
                                .guard = Nanos{plan.guard_ns()}};
     }
   }
-  const auto armed = static_cast<std::size_t>(
-      std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.result.armed; }));
+  const auto armed = static_cast<std::size_t>(std::count_if(
+      members_.begin(), members_.end(), [](const Member& m) { return m.result.armed; }));
   if (armed + ready.size() < Wanted() || armed + ready.size() == 0) {
-    return CallOff(StrCat("only ", armed + ready.size(), " of ", members_.size(), " workers can record, at least ", Wanted(), " wanted"));
+    return CallOff(StrCat("only ", armed + ready.size(), " of ", members_.size(),
+                          " workers can record, at least ", Wanted(), " wanted"));
   }
   if (!result_.plan) {
     const absl::StatusOr<StartPlan> plan = PlanStart(spec_, deps_.clock.WallNow(), ready);
@@ -203,7 +220,8 @@ void CaptureAttempt::PlanAndArm() {
     }
     result_.plan = *plan;
   }
-  deadline_ = result_.plan->instant + spec_.duration + result_.plan->guard + CollectBudget(spec_.duration);
+  deadline_ =
+      result_.plan->instant + spec_.duration + result_.plan->guard + CollectBudget(spec_.duration);
   Enter(Phase::kArming);
   // Two-phase: what is not accepted well before the start is called off everywhere.
   const WallTime settled = result_.plan->instant - result_.plan->guard - kArmMargin;
@@ -248,17 +266,20 @@ void CaptureAttempt::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> 
   if (!answer.ok()) {
     // It may have heard us all the same; whoever is not counted must not record.
     TellCancel(index, "its answer came too late");
-    if (!member.ended) EndMember(index, OutcomeOfCall(answer.status()), StrCat("arming: ", Words(answer.status())));
+    if (!member.ended)
+      EndMember(index, OutcomeOfCall(answer.status()), StrCat("arming: ", Words(answer.status())));
   } else if (!answer->accepted()) {
     if (!member.ended) EndMember(index, static_cast<Outcome>(answer->refusal()), answer->message());
   } else {
     member.last_contact = deps_.clock.WallNow();
     member.result.armed = true;
     member.result.report = std::move(*answer->mutable_report());
-    if (member.ended) TellCancel(index, cancel_reason_);  // Called off while its answer was on the way.
+    if (member.ended)
+      TellCancel(index, cancel_reason_);  // Called off while its answer was on the way.
   }
   if (!cancel_reason_.empty()) return MaybeConclude();
-  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; })) AllArmed();
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; }))
+    AllArmed();
 }
 
 void CaptureAttempt::AllArmed() {
@@ -266,7 +287,8 @@ void CaptureAttempt::AllArmed() {
   std::size_t armed = 0;
   for (const Member& member : members_) armed += member.result.armed ? 1 : 0;
   if (armed < Wanted() || armed == 0) {
-    return CallOff(StrCat("only ", armed, " of ", members_.size(), " workers could be armed in time, at least ", Wanted(), " wanted"));
+    return CallOff(StrCat("only ", armed, " of ", members_.size(),
+                          " workers could be armed in time, at least ", Wanted(), " wanted"));
   }
   Enter(Phase::kDelay);
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -288,8 +310,9 @@ void CaptureAttempt::AllArmed() {
 void CaptureAttempt::Watch(std::size_t index) {
   Member& member = members_[index];
   if (member.ended) return;
-  member.watch = member.worker->Watch(result_.capture_id, OnExecutor(&CaptureAttempt::OnReport, index),
-                                      OnExecutor(&CaptureAttempt::OnWatchEnded, index));
+  member.watch =
+      member.worker->Watch(result_.capture_id, OnExecutor(&CaptureAttempt::OnReport, index),
+                           OnExecutor(&CaptureAttempt::OnWatchEnded, index));
 }
 
 void CaptureAttempt::OnReport(std::size_t index, v1::Report report) {
@@ -311,15 +334,18 @@ void CaptureAttempt::OnWatchEnded(std::size_t index, absl::Status status) {
   const WallTime now = deps_.clock.WallNow();
   const WallTime recorded = result_.plan->instant + spec_.duration + result_.plan->guard;
   if (absl::IsNotFound(status)) {
-    EndMember(index, Outcome::kWorkerLost, "the sidecar was restarted and has forgotten the capture");
+    EndMember(index, Outcome::kWorkerLost,
+              "the sidecar was restarted and has forgotten the capture");
     return MaybeConclude();
   }
   if (now > std::max(member.last_contact, recorded) + kLostAfter) {
     EndMember(index, Outcome::kWorkerLost,
-              StrCat("the sidecar cannot be reached since ", FormatDuration(now - member.last_contact), ": ", Words(status)));
+              StrCat("the sidecar cannot be reached since ",
+                     FormatDuration(now - member.last_contact), ": ", Words(status)));
     return MaybeConclude();
   }
-  const Nanos delay = std::min<Nanos>(milliseconds(100) * (1 << std::min(member.broken++, 4)), seconds(1));
+  const Nanos delay =
+      std::min<Nanos>(milliseconds(100) * (1 << std::min(member.broken++, 4)), seconds(1));
   deps_.executor.PostAfter(delay, [weak = weak_from_this(), index] {
     if (const auto self = weak.lock()) self->Watch(index);
   });
@@ -336,7 +362,8 @@ void CaptureAttempt::EndMember(std::size_t index, Outcome outcome, std::string m
 
 void CaptureAttempt::TellCancel(std::size_t index, const std::string& reason) {
   ++cancels_in_flight_;
-  members_[index].worker->Cancel(result_.capture_id, reason, kCancelTimeout, OnExecutor(&CaptureAttempt::OnCancelled, index));
+  members_[index].worker->Cancel(result_.capture_id, reason, kCancelTimeout,
+                                 OnExecutor(&CaptureAttempt::OnCancelled, index));
 }
 
 void CaptureAttempt::OnCancelled(std::size_t, absl::StatusOr<v1::CancelResponse>) {
@@ -358,7 +385,8 @@ void CaptureAttempt::CallOff(std::string reason) {
 void CaptureAttempt::Cancel(std::string reason) {
   deps_.executor.Post([weak = weak_from_this(), reason = std::move(reason)] {
     const auto self = weak.lock();
-    if (!self || !self->cancel_reason_.empty() || self->progress().phase >= Phase::kPublishing) return;
+    if (!self || !self->cancel_reason_.empty() || self->progress().phase >= Phase::kPublishing)
+      return;
     self->cancel_reason_ = reason;
     self->result_.cancelled = true;
     if (self->progress().phase < Phase::kDelay) return self->CallOff(reason);
@@ -377,15 +405,18 @@ void CaptureAttempt::GiveUpOnStragglers() {
     Member& member = members_[i];
     if (member.ended) continue;
     TellCancel(i, "its deadline has passed");
-    if (result_.cancelled) EndMember(i, Outcome::kCancelled, cancel_reason_);
-    else EndMember(i, Outcome::kDeadlineExceeded, "no final report before the deadline");
+    if (result_.cancelled)
+      EndMember(i, Outcome::kCancelled, cancel_reason_);
+    else
+      EndMember(i, Outcome::kDeadlineExceeded, "no final report before the deadline");
   }
   MaybeConclude();
 }
 
 void CaptureAttempt::MaybeConclude() {
   if (progress().phase >= Phase::kPublishing) return;
-  if (arms_in_flight_ + cancels_in_flight_ > 0 || !std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
+  if (arms_in_flight_ + cancels_in_flight_ > 0 ||
+      !std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
     return Enter(progress().phase);
   }
   for (Member& member : members_) result_.workers.push_back(member.result);
@@ -401,7 +432,8 @@ void CaptureAttempt::MaybeConclude() {
     if (!members_[i].result.report.url().empty()) candidates.push_back(i);
   }
   std::stable_sort(candidates.begin(), candidates.end(), [this](std::size_t a, std::size_t b) {
-    return Describe(members_[a].result.outcome).badness > Describe(members_[b].result.outcome).badness;
+    return Describe(members_[a].result.outcome).badness >
+           Describe(members_[b].result.outcome).badness;
   });
   Publish(std::move(candidates));  // Taken from the back: the best first.
 }
@@ -414,20 +446,20 @@ void CaptureAttempt::Publish(std::vector<std::size_t> candidates) {
   request.set_logdir(spec_.logdir);
   request.set_run(result_.run);
   request.set_manifest(ManifestJson(ComposeManifest(spec_, result_)));
-  members_[index].worker->Publish(
-      request, kPublishTimeout,
-      [weak = weak_from_this(), &executor = deps_.executor, candidates](absl::StatusOr<v1::PublishResponse> answer) {
-        executor.Post([weak, candidates, answer = std::move(answer)] {
-          const auto self = weak.lock();
-          if (!self) return;
-          if (answer.ok()) {
-            self->result_.manifest_url = answer->url();
-            return self->Finish();
-          }
-          self->result_.manifest_error = Words(answer.status());
-          self->Publish(candidates);
-        });
-      });
+  members_[index].worker->Publish(request, kPublishTimeout,
+                                  [weak = weak_from_this(), &executor = deps_.executor,
+                                   candidates](absl::StatusOr<v1::PublishResponse> answer) {
+                                    executor.Post([weak, candidates, answer = std::move(answer)] {
+                                      const auto self = weak.lock();
+                                      if (!self) return;
+                                      if (answer.ok()) {
+                                        self->result_.manifest_url = answer->url();
+                                        return self->Finish();
+                                      }
+                                      self->result_.manifest_error = Words(answer.status());
+                                      self->Publish(candidates);
+                                    });
+                                  });
 }
 
 void CaptureAttempt::Finish() {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
 #include "collector/base/executor.h"
+#include "collector/base/mutex.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/ports.h"
 
@@ -25,7 +25,7 @@ struct AttemptProgress {
   Phase phase = Phase::kPreflight;
   std::size_t matched = 0, armed = 0, ended = 0;
   std::optional<StartPlan> plan{};
-  std::map<Phase, Nanos> took{};  // Of the phases that have ended.
+  std::map<Phase, Nanos> took{};                  // Of the phases that have ended.
   std::shared_ptr<const AttemptResult> result{};  // Set when done.
 };
 
@@ -38,8 +38,9 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   };
 
   // `changed` is called on the executor after every change of progress.
-  static std::shared_ptr<CaptureAttempt> Start(Dependencies dependencies, CaptureSpec spec, int attempt,
-                                               std::vector<Target> targets, std::function<void()> changed);
+  static std::shared_ptr<CaptureAttempt> Start(Dependencies dependencies, CaptureSpec spec,
+                                               int attempt, std::vector<Target> targets,
+                                               std::function<void()> changed);
 
   AttemptProgress progress() const;
   // Ends it; workers that have not ended are cancelled. Idempotent.
@@ -57,8 +58,8 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
     int broken = 0;  // Watches in a row that failed.
   };
 
-  CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt, std::vector<Target> targets,
-                 std::function<void()> changed);
+  CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
+                 std::vector<Target> targets, std::function<void()> changed);
 
   void Begin();
   void OnChecked(std::size_t index, absl::StatusOr<Preflight> answer);

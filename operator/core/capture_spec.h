@@ -11,12 +11,12 @@
 namespace strobe {
 
 struct Target {
-  std::string name{};       // Names the worker everywhere: the pod, or host_port without Kubernetes.
-  std::string address{};    // host:port of its sidecar.
-  std::string pod{};        // Empty without Kubernetes.
+  std::string name{};     // Names the worker everywhere: the pod, or host_port without Kubernetes.
+  std::string address{};  // host:port of its sidecar.
+  std::string pod{};      // Empty without Kubernetes.
   std::string container{};
-  int rank = -1;            // -1 = not known.
-  std::string file{};       // File name of its trace, without ".xplane.pb"; unique in the run.
+  int rank = -1;       // -1 = not known.
+  std::string file{};  // File name of its trace, without ".xplane.pb"; unique in the run.
   // Set when it is already clear that this worker cannot take part.
   Outcome outcome = Outcome::kUnknown;
   std::string message{};
@@ -28,11 +28,11 @@ struct CaptureSpec {
   std::string request{};  // namespace/name, or who asks, for people.
   std::string uid{};      // Unique to the request; names the captures.
   std::string logdir{};
-  std::string run{};      // Of the first attempt.
+  std::string run{};  // Of the first attempt.
   Nanos duration = std::chrono::seconds(2);
-  std::optional<Nanos> delay{};   // Until the instant; none = the smallest safe lead.
-  std::optional<WallTime> at{};   // The instant itself; at most one of the two.
-  std::optional<Nanos> guard{};   // None = from measured lateness.
+  std::optional<Nanos> delay{};  // Until the instant; none = the smallest safe lead.
+  std::optional<WallTime> at{};  // The instant itself; at most one of the two.
+  std::optional<Nanos> guard{};  // None = from measured lateness.
   std::optional<Nanos> max_skew{};
   OnLateStart on_late_start = OnLateStart::kKeep;
   std::size_t min_workers = 0;  // How many must end Ok; 0 = all.

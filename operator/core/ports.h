@@ -32,12 +32,15 @@ class Worker {
   virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
   virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;
   // `report` comes any number of times, then `ended` once. Dropping the returned handle ends it.
-  virtual std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
+  virtual std::shared_ptr<void> Watch(const std::string& capture_id,
+                                      std::function<void(v1::Report)> report,
                                       std::function<void(absl::Status)> ended) = 0;
   virtual void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
                       Callback<v1::CancelResponse> done) = 0;
-  virtual void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) = 0;
-  virtual void Reclaim(const v1::ReclaimRequest& request, Nanos timeout, Callback<v1::ReclaimResponse> done) = 0;
+  virtual void Publish(const v1::PublishRequest& request, Nanos timeout,
+                       Callback<v1::PublishResponse> done) = 0;
+  virtual void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
+                       Callback<v1::ReclaimResponse> done) = 0;
 };
 
 class WorkerConnector {

@@ -26,12 +26,13 @@ struct JobRef {
 };
 
 struct TargetSpec {
-  std::string selector{};  // As the API server takes it: "app=train,tier in (a,b)"; empty = not set.
+  std::string
+      selector{};  // As the API server takes it: "app=train,tier in (a,b)"; empty = not set.
   std::optional<JobRef> job{};
   std::vector<std::string> pods{};
   std::string container{};
   bool sample = false;
-  std::size_t count = 0;         // 0 = not set.
+  std::size_t count = 0;  // 0 = not set.
   std::vector<int> ranks{};
 };
 
@@ -64,6 +65,7 @@ struct ProfileRequest {
   std::optional<Nanos> ttl{};
   bool reclaim = false;  // reclaimPolicy: Delete.
   bool cancel = false;
+  std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
   RequestStatus status{};
 };
 

@@ -17,16 +17,20 @@ constexpr std::size_t kLongestMessage = 240;
 
 WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
 
-void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason, std::string message,
-         WallTime now, RequestStatus& status) {
+void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
+         std::string message, WallTime now, RequestStatus& status) {
   const Condition* old = FindCondition(request.status, type);
-  Condition condition{std::move(type), value, std::move(reason), message.substr(0, 1024), request.generation, WholeSeconds(now)};
+  Condition condition{std::move(type),    value,
+                      std::move(reason),  message.substr(0, 1024),
+                      request.generation, WholeSeconds(now)};
   // The time tells when the status changed, not when it was written.
   if (old != nullptr && old->status == value) condition.since = old->since;
   const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
                                     [&](const Condition& c) { return c.type == condition.type; });
-  if (present == status.conditions.end()) status.conditions.push_back(std::move(condition));
-  else *present = std::move(condition);
+  if (present == status.conditions.end())
+    status.conditions.push_back(std::move(condition));
+  else
+    *present = std::move(condition);
 }
 
 RequestStatus Begin(const ProfileRequest& request) {
@@ -47,7 +51,8 @@ void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
     if (status.outcomes.size() == kMostOutcomes) break;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
     status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
-                               worker->message.substr(0, kLongestMessage), lateness ? FormatDuration(*lateness) : ""});
+                               worker->message.substr(0, kLongestMessage),
+                               lateness ? FormatDuration(*lateness) : ""});
   }
 }
 
@@ -55,7 +60,8 @@ void FillClock(const AttemptResult& result, RequestStatus& status) {
   const WorkerResult* widest = nullptr;
   for (const WorkerResult& worker : result.workers) {
     if (!worker.error) continue;
-    if (widest == nullptr || std::chrono::abs(worker.offset) > std::chrono::abs(widest->offset)) widest = &worker;
+    if (widest == nullptr || std::chrono::abs(worker.offset) > std::chrono::abs(widest->offset))
+      widest = &worker;
   }
   if (widest == nullptr) return;
   status.clock_pod = widest->target.name;
@@ -99,8 +105,9 @@ std::string ReasonOf(Phase phase) {
 }  // namespace
 
 const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
-  const auto found = std::find_if(status.conditions.begin(), status.conditions.end(),
-                                  [type](const Condition& condition) { return condition.type == type; });
+  const auto found =
+      std::find_if(status.conditions.begin(), status.conditions.end(),
+                   [type](const Condition& condition) { return condition.type == type; });
   return found == status.conditions.end() ? nullptr : &*found;
 }
 
@@ -109,7 +116,8 @@ bool IsFinished(const RequestStatus& status) {
   return succeeded != nullptr && succeeded->status != kUnknown;
 }
 
-RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason, const std::string& message, WallTime now) {
+RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
+                            const std::string& message, WallTime now) {
   RequestStatus status = Begin(request);
   Set(request, "Accepted", kFalse, reason, message, now, status);
   Set(request, "Started", kUnknown, "Pending", "", now, status);
@@ -119,7 +127,8 @@ RequestStatus PendingStatus(const ProfileRequest& request, const std::string& re
   return status;
 }
 
-RequestStatus ActiveStatus(const ProfileRequest& request, int attempt, const AttemptProgress& progress, WallTime now) {
+RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
+                           const AttemptProgress& progress, WallTime now) {
   RequestStatus status = Begin(request);
   status.attempt = attempt;
   status.matched = progress.matched;
@@ -128,8 +137,11 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt, const Att
   const bool started = progress.phase >= Phase::kDelay && progress.armed > 0;
   if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
   Set(request, "Accepted", kTrue, "Valid", StrCat(progress.matched, " workers"), now, status);
-  if (started) Set(request, "Started", kTrue, "Armed", StrCat(progress.armed, " of ", progress.matched, " workers armed"), now, status);
-  else Set(request, "Started", kUnknown, "Preflight", "", now, status);
+  if (started)
+    Set(request, "Started", kTrue, "Armed",
+        StrCat(progress.armed, " of ", progress.matched, " workers armed"), now, status);
+  else
+    Set(request, "Started", kUnknown, "Preflight", "", now, status);
   Set(request, "Synchronized", kUnknown, "InProgress", "", now, status);
   Set(request, "Succeeded", kUnknown, ReasonOf(progress.phase),
       StrCat("attempt ", attempt, " of ", request.capture.attempts), now, status);
@@ -137,35 +149,45 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt, const Att
   return status;
 }
 
-RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result, WallTime retry, WallTime now) {
+RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result,
+                          WallTime retry, WallTime now) {
   RequestStatus status = Begin(request);
   FillResult(request, result, status);
   status.retry_time = WholeSeconds(retry);
   Set(request, "Accepted", kTrue, "Valid", StrCat(result.workers.size(), " workers"), now, status);
-  Set(request, "Started", result.armed > 0 ? kTrue : kFalse, result.armed > 0 ? "Armed" : result.reason, "", now, status);
+  Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
+      result.armed > 0 ? "Armed" : result.reason, "", now, status);
   Set(request, "Synchronized", kUnknown, "InProgress", result.sync_message, now, status);
   Set(request, "Succeeded", kUnknown, "Retrying",
-      StrCat("attempt ", result.attempt, " of ", request.capture.attempts, " failed: ", result.message), now, status);
+      StrCat("attempt ", result.attempt, " of ", request.capture.attempts,
+             " failed: ", result.message),
+      now, status);
   Set(request, "Failed", kUnknown, "InProgress", "", now, status);
   return status;
 }
 
-RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result, WallTime now) {
+RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
+                             WallTime now) {
   RequestStatus status = Begin(request);
   FillResult(request, result, status);
   status.completion_time = WholeSeconds(now);
   Set(request, "Accepted", kTrue, "Valid", StrCat(result.workers.size(), " workers"), now, status);
-  Set(request, "Started", result.armed > 0 ? kTrue : kFalse, result.armed > 0 ? "Armed" : result.reason,
+  Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
+      result.armed > 0 ? "Armed" : result.reason,
       StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
-  Set(request, "Synchronized", result.synchronized ? kTrue : kFalse, result.sync_reason, result.sync_message, now, status);
+  Set(request, "Synchronized", result.synchronized ? kTrue : kFalse, result.sync_reason,
+      result.sync_message, now, status);
   std::string message = result.message;
-  if (!result.manifest_error.empty()) message += StrCat("; the manifest could not be written: ", result.manifest_error);
+  if (!result.manifest_error.empty())
+    message += StrCat("; the manifest could not be written: ", result.manifest_error);
   Set(request, "Succeeded", result.succeeded ? kTrue : kFalse, result.reason, message, now, status);
-  Set(request, "Failed", result.succeeded ? kFalse : kTrue, result.reason, result.succeeded ? "" : message, now, status);
+  Set(request, "Failed", result.succeeded ? kFalse : kTrue, result.reason,
+      result.succeeded ? "" : message, now, status);
   return status;
 }
 
-RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason, const std::string& message, WallTime now) {
+RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
+                            const std::string& message, WallTime now) {
   RequestStatus status = Begin(request);
   status.completion_time = WholeSeconds(now);
   Set(request, "Accepted", kFalse, reason, message, now, status);
@@ -178,18 +200,22 @@ RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& re
 
 bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   const auto key = [](const RequestStatus& s) {
-    return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time, s.attempt, s.matched, s.armed,
-                    s.ok, s.empty, s.failed, s.skew, s.skew_error, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
+    return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time,
+                    s.attempt, s.matched, s.armed, s.ok, s.empty, s.failed, s.skew, s.skew_error,
+                    s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
   };
   return key(a) == key(b) &&
-         std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(), b.conditions.end(),
+         std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(),
+                    b.conditions.end(),
                     [](const Condition& x, const Condition& y) {
-                      return std::tie(x.type, x.status, x.reason, x.message, x.observed_generation, x.since) ==
-                             std::tie(y.type, y.status, y.reason, y.message, y.observed_generation, y.since);
+                      return std::tie(x.type, x.status, x.reason, x.message, x.observed_generation,
+                                      x.since) == std::tie(y.type, y.status, y.reason, y.message,
+                                                           y.observed_generation, y.since);
                     }) &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),
                     [](const StatusOutcome& x, const StatusOutcome& y) {
-                      return std::tie(x.pod, x.cause, x.message, x.lateness) == std::tie(y.pod, y.cause, y.message, y.lateness);
+                      return std::tie(x.pod, x.cause, x.message, x.lateness) ==
+                             std::tie(y.pod, y.cause, y.message, y.lateness);
                     });
 }
 

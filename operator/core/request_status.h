@@ -12,15 +12,20 @@ namespace strobe {
 // Every function returns the request's status moved on; `now` stamps conditions that changed.
 
 // Not begun, and why: waits for targets, or is refused for now.
-RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason, const std::string& message, WallTime now);
+RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
+                            const std::string& message, WallTime now);
 // An attempt is under way.
-RequestStatus ActiveStatus(const ProfileRequest& request, int attempt, const AttemptProgress& progress, WallTime now);
+RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
+                           const AttemptProgress& progress, WallTime now);
 // An attempt failed and another one is due.
-RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result, WallTime retry, WallTime now);
+RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result,
+                          WallTime retry, WallTime now);
 // The last attempt has ended.
-RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result, WallTime now);
+RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
+                             WallTime now);
 // Ended without any attempt: refused for good, or cancelled first.
-RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason, const std::string& message, WallTime now);
+RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
+                            const std::string& message, WallTime now);
 
 bool SameStatus(const RequestStatus& a, const RequestStatus& b);
 

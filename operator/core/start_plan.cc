@@ -21,7 +21,8 @@ constexpr Nanos kSourceLead = milliseconds(300);
 Nanos ArmBudget(std::span<const ClockReading> workers) {
   Nanos slowest{0};
   for (const ClockReading& worker : workers) slowest = std::max(slowest, worker.round_trip);
-  return std::clamp<Nanos>(4 * slowest + workers.size() * microseconds(500), milliseconds(50), seconds(5));
+  return std::clamp<Nanos>(4 * slowest + workers.size() * microseconds(500), milliseconds(50),
+                           seconds(5));
 }
 
 Nanos DefaultGuard(std::span<const ClockReading> workers) {
@@ -34,22 +35,26 @@ Nanos DefaultGuard(std::span<const ClockReading> workers) {
 
 }  // namespace
 
-absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now, std::span<const ClockReading> workers) {
+absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
+                                    std::span<const ClockReading> workers) {
   if (workers.empty()) return absl::InvalidArgumentError("no worker is ready");
   StartPlan plan{.guard = spec.guard.value_or(DefaultGuard(workers))};
   for (const ClockReading& worker : workers) {
     if (!worker.error) {
       if (spec.max_skew) {
-        return absl::FailedPreconditionError(StrCat(
-            worker.worker, ": its clock cannot be measured, so maxSkew cannot be promised; leave maxSkew out or capture through its sidecar"));
+        return absl::FailedPreconditionError(
+            StrCat(worker.worker,
+                   ": its clock cannot be measured, so maxSkew cannot be promised; leave maxSkew "
+                   "out or capture through its sidecar"));
       }
       continue;
     }
     // Two workers may be wrong in opposite directions, hence twice the error.
     const Nanos bound = 2 * *worker.error;
     if (spec.max_skew && bound > *spec.max_skew) {
-      return absl::FailedPreconditionError(StrCat(worker.worker, ": its clock is only known to +-", FormatDuration(*worker.error),
-                                                  ", too uncertain for maxSkew ", FormatDuration(*spec.max_skew)));
+      return absl::FailedPreconditionError(
+          StrCat(worker.worker, ": its clock is only known to +-", FormatDuration(*worker.error),
+                 ", too uncertain for maxSkew ", FormatDuration(*spec.max_skew)));
     }
     plan.skew_bound = std::max(plan.skew_bound, bound);
   }

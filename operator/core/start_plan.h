@@ -31,7 +31,8 @@ inline constexpr Nanos kLargestDefaultGuard = std::chrono::milliseconds(100);
 
 // Refuses, naming the worker, when a clock is too uncertain for the asked maxSkew: traces that
 // cannot be lined up are worse than no traces.
-absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now, std::span<const ClockReading> workers);
+absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
+                                    std::span<const ClockReading> workers);
 
 // How long after the window collecting and writing a trace may take.
 Nanos CollectBudget(Nanos duration);

@@ -33,13 +33,17 @@ constexpr std::array<JobLabel, 14> kJobLabels = {{
     {"Workload", "kueue.x-k8s.io/workload"},
 }};
 // Kinds that own their pods directly, found by owner reference.
-constexpr std::array<std::string_view, 3> kDirectOwners = {"StatefulSet", "ReplicaSet", "DaemonSet"};
+constexpr std::array<std::string_view, 3> kDirectOwners = {"StatefulSet", "ReplicaSet",
+                                                           "DaemonSet"};
 
-constexpr std::array<std::string_view, 6> kRankLabels = {
-    "batch.kubernetes.io/job-completion-index", "leaderworkerset.sigs.k8s.io/worker-index",
-    "training.kubeflow.org/replica-index",      "apps.kubernetes.io/pod-index",
-    "jobset.sigs.k8s.io/job-index",             "strobe.dev/rank"};
-constexpr std::array<std::string_view, 4> kRankVariables = {"JOB_COMPLETION_INDEX", "RANK", "JAX_PROCESS_ID", "TPU_WORKER_ID"};
+constexpr std::array<std::string_view, 6> kRankLabels = {"batch.kubernetes.io/job-completion-index",
+                                                         "leaderworkerset.sigs.k8s.io/worker-index",
+                                                         "training.kubeflow.org/replica-index",
+                                                         "apps.kubernetes.io/pod-index",
+                                                         "jobset.sigs.k8s.io/job-index",
+                                                         "strobe.dev/rank"};
+constexpr std::array<std::string_view, 4> kRankVariables = {"JOB_COMPLETION_INDEX", "RANK",
+                                                            "JAX_PROCESS_ID", "TPU_WORKER_ID"};
 
 int ParseRank(const std::map<std::string, std::string>& values, std::string_view key) {
   const auto found = values.find(std::string(key));
@@ -60,10 +64,17 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec) {
     target.outcome = outcome;
     target.message = std::move(message);
   };
-  if (pod.sidecar_port == 0) cannot(Outcome::kSidecarMissing, "the pod has no container strobe-sidecar with a port named strobe");
-  else if (pod.terminating) cannot(Outcome::kUnreachable, "the pod is being deleted");
-  else if (pod.ip.empty()) cannot(Outcome::kUnreachable, StrCat("the pod is ", pod.phase.empty() ? "Pending" : pod.phase, " and has no address yet"));
-  else target.address = StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]", ":", pod.sidecar_port);
+  if (pod.sidecar_port == 0)
+    cannot(Outcome::kSidecarMissing,
+           "the pod has no container strobe-sidecar with a port named strobe");
+  else if (pod.terminating)
+    cannot(Outcome::kUnreachable, "the pod is being deleted");
+  else if (pod.ip.empty())
+    cannot(Outcome::kUnreachable, StrCat("the pod is ", pod.phase.empty() ? "Pending" : pod.phase,
+                                         " and has no address yet"));
+  else
+    target.address = StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]",
+                            ":", pod.sidecar_port);
   return target;
 }
 
@@ -76,7 +87,8 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   }
   if (spec.count == 0 || targets.size() <= spec.count) return;
   std::vector<Target> kept;
-  for (std::size_t i = 0; i < spec.count; ++i) kept.push_back(std::move(targets[i * targets.size() / spec.count]));
+  for (std::size_t i = 0; i < spec.count; ++i)
+    kept.push_back(std::move(targets[i * targets.size() / spec.count]));
   targets = std::move(kept);
 }
 
@@ -84,17 +96,21 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
 
 absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target) {
   if (!target.job) return PodQuery{.selector = target.selector, .names = target.pods};
-  const auto label = std::find_if(kJobLabels.begin(), kJobLabels.end(),
-                                  [&](const JobLabel& entry) { return entry.kind == target.job->kind; });
-  if (label != kJobLabels.end()) return PodQuery{.selector = StrCat(label->label, "=", target.job->name)};
+  const auto label = std::find_if(kJobLabels.begin(), kJobLabels.end(), [&](const JobLabel& entry) {
+    return entry.kind == target.job->kind;
+  });
+  if (label != kJobLabels.end())
+    return PodQuery{.selector = StrCat(label->label, "=", target.job->name)};
   if (target.job->kind == "Pod") return PodQuery{.names = {target.job->name}};
-  if (std::find(kDirectOwners.begin(), kDirectOwners.end(), target.job->kind) != kDirectOwners.end()) {
+  if (std::find(kDirectOwners.begin(), kDirectOwners.end(), target.job->kind) !=
+      kDirectOwners.end()) {
     return PodQuery{.owner = target.job};
   }
   std::string kinds = "Pod, StatefulSet, ReplicaSet, DaemonSet";
   for (const JobLabel& entry : kJobLabels) kinds += StrCat(", ", entry.kind);
   return absl::InvalidArgumentError(StrCat("target.jobRef.kind ", target.job->kind,
-                                           " is not known; use target.selector, or one of ", kinds));
+                                           " is not known; use target.selector, or one of ",
+                                           kinds));
 }
 
 int RankOf(const PodInfo& pod) {
@@ -109,12 +125,14 @@ int RankOf(const PodInfo& pod) {
   return -1;
 }
 
-std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query, std::vector<PodInfo> pods) {
+std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query,
+                                  std::vector<PodInfo> pods) {
   std::set<std::string> missing(query.names.begin(), query.names.end());
   std::vector<Target> targets;
   for (const PodInfo& pod : pods) {
     missing.erase(pod.name);
-    if (query.owner && std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
+    if (query.owner &&
+        std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
           return owner.kind == query.owner->kind && owner.name == query.owner->name;
         })) {
       continue;

@@ -14,7 +14,7 @@ namespace strobe {
 struct PodInfo {
   std::string name{}, ip{}, phase{};
   bool terminating = false;
-  int sidecar_port = 0;  // Of the container strobe-sidecar's port named strobe; 0 = no such.
+  int sidecar_port = 0;     // Of the container strobe-sidecar's port named strobe; 0 = no such.
   std::string container{};  // The first container that is not the sidecar.
   std::map<std::string, std::string> labels{}, annotations{}, env{};  // env: of that container.
   struct Owner {
@@ -39,6 +39,7 @@ int RankOf(const PodInfo& pod);
 // One target per pod that should take part, by rank and name. Pods that have ended are left out;
 // pods that cannot take part stay in, with the outcome that says why: a capture that silently left
 // them out would look complete. Names that were asked for and have no pod are in it too.
-std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query, std::vector<PodInfo> pods);
+std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query,
+                                  std::vector<PodInfo> pods);
 
 }  // namespace strobe

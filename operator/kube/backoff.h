@@ -1,5 +1,5 @@
-// How long to wait after failures in a row: 0.8 s doubling to 30 s, with jitter, forgotten after two
-// healthy minutes. Numbers are client-go's.
+// How long to wait after failures in a row: 0.8 s doubling to 30 s, with jitter, forgotten after
+// two healthy minutes. Numbers are client-go's.
 #pragma once
 #include <algorithm>
 #include <random>

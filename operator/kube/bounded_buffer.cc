@@ -4,14 +4,17 @@
 
 namespace strobe::kube {
 
-BoundedBuffer::BoundedBuffer(std::size_t bound) : Base(std::ios_base::out | std::ios_base::in), bound_(bound) {}
+BoundedBuffer::BoundedBuffer(std::size_t bound)
+    : Base(std::ios_base::out | std::ios_base::in), bound_(bound) {}
 
 BoundedBuffer::Take BoundedBuffer::TakeFor(Nanos timeout, std::string& out) {
   std::unique_ptr<pplx::task_completion_event<std::size_t>> waiting;
   std::size_t count = 0;
   {
     MutexLock lock(&mutex_);
-    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return finished_ || !data_.empty(); };
+    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return finished_ || !data_.empty();
+    };
     mutex_.AwaitFor(timeout, ready);
     if (data_.empty()) return finished_ ? Take::kEnd : Take::kNothingYet;
     out = std::exchange(data_, {});

@@ -7,12 +7,13 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 
 namespace strobe::kube {
 
-class BoundedBuffer final : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
+class BoundedBuffer final
+    : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
  public:
   using Base = concurrency::streams::details::streambuf_state_manager<std::uint8_t>;
   using traits = Base::traits;
@@ -33,8 +34,12 @@ class BoundedBuffer final : public concurrency::streams::details::streambuf_stat
   std::size_t buffer_size(std::ios_base::openmode) const override { return 0; }
   void set_buffer_size(std::size_t, std::ios_base::openmode) override {}
   std::size_t in_avail() const override { return 0; }
-  pos_type getpos(std::ios_base::openmode) const override { return static_cast<pos_type>(traits::eof()); }
-  pos_type seekpos(pos_type, std::ios_base::openmode) override { return static_cast<pos_type>(traits::eof()); }
+  pos_type getpos(std::ios_base::openmode) const override {
+    return static_cast<pos_type>(traits::eof());
+  }
+  pos_type seekpos(pos_type, std::ios_base::openmode) override {
+    return static_cast<pos_type>(traits::eof());
+  }
   pos_type seekoff(off_type, std::ios_base::seekdir, std::ios_base::openmode) override {
     return static_cast<pos_type>(traits::eof());
   }
@@ -51,7 +56,9 @@ class BoundedBuffer final : public concurrency::streams::details::streambuf_stat
   int_type _sgetc() override { return traits::eof(); }
   pplx::task<int_type> _nextc() override { return Eof(); }
   pplx::task<int_type> _ungetc() override { return Eof(); }
-  pplx::task<std::size_t> _getn(std::uint8_t*, std::size_t) override { return pplx::task_from_result<std::size_t>(0); }
+  pplx::task<std::size_t> _getn(std::uint8_t*, std::size_t) override {
+    return pplx::task_from_result<std::size_t>(0);
+  }
   std::size_t _scopy(std::uint8_t*, std::size_t) override { return 0; }
   pplx::task<bool> _sync() override { return pplx::task_from_result(true); }
   std::uint8_t* _alloc(std::size_t) override { return nullptr; }

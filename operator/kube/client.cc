@@ -38,7 +38,8 @@ absl::Status ToStatus(const HttpResponse& response) {
     case 404:
       return absl::NotFoundError(message);
     case 409:
-      return reason == "AlreadyExists" ? absl::AlreadyExistsError(message) : absl::AbortedError(message);
+      return reason == "AlreadyExists" ? absl::AlreadyExistsError(message)
+                                       : absl::AbortedError(message);
     case 410:
       return absl::OutOfRangeError(message);
     case 429:
@@ -58,19 +59,24 @@ absl::StatusOr<Json> Client::Send(HttpRequest request) {
     if (!response.ok()) return response.status();
     if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
     // Only when the server says when to come back: it knows its load, we do not.
-    const bool again = (response->status == 429 || response->status >= 500) && response->retry_after;
+    const bool again =
+        (response->status == 429 || response->status >= 500) && response->retry_after;
     if (again && attempt < kMostRetries) {
       std::this_thread::sleep_for(*response->retry_after);
       continue;
     }
     if (const absl::Status status = ToStatus(*response); !status.ok()) return status;
     Json object = Json::parse(response->body, nullptr, false);
-    if (object.is_discarded()) return absl::DataLossError(StrCat(request.method, " ", request.path, ": the answer is no JSON"));
+    if (object.is_discarded())
+      return absl::DataLossError(
+          StrCat(request.method, " ", request.path, ": the answer is no JSON"));
     return object;
   }
 }
 
-absl::StatusOr<Json> Client::Get(const std::string& path) { return Send({.method = "GET", .path = path}); }
+absl::StatusOr<Json> Client::Get(const std::string& path) {
+  return Send({.method = "GET", .path = path});
+}
 
 absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object) {
   return Send({.method = "POST", .path = path, .body = object.dump()});
@@ -81,7 +87,9 @@ absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object
 }
 
 absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch) {
-  return Send({.method = "PATCH", .path = StrCat(path, "?fieldManager=", kFieldManager), .body = patch.dump(),
+  return Send({.method = "PATCH",
+               .path = StrCat(path, "?fieldManager=", kFieldManager),
+               .body = patch.dump(),
                .content_type = "application/merge-patch+json"});
 }
 
@@ -99,8 +107,10 @@ absl::Status Client::Delete(const std::string& path, const Json& options) {
 std::string UrlEncode(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
-    if (IsSafeName(std::string_view(&c, 1)) || c == '.') encoded += c;
-    else encoded += absl::StrFormat("%%%02X", static_cast<unsigned char>(c));
+    if (IsSafeName(std::string_view(&c, 1)) || c == '.')
+      encoded += c;
+    else
+      encoded += absl::StrFormat("%%%02X", static_cast<unsigned char>(c));
   }
   return encoded;
 }

@@ -13,8 +13,8 @@ namespace strobe::kube {
 using Json = nlohmann::json;
 
 // What the server refused, as absl codes: 400/422 InvalidArgument, 401 Unauthenticated, 403
-// PermissionDenied, 404 NotFound, 409 AlreadyExists or Aborted (conflict), 410 OutOfRange (expired),
-// 429 ResourceExhausted, the rest of 5xx Unavailable. The message is the server's own.
+// PermissionDenied, 404 NotFound, 409 AlreadyExists or Aborted (conflict), 410 OutOfRange
+// (expired), 429 ResourceExhausted, the rest of 5xx Unavailable. The message is the server's own.
 absl::Status ToStatus(const HttpResponse& response);
 
 // Called after each request that got an answer, for metrics.
@@ -22,12 +22,14 @@ using RequestObserver = std::function<void(const std::string& method, int status
 
 class Client {
  public:
-  Client(const Clock& clock, std::shared_ptr<Transport> transport, RequestObserver observer = nullptr);
+  Client(const Clock& clock, std::shared_ptr<Transport> transport,
+         RequestObserver observer = nullptr);
 
   absl::StatusOr<Json> Get(const std::string& path);
   absl::StatusOr<Json> Create(const std::string& path, const Json& object);
   absl::StatusOr<Json> Replace(const std::string& path, const Json& object);
-  // RFC 7386; with metadata.resourceVersion in the patch it fails (Aborted) when the object changed.
+  // RFC 7386; with metadata.resourceVersion in the patch it fails (Aborted) when the object
+  // changed.
   absl::StatusOr<Json> MergePatch(const std::string& path, const Json& patch);
   // Server-side apply as this field manager; conflicts are overruled.
   absl::StatusOr<Json> Apply(const std::string& path, const Json& object);

@@ -33,8 +33,10 @@ absl::Status FromException(std::exception_ptr error) {
   }
 }
 
-// Trust and identity of one new connection; the files are read each time, so rotation needs nothing.
-void Configure(boost::asio::ssl::context& context, const Credentials& credentials, const std::string& host) {
+// Trust and identity of one new connection; the files are read each time, so rotation needs
+// nothing.
+void Configure(boost::asio::ssl::context& context, const Credentials& credentials,
+               const std::string& host) {
   const auto load = [](const FileOrData& value) {
     const absl::StatusOr<std::string> bytes = value.Read();
     if (!bytes.ok()) throw web::http::http_exception(std::string(ToStd(bytes.status().message())));
@@ -51,7 +53,8 @@ void Configure(boost::asio::ssl::context& context, const Credentials& credential
   }
   // The library's own check accepts the common name when no alternative name matches.
   X509_VERIFY_PARAM* verify = SSL_CTX_get0_param(context.native_handle());
-  if (X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) != 1) X509_VERIFY_PARAM_set1_host(verify, host.c_str(), host.size());
+  if (X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) != 1)
+    X509_VERIFY_PARAM_set1_host(verify, host.c_str(), host.size());
 }
 
 std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
@@ -102,7 +105,8 @@ class CpprestTransport final : public Transport {
     // lookup that hangs even survives the cancellation, hence nobody waits for it.
     if (!pending->done.WaitFor(request.timeout)) {
       cancel.cancel();
-      return absl::DeadlineExceededError(StrCat(request.method, " ", request.path, " got no answer in time"));
+      return absl::DeadlineExceededError(
+          StrCat(request.method, " ", request.path, " got no answer in time"));
     }
     return pending->result;
   }
@@ -118,7 +122,8 @@ class CpprestTransport final : public Transport {
     auto pending = std::make_shared<Pending>();
     auto buffer = std::make_shared<BoundedBuffer>(kStreamBound);
     ASSIGN_OR_RETURN(web::http::http_request message, Message(request));
-    message.set_response_stream(concurrency::streams::streambuf<std::uint8_t>(buffer).create_ostream());
+    message.set_response_stream(
+        concurrency::streams::streambuf<std::uint8_t>(buffer).create_ostream());
     pplx::cancellation_token_source cancel;
     try {
       // A client of its own: a stream's timeout is not that of calls.
@@ -161,8 +166,10 @@ class CpprestTransport final : public Transport {
         MutexLock lock(&pending->mutex);
         refused = pending->headers && pending->response.status != 200;
       }
-      if (refused) refusal += piece.substr(0, (1u << 20) - std::min<std::size_t>(refusal.size(), 1u << 20));
-      else if (!chunk(piece)) return give_up("the reader had enough");
+      if (refused)
+        refusal += piece.substr(0, (1u << 20) - std::min<std::size_t>(refusal.size(), 1u << 20));
+      else if (!chunk(piece))
+        return give_up("the reader had enough");
     }
     MutexLock lock(&pending->mutex);
     if (!pending->error.ok()) return pending->error;
@@ -176,9 +183,10 @@ class CpprestTransport final : public Transport {
     config.set_timeout(timeout);
     // A redirect would carry our token to wherever it points.
     config.set_max_redirects(0);
-    config.set_ssl_context_callback([credentials = credentials_, host = server_.host()](boost::asio::ssl::context& context) {
-      Configure(context, *credentials, host);
-    });
+    config.set_ssl_context_callback(
+        [credentials = credentials_, host = server_.host()](boost::asio::ssl::context& context) {
+          Configure(context, *credentials, host);
+        });
     return config;
   }
 
@@ -207,12 +215,14 @@ class CpprestTransport final : public Transport {
 
 void InitCpprest() { crossplat::threadpool::initialize_with_threads(4); }
 
-absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock, Credentials credentials) {
+absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock,
+                                                                Credentials credentials) {
   try {
     web::uri server(credentials.server);
     return std::make_unique<CpprestTransport>(clock, std::move(credentials), std::move(server));
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(StrCat("API server ", credentials.server, ": ", error.what()));
+    return absl::InvalidArgumentError(
+        StrCat("API server ", credentials.server, ": ", error.what()));
   }
 }
 

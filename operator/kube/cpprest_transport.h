@@ -11,6 +11,7 @@ namespace strobe::kube {
 void InitCpprest();
 
 // InvalidArgument when the server's URL cannot be used.
-absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock, Credentials credentials);
+absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock,
+                                                                Credentials credentials);
 
 }  // namespace strobe::kube

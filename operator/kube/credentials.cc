@@ -26,7 +26,8 @@ YAML::Node Named(const YAML::Node& list, const std::string& name, const char* ki
   return YAML::Node(YAML::NodeType::Undefined);
 }
 
-absl::StatusOr<FileOrData> Value(const YAML::Node& node, const std::string& field, const std::filesystem::path& beside) {
+absl::StatusOr<FileOrData> Value(const YAML::Node& node, const std::string& field,
+                                 const std::filesystem::path& beside) {
   FileOrData value;
   if (!node) return value;
   if (const YAML::Node data = node[field + "-data"]) {
@@ -42,34 +43,44 @@ absl::StatusOr<FileOrData> Value(const YAML::Node& node, const std::string& fiel
 
 absl::StatusOr<Credentials> FromYaml(const YAML::Node& root, const std::filesystem::path& beside) {
   const YAML::Node current = root["current-context"];
-  if (!current || current.as<std::string>().empty()) return absl::InvalidArgumentError("current-context is not set");
+  if (!current || current.as<std::string>().empty())
+    return absl::InvalidArgumentError("current-context is not set");
   const YAML::Node context = Named(root["contexts"], current.as<std::string>(), "context");
-  if (!context) return absl::InvalidArgumentError(StrCat("there is no context ", current.as<std::string>()));
-  const YAML::Node cluster = Named(root["clusters"], context["cluster"].as<std::string>(""), "cluster");
-  if (!cluster || !cluster["server"]) return absl::InvalidArgumentError("the context's cluster has no server");
+  if (!context)
+    return absl::InvalidArgumentError(StrCat("there is no context ", current.as<std::string>()));
+  const YAML::Node cluster =
+      Named(root["clusters"], context["cluster"].as<std::string>(""), "cluster");
+  if (!cluster || !cluster["server"])
+    return absl::InvalidArgumentError("the context's cluster has no server");
   Credentials credentials;
   credentials.server = cluster["server"].as<std::string>();
   credentials.space = context["namespace"].as<std::string>("default");
   ASSIGN_OR_RETURN(credentials.ca, Value(cluster, "certificate-authority", beside));
   if (cluster["insecure-skip-tls-verify"].as<bool>(false)) {
-    return absl::InvalidArgumentError("insecure-skip-tls-verify is not supported; give certificate-authority");
+    return absl::InvalidArgumentError(
+        "insecure-skip-tls-verify is not supported; give certificate-authority");
   }
   const YAML::Node user = Named(root["users"], context["user"].as<std::string>(""), "user");
   if (!user) return credentials;
   if (user["exec"] || user["auth-provider"]) {
-    return absl::InvalidArgumentError("users with exec or auth-provider are not supported; use a token, tokenFile or client certificate");
+    return absl::InvalidArgumentError(
+        "users with exec or auth-provider are not supported; use a token, tokenFile or client "
+        "certificate");
   }
   ASSIGN_OR_RETURN(credentials.certificate, Value(user, "client-certificate", beside));
   ASSIGN_OR_RETURN(credentials.key, Value(user, "client-key", beside));
-  if (user["tokenFile"]) credentials.token.file = (beside / user["tokenFile"].as<std::string>()).native();
-  else if (user["token"]) credentials.token.data = user["token"].as<std::string>();
+  if (user["tokenFile"])
+    credentials.token.file = (beside / user["tokenFile"].as<std::string>()).native();
+  else if (user["token"])
+    credentials.token.data = user["token"].as<std::string>();
   return credentials;
 }
 
 absl::Status CheckServer(const Credentials& credentials) {
   if (credentials.server.starts_with("https://")) return absl::OkStatus();
   if (!credentials.server.starts_with("http://")) {
-    return absl::InvalidArgumentError(StrCat("server \"", credentials.server, "\" must begin with https:// or http://"));
+    return absl::InvalidArgumentError(
+        StrCat("server \"", credentials.server, "\" must begin with https:// or http://"));
   }
   if (!credentials.token.empty()) {
     return absl::InvalidArgumentError("a token is not sent over plain http; use an https server");
@@ -99,7 +110,8 @@ absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {
     if (const absl::Status status = CheckServer(*credentials); !status.ok()) credentials = status;
   }
   if (!credentials.ok()) {
-    return absl::InvalidArgumentError(StrCat("kubeconfig ", path, ": ", ToStd(credentials.status().message())));
+    return absl::InvalidArgumentError(
+        StrCat("kubeconfig ", path, ": ", ToStd(credentials.status().message())));
   }
   return credentials;
 }
@@ -107,20 +119,24 @@ absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {
 absl::StatusOr<Credentials> LoadInCluster() {
   const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
   const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
-  if (host == nullptr || port == nullptr) return absl::NotFoundError("not in a cluster: KUBERNETES_SERVICE_HOST is not set");
+  if (host == nullptr || port == nullptr)
+    return absl::NotFoundError("not in a cluster: KUBERNETES_SERVICE_HOST is not set");
   Credentials credentials;
   const bool bare_ipv6 = std::string(host).find(':') != std::string::npos;
-  credentials.server = StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port);
+  credentials.server =
+      StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port);
   credentials.ca.file = StrCat(kMounted, "ca.crt");
   credentials.token.file = StrCat(kMounted, "token");
   const absl::StatusOr<std::string> space = FileOrData{StrCat(kMounted, "namespace"), ""}.Read();
-  credentials.space = space.ok() ? std::string(ToStd(absl::StripAsciiWhitespace(*space))) : "default";
+  credentials.space =
+      space.ok() ? std::string(ToStd(absl::StripAsciiWhitespace(*space))) : "default";
   return credentials;
 }
 
 absl::StatusOr<Credentials> FindCredentials(const std::string& path) {
   if (!path.empty()) return LoadKubeconfig(path);
-  if (const char* named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0') return LoadKubeconfig(named);
+  if (const char* named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0')
+    return LoadKubeconfig(named);
   if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return LoadInCluster();
   const char* home = std::getenv("HOME");
   const std::string fallback = StrCat(home == nullptr ? "" : home, "/.kube/config");
@@ -138,7 +154,8 @@ absl::StatusOr<std::string> TokenSource::Current() {
     token_ = std::string(ToStd(absl::StripAsciiWhitespace(*fresh)));
     read_at_ = now;
   } else if (token_.empty()) {
-    return fresh.ok() ? absl::UnauthenticatedError(StrCat("token file ", source_.file, " is empty")) : fresh.status();
+    return fresh.ok() ? absl::UnauthenticatedError(StrCat("token file ", source_.file, " is empty"))
+                      : fresh.status();
   }
   return token_;
 }

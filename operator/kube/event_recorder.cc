@@ -42,7 +42,9 @@ void EventRecorder::Run() {
     Event event;
     {
       MutexLock lock(&mutex_);
-      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
+      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !queue_.empty();
+      };
       mutex_.Await(work);
       if (queue_.empty() || (stopping_ && clock_.MonoNow() > give_up_)) return;
       event = std::move(queue_.front());
@@ -56,23 +58,31 @@ void EventRecorder::Send(const Event& event) {
   const MonoTime now = clock_.MonoNow();
   std::erase_if(series_, [&](const auto& entry) { return now - entry.second.last > kSeriesAge; });
   if (series_.size() > kMostSeries) series_.clear();
-  const std::string key = StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
+  const std::string key =
+      StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
   const std::string time = FormatRfc3339(clock_.WallNow(), 6);
   absl::Status status;
   if (const auto known = series_.find(key); known != series_.end()) {
     Series& series = known->second;
     series.last = now;
     ++series.count;
-    status = client_.MergePatch(series.path, {{"series", {{"count", series.count}, {"lastObservedTime", time}}}, {"note", event.note.substr(0, kLongestNote)}}).status();
+    status = client_
+                 .MergePatch(series.path,
+                             {{"series", {{"count", series.count}, {"lastObservedTime", time}}},
+                              {"note", event.note.substr(0, kLongestNote)}})
+                 .status();
     if (!absl::IsNotFound(status)) {
-      if (!status.ok()) LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
+      if (!status.ok())
+        LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
       return;
     }
     series_.erase(known);
   }
-  const std::string name = StrCat(event.regarding.name.substr(0, 200), ".",
-                                  absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
-  const std::string collection = StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");
+  const std::string name =
+      StrCat(event.regarding.name.substr(0, 200), ".",
+             absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
+  const std::string collection =
+      StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");
   const Json object = {{"apiVersion", "events.k8s.io/v1"},
                        {"kind", "Event"},
                        {"metadata", {{"name", name}, {"namespace", event.regarding.space}}},
@@ -90,8 +100,10 @@ void EventRecorder::Send(const Event& event) {
                          {"name", event.regarding.name},
                          {"uid", event.regarding.uid}}}};
   status = client_.Create(collection, object).status();
-  if (status.ok()) series_[key] = {StrCat(collection, "/", name), 1, now};
-  else LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
+  if (status.ok())
+    series_[key] = {StrCat(collection, "/", name), 1, now};
+  else
+    LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
 }
 
 }  // namespace strobe::kube

@@ -1,6 +1,6 @@
 // events.k8s.io/v1: what happened to an object, for `kubectl describe`. Repeats within six minutes
-// are counted in one event's series. Never blocks its caller; the queue is bounded and what does not
-// fit is counted.
+// are counted in one event's series. Never blocks its caller; the queue is bounded and what does
+// not fit is counted.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {

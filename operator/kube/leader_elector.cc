@@ -13,21 +13,27 @@ constexpr double kJitter = 1.2;
 
 Nanos Jittered(Nanos period) {
   static thread_local std::mt19937_64 random{std::random_device{}()};
-  return period + Nanos{std::uniform_int_distribution<Nanos::rep>(0, static_cast<Nanos::rep>(static_cast<double>(period.count()) * (kJitter - 1)))(random)};
+  return period + Nanos{std::uniform_int_distribution<Nanos::rep>(
+                      0, static_cast<Nanos::rep>(static_cast<double>(period.count()) *
+                                                 (kJitter - 1)))(random)};
 }
 
 }  // namespace
 
 absl::Status CheckLeaseOptions(const LeaseOptions& options) {
   if (options.identity.empty()) return absl::InvalidArgumentError("the lease needs an identity");
-  if (options.duration <= options.renew_deadline) return absl::InvalidArgumentError("lease.duration must be longer than lease.renewDeadline");
-  if (options.renew_deadline * 5 <= options.retry_period * 6) return absl::InvalidArgumentError("lease.renewDeadline must be longer than 1.2 x lease.retryPeriod");
-  if (options.retry_period <= Nanos{0}) return absl::InvalidArgumentError("lease.retryPeriod must be positive");
+  if (options.duration <= options.renew_deadline)
+    return absl::InvalidArgumentError("lease.duration must be longer than lease.renewDeadline");
+  if (options.renew_deadline * 5 <= options.retry_period * 6)
+    return absl::InvalidArgumentError(
+        "lease.renewDeadline must be longer than 1.2 x lease.retryPeriod");
+  if (options.retry_period <= Nanos{0})
+    return absl::InvalidArgumentError("lease.retryPeriod must be positive");
   return absl::OkStatus();
 }
 
-LeaderElector::LeaderElector(const Clock& clock, Client& client, LeaseOptions options, std::function<void()> lead,
-                             std::function<void()> lost)
+LeaderElector::LeaderElector(const Clock& clock, Client& client, LeaseOptions options,
+                             std::function<void()> lead, std::function<void()> lost)
     : clock_(clock),
       client_(client),
       options_(std::move(options)),
@@ -60,14 +66,15 @@ void LeaderElector::Run() {
   }
 }
 
-// Apart from the renewals, so that one that hangs cannot hide that the lease is gone; also the first
-// to act when the whole process was stopped for a while.
+// Apart from the renewals, so that one that hangs cannot hide that the lease is gone; also the
+// first to act when the whole process was stopped for a while.
 void LeaderElector::WatchRenewals() {
   while (!stop_.WaitFor(options_.retry_period / 8)) {
     if (!leading_) continue;
     const MonoTime renewed{Nanos{renewed_at_}};
     if (clock_.MonoNow() - renewed > options_.renew_deadline) {
-      LogError("leadership lost: the lease could not be renewed in time", {{"identity", options_.identity}});
+      LogError("leadership lost: the lease could not be renewed in time",
+               {{"identity", options_.identity}});
       lost_();
     }
   }
@@ -76,12 +83,18 @@ void LeaderElector::WatchRenewals() {
 Json LeaderElector::Record(const Json& metadata, int transitions, bool acquired) const {
   const std::string now = FormatRfc3339(clock_.WallNow(), 6);
   Json spec = {{"holderIdentity", options_.identity},
-               {"leaseDurationSeconds", std::max<std::int64_t>(1, options_.duration / std::chrono::seconds(1))},
+               {"leaseDurationSeconds",
+                std::max<std::int64_t>(1, options_.duration / std::chrono::seconds(1))},
                {"renewTime", now},
                {"leaseTransitions", transitions}};
-  if (acquired || !lease_.contains("spec")) spec["acquireTime"] = now;
-  else spec["acquireTime"] = lease_["spec"].value("acquireTime", now);
-  return {{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}, {"metadata", metadata}, {"spec", std::move(spec)}};
+  if (acquired || !lease_.contains("spec"))
+    spec["acquireTime"] = now;
+  else
+    spec["acquireTime"] = lease_["spec"].value("acquireTime", now);
+  return {{"apiVersion", "coordination.k8s.io/v1"},
+          {"kind", "Lease"},
+          {"metadata", metadata},
+          {"spec", std::move(spec)}};
 }
 
 bool LeaderElector::TryOnce() {
@@ -95,14 +108,19 @@ bool LeaderElector::TryOnce() {
   const std::string object_path = StrCat(path_, "/", options_.name);
   // The leader's fast path: write over the version that is remembered.
   if (leading_ && lease_.is_object()) {
-    if (took(client_.Replace(object_path, Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false)))) return true;
+    if (took(client_.Replace(
+            object_path,
+            Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false))))
+      return true;
   }
   absl::StatusOr<Json> found = client_.Get(object_path);
   if (absl::IsNotFound(found.status())) {
-    return took(client_.Create(path_, Record({{"name", options_.name}, {"namespace", options_.space}}, 0, true)));
+    return took(client_.Create(
+        path_, Record({{"name", options_.name}, {"namespace", options_.space}}, 0, true)));
   }
   if (!found.ok()) {
-    LogWarning("the lease cannot be read", {{"error", std::string(ToStd(found.status().message()))}});
+    LogWarning("the lease cannot be read",
+               {{"error", std::string(ToStd(found.status().message()))}});
     return false;
   }
   lease_ = *std::move(found);
@@ -137,7 +155,9 @@ void LeaderElector::Release() {
   record["spec"]["leaseDurationSeconds"] = 1;
   const absl::StatusOr<Json> released = client_.Replace(StrCat(path_, "/", options_.name), record);
   leading_ = false;
-  if (!released.ok()) LogWarning("the lease could not be released", {{"error", std::string(ToStd(released.status().message()))}});
+  if (!released.ok())
+    LogWarning("the lease could not be released",
+               {{"error", std::string(ToStd(released.status().message()))}});
 }
 
 }  // namespace strobe::kube

@@ -24,7 +24,8 @@ absl::Status CheckLeaseOptions(const LeaseOptions& options);
 
 class LeaderElector {
  public:
-  LeaderElector(const Clock& clock, Client& client, LeaseOptions options, std::function<void()> lead, std::function<void()> lost);
+  LeaderElector(const Clock& clock, Client& client, LeaseOptions options,
+                std::function<void()> lead, std::function<void()> lost);
   ~LeaderElector();
   LeaderElector(const LeaderElector&) = delete;
   LeaderElector& operator=(const LeaderElector&) = delete;
@@ -47,9 +48,9 @@ class LeaderElector {
   const std::function<void()> lead_, lost_;
 
   // Of the elector's thread.
-  Json lease_;                // As last seen or written.
-  std::string seen_record_;   // Its spec, to notice changes.
-  MonoTime changed_at_{};     // When that last changed, on our clock.
+  Json lease_;               // As last seen or written.
+  std::string seen_record_;  // Its spec, to notice changes.
+  MonoTime changed_at_{};    // When that last changed, on our clock.
 
   std::atomic<bool> leading_{false};
   std::atomic<Nanos::rep> renewed_at_{0};  // Monotonic; start of the last renewal that worked.

@@ -25,14 +25,16 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   // Injected as a native sidecar, which is an init container; a plain container does too.
   for (const char* list : {"initContainers", "containers"}) {
     for (const Json& container : spec.value(list, Json::array())) {
-      if (container.value("name", "") == kSidecarContainer && pod.sidecar_port == 0) pod.sidecar_port = PortOf(container);
+      if (container.value("name", "") == kSidecarContainer && pod.sidecar_port == 0)
+        pod.sidecar_port = PortOf(container);
     }
   }
   for (const Json& container : spec.value("containers", Json::array())) {
     if (container.value("name", "") == kSidecarContainer) continue;
     pod.container = container.value("name", "");
     for (const Json& variable : container.value("env", Json::array())) {
-      if (variable.contains("value") && variable["value"].is_string()) pod.env[variable.value("name", "")] = variable["value"].get<std::string>();
+      if (variable.contains("value") && variable["value"].is_string())
+        pod.env[variable.value("name", "")] = variable["value"].get<std::string>();
     }
     return;
   }

@@ -17,7 +17,8 @@ constexpr int kPageSize = 500;
 
 bool HasName(const Json& object) {
   const auto metadata = object.find("metadata");
-  return metadata != object.end() && metadata->is_object() && metadata->contains("name") && (*metadata)["name"].is_string();
+  return metadata != object.end() && metadata->is_object() && metadata->contains("name") &&
+         (*metadata)["name"].is_string();
 }
 
 }  // namespace
@@ -29,9 +30,14 @@ void Trim(Json& object) {
   if (annotations != metadata.end() && annotations->is_object()) annotations->erase(kLastApplied);
 }
 
-Reflector::Reflector(const Clock& clock, Client& client, ReflectorOptions options, ObjectCache& cache,
-                     std::function<void(const std::string&)> changed)
-    : clock_(clock), client_(client), options_(std::move(options)), cache_(cache), changed_(std::move(changed)), backoff_(clock) {}
+Reflector::Reflector(const Clock& clock, Client& client, ReflectorOptions options,
+                     ObjectCache& cache, std::function<void(const std::string&)> changed)
+    : clock_(clock),
+      client_(client),
+      options_(std::move(options)),
+      cache_(cache),
+      changed_(std::move(changed)),
+      backoff_(clock) {}
 
 Reflector::~Reflector() {
   stop_.Notify();
@@ -76,8 +82,10 @@ absl::Status Reflector::TakeList() {
   do {
     // "0" lets the server answer from its cache; later lists must not go back behind what we saw.
     std::string path = StrCat(options_.path, "?limit=", kPageSize);
-    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
-    else if (!from_quorum_) path += StrCat("&resourceVersion=", version_.empty() ? "0" : UrlEncode(version_));
+    if (!next.empty())
+      path += StrCat("&continue=", UrlEncode(next));
+    else if (!from_quorum_)
+      path += StrCat("&resourceVersion=", version_.empty() ? "0" : UrlEncode(version_));
     absl::StatusOr<Json> list = client_.Get(path);
     if (!list.ok()) {
       if (absl::IsOutOfRange(list.status())) from_quorum_ = true;
@@ -105,19 +113,22 @@ absl::Status Reflector::Watch() {
   const MonoTime began = clock_.MonoNow();
   const std::uint64_t events_before = stats_.events;
   HttpRequest request;
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.watch_timeout).count();
-  request.path = StrCat(options_.path, "?watch=true&allowWatchBookmarks=true&timeoutSeconds=", seconds,
-                        "&resourceVersion=", UrlEncode(version_));
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(options_.watch_timeout).count();
+  request.path =
+      StrCat(options_.path, "?watch=true&allowWatchBookmarks=true&timeoutSeconds=", seconds,
+             "&resourceVersion=", UrlEncode(version_));
   request.timeout = options_.watch_timeout + std::chrono::seconds(5);
   LineSplitter splitter;
   absl::Status event_status;
-  const absl::StatusOr<HttpResponse> ended = client_.transport().Stream(request, stop_, [&](std::string_view chunk) {
-    const bool fits = splitter.Feed(chunk, [&](std::string_view line) {
-      if (event_status.ok()) event_status = OnEvent(line);
-    });
-    if (!fits) event_status = absl::OutOfRangeError("an event is larger than 8 MiB");
-    return event_status.ok();
-  });
+  const absl::StatusOr<HttpResponse> ended =
+      client_.transport().Stream(request, stop_, [&](std::string_view chunk) {
+        const bool fits = splitter.Feed(chunk, [&](std::string_view line) {
+          if (event_status.ok()) event_status = OnEvent(line);
+        });
+        if (!fits) event_status = absl::OutOfRangeError("an event is larger than 8 MiB");
+        return event_status.ok();
+      });
   RETURN_IF_ERROR(event_status);
   RETURN_IF_ERROR(ended.status());
   RETURN_IF_ERROR(ToStatus(*ended));
@@ -145,7 +156,8 @@ absl::Status Reflector::TakeEvent(std::string_view line) {
     LogWarning("ignoring a watch event", {{"path", options_.path}, {"why", std::string(why)}});
     return absl::OkStatus();
   };
-  if (!event.is_object() || !event.contains("object") || !event["object"].is_object()) return bad("it is no event");
+  if (!event.is_object() || !event.contains("object") || !event["object"].is_object())
+    return bad("it is no event");
   const std::string type = event.value("type", "");
   Json& object = event["object"];
   if (type == "ERROR") {

@@ -14,8 +14,9 @@
 namespace strobe::kube {
 
 struct ReflectorOptions {
-  std::string path{};       // Of the collection, such as /apis/strobe.dev/v1alpha1/profilerequests.
-  Nanos watch_timeout = std::chrono::seconds(290);  // Asked of the server; a silence 5 s longer ends a watch.
+  std::string path{};  // Of the collection, such as /apis/strobe.dev/v1alpha1/profilerequests.
+  Nanos watch_timeout =
+      std::chrono::seconds(290);  // Asked of the server; a silence 5 s longer ends a watch.
 };
 
 // What happened, for metrics and tests.
@@ -51,7 +52,7 @@ class Reflector {
   ObjectCache& cache_;
   const std::function<void(const std::string&)> changed_;
   Backoff backoff_;
-  std::string version_;      // Of the last event or list; opaque.
+  std::string version_;  // Of the last event or list; opaque.
   bool listed_ = false;
   bool from_quorum_ = false;  // After an expiry: do not let a lagging server answer from its cache.
   std::atomic<bool> synced_{false};

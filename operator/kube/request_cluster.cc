@@ -10,7 +10,9 @@
 namespace strobe::kube {
 namespace {
 
-std::string VersionOf(const Json& object) { return object.at("metadata").value("resourceVersion", ""); }
+std::string VersionOf(const Json& object) {
+  return object.at("metadata").value("resourceVersion", "");
+}
 
 }  // namespace
 
@@ -26,8 +28,10 @@ absl::StatusOr<ProfileRequest> RequestCluster::GetRequest(const std::string& key
     return absl::NotFoundError(StrCat("no ProfileRequest ", key));
   }
   if (written != written_.end()) {
-    if (written->second.superseded.count(VersionOf(*object)) > 0) object = written->second.object;
-    else written_.erase(written);
+    if (written->second.superseded.count(VersionOf(*object)) > 0)
+      object = written->second.object;
+    else
+      written_.erase(written);
   }
   return ParseRequest(*object);
 }
@@ -46,7 +50,8 @@ void RequestCluster::Remember(const ProfileRequest& request, Json object) {
   written.object = std::make_shared<const Json>(std::move(object));
 }
 
-absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& space, const PodQuery& query) {
+absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& space,
+                                                              const PodQuery& query) {
   std::vector<PodInfo> pods;
   const std::string base = StrCat("/api/v1/namespaces/", space, "/pods");
   // A few names are cheaper one by one than the whole namespace.
@@ -77,9 +82,12 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
   return pods;
 }
 
-absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request, const std::vector<std::string>& finalizers) {
-  const Json patch = {{"metadata", {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}};
-  absl::StatusOr<Json> patched = client_.MergePatch(RequestPath(request.space, request.name), patch);
+absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,
+                                           const std::vector<std::string>& finalizers) {
+  const Json patch = {
+      {"metadata", {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}};
+  absl::StatusOr<Json> patched =
+      client_.MergePatch(RequestPath(request.space, request.name), patch);
   // Taking the last finalizer off deletes the object.
   if (absl::IsNotFound(patched.status()) && request.deleting) return absl::OkStatus();
   RETURN_IF_ERROR(patched.status());
@@ -87,20 +95,29 @@ absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request, const 
   return absl::OkStatus();
 }
 
-absl::Status RequestCluster::WriteStatus(const ProfileRequest& request, const RequestStatus& status) {
-  ASSIGN_OR_RETURN(Json written, client_.Apply(RequestPath(request.space, request.name) + "/status", StatusToJson(request, status)));
+absl::Status RequestCluster::WriteStatus(const ProfileRequest& request,
+                                         const RequestStatus& status) {
+  ASSIGN_OR_RETURN(Json written, client_.Apply(RequestPath(request.space, request.name) + "/status",
+                                               StatusToJson(request, status)));
   Remember(request, std::move(written));
   return absl::OkStatus();
 }
 
 absl::Status RequestCluster::DeleteRequest(const ProfileRequest& request) {
-  const absl::Status status = client_.Delete(RequestPath(request.space, request.name), {{"preconditions", {{"uid", request.uid}}}});
+  const absl::Status status = client_.Delete(RequestPath(request.space, request.name),
+                                             {{"preconditions", {{"uid", request.uid}}}});
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-void RequestCluster::RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
-                                 const std::string& action, const std::string& note) {
-  events_.Record({{"strobe.dev/v1alpha1", "ProfileRequest", request.space, request.name, request.uid}, warning, reason, action, note});
+void RequestCluster::RecordEvent(const ProfileRequest& request, bool warning,
+                                 const std::string& reason, const std::string& action,
+                                 const std::string& note) {
+  events_.Record(
+      {{"strobe.dev/v1alpha1", "ProfileRequest", request.space, request.name, request.uid},
+       warning,
+       reason,
+       action,
+       note});
 }
 
 }  // namespace strobe::kube

@@ -19,12 +19,14 @@ class RequestCluster final : public Cluster {
   RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events);
 
   absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override;
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space, const PodQuery& query) override;
-  absl::Status SetFinalizers(const ProfileRequest& request, const std::vector<std::string>& finalizers) override;
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
+                                                const PodQuery& query) override;
+  absl::Status SetFinalizers(const ProfileRequest& request,
+                             const std::vector<std::string>& finalizers) override;
   absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) override;
   absl::Status DeleteRequest(const ProfileRequest& request) override;
-  void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason, const std::string& action,
-                   const std::string& note) override;
+  void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
+                   const std::string& action, const std::string& note) override;
 
  private:
   // Our last write of an object, until the watch has brought it. Versions are opaque and only

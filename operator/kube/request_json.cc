@@ -15,7 +15,8 @@ absl::Status ReadDuration(const Json& object, const char* field, T& target) {
   const auto found = object.find(field);
   if (found == object.end()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(found->get<std::string>());
-  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(field, ": ", ToStd(parsed.status().message())));
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(StrCat(field, ": ", ToStd(parsed.status().message())));
   target = *parsed;
   return absl::OkStatus();
 }
@@ -23,7 +24,9 @@ absl::Status ReadDuration(const Json& object, const char* field, T& target) {
 std::optional<WallTime> ReadTime(const Json& object, const char* field) {
   WallTime time{};
   const auto found = object.find(field);
-  if (found == object.end() || !found->is_string() || !ParseRfc3339(found->get<std::string>(), time)) return std::nullopt;
+  if (found == object.end() || !found->is_string() ||
+      !ParseRfc3339(found->get<std::string>(), time))
+    return std::nullopt;
   return time;
 }
 
@@ -43,7 +46,7 @@ TargetSpec ReadTarget(const Json& target) {
   return spec;
 }
 
-absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
+absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
   request.target = ReadTarget(spec.value("target", Json::object()));
   RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
@@ -52,7 +55,8 @@ absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
   RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
   capture.at = ReadTime(start, "at");
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
-  capture.on_late_start = spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  capture.on_late_start =
+      spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
   if (spec.contains("minWorkers")) {
     const Json& least = spec["minWorkers"];
     request.min_workers = least.is_number() ? StrCat(least.get<int>()) : least.get<std::string>();
@@ -66,7 +70,9 @@ absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
   capture.tracers.set_device(tracers.value("device", 1u));
   capture.tracers.set_python(tracers.value("python", 0u));
   const std::string source = spec.value("source", "Auto");
-  capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK : source == "Agent" ? v1::SOURCE_AGENT : v1::SOURCE_AUTO;
+  capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
+                   : source == "Agent"   ? v1::SOURCE_AGENT
+                                         : v1::SOURCE_AUTO;
   capture.max_bytes = spec.value("maxBytesPerWorker", std::uint64_t{0});
   RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
   request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
@@ -74,12 +80,24 @@ absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
+  try {
+    return ReadFields(spec, request);
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
 ConditionStatus StatusOf(const std::string& text) {
-  return text == "True" ? ConditionStatus::kTrue : text == "False" ? ConditionStatus::kFalse : ConditionStatus::kUnknown;
+  return text == "True"    ? ConditionStatus::kTrue
+         : text == "False" ? ConditionStatus::kFalse
+                           : ConditionStatus::kUnknown;
 }
 
 const char* TextOf(ConditionStatus status) {
-  return status == ConditionStatus::kTrue ? "True" : status == ConditionStatus::kFalse ? "False" : "Unknown";
+  return status == ConditionStatus::kTrue    ? "True"
+         : status == ConditionStatus::kFalse ? "False"
+                                             : "Unknown";
 }
 
 void ReadStatus(const Json& object, RequestStatus& status) {
@@ -113,7 +131,8 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.clock_error = clock.value("error", "");
   status.bytes = object.value("bytes", std::uint64_t{0});
   for (const Json& entry : object.value("outcomes", Json::array())) {
-    status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""), entry.value("message", ""), entry.value("lateness", "")});
+    status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""),
+                               entry.value("message", ""), entry.value("lateness", "")});
   }
 }
 
@@ -164,7 +183,8 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.capture.request = StrCat(request.space, "/", request.name);
     request.capture.uid = request.uid;
     ReadStatus(object.value("status", Json::object()), request.status);
-    RETURN_IF_ERROR(ReadSpec(object.value("spec", Json::object()), request));
+    const absl::Status spec = ReadSpec(object.value("spec", Json::object()), request);
+    request.invalid = std::string(ToStd(spec.message()));
     return request;
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
@@ -181,34 +201,43 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
                           {"observedGeneration", condition.observed_generation},
                           {"lastTransitionTime", FormatRfc3339(condition.since)}});
   }
-  Json json = {{"observedGeneration", status.observed_generation}, {"conditions", std::move(conditions)}};
+  Json json = {{"observedGeneration", status.observed_generation},
+               {"conditions", std::move(conditions)}};
   if (status.attempt > 0) {
     json["attempt"] = status.attempt;
-    json["workers"] = {{"matched", status.matched}, {"armed", status.armed}, {"ok", status.ok},
-                       {"empty", status.empty},     {"failed", status.failed},
-                       {"summary", StrCat(status.ok, "/", status.matched)}};
+    json["workers"] = {
+        {"matched", status.matched}, {"armed", status.armed},
+        {"ok", status.ok},           {"empty", status.empty},
+        {"failed", status.failed},   {"summary", StrCat(status.ok, "/", status.matched)}};
     json["bytes"] = status.bytes;
   }
   if (!status.run.empty()) json["run"] = status.run;
   if (status.start_time) json["startTime"] = FormatRfc3339(*status.start_time);
   if (status.completion_time) json["completionTime"] = FormatRfc3339(*status.completion_time);
   if (status.retry_time) json["retryTime"] = FormatRfc3339(*status.retry_time);
-  if (!status.skew.empty()) json["skew"] = Texts({{"achieved", status.skew}, {"error", status.skew_error}});
+  if (!status.skew.empty())
+    json["skew"] = Texts({{"achieved", status.skew}, {"error", status.skew_error}});
   if (!status.clock_pod.empty()) {
-    json["clock"] = Texts({{"pod", status.clock_pod}, {"offset", status.clock_offset}, {"error", status.clock_error}});
+    json["clock"] = Texts({{"pod", status.clock_pod},
+                           {"offset", status.clock_offset},
+                           {"error", status.clock_error}});
   }
   if (!status.outcomes.empty()) {
     Json outcomes = Json::array();
     for (const StatusOutcome& outcome : status.outcomes) {
-      outcomes.push_back(Texts({{"pod", outcome.pod}, {"cause", outcome.cause}, {"message", outcome.message}, {"lateness", outcome.lateness}}));
+      outcomes.push_back(Texts({{"pod", outcome.pod},
+                                {"cause", outcome.cause},
+                                {"message", outcome.message},
+                                {"lateness", outcome.lateness}}));
     }
     json["outcomes"] = std::move(outcomes);
   }
   // The uid keeps a status from being written to a namesake that was created since.
-  return {{"apiVersion", "strobe.dev/v1alpha1"},
-          {"kind", "ProfileRequest"},
-          {"metadata", {{"name", request.name}, {"namespace", request.space}, {"uid", request.uid}}},
-          {"status", std::move(json)}};
+  return {
+      {"apiVersion", "strobe.dev/v1alpha1"},
+      {"kind", "ProfileRequest"},
+      {"metadata", {{"name", request.name}, {"namespace", request.space}, {"uid", request.uid}}},
+      {"status", std::move(json)}};
 }
 
 }  // namespace strobe::kube

@@ -11,7 +11,8 @@ namespace strobe::kube {
 inline constexpr char kRequestsPath[] = "/apis/strobe.dev/v1alpha1/profilerequests";
 std::string RequestPath(const std::string& space, const std::string& name);
 
-// InvalidArgument names the field; the API server's schema keeps most such objects out.
+// A spec that cannot be carried out is told in `invalid`, which names the field; the schema keeps
+// most such objects out. InvalidArgument: not even the metadata can be read.
 absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
 
 // The object to apply to /status.

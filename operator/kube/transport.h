@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 
 namespace strobe::kube {
 
@@ -37,8 +37,9 @@ class Transport {
   virtual absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) = 0;
   // Blocks until the stream has ended, was stopped (Cancelled) or `chunk` returned false
   // (Cancelled). An answer other than 200 comes back with its body and no chunk.
-  virtual absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
-                                              const std::function<bool(std::string_view)>& chunk) = 0;
+  virtual absl::StatusOr<HttpResponse> Stream(
+      const HttpRequest& request, const Stop& stop,
+      const std::function<bool(std::string_view)>& chunk) = 0;
 };
 
 }  // namespace strobe::kube

@@ -40,7 +40,8 @@ std::string Identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   unsigned char random[8] = {};
-  std::ifstream("/dev/urandom", std::ios::binary).read(reinterpret_cast<char*>(random), sizeof random);
+  std::ifstream("/dev/urandom", std::ios::binary)
+      .read(reinterpret_cast<char*>(random), sizeof random);
   std::string text = StrCat(host.data(), "_");
   for (const unsigned char byte : random) text += absl::StrFormat("%02x", byte);
   return text;
@@ -49,7 +50,8 @@ std::string Identity() {
 // Reconciles keys on its own threads until it is destroyed.
 class Workers {
  public:
-  Workers(const Clock& clock, int count, WorkQueue& queue, RequestReconciler& reconciler, OperatorMetrics& metrics)
+  Workers(const Clock& clock, int count, WorkQueue& queue, RequestReconciler& reconciler,
+          OperatorMetrics& metrics)
       : queue_(queue) {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([&] {
@@ -60,7 +62,10 @@ class Workers {
           metrics.QueueDepth(queue.depth());
           if (!result.ok()) {
             // A conflict only means that the object moved on; the watch brings it.
-            if (!absl::IsAborted(result.status())) LogWarning("reconcile failed", {{"request", *key}, {"error", std::string(ToStd(result.status().message()))}});
+            if (!absl::IsAborted(result.status()))
+              LogWarning(
+                  "reconcile failed",
+                  {{"request", *key}, {"error", std::string(ToStd(result.status().message()))}});
             metrics.Reconciled("error", took);
             queue.AddRateLimited(*key);
           } else {
@@ -87,7 +92,8 @@ class Workers {
 
 std::string CollectionPath(const OperatorConfig& config) {
   if (config.watch_namespace.empty()) return kube::kRequestsPath;
-  return StrCat("/apis/strobe.dev/v1alpha1/namespaces/", config.watch_namespace, "/profilerequests");
+  return StrCat("/apis/strobe.dev/v1alpha1/namespaces/", config.watch_namespace,
+                "/profilerequests");
 }
 
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
@@ -101,15 +107,25 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   const SystemClock clock;
   ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::FindCredentials(kubeconfig));
   const std::string identity = Identity();
-  const kube::LeaseOptions lease{config.lease.space.empty() ? credentials.space : config.lease.space, config.lease.name, identity,
-                                 config.lease.duration, config.lease.renew_deadline, config.lease.retry_period};
+  const kube::LeaseOptions lease{
+      config.lease.space.empty() ? credentials.space : config.lease.space,
+      config.lease.name,
+      identity,
+      config.lease.duration,
+      config.lease.renew_deadline,
+      config.lease.retry_period};
   RETURN_IF_ERROR(kube::CheckLeaseOptions(lease));
   kube::InitCpprest();
   OperatorMetrics metrics;
-  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport, kube::MakeCpprestTransport(clock, credentials));
-  kube::Client client(clock, transport, [&metrics](const std::string& method, int status, Nanos took) { metrics.Requested(method, status, took); });
+  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
+                   kube::MakeCpprestTransport(clock, credentials));
+  kube::Client client(clock, transport,
+                      [&metrics](const std::string& method, int status, Nanos took) {
+                        metrics.Requested(method, status, took);
+                      });
   // Its own transport: a lease renewal must not queue behind anything else.
-  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> lease_transport, kube::MakeCpprestTransport(clock, credentials));
+  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> lease_transport,
+                   kube::MakeCpprestTransport(clock, credentials));
   kube::Client lease_client(clock, lease_transport);
 
   kube::EventRecorder events(clock, client, identity);
@@ -117,20 +133,30 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   WorkQueue queue(clock);
   std::atomic<bool> leading{false};  // Elected and the cache is filled.
   kube::Reflector reflector(clock, client, {CollectionPath(config), config.watch_timeout}, requests,
-                            [&](const std::string& key) { if (leading) queue.Add(key); });
+                            [&](const std::string& key) {
+                              if (leading) queue.Add(key);
+                            });
   kube::RequestCluster cluster(client, requests, events);
   GrpcWorkerConnector connector(clock, PlaintextCredentials());
   ThreadExecutor executor;
-  RequestReconciler reconciler({clock, executor, connector, cluster, metrics, [&queue](const std::string& key) { queue.Add(key); }});
+  RequestReconciler reconciler({clock, executor, connector, cluster, metrics,
+                                [&queue](const std::string& key) { queue.Add(key); }});
 
-  const auto ready = [&] { return reflector.synced() ? Page{200, "ok\n"} : Page{503, "the cache is not filled yet\n"}; };
-  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
-                   HttpServer::Start(config.http_listen,
-                                     {{"/healthz", [](const std::string&) { return Page{200, "ok\n"}; }},
-                                      {"/readyz", [&](const std::string&) { return ready(); }},
-                                      {"/metrics", [&](const std::string&) {
-                                         return Page{200, metrics.Render(), "text/plain; version=0.0.4; charset=utf-8"};
-                                       }}}));
+  const auto ready = [&] {
+    return reflector.synced() ? Page{200, "ok\n"} : Page{503, "the cache is not filled yet\n"};
+  };
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<HttpServer> http,
+      HttpServer::Start(
+          config.http_listen,
+          {{"/healthz",
+            [](const std::string&) {
+              return Page{200, "ok\n"};
+            }},
+           {"/readyz", [&](const std::string&) { return ready(); }},
+           {"/metrics", [&](const std::string&) {
+              return Page{200, metrics.Render(), "text/plain; version=0.0.4; charset=utf-8"};
+            }}}));
   reflector.Start();
 
   std::unique_ptr<Workers> workers;
@@ -146,11 +172,16 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
     for (const std::string& key : requests.Keys()) queue.Add(key);
     workers = std::make_unique<Workers>(clock, config.workers, queue, reconciler, metrics);
   });
-  // When the lease is lost nothing of ours may act any more: there is nothing to put in order first.
-  kube::LeaderElector elector(clock, lease_client, lease, [&elected] { elected = true; }, [] { _exit(1); });
+  // When the lease is lost nothing of ours may act any more: there is nothing to put in order
+  // first.
+  kube::LeaderElector elector(
+      clock, lease_client, lease, [&elected] { elected = true; }, [] { _exit(1); });
   metrics.Leading(false, lease.name);
   if (config.lease.enabled) elector.Start();
-  LogInfo("strobe-operator runs", {{"version", kVersion}, {"server", credentials.server}, {"http_port", StrCat(http->port())}, {"identity", identity}});
+  LogInfo("strobe-operator runs", {{"version", kVersion},
+                                   {"server", credentials.server},
+                                   {"http_port", StrCat(http->port())},
+                                   {"identity", identity}});
 
   int signal = 0;
   sigwait(&ending, &signal);
@@ -173,10 +204,12 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
   if (flags.insecure_plaintext) config.insecure_plaintext = true;
   if (flags.no_lease) config.lease.enabled = false;
   LogLevel level;
-  if (!ParseLogLevel(config.log_level, level)) return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
+  if (!ParseLogLevel(config.log_level, level))
+    return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
   if (!config.insecure_plaintext) {
     return absl::InvalidArgumentError(
-        "this build talks to sidecars without TLS only; pass --insecure-plaintext (or insecurePlaintext: true) to accept that");
+        "this build talks to sidecars without TLS only; pass --insecure-plaintext (or "
+        "insecurePlaintext: true) to accept that");
   }
   return config;
 }
@@ -186,16 +219,21 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
 
 int main(int argc, char** argv) {
   strobe::Flags flags;
-  CLI::App app("Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"
-               "Example: strobe-operator --kubeconfig ~/.kube/config --insecure-plaintext",
-               "strobe-operator");
+  CLI::App app(
+      "Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"
+      "Example: strobe-operator --kubeconfig ~/.kube/config --insecure-plaintext",
+      "strobe-operator");
   app.set_version_flag("--version", strobe::kVersion);
-  app.add_option("--config", flags.config, "YAML file; see docs/configuration.md")->envname("STROBE_CONFIG");
-  app.add_option("--kubeconfig", flags.kubeconfig, "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
-  app.add_option("--http-listen", flags.http_listen, "host:port of /metrics, /healthz, /readyz [0.0.0.0:8080]");
+  app.add_option("--config", flags.config, "YAML file; see docs/configuration.md")
+      ->envname("STROBE_CONFIG");
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
+  app.add_option("--http-listen", flags.http_listen,
+                 "host:port of /metrics, /healthz, /readyz [0.0.0.0:8080]");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error [info]");
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "talk to sidecars without TLS");
-  app.add_flag("--no-leader-election", flags.no_lease, "act at once; only when no second operator can run");
+  app.add_flag("--no-leader-election", flags.no_lease,
+               "act at once; only when no second operator can run");
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<strobe::OperatorConfig> config = strobe::ConfigOf(flags);
   if (!config.ok()) {
@@ -204,7 +242,8 @@ int main(int argc, char** argv) {
   }
   strobe::LogLevel level = strobe::LogLevel::kInfo;
   strobe::ParseLogLevel(config->log_level, level);
-  strobe::InitLog(level, config->log_format == "json" ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
+  strobe::InitLog(
+      level, config->log_format == "json" ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
   if (const absl::Status status = strobe::Serve(*config, flags.kubeconfig); !status.ok()) {
     strobe::LogError("cannot run", {{"error", std::string(status.message())}});
     return 1;

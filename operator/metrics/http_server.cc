@@ -1,10 +1,10 @@
 #include "operator/metrics/http_server.h"
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <atomic>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -30,7 +30,8 @@ struct Shared {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared) : stream_(std::move(socket)), shared_(std::move(shared)) {
+  Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
+      : stream_(std::move(socket)), shared_(std::move(shared)) {
     ++shared_->connections;
   }
   ~Connection() { --shared_->connections; }
@@ -41,9 +42,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     parser_.emplace();
     parser_->body_limit(1024);
     stream_.expires_after(deadline);
-    http::async_read(stream_, buffer_, *parser_, [self = shared_from_this()](beast::error_code error, std::size_t) {
-      if (!error) self->Answer();
-    });
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](beast::error_code error, std::size_t) {
+                       if (!error) self->Answer();
+                     });
   }
 
  private:
@@ -53,8 +55,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const std::size_t query = target.find('?');
     const auto page_at = shared_->pages.find(target.substr(0, query));
     Page page{404, "no such page\n"};
-    if (request.method() != http::verb::get && request.method() != http::verb::head) page = {405, "only GET is served here\n"};
-    else if (page_at != shared_->pages.end()) page = page_at->second(query == std::string::npos ? "" : target.substr(query + 1));
+    if (request.method() != http::verb::get && request.method() != http::verb::head)
+      page = {405, "only GET is served here\n"};
+    else if (page_at != shared_->pages.end())
+      page = page_at->second(query == std::string::npos ? "" : target.substr(query + 1));
     response_ = {};
     response_.version(request.version());
     response_.result(static_cast<unsigned>(page.status));
@@ -65,11 +69,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     response_.prepare_payload();
     if (request.method() == http::verb::head) response_.body().clear();
     stream_.expires_after(kDeadline);
-    http::async_write(stream_, response_, [self = shared_from_this()](beast::error_code error, std::size_t) {
-      if (error) return;
-      if (self->response_.keep_alive()) return self->Read(kIdle);
-      self->stream_.socket().shutdown(tcp::socket::shutdown_send, error);
-    });
+    http::async_write(stream_, response_,
+                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                        if (error) return;
+                        if (self->response_.keep_alive()) return self->Read(kIdle);
+                        self->stream_.socket().shutdown(tcp::socket::shutdown_send, error);
+                      });
   }
 
   beast::tcp_stream stream_;
@@ -81,7 +86,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class BeastServer final : public HttpServer {
  public:
-  explicit BeastServer(std::map<std::string, Handler> pages) : acceptor_(context_) { shared_->pages = std::move(pages); }
+  explicit BeastServer(std::map<std::string, Handler> pages) : acceptor_(context_) {
+    shared_->pages = std::move(pages);
+  }
   ~BeastServer() override {
     context_.stop();
     for (std::thread& thread : threads_) thread.join();
@@ -89,17 +96,21 @@ class BeastServer final : public HttpServer {
 
   absl::Status Listen(const std::string& listen) {
     const std::size_t colon = listen.rfind(':');
-    if (colon == std::string::npos) return absl::InvalidArgumentError(StrCat("\"", listen, "\" is no host:port"));
+    if (colon == std::string::npos)
+      return absl::InvalidArgumentError(StrCat("\"", listen, "\" is no host:port"));
     beast::error_code error;
     tcp::resolver resolver(context_);
-    const auto found = resolver.resolve(listen.substr(0, colon), listen.substr(colon + 1), tcp::resolver::passive, error);
-    if (error || found.empty()) return absl::InvalidArgumentError(StrCat("cannot listen on ", listen, ": ", error.message()));
+    const auto found = resolver.resolve(listen.substr(0, colon), listen.substr(colon + 1),
+                                        tcp::resolver::passive, error);
+    if (error || found.empty())
+      return absl::InvalidArgumentError(StrCat("cannot listen on ", listen, ": ", error.message()));
     const tcp::endpoint endpoint = found.begin()->endpoint();
     acceptor_.open(endpoint.protocol(), error);
     if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (error) return absl::UnavailableError(StrCat("cannot listen on ", listen, ": ", error.message()));
+    if (error)
+      return absl::UnavailableError(StrCat("cannot listen on ", listen, ": ", error.message()));
     Accept();
     for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });
     return absl::OkStatus();
@@ -108,12 +119,14 @@ class BeastServer final : public HttpServer {
 
  private:
   void Accept() {
-    acceptor_.async_accept(asio::make_strand(context_), [this](beast::error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      // Beyond the bound a client is turned away at once instead of waiting for nothing.
-      if (!error && shared_->connections < kMostConnections) std::make_shared<Connection>(std::move(socket), shared_)->Read(kDeadline);
-      Accept();
-    });
+    acceptor_.async_accept(
+        asio::make_strand(context_), [this](beast::error_code error, tcp::socket socket) {
+          if (error == asio::error::operation_aborted) return;
+          // Beyond the bound a client is turned away at once instead of waiting for nothing.
+          if (!error && shared_->connections < kMostConnections)
+            std::make_shared<Connection>(std::move(socket), shared_)->Read(kDeadline);
+          Accept();
+        });
   }
 
   asio::io_context context_;
@@ -124,7 +137,8 @@ class BeastServer final : public HttpServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen, std::map<std::string, Handler> pages) {
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
+    const std::string& listen, std::map<std::string, Handler> pages) {
   auto server = std::make_unique<BeastServer>(std::move(pages));
   if (const absl::Status status = server->Listen(listen); !status.ok()) return status;
   return server;

@@ -22,7 +22,8 @@ class HttpServer {
   using Handler = std::function<Page(const std::string& query)>;
 
   // "host:port"; port 0 picks a free one. Fails when the address cannot be bound.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& listen, std::map<std::string, Handler> pages);
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& listen,
+                                                           std::map<std::string, Handler> pages);
   virtual ~HttpServer() = default;  // Ends all connections.
   virtual int port() const = 0;
 };

@@ -23,9 +23,14 @@ using prometheus::Histogram;
 
 double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
 
-const Histogram::BucketBoundaries kSkewBuckets = {1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 10};
-const Histogram::BucketBoundaries kStageBuckets = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000};
-const Histogram::BucketBoundaries kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60};
+const Histogram::BucketBoundaries kSkewBuckets = {1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3,
+                                                  3e-3, 1e-2, 3e-2, 0.1,  0.3,  1,    10};
+const Histogram::BucketBoundaries kStageBuckets = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1,
+                                                   3,     10,    30,   100,  300, 1000};
+const Histogram::BucketBoundaries kReconcileBuckets = {
+    0.005, 0.01, 0.025, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
+    0.7,   0.8,  0.9,   1,    1.25, 1.5,  1.75, 2,    2.5, 3,    3.5, 4,    4.5, 5,
+    6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
 
 constexpr char kController[] = "profilerequest";
 
@@ -33,24 +38,82 @@ constexpr char kController[] = "profilerequest";
 
 struct OperatorMetrics::Families {
   prometheus::Registry registry;
-  Family<Counter>& captures = BuildCounter().Name("strobe_captures_total").Help("Captures that ended, by result (Succeeded, Failed, Cancelled).").Register(registry);
-  Gauge& active = BuildGauge().Name("strobe_captures_active").Help("Captures under way.").Register(registry).Add({});
-  Family<Counter>& attempts = BuildCounter().Name("strobe_capture_attempts_total").Help("Attempts that ended.").Register(registry);
-  Family<Counter>& outcomes = BuildCounter().Name("strobe_worker_outcomes_total").Help("How single workers' captures ended, by cause.").Register(registry);
-  Histogram& skew = BuildHistogram().Name("strobe_capture_start_skew_seconds").Help("Largest difference of two workers' starts in an attempt.").Register(registry).Add({}, kSkewBuckets);
-  Histogram& clock_error = BuildHistogram().Name("strobe_clock_error_seconds").Help("How uncertain a worker's clock offset was, one observation per worker.").Register(registry).Add({}, kSkewBuckets);
-  Family<Histogram>& stages = BuildHistogram().Name("strobe_capture_stage_seconds").Help("How long a stage took: preflight, arm, delay, record, collect, upload (slowest worker), publish.").Register(registry);
-  Family<Counter>& bytes = BuildCounter().Name("strobe_capture_bytes_total").Help("Bytes of traces in logdirs, by the logdir's scheme.").Register(registry);
-  Family<Gauge>& last_success = BuildGauge().Name("strobe_last_success_timestamp_seconds").Help("Unix time of the last capture that succeeded.").Register(registry);
-  Family<Gauge>& build_info = BuildGauge().Name("strobe_build_info").Help("Constant 1 with the version.").Register(registry);
+  Family<Counter>& captures =
+      BuildCounter()
+          .Name("strobe_captures_total")
+          .Help("Captures that ended, by result (Succeeded, Failed, Cancelled).")
+          .Register(registry);
+  Gauge& active = BuildGauge()
+                      .Name("strobe_captures_active")
+                      .Help("Captures under way.")
+                      .Register(registry)
+                      .Add({});
+  Family<Counter>& attempts = BuildCounter()
+                                  .Name("strobe_capture_attempts_total")
+                                  .Help("Attempts that ended.")
+                                  .Register(registry);
+  Family<Counter>& outcomes = BuildCounter()
+                                  .Name("strobe_worker_outcomes_total")
+                                  .Help("How single workers' captures ended, by cause.")
+                                  .Register(registry);
+  Histogram& skew = BuildHistogram()
+                        .Name("strobe_capture_start_skew_seconds")
+                        .Help("Largest difference of two workers' starts in an attempt.")
+                        .Register(registry)
+                        .Add({}, kSkewBuckets);
+  Histogram& clock_error =
+      BuildHistogram()
+          .Name("strobe_clock_error_seconds")
+          .Help("How uncertain a worker's clock offset was, one observation per worker.")
+          .Register(registry)
+          .Add({}, kSkewBuckets);
+  Family<Histogram>& stages = BuildHistogram()
+                                  .Name("strobe_capture_stage_seconds")
+                                  .Help(
+                                      "How long a stage took: preflight, arm, delay, record, "
+                                      "collect, upload (slowest worker), publish.")
+                                  .Register(registry);
+  Family<Counter>& bytes = BuildCounter()
+                               .Name("strobe_capture_bytes_total")
+                               .Help("Bytes of traces in logdirs, by the logdir's scheme.")
+                               .Register(registry);
+  Family<Gauge>& last_success = BuildGauge()
+                                    .Name("strobe_last_success_timestamp_seconds")
+                                    .Help("Unix time of the last capture that succeeded.")
+                                    .Register(registry);
+  Family<Gauge>& build_info = BuildGauge()
+                                  .Name("strobe_build_info")
+                                  .Help("Constant 1 with the version.")
+                                  .Register(registry);
 
-  Family<Counter>& reconciles = BuildCounter().Name("controller_runtime_reconcile_total").Help("Reconciliations by result.").Register(registry);
-  Family<Counter>& reconcile_errors = BuildCounter().Name("controller_runtime_reconcile_errors_total").Help("Reconciliations that failed and are tried again.").Register(registry);
-  Family<Histogram>& reconcile_time = BuildHistogram().Name("controller_runtime_reconcile_time_seconds").Help("How long a reconciliation took.").Register(registry);
-  Family<Gauge>& queue_depth = BuildGauge().Name("workqueue_depth").Help("Keys that wait to be reconciled.").Register(registry);
-  Family<Counter>& requests = BuildCounter().Name("rest_client_requests_total").Help("Requests to the API server.").Register(registry);
-  Family<Histogram>& request_time = BuildHistogram().Name("rest_client_request_duration_seconds").Help("How long requests to the API server took.").Register(registry);
-  Family<Gauge>& leader = BuildGauge().Name("leader_election_master_status").Help("1 while this process leads.").Register(registry);
+  Family<Counter>& reconciles = BuildCounter()
+                                    .Name("controller_runtime_reconcile_total")
+                                    .Help("Reconciliations by result.")
+                                    .Register(registry);
+  Family<Counter>& reconcile_errors = BuildCounter()
+                                          .Name("controller_runtime_reconcile_errors_total")
+                                          .Help("Reconciliations that failed and are tried again.")
+                                          .Register(registry);
+  Family<Histogram>& reconcile_time = BuildHistogram()
+                                          .Name("controller_runtime_reconcile_time_seconds")
+                                          .Help("How long a reconciliation took.")
+                                          .Register(registry);
+  Family<Gauge>& queue_depth = BuildGauge()
+                                   .Name("workqueue_depth")
+                                   .Help("Keys that wait to be reconciled.")
+                                   .Register(registry);
+  Family<Counter>& requests = BuildCounter()
+                                  .Name("rest_client_requests_total")
+                                  .Help("Requests to the API server.")
+                                  .Register(registry);
+  Family<Histogram>& request_time = BuildHistogram()
+                                        .Name("rest_client_request_duration_seconds")
+                                        .Help("How long requests to the API server took.")
+                                        .Register(registry);
+  Family<Gauge>& leader = BuildGauge()
+                              .Name("leader_election_master_status")
+                              .Help("1 while this process leads.")
+                              .Register(registry);
 };
 
 OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
@@ -69,34 +132,45 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
   families_->attempts.Add({{"namespace", request.space}}).Increment();
   Nanos upload{0};
   for (const WorkerResult& worker : result.workers) {
-    families_->outcomes.Add({{"namespace", request.space}, {"cause", std::string(Name(worker.outcome))}}).Increment();
+    families_->outcomes
+        .Add({{"namespace", request.space}, {"cause", std::string(Name(worker.outcome))}})
+        .Increment();
     if (worker.error) families_->clock_error.Observe(Seconds(*worker.error));
     upload = std::max(upload, Nanos{worker.report.upload_took_ns()});
   }
   if (result.skew && result.ok > 1) families_->skew.Observe(Seconds(result.skew->achieved));
   for (const auto& [phase, took] : progress.took) {
-    families_->stages.Add({{"stage", std::string(Name(phase))}}, kStageBuckets).Observe(Seconds(took));
+    families_->stages.Add({{"stage", std::string(Name(phase))}}, kStageBuckets)
+        .Observe(Seconds(took));
   }
-  if (upload > Nanos{0}) families_->stages.Add({{"stage", "upload"}}, kStageBuckets).Observe(Seconds(upload));
+  if (upload > Nanos{0})
+    families_->stages.Add({{"stage", "upload"}}, kStageBuckets).Observe(Seconds(upload));
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
-  if (logdir.ok() && result.bytes > 0) families_->bytes.Add({{"scheme", logdir->scheme()}}).Increment(static_cast<double>(result.bytes));
-  if (result.succeeded) families_->last_success.Add({{"namespace", request.space}}).SetToCurrentTime();
+  if (logdir.ok() && result.bytes > 0)
+    families_->bytes.Add({{"scheme", logdir->scheme()}})
+        .Increment(static_cast<double>(result.bytes));
+  if (result.succeeded)
+    families_->last_success.Add({{"namespace", request.space}}).SetToCurrentTime();
 }
 
 void OperatorMetrics::CaptureEnded(const ProfileRequest& request, const std::string& result) {
   families_->captures.Add({{"namespace", request.space}, {"result", result}}).Increment();
 }
 
-void OperatorMetrics::ActiveCaptures(std::size_t count) { families_->active.Set(static_cast<double>(count)); }
+void OperatorMetrics::ActiveCaptures(std::size_t count) {
+  families_->active.Set(static_cast<double>(count));
+}
 
 void OperatorMetrics::Reconciled(const std::string& result, Nanos took) {
   families_->reconciles.Add({{"controller", kController}, {"result", result}}).Increment();
   if (result == "error") families_->reconcile_errors.Add({{"controller", kController}}).Increment();
-  families_->reconcile_time.Add({{"controller", kController}}, kReconcileBuckets).Observe(Seconds(took));
+  families_->reconcile_time.Add({{"controller", kController}}, kReconcileBuckets)
+      .Observe(Seconds(took));
 }
 
 void OperatorMetrics::QueueDepth(std::size_t depth) {
-  families_->queue_depth.Add({{"name", kController}, {"controller", kController}}).Set(static_cast<double>(depth));
+  families_->queue_depth.Add({{"name", kController}, {"controller", kController}})
+      .Set(static_cast<double>(depth));
 }
 
 void OperatorMetrics::Requested(const std::string& method, int status, Nanos took) {

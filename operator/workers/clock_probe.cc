@@ -14,8 +14,8 @@ constexpr int kPings = 12;
 // Goes to the undertaker when the stream has ended.
 class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong> {
  public:
-  Prober(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
-         std::function<void(absl::StatusOr<ClockEstimate>)> done)
+  Prober(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub,
+         Nanos timeout, std::function<void(absl::StatusOr<ClockEstimate>)> done)
       : clock_(clock), undertaker_(undertaker), stub_(std::move(stub)), done_(std::move(done)) {
     undertaker_.Expect();
     context_.set_deadline(DeadlineIn(timeout));
@@ -34,15 +34,20 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
     trip.received = FromUnixNanos(pong_.received_ns());
     trip.answered = FromUnixNanos(pong_.sent_ns());
     ++complete_;
-    if (complete_ < kPings) Ping();
-    else StartWritesDone();
+    if (complete_ < kPings)
+      Ping();
+    else
+      StartWritesDone();
   }
   void OnDone(const grpc::Status& status) override {
     trips_.resize(static_cast<std::size_t>(complete_));
     const std::optional<ClockEstimate> estimate = EstimateClock(trips_);
-    if (estimate) done_(*estimate);
-    else if (!status.ok()) done_(FromGrpc(status));
-    else done_(absl::UnavailableError("the clock was stepped while it was measured"));
+    if (estimate)
+      done_(*estimate);
+    else if (!status.ok())
+      done_(FromGrpc(status));
+    else
+      done_(absl::UnavailableError("the clock was stepped while it was measured"));
     undertaker_.Bury(this);
   }
 
@@ -76,13 +81,14 @@ std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
     // The worker's readings lie somewhere within the travel; at worst all of it was on one leg.
     const Nanos error = travel / 2 + Nanos{1};
     if (best && best->error <= error) continue;
-    best = ClockEstimate{.offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2, .error = error};
+    best = ClockEstimate{.offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2,
+                         .error = error};
   }
   return best;
 }
 
-void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
-                std::function<void(absl::StatusOr<ClockEstimate>)> done) {
+void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub,
+                Nanos timeout, std::function<void(absl::StatusOr<ClockEstimate>)> done) {
   new Prober(clock, undertaker, std::move(stub), timeout, std::move(done));
 }
 

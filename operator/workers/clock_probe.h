@@ -28,7 +28,7 @@ struct RoundTrip {
 std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips);
 
 // Pings a dozen times, one after the other. `done` comes once, from a gRPC thread.
-void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
-                std::function<void(absl::StatusOr<ClockEstimate>)> done);
+void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub,
+                Nanos timeout, std::function<void(absl::StatusOr<ClockEstimate>)> done);
 
 }  // namespace strobe

@@ -14,8 +14,8 @@ namespace {
 
 using Stub = v1::Worker::Stub;
 
-// One unary call. Keeps what it needs alive until it has ended, so its caller may forget it; then the
-// undertaker buries it.
+// One unary call. Keeps what it needs alive until it has ended, so its caller may forget it; then
+// the undertaker buries it.
 template <typename Request, typename Response>
 struct Call {
   std::shared_ptr<Stub> stub;
@@ -26,20 +26,24 @@ struct Call {
 };
 
 template <typename Request, typename Response>
-using Method = void (Stub::async::*)(grpc::ClientContext*, const Request*, Response*, std::function<void(grpc::Status)>);
+using Method = void (Stub::async::*)(grpc::ClientContext*, const Request*, Response*,
+                                     std::function<void(grpc::Status)>);
 
 template <typename Request, typename Response>
-void Send(Undertaker& undertaker, std::shared_ptr<Stub> stub, Method<Request, Response> method, const Request& request, Nanos timeout,
-          Worker::Callback<Response> done) {
+void Send(Undertaker& undertaker, std::shared_ptr<Stub> stub, Method<Request, Response> method,
+          const Request& request, Nanos timeout, Worker::Callback<Response> done) {
   std::shared_ptr<Call<Request, Response>> call = undertaker.Own(new Call<Request, Response>());
   call->stub = std::move(stub);
   call->context.set_deadline(DeadlineIn(timeout));
   call->request = request;
   call->done = std::move(done);
-  (call->stub->async()->*method)(&call->context, &call->request, &call->response, [call](grpc::Status status) {
-    if (status.ok()) call->done(std::move(call->response));
-    else call->done(FromGrpc(status));
-  });
+  (call->stub->async()->*method)(&call->context, &call->request, &call->response,
+                                 [call](grpc::Status status) {
+                                   if (status.ok())
+                                     call->done(std::move(call->response));
+                                   else
+                                     call->done(FromGrpc(status));
+                                 });
 }
 
 // One Watch stream; goes to the undertaker when it has ended.
@@ -54,7 +58,8 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
     std::shared_ptr<grpc::ClientContext> context;
   };
 
-  static std::shared_ptr<void> Start(Undertaker& undertaker, std::shared_ptr<Stub> stub, const std::string& capture_id,
+  static std::shared_ptr<void> Start(Undertaker& undertaker, std::shared_ptr<Stub> stub,
+                                     const std::string& capture_id,
                                      std::function<void(v1::Report)> report,
                                      std::function<void(absl::Status)> ended) {
     auto* watcher = new Watcher(undertaker, std::move(stub), std::move(report), std::move(ended));
@@ -79,8 +84,8 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
   }
 
  private:
-  Watcher(Undertaker& undertaker, std::shared_ptr<Stub> stub, std::function<void(v1::Report)> report,
-          std::function<void(absl::Status)> ended)
+  Watcher(Undertaker& undertaker, std::shared_ptr<Stub> stub,
+          std::function<void(v1::Report)> report, std::function<void(absl::Status)> ended)
       : undertaker_(undertaker),
         stub_(std::move(stub)),
         on_report_(std::move(report)),
@@ -98,8 +103,11 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
 class GrpcWorker final : public Worker {
  public:
-  GrpcWorker(const Clock& clock, Undertaker& undertaker, const std::shared_ptr<grpc::Channel>& channel)
-      : clock_(clock), undertaker_(undertaker), stub_(undertaker.Own(v1::Worker::NewStub(channel).release())) {}
+  GrpcWorker(const Clock& clock, Undertaker& undertaker,
+             const std::shared_ptr<grpc::Channel>& channel)
+      : clock_(clock),
+        undertaker_(undertaker),
+        stub_(undertaker.Own(v1::Worker::NewStub(channel).release())) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     // Describe and the clock probe run side by side; whichever comes last answers.
@@ -120,38 +128,45 @@ class GrpcWorker final : public Worker {
         if (--both->missing > 0) return;
         both->preflight.round_trip = clock.MonoNow() - both->began;
       }
-      if (!both->describe.ok()) both->done(both->describe);
-      else both->done(std::move(both->preflight));
+      if (!both->describe.ok())
+        both->done(both->describe);
+      else
+        both->done(std::move(both->preflight));
     };
     v1::DescribeRequest request;
     request.set_capture_id(capture_id);
     Send<v1::DescribeRequest, v1::DescribeResponse>(
-        undertaker_, stub_, &Stub::async::Describe, request, timeout, [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
+        undertaker_, stub_, &Stub::async::Describe, request, timeout,
+        [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
           {
             MutexLock lock(&both->mutex);
-            if (answer.ok()) both->preflight.description = *std::move(answer);
-            else both->describe = answer.status();
+            if (answer.ok())
+              both->preflight.description = *std::move(answer);
+            else
+              both->describe = answer.status();
           }
           finish();
         });
-    ProbeClock(clock_, undertaker_, stub_, timeout, [both, finish](absl::StatusOr<ClockEstimate> estimate) {
-      {
-        MutexLock lock(&both->mutex);
-        if (estimate.ok()) {
-          both->preflight.offset = estimate->offset;
-          both->preflight.error = estimate->error;
-        } else {
-          both->probe = estimate.status();
-        }
-      }
-      finish();
-    });
+    ProbeClock(clock_, undertaker_, stub_, timeout,
+               [both, finish](absl::StatusOr<ClockEstimate> estimate) {
+                 {
+                   MutexLock lock(&both->mutex);
+                   if (estimate.ok()) {
+                     both->preflight.offset = estimate->offset;
+                     both->preflight.error = estimate->error;
+                   } else {
+                     both->probe = estimate.status();
+                   }
+                 }
+                 finish();
+               });
   }
 
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
     v1::ArmRequest request;
     *request.mutable_plan() = plan;
-    Send<v1::ArmRequest, v1::ArmResponse>(undertaker_, stub_, &Stub::async::Arm, request, timeout, std::move(done));
+    Send<v1::ArmRequest, v1::ArmResponse>(undertaker_, stub_, &Stub::async::Arm, request, timeout,
+                                          std::move(done));
   }
 
   std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
@@ -164,15 +179,20 @@ class GrpcWorker final : public Worker {
     v1::CancelRequest request;
     request.set_capture_id(capture_id);
     request.set_reason(reason);
-    Send<v1::CancelRequest, v1::CancelResponse>(undertaker_, stub_, &Stub::async::Cancel, request, timeout, std::move(done));
+    Send<v1::CancelRequest, v1::CancelResponse>(undertaker_, stub_, &Stub::async::Cancel, request,
+                                                timeout, std::move(done));
   }
 
-  void Publish(const v1::PublishRequest& request, Nanos timeout, Callback<v1::PublishResponse> done) override {
-    Send<v1::PublishRequest, v1::PublishResponse>(undertaker_, stub_, &Stub::async::Publish, request, timeout, std::move(done));
+  void Publish(const v1::PublishRequest& request, Nanos timeout,
+               Callback<v1::PublishResponse> done) override {
+    Send<v1::PublishRequest, v1::PublishResponse>(undertaker_, stub_, &Stub::async::Publish,
+                                                  request, timeout, std::move(done));
   }
 
-  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout, Callback<v1::ReclaimResponse> done) override {
-    Send<v1::ReclaimRequest, v1::ReclaimResponse>(undertaker_, stub_, &Stub::async::Reclaim, request, timeout, std::move(done));
+  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
+               Callback<v1::ReclaimResponse> done) override {
+    Send<v1::ReclaimRequest, v1::ReclaimResponse>(undertaker_, stub_, &Stub::async::Reclaim,
+                                                  request, timeout, std::move(done));
   }
 
  private:
@@ -183,7 +203,8 @@ class GrpcWorker final : public Worker {
 
 }  // namespace
 
-GrpcWorkerConnector::GrpcWorkerConnector(const Clock& clock, std::shared_ptr<grpc::ChannelCredentials> credentials)
+GrpcWorkerConnector::GrpcWorkerConnector(const Clock& clock,
+                                         std::shared_ptr<grpc::ChannelCredentials> credentials)
     : clock_(clock), credentials_(std::move(credentials)) {}
 
 std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
@@ -199,13 +220,17 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  return WorkerOver(clock_, undertaker_, grpc::CreateCustomChannel(target.address, credentials_, arguments));
+  return WorkerOver(clock_, undertaker_,
+                    grpc::CreateCustomChannel(target.address, credentials_, arguments));
 }
 
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker, const std::shared_ptr<grpc::Channel>& channel) {
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker,
+                                   const std::shared_ptr<grpc::Channel>& channel) {
   return std::make_shared<GrpcWorker>(clock, undertaker, channel);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() { return grpc::InsecureChannelCredentials(); }
+std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() {
+  return grpc::InsecureChannelCredentials();
+}
 
 }  // namespace strobe

@@ -25,7 +25,8 @@ class GrpcWorkerConnector final : public WorkerConnector {
 };
 
 // A worker over a channel that is there already. Clock and undertaker outlive it and its calls.
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker, const std::shared_ptr<grpc::Channel>& channel);
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker,
+                                   const std::shared_ptr<grpc::Channel>& channel);
 
 // Until sidecars have certificates: for whoever passes --insecure-plaintext.
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();

@@ -1,6 +1,6 @@
 // Destroys what belongs to gRPC calls on a thread of its own. gRPC's callbacks must not let go of
-// the last channel: in 1.51 that joins the callback threads, from one of them, and the process hangs
-// or aborts (CompletionQueue::ReleaseCallbackAlternativeCQ).
+// the last channel: in 1.51 that joins the callback threads, from one of them, and the process
+// hangs or aborts (CompletionQueue::ReleaseCallbackAlternativeCQ).
 #pragma once
 #include <memory>
 
@@ -19,7 +19,9 @@ class Undertaker {
     bool all_gone = false;
     {
       MutexLock lock(&state_->mutex);
-      all_gone = state_->mutex.AwaitFor(std::chrono::seconds(5), [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return state_->alive == 0; });
+      all_gone = state_->mutex.AwaitFor(
+          std::chrono::seconds(5),
+          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return state_->alive == 0; });
     }
     if (all_gone) delete state_;
   }

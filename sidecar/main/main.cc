@@ -10,9 +10,9 @@
 #include <csignal>
 #include <iostream>
 
-#include "collector/base/strings.h"
 #include "collector/base/log.h"
 #include "collector/base/name_rules.h"
+#include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/storage/file_store.h"
 #include "sidecar/service/profiler_service.h"
@@ -43,26 +43,52 @@ std::string HostName() {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", kVersion);
-  app.add_option("--listen", flags.listen, "host:port of strobe.v1.Worker; port 0 picks a free one")->capture_default_str()->envname("STROBE_LISTEN");
-  app.add_option("--framework", flags.framework, "host:port of each profiler server in the trainer; comma list for one per process")->delimiter(',')->capture_default_str()->envname("STROBE_FRAMEWORK");
-  app.add_option("--shared-dir", flags.shared_dir, "directory that the trainer sees under the same path; only for profiler servers from before 2025-09")->envname("STROBE_SHARED_DIR");
-  app.add_option("--worker-name", flags.worker_name, "file name of this worker's traces, without .xplane.pb [$POD_NAME, else the host name]")->envname("STROBE_WORKER_NAME");
-  app.add_option("--compat-listen", flags.compat_listen, "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); off when empty")->envname("STROBE_COMPAT_LISTEN");
-  app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "serve without TLS: whoever reaches the port may profile the trainer")->envname("STROBE_INSECURE_PLAINTEXT");
-  app.add_option("--grace", flags.grace_seconds, "seconds to let a running capture finish on SIGTERM")->capture_default_str()->check(CLI::Range(0, 3600));
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")->capture_default_str()->envname("STROBE_LOG_LEVEL");
-  app.add_flag("--log-json", flags.log_json, "one JSON object per log line")->envname("STROBE_LOG_JSON");
+  app.add_option("--listen", flags.listen, "host:port of strobe.v1.Worker; port 0 picks a free one")
+      ->capture_default_str()
+      ->envname("STROBE_LISTEN");
+  app.add_option("--framework", flags.framework,
+                 "host:port of each profiler server in the trainer; comma list for one per process")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->envname("STROBE_FRAMEWORK");
+  app.add_option("--shared-dir", flags.shared_dir,
+                 "directory that the trainer sees under the same path; only for profiler servers "
+                 "from before 2025-09")
+      ->envname("STROBE_SHARED_DIR");
+  app.add_option(
+         "--worker-name", flags.worker_name,
+         "file name of this worker's traces, without .xplane.pb [$POD_NAME, else the host name]")
+      ->envname("STROBE_WORKER_NAME");
+  app.add_option("--compat-listen", flags.compat_listen,
+                 "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
+                 "off when empty")
+      ->envname("STROBE_COMPAT_LISTEN");
+  app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
+               "serve without TLS: whoever reaches the port may profile the trainer")
+      ->envname("STROBE_INSECURE_PLAINTEXT");
+  app.add_option("--grace", flags.grace_seconds,
+                 "seconds to let a running capture finish on SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 3600));
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+      ->capture_default_str()
+      ->envname("STROBE_LOG_LEVEL");
+  app.add_flag("--log-json", flags.log_json, "one JSON object per log line")
+      ->envname("STROBE_LOG_JSON");
 }
 
 // The one sentence that says what is wrong with the flags; empty when nothing is.
 std::string Complaint(const Flags& flags) {
   LogLevel level;
-  if (!ParseLogLevel(flags.log_level, level)) return "--log-level must be debug, info, warning or error";
+  if (!ParseLogLevel(flags.log_level, level))
+    return "--log-level must be debug, info, warning or error";
   if (!flags.insecure_plaintext) {
-    return "this build serves without TLS only; pass --insecure-plaintext to accept that whoever reaches --listen may profile the trainer";
+    return "this build serves without TLS only; pass --insecure-plaintext to accept that whoever "
+           "reaches --listen may profile the trainer";
   }
   for (const std::string& address : flags.framework) {
-    if (address.find(':') == std::string::npos) return StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012");
+    if (address.find(':') == std::string::npos)
+      return StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012");
   }
   return "";
 }
@@ -103,11 +129,13 @@ int Serve(const Flags& flags) {
     grpc::ServerBuilder compat_builder;
     compat_builder.SetResourceQuota(quota);
     compat_builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    compat_builder.AddListeningPort(flags.compat_listen, grpc::InsecureServerCredentials(), &compat_port);
+    compat_builder.AddListeningPort(flags.compat_listen, grpc::InsecureServerCredentials(),
+                                    &compat_port);
     compat_builder.RegisterService(&face);
     compat = compat_builder.BuildAndStart();
     if (compat == nullptr || compat_port == 0) {
-      LogError("cannot listen for stock clients; is the port taken?", {{"address", flags.compat_listen}});
+      LogError("cannot listen for stock clients; is the port taken?",
+               {{"address", flags.compat_listen}});
       return 1;
     }
   }
@@ -118,7 +146,8 @@ int Serve(const Flags& flags) {
   int signal = 0;
   sigwait(&ending, &signal);
   LogInfo("ending", {{"grace_seconds", StrCat(flags.grace_seconds)}});
-  if (!runner.Drain(std::chrono::seconds(flags.grace_seconds))) LogWarning("a capture did not end in time and is cancelled");
+  if (!runner.Drain(std::chrono::seconds(flags.grace_seconds)))
+    LogWarning("a capture did not end in time and is cancelled");
   runner.Cancel(runner.holder(), "the sidecar is ending");
   runner.Drain(std::chrono::seconds(2));
   // Watchers still get the last report before their streams end.
@@ -136,9 +165,10 @@ int main(int argc, char** argv) {
   strobe::Flags flags;
   const char* pod = std::getenv("POD_NAME");
   flags.worker_name = pod != nullptr && *pod != '\0' ? pod : strobe::HostName();
-  CLI::App app("Records this worker's traces when the Strobe operator (or `strobe capture`) says so.\n"
-               "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
-               "strobe-sidecar");
+  CLI::App app(
+      "Records this worker's traces when the Strobe operator (or `strobe capture`) says so.\n"
+      "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
+      "strobe-sidecar");
   strobe::AddFlags(app, flags);
   CLI11_PARSE(app, argc, argv);
   if (const std::string complaint = strobe::Complaint(flags); !complaint.empty()) {

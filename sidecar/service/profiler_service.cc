@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "collector/base/strings.h"
 #include "collector/base/name_rules.h"
 #include "collector/base/outcome.h"
+#include "collector/base/strings.h"
 
 namespace strobe {
 namespace {
@@ -19,7 +19,8 @@ class FaceDelivery final : public session::Delivery {
   FaceDelivery(StoreOpener& stores, bool emit, std::string root, std::string key)
       : stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
-  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&, std::span<const std::string_view> pieces) override {
+  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&,
+                                      std::span<const std::string_view> pieces) override {
     if (emit_) {
       for (const std::string_view piece : pieces) xspace.append(piece);
       return std::string("response");
@@ -50,14 +51,17 @@ v1::Tracers TracersOf(const tensorflow::ProfileOptions& options) {
   return tracers;
 }
 
-grpc::Status Internal(std::string text) { return grpc::Status(grpc::StatusCode::INTERNAL, std::move(text)); }
+grpc::Status Internal(std::string text) {
+  return grpc::Status(grpc::StatusCode::INTERNAL, std::move(text));
+}
 
 }  // namespace
 
 ProfilerFace::ProfilerFace(const Clock& clock, session::CaptureRunner& runner, StoreOpener& stores)
     : clock_(clock), runner_(runner), stores_(stores) {}
 
-grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflow::ProfileRequest* request,
+grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
+                                   const tensorflow::ProfileRequest* request,
                                    tensorflow::ProfileResponse* response) {
   const tensorflow::ProfileOptions& options = request->opts();
   const std::string host =
@@ -70,26 +74,30 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflo
     return Internal("duration_ms is longer than 10 minutes");
   }
   if (!request->emit_xspace() && !IsSafeName(request->session_id(), 200)) {
-    return Internal(StrCat("session_id \"", ToSafeName(request->session_id(), 64), "\" can be no directory name"));
+    return Internal(StrCat("session_id \"", ToSafeName(request->session_id(), 64),
+                           "\" can be no directory name"));
   }
   v1::CapturePlan plan;
   plan.set_capture_id(StrCat("face-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
   plan.set_request(StrCat("a profiler client at ", context->peer()));
   // "At once" still has to be a little ahead, for the trainer to get the request in time.
-  const std::int64_t soonest = ToUnixNanos(clock_.WallNow() + session::kShortestLead + milliseconds(10));
+  const std::int64_t soonest =
+      ToUnixNanos(clock_.WallNow() + session::kShortestLead + milliseconds(10));
   plan.set_instant_ns(std::max(static_cast<std::int64_t>(options.start_timestamp_ns()), soonest));
   plan.set_duration_ns(Nanos(milliseconds(duration_ms)).count());
   plan.set_clock_error_ns(-1);
   *plan.mutable_tracers() = TracersOf(options);
   plan.set_run(IsSafeName(request->session_id(), 200) ? request->session_id() : plan.capture_id());
   plan.set_worker(host);
-  plan.set_deadline_ns(plan.instant_ns() + plan.duration_ns() + Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
+  plan.set_deadline_ns(plan.instant_ns() + plan.duration_ns() +
+                       Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
 
   FaceDelivery delivery(stores_, request->emit_xspace(), request->repository_root(),
                         StrCat(request->session_id(), "/", host, ".xplane.pb"));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
   if (!armed.accepted()) {
-    return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.") : Internal(armed.message());
+    return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.")
+                                       : Internal(armed.message());
   }
   {
     MutexLock lock(&mutex_);
@@ -98,16 +106,20 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflo
   v1::Report report = armed.report();
   while (report.state() != v1::DONE) {
     if (context->IsCancelled()) runner_.Cancel(plan.capture_id(), "the client went away");
-    if (const auto next = runner_.WaitForChange(plan.capture_id(), report.state(), milliseconds(50))) report = *next;
+    if (const auto next =
+            runner_.WaitForChange(plan.capture_id(), report.state(), milliseconds(50)))
+      report = *next;
   }
   {
     MutexLock lock(&mutex_);
     const auto [first, last] = running_.equal_range(request->session_id());
-    const auto ours = std::find_if(first, last, [&](const auto& entry) { return entry.second == plan.capture_id(); });
+    const auto ours = std::find_if(
+        first, last, [&](const auto& entry) { return entry.second == plan.capture_id(); });
     if (ours != last) running_.erase(ours);
   }
   const auto outcome = static_cast<Outcome>(report.outcome());
-  if (outcome == Outcome::kCancelled) return grpc::Status(grpc::StatusCode::CANCELLED, report.message());
+  if (outcome == Outcome::kCancelled)
+    return grpc::Status(grpc::StatusCode::CANCELLED, report.message());
   if (outcome == Outcome::kBusy) return Internal("Another profiling session active.");
   // Coverage and device activity are Strobe's judgement; a stock client expects the trace.
   if (!Describe(outcome).has_trace || report.url().empty()) return Internal(report.message());
@@ -116,7 +128,8 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context, const tensorflo
   return grpc::Status::OK;
 }
 
-grpc::Status ProfilerFace::Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest* request,
+grpc::Status ProfilerFace::Terminate(grpc::ServerContext*,
+                                     const tensorflow::TerminateRequest* request,
                                      tensorflow::TerminateResponse*) {
   MutexLock lock(&mutex_);
   const auto [first, last] = running_.equal_range(request->session_id());

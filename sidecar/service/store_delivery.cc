@@ -1,7 +1,7 @@
 #include "sidecar/service/store_delivery.h"
 
-#include "collector/base/strings.h"
 #include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
 
 namespace strobe {
 

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "collector/base/strings.h"
 #include "collector/base/name_rules.h"
+#include "collector/base/strings.h"
 #include "collector/base/version.h"
 
 namespace strobe {
@@ -38,7 +38,8 @@ WorkerService::WorkerService(std::string name, const Clock& clock, session::Capt
                              session::Source& source, StoreOpener& stores)
     : name_(std::move(name)), clock_(clock), runner_(runner), source_(source), stores_(stores) {}
 
-grpc::Status WorkerService::Describe(grpc::ServerContext* context, const v1::DescribeRequest* request,
+grpc::Status WorkerService::Describe(grpc::ServerContext* context,
+                                     const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) {
   response->set_version(kVersion);
   response->set_protocol(kWorkerProtocol);
@@ -46,20 +47,22 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context, const v1::Des
   response->set_holder(runner_.holder());
   response->set_capture_lateness_ns(runner_.WorstLateness().count());
   if (!request->capture_id().empty()) {
-    if (const auto report = runner_.Find(request->capture_id())) *response->mutable_report() = *report;
+    if (const auto report = runner_.Find(request->capture_id()))
+      *response->mutable_report() = *report;
   }
   // Whoever finds its capture again, or finds the worker held, does not care about the rest.
   if (response->has_report() || !response->holder().empty()) return grpc::Status::OK;
   response->set_wake_lateness_ns(MeasureWakeLateness(clock_).count());
   const Nanos left = context->deadline() - std::chrono::system_clock::now();
-  for (v1::Source& source : source_.Probe(std::clamp<Nanos>(left / 2, Nanos{0}, std::chrono::seconds(2)))) {
+  for (v1::Source& source :
+       source_.Probe(std::clamp<Nanos>(left / 2, Nanos{0}, std::chrono::seconds(2)))) {
     *response->add_sources() = std::move(source);
   }
   return grpc::Status::OK;
 }
 
-grpc::Status WorkerService::ProbeClock(grpc::ServerContext*,
-                                       grpc::ServerReaderWriter<v1::ClockPong, v1::ClockPing>* stream) {
+grpc::Status WorkerService::ProbeClock(
+    grpc::ServerContext*, grpc::ServerReaderWriter<v1::ClockPong, v1::ClockPing>* stream) {
   v1::ClockPing ping;
   for (int i = 0; i < kMostPings && stream->Read(&ping); ++i) {
     v1::ClockPong pong;
@@ -71,8 +74,10 @@ grpc::Status WorkerService::ProbeClock(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* request, v1::ArmResponse* response) {
-  if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok()) return ToGrpc(status);
+grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* request,
+                                v1::ArmResponse* response) {
+  if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok())
+    return ToGrpc(status);
   // A logdir that nobody here can write to is refused now, not after the recording.
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->plan().logdir());
   if (const auto store = stores_.Open(*logdir); !store.ok()) return ToGrpc(store.status());
@@ -101,13 +106,15 @@ grpc::Status WorkerService::Watch(grpc::ServerContext* context, const v1::WatchR
 
 grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
                                    v1::CancelResponse* response) {
-  response->set_known(runner_.Cancel(request->capture_id(), request->reason().empty() ? "cancelled" : request->reason()));
+  response->set_known(runner_.Cancel(request->capture_id(),
+                                     request->reason().empty() ? "cancelled" : request->reason()));
   return grpc::Status::OK;
 }
 
 grpc::Status WorkerService::Publish(grpc::ServerContext*, const v1::PublishRequest* request,
                                     v1::PublishResponse* response) {
-  if (!IsSafeName(request->run())) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
+  if (!IsSafeName(request->run()))
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
   if (request->manifest().size() > kLargestManifest) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "manifest is larger than 4 MiB");
   }
@@ -116,22 +123,26 @@ grpc::Status WorkerService::Publish(grpc::ServerContext*, const v1::PublishReque
   const auto store = stores_.Open(*logdir);
   if (!store.ok()) return ToGrpc(store.status());
   const std::array<std::string_view, 1> pieces = {request->manifest()};
-  if (const absl::Status status = (*store)->Put(ManifestKey(request->run()), pieces); !status.ok()) return ToGrpc(status);
+  if (const absl::Status status = (*store)->Put(ManifestKey(request->run()), pieces); !status.ok())
+    return ToGrpc(status);
   response->set_url(logdir->RunUrl(request->run()) + "/strobe.json");
   return grpc::Status::OK;
 }
 
 grpc::Status WorkerService::Reclaim(grpc::ServerContext*, const v1::ReclaimRequest* request,
                                     v1::ReclaimResponse* response) {
-  if (!IsSafeName(request->run())) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
+  if (!IsSafeName(request->run()))
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
   if (!logdir.ok()) return ToGrpc(logdir.status());
   const auto store = stores_.Open(*logdir);
   if (!store.ok()) return ToGrpc(store.status());
   const auto objects = (*store)->List(RunPrefix(request->run()));
-  if (!objects.ok()) return absl::IsNotFound(objects.status()) ? grpc::Status::OK : ToGrpc(objects.status());
+  if (!objects.ok())
+    return absl::IsNotFound(objects.status()) ? grpc::Status::OK : ToGrpc(objects.status());
   for (const StoredObject& object : *objects) {
-    if (const absl::Status status = (*store)->Delete(object.key); !status.ok()) return ToGrpc(status);
+    if (const absl::Status status = (*store)->Delete(object.key); !status.ok())
+      return ToGrpc(status);
     response->set_deleted(response->deleted() + 1);
   }
   return grpc::Status::OK;

@@ -14,8 +14,8 @@ namespace strobe {
 class WorkerService final : public v1::Worker::Service {
  public:
   // All outlive the service. `name` is the worker's default file name.
-  WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner, session::Source& source,
-                StoreOpener& stores);
+  WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
+                session::Source& source, StoreOpener& stores);
 
   // Ends Watch streams, so that the server can shut down.
   void Stop() { stopping_ = true; }
@@ -24,7 +24,8 @@ class WorkerService final : public v1::Worker::Service {
                         v1::DescribeResponse* response) override;
   grpc::Status ProbeClock(grpc::ServerContext* context,
                           grpc::ServerReaderWriter<v1::ClockPong, v1::ClockPing>* stream) override;
-  grpc::Status Arm(grpc::ServerContext* context, const v1::ArmRequest* request, v1::ArmResponse* response) override;
+  grpc::Status Arm(grpc::ServerContext* context, const v1::ArmRequest* request,
+                   v1::ArmResponse* response) override;
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Report>* writer) override;
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,

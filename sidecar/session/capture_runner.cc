@@ -6,10 +6,10 @@
 #include <array>
 #include <utility>
 
-#include "collector/base/strings.h"
 #include "collector/analysis/judge.h"
 #include "collector/base/duration.h"
 #include "collector/base/log.h"
+#include "collector/base/strings.h"
 #include "collector/xplane/summary.h"
 #include "sidecar/session/trace_report.h"
 
@@ -74,7 +74,8 @@ std::optional<v1::Report> CaptureRunner::Find(std::string_view capture_id) const
   return report == nullptr ? std::nullopt : std::optional(*report);
 }
 
-std::optional<v1::Report> CaptureRunner::WaitForChange(std::string_view capture_id, v1::CaptureState known,
+std::optional<v1::Report> CaptureRunner::WaitForChange(std::string_view capture_id,
+                                                       v1::CaptureState known,
                                                        Nanos timeout) const {
   MutexLock lock(&mutex_);
   const auto changed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -126,7 +127,9 @@ void CaptureRunner::Run() {
     std::shared_ptr<Live> live;
     {
       MutexLock lock(&mutex_);
-      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || live_ != nullptr; };
+      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || live_ != nullptr;
+      };
       mutex_.Await(work);
       if (live_ == nullptr) return;
       live = live_;
@@ -146,7 +149,8 @@ void CaptureRunner::Publish(const v1::Report& report) {
 
 void CaptureRunner::WaitUntil(WallTime time, const Cancellation& cancel) const {
   // In slices, so that a step of the wall clock during a long delay is noticed.
-  for (Nanos left = time - clock_.WallNow(); left > Nanos{0} && !cancel.cancelled(); left = time - clock_.WallNow()) {
+  for (Nanos left = time - clock_.WallNow(); left > Nanos{0} && !cancel.cancelled();
+       left = time - clock_.WallNow()) {
     cancel.WaitFor(std::min<Nanos>(left, std::chrono::milliseconds(500)));
   }
 }
@@ -193,15 +197,16 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
   if (!summary.ok()) {
     return finish(Outcome::kProfilerStartFailed,
-                  StrCat("the source answered with something that is no trace: ", summary.status().message()));
+                  StrCat("the source answered with something that is no trace: ",
+                         summary.status().message()));
   }
   FillFromTrace(*summary, report);
   const Window window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}};
   const Judgement judged = JudgeTrace(*summary, window, false);
   report.set_covers_window(judged.covers_window);
   if (plan.max_bytes() > 0 && recording.xspace.size() > plan.max_bytes()) {
-    return finish(Outcome::kTruncated, StrCat("the trace has ", recording.xspace.size(), " bytes, allowed are ",
-                                                    plan.max_bytes()));
+    return finish(Outcome::kTruncated, StrCat("the trace has ", recording.xspace.size(),
+                                              " bytes, allowed are ", plan.max_bytes()));
   }
   if (plan.discard_late() && judged.outcome == Outcome::kLateStart) {
     return finish(judged.outcome, StrCat(judged.message, "; discarded as asked"));

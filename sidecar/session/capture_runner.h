@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/session/session.h"
 

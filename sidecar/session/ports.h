@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/mutex.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 #include "collector/base/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -45,7 +45,8 @@ class Source {
   // the plan's deadline has passed or the capture is cancelled. Calls `collecting` when it has
   // stopped recording. `terminate` ends the recording early but keeps what there is.
   virtual Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                           const Cancellation& terminate, const std::function<void()>& collecting) = 0;
+                           const Cancellation& terminate,
+                           const std::function<void()>& collecting) = 0;
 };
 
 // Where a finished trace goes. Returns its URL.

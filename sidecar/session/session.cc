@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collector/base/strings.h"
 #include "collector/base/duration.h"
 #include "collector/base/name_rules.h"
+#include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
 
 namespace strobe::session {
@@ -12,14 +12,15 @@ namespace {
 
 absl::Status CheckRange(std::string_view field, std::int64_t value, Nanos least, Nanos most) {
   if (Nanos{value} >= least && Nanos{value} <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(field, " is ", FormatDuration(Nanos{value}), ", must be between ",
-                                                 FormatDuration(least), " and ", FormatDuration(most)));
+  return absl::InvalidArgumentError(StrCat(field, " is ", FormatDuration(Nanos{value}),
+                                           ", must be between ", FormatDuration(least), " and ",
+                                           FormatDuration(most)));
 }
 
 absl::Status CheckName(std::string_view field, const std::string& value, std::size_t longest) {
   if (IsSafeName(value, longest)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat(field, " must be 1 to ", longest, " characters of [A-Za-z0-9._-], not starting with a dot"));
+  return absl::InvalidArgumentError(StrCat(
+      field, " must be 1 to ", longest, " characters of [A-Za-z0-9._-], not starting with a dot"));
 }
 
 }  // namespace
@@ -45,18 +46,18 @@ ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
     const v1::Report& live = reports_.back();
     return {.refusal = Outcome::kBusy,
             .message = StrCat("capture ", live.capture_id(), " of ", live.plan().request(),
-                                    " holds this worker")};
+                              " holds this worker")};
   }
   const Nanos lead = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - now;
   if (lead < kShortestLead) {
     return {.refusal = Outcome::kLateStart,
             .message = StrCat("recording would have to begin in ", FormatDuration(lead),
-                                    ", this sidecar needs at least ", FormatDuration(kShortestLead))};
+                              ", this sidecar needs at least ", FormatDuration(kShortestLead))};
   }
   if (lead > kLongestLead) {
     return {.refusal = Outcome::kLateStart,
             .message = StrCat("the instant is ", FormatDuration(lead), " away, at most ",
-                                    FormatDuration(kLongestLead), " is allowed; are the clocks right?")};
+                              FormatDuration(kLongestLead), " is allowed; are the clocks right?")};
   }
   v1::Report report;
   report.set_capture_id(plan.capture_id());
@@ -68,8 +69,9 @@ ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
 }
 
 const v1::Report* Session::Find(std::string_view capture_id) const {
-  const auto found = std::find_if(reports_.rbegin(), reports_.rend(),
-                                  [&](const v1::Report& report) { return report.capture_id() == capture_id; });
+  const auto found =
+      std::find_if(reports_.rbegin(), reports_.rend(),
+                   [&](const v1::Report& report) { return report.capture_id() == capture_id; });
   return found == reports_.rend() ? nullptr : &*found;
 }
 

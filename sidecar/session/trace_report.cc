@@ -35,27 +35,29 @@ void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report) {
 
 std::string EncodeStrobePlane(const v1::Report& report) {
   const v1::CapturePlan& plan = report.plan();
-  return xplane::EncodeStatPlane(xplane::kStrobePlane,
-                                 {{"strobe_version", std::string(kVersion)},
-                                  {"capture_id", plan.capture_id()},
-                                  {"worker", plan.worker()},
-                                  {"instant_ns", plan.instant_ns()},
-                                  {"duration_ns", plan.duration_ns()},
-                                  {"guard_ns", plan.guard_ns()},
-                                  {"clock_offset_ns", plan.clock_offset_ns()},
-                                  {"clock_error_ns", plan.clock_error_ns()},
-                                  {"started_ns", report.started_ns()},
-                                  {"stopped_ns", report.stopped_ns()}});
+  return xplane::EncodeStatPlane(xplane::kStrobePlane, {{"strobe_version", std::string(kVersion)},
+                                                        {"capture_id", plan.capture_id()},
+                                                        {"worker", plan.worker()},
+                                                        {"instant_ns", plan.instant_ns()},
+                                                        {"duration_ns", plan.duration_ns()},
+                                                        {"guard_ns", plan.guard_ns()},
+                                                        {"clock_offset_ns", plan.clock_offset_ns()},
+                                                        {"clock_error_ns", plan.clock_error_ns()},
+                                                        {"started_ns", report.started_ns()},
+                                                        {"stopped_ns", report.stopped_ns()}});
 }
 
 std::string Sha256Hex(std::span<const std::string_view> pieces) {
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        EVP_MD_CTX_free);
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
-  for (const std::string_view piece : pieces) EVP_DigestUpdate(context.get(), piece.data(), piece.size());
+  for (const std::string_view piece : pieces)
+    EVP_DigestUpdate(context.get(), piece.data(), piece.size());
   EVP_DigestFinal_ex(context.get(), digest.data(), &size);
-  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest.data()), size));
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), size));
 }
 
 }  // namespace strobe::session

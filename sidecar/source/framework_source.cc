@@ -24,8 +24,8 @@ using session::Recording;
 using tensorflow::ProfilerService;
 namespace fs = std::filesystem;
 
-// A fresh connection each time: an idle sidecar then holds none and retries none, and a trainer that
-// came back is found at once instead of after a back-off.
+// A fresh connection each time: an idle sidecar then holds none and retries none, and a trainer
+// that came back is found at once instead of after a back-off.
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -35,7 +35,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
 }
 
 std::chrono::system_clock::time_point DeadlineIn(Nanos duration) {
-  return std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(duration);
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(duration);
 }
 
 // The Profile calls of one capture, one per process, all in flight at once.
@@ -66,11 +67,12 @@ class Calls {
       pending_ = calls_.size();
     }
     for (const auto& call : calls_) {
-      call->stub->async()->Profile(&call->context, &call->request, &call->response, [this, raw = call.get()](grpc::Status status) {
-        MutexLock lock(&mutex_);
-        raw->status = std::move(status);
-        --pending_;
-      });
+      call->stub->async()->Profile(&call->context, &call->request, &call->response,
+                                   [this, raw = call.get()](grpc::Status status) {
+                                     MutexLock lock(&mutex_);
+                                     raw->status = std::move(status);
+                                     --pending_;
+                                   });
     }
   }
   // Callbacks refer to this object, so it waits for them; cancelling makes that short.
@@ -84,7 +86,8 @@ class Calls {
 
   bool WaitFor(Nanos duration) {
     MutexLock lock(&mutex_);
-    return mutex_.AwaitFor(duration, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
+    return mutex_.AwaitFor(duration,
+                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
   }
   void TryCancel() {
     for (const auto& call : calls_) call->context.TryCancel();
@@ -112,17 +115,19 @@ class Calls {
 };
 
 // The trace that an older server wrote into the shared directory, whatever file name it chose.
-absl::StatusOr<std::string> TakeSharedTrace(const std::string& shared_dir, const std::string& session_id) {
+absl::StatusOr<std::string> TakeSharedTrace(const std::string& shared_dir,
+                                            const std::string& session_id) {
   if (shared_dir.empty()) {
     return absl::FailedPreconditionError(
-        "cannot answer with its trace (servers since 2025-09 can); upgrade the framework, or mount a directory in both containers and pass --shared-dir");
+        "cannot answer with its trace (servers since 2025-09 can); upgrade the framework, or mount "
+        "a directory in both containers and pass --shared-dir");
   }
   const fs::path directory = fs::path(shared_dir) / session_id;
   FileStore store(directory.native());
   const absl::StatusOr<std::vector<StoredObject>> files = store.List("");
-  absl::StatusOr<std::string> trace = absl::NotFoundError(StrCat(
-      "neither answered with its trace nor wrote one below ", directory.native(),
-      "; mount the shared directory under the same path in both containers"));
+  absl::StatusOr<std::string> trace = absl::NotFoundError(
+      StrCat("neither answered with its trace nor wrote one below ", directory.native(),
+             "; mount the shared directory under the same path in both containers"));
   if (files.ok()) {
     for (const StoredObject& file : *files) {
       if (file.key.ends_with(".xplane.pb") && file.bytes > 0) trace = store.Get(file.key);
@@ -158,7 +163,8 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     }
     source.set_ready(state == GRPC_CHANNEL_READY);
     if (!source.ready()) {
-      source.set_detail(state == GRPC_CHANNEL_TRANSIENT_FAILURE ? "nobody listens" : "does not answer");
+      source.set_detail(state == GRPC_CHANNEL_TRANSIENT_FAILURE ? "nobody listens"
+                                                                : "does not answer");
     }
   }
   return sources;
@@ -169,7 +175,8 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
 Nanos FrameworkSource::lead() const { return std::chrono::milliseconds(250); }
 
 Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                                  const Cancellation& terminate, const std::function<void()>& collecting) {
+                                  const Cancellation& terminate,
+                                  const std::function<void()>& collecting) {
   const auto until = [this](std::int64_t unix_nanos) {
     return std::max(FromUnixNanos(unix_nanos) - clock_.WallNow(), Nanos{0});
   };
@@ -196,7 +203,8 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
     CallVerdict verdict{Outcome::kOk, ""};
     absl::StatusOr<std::string> trace = std::string();
     if (!call->status.ok()) {
-      verdict = JudgeCallFailure(call->status.error_code(), call->status.error_message(), call->address);
+      verdict =
+          JudgeCallFailure(call->status.error_code(), call->status.error_message(), call->address);
     } else if (call->response.has_xspace()) {
       trace = std::move(*call->response.mutable_xspace());
       call->response.Clear();
@@ -211,7 +219,9 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
       recording.xspace = *std::move(trace);
     } else if (verdict.outcome == Outcome::kOk) {
       const absl::Status joined = xplane::AppendXSpace(*trace, call->address, recording.xspace);
-      if (!joined.ok()) verdict = {Outcome::kProfilerStartFailed, StrCat("profiler server at ", call->address, " sent no trace: ", joined.message())};
+      if (!joined.ok())
+        verdict = {Outcome::kProfilerStartFailed, StrCat("profiler server at ", call->address,
+                                                         " sent no trace: ", joined.message())};
     }
     if (Describe(verdict.outcome).badness > Describe(recording.outcome).badness) {
       recording.outcome = verdict.outcome;

@@ -19,7 +19,8 @@ tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::
                                               std::string_view shared_dir) {
   const std::int64_t length = plan.duration_ns() + 2 * plan.guard_ns();
   // The server counts whole milliseconds since it started and may stop up to one early.
-  const auto duration_ms = static_cast<std::uint64_t>((length + kNanosPerMilli - 1) / kNanosPerMilli + 1);
+  const auto duration_ms =
+      static_cast<std::uint64_t>((length + kNanosPerMilli - 1) / kNanosPerMilli + 1);
   tensorflow::ProfileRequest request;
   request.set_duration_ms(duration_ms);
   request.set_max_events(1'000'000);
@@ -44,7 +45,8 @@ tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::
 
 CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view address) {
   const auto verdict = [&](Outcome outcome, std::string_view what) {
-    return CallVerdict{outcome, StrCat("profiler server at ", address, ": ", what, text.empty() ? "" : ": ", text)};
+    return CallVerdict{outcome, StrCat("profiler server at ", address, ": ", what,
+                                       text.empty() ? "" : ": ", text)};
   };
   switch (code) {
     case grpc::StatusCode::UNAVAILABLE:

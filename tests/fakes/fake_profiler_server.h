@@ -35,7 +35,8 @@ class FakeProfilerServer final : public tensorflow::ProfilerService::Service {
     if (!refusal.ok()) return refusal;
     const SystemClock clock;
     const auto until = [&](std::int64_t time) {
-      while (ToUnixNanos(clock.WallNow()) < time && !context->IsCancelled() && !terminated) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (ToUnixNanos(clock.WallNow()) < time && !context->IsCancelled() && !terminated)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
     until(static_cast<std::int64_t>(request->opts().start_timestamp_ns()));
     const std::int64_t start = ToUnixNanos(clock.WallNow());
@@ -51,7 +52,8 @@ class FakeProfilerServer final : public tensorflow::ProfilerService::Service {
     }
     return grpc::Status::OK;
   }
-  grpc::Status Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest*, tensorflow::TerminateResponse*) override {
+  grpc::Status Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest*,
+                         tensorflow::TerminateResponse*) override {
     terminated = true;
     return grpc::Status::OK;
   }
@@ -71,7 +73,8 @@ class FakeProfilerServer final : public tensorflow::ProfilerService::Service {
     auto& environment = *space.add_planes();
     environment.set_name(std::string(xplane::kTaskEnvironmentPlane));
     std::int64_t id = 0;
-    for (const auto& [name, value] : {std::pair(xplane::kProfileStart, start), std::pair(xplane::kProfileStop, stop)}) {
+    for (const auto& [name, value] :
+         {std::pair(xplane::kProfileStart, start), std::pair(xplane::kProfileStop, stop)}) {
       (*environment.mutable_stat_metadata())[++id].set_name(std::string(name));
       auto& stat = *environment.add_stats();
       stat.set_metadata_id(id);

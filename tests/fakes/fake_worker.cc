@@ -10,28 +10,30 @@ constexpr Nanos kRoundTrip = milliseconds(1);
 
 class FakeWorker final : public Worker {
  public:
-  FakeWorker(SimulatedTime& time, std::shared_ptr<FakeSidecar> sidecar) : time_(time), sidecar_(std::move(sidecar)) {}
+  FakeWorker(SimulatedTime& time, std::shared_ptr<FakeSidecar> sidecar)
+      : time_(time), sidecar_(std::move(sidecar)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
-    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip, [s = sidecar_, capture_id, done = std::move(done)] {
-      if (s->dead) return done(absl::UnavailableError("connection refused"));
-      if (!s->check.ok()) return done(s->check);
-      Preflight preflight;
-      preflight.offset = s->offset;
-      if (s->clock_measurable) preflight.error = s->clock_error;
-      preflight.round_trip = kRoundTrip;
-      v1::DescribeResponse& description = preflight.description;
-      description.set_protocol(s->protocol);
-      description.set_holder(s->holder);
-      description.set_wake_lateness_ns(s->wake_lateness.count());
-      v1::Source& source = *description.add_sources();
-      source.set_address("localhost:9012");
-      source.set_ready(s->source_ready);
-      if (!s->source_ready) source.set_detail("nobody listens");
-      const auto known = s->reports.find(capture_id);
-      if (known != s->reports.end()) *description.mutable_report() = known->second;
-      done(std::move(preflight));
-    });
+    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
+                    [s = sidecar_, capture_id, done = std::move(done)] {
+                      if (s->dead) return done(absl::UnavailableError("connection refused"));
+                      if (!s->check.ok()) return done(s->check);
+                      Preflight preflight;
+                      preflight.offset = s->offset;
+                      if (s->clock_measurable) preflight.error = s->clock_error;
+                      preflight.round_trip = kRoundTrip;
+                      v1::DescribeResponse& description = preflight.description;
+                      description.set_protocol(s->protocol);
+                      description.set_holder(s->holder);
+                      description.set_wake_lateness_ns(s->wake_lateness.count());
+                      v1::Source& source = *description.add_sources();
+                      source.set_address("localhost:9012");
+                      source.set_ready(s->source_ready);
+                      if (!s->source_ready) source.set_detail("nobody listens");
+                      const auto known = s->reports.find(capture_id);
+                      if (known != s->reports.end()) *description.mutable_report() = known->second;
+                      done(std::move(preflight));
+                    });
   }
 
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
@@ -44,22 +46,26 @@ class FakeWorker final : public Worker {
       response.set_accepted(true);
       *response.mutable_report() = sidecar_->reports[plan.capture_id()];
     }
-    time_.PostAfter(sidecar_->arm_answers ? kRoundTrip : timeout, [s = sidecar_, response, done = std::move(done)] {
-      if (!s->arm_answers) return done(absl::DeadlineExceededError("no answer"));
-      if (!s->arm.ok()) return done(s->arm);
-      done(response);
-    });
+    time_.PostAfter(sidecar_->arm_answers ? kRoundTrip : timeout,
+                    [s = sidecar_, response, done = std::move(done)] {
+                      if (!s->arm_answers) return done(absl::DeadlineExceededError("no answer"));
+                      if (!s->arm.ok()) return done(s->arm);
+                      done(response);
+                    });
   }
 
   std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
                               std::function<void(absl::Status)> ended) override {
     auto alive = std::make_shared<bool>(true);
-    Poll(time_, sidecar_, capture_id, std::weak_ptr<bool>(alive), v1::CAPTURE_STATE_UNSPECIFIED, std::move(report), std::move(ended));
+    Poll(time_, sidecar_, capture_id, std::weak_ptr<bool>(alive), v1::CAPTURE_STATE_UNSPECIFIED,
+         std::move(report), std::move(ended));
     return alive;
   }
 
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout, Callback<v1::CancelResponse> done) override {
-    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip, [done = std::move(done)] { done(v1::CancelResponse()); });
+  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+              Callback<v1::CancelResponse> done) override {
+    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
+                    [done = std::move(done)] { done(v1::CancelResponse()); });
     if (sidecar_->dead) return;
     sidecar_->cancelled.push_back(capture_id);
     const auto known = sidecar_->reports.find(capture_id);
@@ -69,7 +75,8 @@ class FakeWorker final : public Worker {
     known->second.set_message(reason);
   }
 
-  void Publish(const v1::PublishRequest& request, Nanos, Callback<v1::PublishResponse> done) override {
+  void Publish(const v1::PublishRequest& request, Nanos,
+               Callback<v1::PublishResponse> done) override {
     time_.PostAfter(kRoundTrip, [s = sidecar_, request, done = std::move(done)] {
       if (s->dead) return done(absl::UnavailableError("connection refused"));
       if (!s->publish.ok()) return done(s->publish);
@@ -80,7 +87,9 @@ class FakeWorker final : public Worker {
     });
   }
 
-  void Reclaim(const v1::ReclaimRequest&, Nanos, Callback<v1::ReclaimResponse> done) override { done(v1::ReclaimResponse()); }
+  void Reclaim(const v1::ReclaimRequest&, Nanos, Callback<v1::ReclaimResponse> done) override {
+    done(v1::ReclaimResponse());
+  }
 
  private:
   void Accept(const v1::CapturePlan& plan) {
@@ -92,7 +101,8 @@ class FakeWorker final : public Worker {
     *report.mutable_plan() = plan;
     sidecar_->reports[plan.capture_id()] = report;
     const std::string id = plan.capture_id();
-    const Nanos until_start = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - sidecar_->offset - time_.WallNow();
+    const Nanos until_start =
+        FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - sidecar_->offset - time_.WallNow();
     const Nanos length = Nanos{plan.duration_ns() + 2 * plan.guard_ns()};
     time_.PostAfter(until_start + length / 2, [s = sidecar_, id] {
       s->dead = s->dead || s->dies;
@@ -100,14 +110,16 @@ class FakeWorker final : public Worker {
     });
     time_.PostAfter(until_start + length + sidecar_->collect, [s = sidecar_, id] {
       const auto known = s->reports.find(id);
-      if (known == s->reports.end() || s->dead || !s->finishes || known->second.state() == v1::DONE) return;
+      if (known == s->reports.end() || s->dead || !s->finishes || known->second.state() == v1::DONE)
+        return;
       v1::Report& done = known->second;
       done.set_state(v1::DONE);
       done.set_outcome(s->ends_as);
       if (s->ends_as != v1::OK) done.set_message("it went wrong");
       if (s->ends_as != v1::OK && s->ends_as != v1::LATE_START) return;
       done.set_started_ns(done.plan().instant_ns() - done.plan().guard_ns() + s->lateness.count());
-      done.set_stopped_ns(done.plan().instant_ns() + done.plan().duration_ns() + done.plan().guard_ns());
+      done.set_stopped_ns(done.plan().instant_ns() + done.plan().duration_ns() +
+                          done.plan().guard_ns());
       done.set_covers_window(done.started_ns() <= done.plan().instant_ns());
       done.set_bytes(1000);
       done.set_events(10);
@@ -115,8 +127,10 @@ class FakeWorker final : public Worker {
     });
   }
 
-  static void Poll(SimulatedTime& time, std::shared_ptr<FakeSidecar> s, std::string id, std::weak_ptr<bool> alive,
-                   v1::CaptureState told, std::function<void(v1::Report)> report, std::function<void(absl::Status)> ended) {
+  static void Poll(SimulatedTime& time, std::shared_ptr<FakeSidecar> s, std::string id,
+                   std::weak_ptr<bool> alive, v1::CaptureState told,
+                   std::function<void(v1::Report)> report,
+                   std::function<void(absl::Status)> ended) {
     time.PostAfter(kRoundTrip, [&time, s, id, alive, told, report, ended] {
       if (alive.expired()) return;
       if (s->dead) return ended(absl::UnavailableError("connection refused"));

@@ -15,20 +15,20 @@ namespace strobe {
 
 struct FakeSidecar {
   // How it behaves.
-  Nanos offset{};                                // Its clock against the operator's.
+  Nanos offset{};  // Its clock against the operator's.
   Nanos clock_error = std::chrono::microseconds(50);
   bool clock_measurable = true;
-  absl::Status check{};                          // What preflight fails with.
-  std::string holder{};                          // A capture that holds it.
+  absl::Status check{};  // What preflight fails with.
+  std::string holder{};  // A capture that holds it.
   bool source_ready = true;
-  absl::Status arm{};                            // What arming fails with, although it took effect.
+  absl::Status arm{};  // What arming fails with, although it took effect.
   bool arm_answers = true;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
   v1::Outcome ends_as = v1::OK;
   Nanos lateness = std::chrono::microseconds(100);
   Nanos collect = std::chrono::milliseconds(50);
-  bool dies = false;                             // In the middle of the recording.
-  bool forgets = false;                          // Is restarted in the middle of the recording.
+  bool dies = false;     // In the middle of the recording.
+  bool forgets = false;  // Is restarted in the middle of the recording.
   bool finishes = true;
   absl::Status publish{};
   unsigned protocol = kWorkerProtocol;
@@ -36,7 +36,7 @@ struct FakeSidecar {
 
   // What happened to it.
   std::map<std::string, v1::Report> reports{};
-  std::vector<v1::CapturePlan> plans{};          // Accepted ones.
+  std::vector<v1::CapturePlan> plans{};  // Accepted ones.
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
   bool dead = false;
@@ -45,7 +45,9 @@ struct FakeSidecar {
 class FakeFleet final : public WorkerConnector {
  public:
   explicit FakeFleet(SimulatedTime& time) : time_(time) {}
-  FakeSidecar& operator[](const std::string& name) { return *sidecars_.try_emplace(name, std::make_shared<FakeSidecar>()).first->second; }
+  FakeSidecar& operator[](const std::string& name) {
+    return *sidecars_.try_emplace(name, std::make_shared<FakeSidecar>()).first->second;
+  }
   std::shared_ptr<Worker> Connect(const Target& target) override;
 
  private:

@@ -51,7 +51,8 @@ class ScriptedTransport final : public Transport {
     MutexLock lock(&mutex_);
     handler_ = std::move(handler);
   }
-  void AddStream(std::vector<std::string> chunks, absl::StatusOr<HttpResponse> end = HttpResponse{200, "", std::nullopt}) {
+  void AddStream(std::vector<std::string> chunks,
+                 absl::StatusOr<HttpResponse> end = HttpResponse{200, "", std::nullopt}) {
     MutexLock lock(&mutex_);
     streams_.push_back({std::move(end), std::move(chunks)});
   }

@@ -11,11 +11,14 @@ namespace strobe {
 
 class SimulatedTime final : public Clock, public Executor {
  public:
-  explicit SimulatedTime(WallTime start = WallTime{std::chrono::seconds(1'700'000'000)}) : wall_(start) {}
+  explicit SimulatedTime(WallTime start = WallTime{std::chrono::seconds(1'700'000'000)})
+      : wall_(start) {}
 
   WallTime WallNow() const override { return wall_ + elapsed_; }
   MonoTime MonoNow() const override { return MonoTime{elapsed_}; }
-  void PostAfter(Nanos delay, Task task) override { tasks_.emplace(elapsed_ + std::max(delay, Nanos{0}), std::move(task)); }
+  void PostAfter(Nanos delay, Task task) override {
+    tasks_.emplace(elapsed_ + std::max(delay, Nanos{0}), std::move(task));
+  }
 
   // Runs what is due, and what that posts, until nothing is due any more.
   void RunUntilIdle() { Advance(Nanos{0}); }

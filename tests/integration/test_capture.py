@@ -82,6 +82,21 @@ def test_a_request_before_its_pods_waits_for_them(kubectl, operator, make_worker
     assert condition(wait_finished(kubectl, "look"), "Succeeded")["status"] == "True"
 
 
+def test_a_spec_that_only_the_operator_can_refuse_is_refused_at_once(kubectl, operator, make_workers):
+    make_workers(1, kubectl)
+    kubectl.apply(profile_request("odd", "gs://bu cket/x"))
+    request = wait_finished(kubectl, "odd", 10)
+    assert condition(request, "Failed")["reason"] == "InvalidSpec"
+    assert "bucket name with odd characters" in condition(request, "Failed")["message"]
+    kubectl.run("delete", "profilerequest", "odd", "--timeout=10s")
+
+
+def test_more_workers_wanted_than_there_are(kubectl, operator, make_workers, logdir):
+    make_workers(1, kubectl)
+    kubectl.apply(profile_request("many", logdir, minWorkers=5))
+    assert condition(wait_finished(kubectl, "many", 20), "Failed")["reason"] == "TooFewWorkers"
+
+
 def test_two_requests_for_one_worker_take_turns(kubectl, operator, make_workers, logdir):
     make_workers(1, kubectl)
     kubectl.apply(profile_request("one", logdir, run="one", attempts=5), profile_request("two", logdir, run="two", attempts=5))

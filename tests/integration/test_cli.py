@@ -58,6 +58,34 @@ def test_servers_save_for_themselves_when_asked(trainers, logdir):
     assert result.returncode == 1 and "Unavailable: no trace event was collected" in result.stderr
 
 
+def test_a_tpu_master_profiles_the_worker_list(protos, logdir):
+    """Cloud TPU's own path: one NewSession to the master, which fans out by itself."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import grpc
+    from tensorflow import profiler_analysis_pb2 as pb
+
+    asked = []
+
+    def new_session(request, _):
+        asked.append(request)
+        return pb.NewProfileSessionResponse(empty_trace=len(asked) == 1)  # Nothing at first.
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("tensorflow.ProfileAnalysis", {
+        "NewSession": grpc.unary_unary_rpc_method_handler(new_session, pb.NewProfileSessionRequest.FromString,
+                                                          pb.NewProfileSessionResponse.SerializeToString)}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    result = capture("--workers", f"grpc://127.0.0.1:{port}", "--logdir", "gs://bucket/logs", "--duration", "2s", "--worker-list", "10.0.0.2,10.0.0.3")
+    server.stop(None)
+    assert result.returncode == 0, result.stderr
+    assert len(asked) == 2, "tried again, because nothing was collected"
+    assert list(asked[1].hosts) == ["10.0.0.2", "10.0.0.3"]
+    assert asked[1].repository_root == "gs://bucket/logs/plugins/profile"
+    assert asked[1].request.opts.version == 1 and asked[1].request.opts.duration_ms >= 2000
+
+
 def test_interrupting_cancels_everywhere(make_workers, logdir):
     worker, = make_workers(1)
     process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,

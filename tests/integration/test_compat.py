@@ -3,10 +3,13 @@
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import pytest
 
-from tests.support.processes import PYTHON, free_port
+from tests.support.processes import BUILD, PYTHON, free_port, wait_until
 
 
 @pytest.fixture
@@ -52,6 +55,26 @@ def test_jax_collect_profile(face, logdir):
     result = subprocess.run([PYTHON, "-m", "jax.collect_profile", str(face), "500", "--host", "127.0.0.1", "--log_dir", str(logdir), "--no_perfetto_link"],
                             capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr[-2000:]
+    assert list(logdir.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def test_xprofs_capture_button(face, group, logdir):
+    logdir.mkdir()
+    port = free_port()
+    group.start("xprof", [BUILD / "venv/bin/xprof", "--logdir", logdir, "--port", port])
+    query = urllib.parse.urlencode({"service_addr": f"127.0.0.1:{face}", "duration": 500, "is_tpu_name": "false", "worker_list": "",
+                                    "num_retry": 0, "host_tracer_level": 2, "device_tracer_level": 1, "python_tracer_level": 0, "delay": 0})
+
+    def press():
+        try:
+            with urllib.request.urlopen(f"http://localhost:{port}/data/plugin/profile/capture_profile?{query}", timeout=60) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read()) from error
+        except OSError:
+            return None  # Not up yet.
+
+    wait_until(press, 60, "XProf")
     assert list(logdir.glob("plugins/profile/*/*.xplane.pb"))
 
 

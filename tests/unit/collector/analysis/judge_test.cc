@@ -36,7 +36,8 @@ TEST(JudgeTrace, ANanosecondLateIsLate) {
 TEST(JudgeTrace, StoppingEarlyMissesTheWindowToo) {
   xplane::TraceSummary trace = Trace();
   trace.stopped_ns = Nanos(10900ms).count();
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).message, "recording ended 100ms before the window did");
+  EXPECT_EQ(JudgeTrace(trace, kWindow, false).message,
+            "recording ended 100ms before the window did");
 }
 
 TEST(JudgeTrace, ATraceWithoutTimesCoversNothing) {

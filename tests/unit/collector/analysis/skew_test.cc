@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 constexpr WallTime kStart{100s};
 
 TEST(ComputeSkew, CorrectsEachClock) {
-  const std::vector<CorrectedStart> starts = {{kStart, 0ms, 1us}, {kStart + 11560ms + 3us, 11560ms, 2us}, {kStart - 1us, 0ms, 5us}};
+  const std::vector<CorrectedStart> starts = {
+      {kStart, 0ms, 1us}, {kStart + 11560ms + 3us, 11560ms, 2us}, {kStart - 1us, 0ms, 5us}};
   const auto skew = ComputeSkew(starts);
   EXPECT_EQ(skew->achieved, 4us);
   EXPECT_EQ(skew->error, 7us) << "the two largest errors bound every pair";

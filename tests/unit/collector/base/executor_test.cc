@@ -4,7 +4,6 @@
 
 #include <atomic>
 
-
 namespace strobe {
 namespace {
 
@@ -31,7 +30,10 @@ TEST(ThreadExecutor, ManyThreadsMayPost) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 100; ++i) executor.Post([&] { if (++count == 400) all.Notify(); });
+      for (int i = 0; i < 100; ++i)
+        executor.Post([&] {
+          if (++count == 400) all.Notify();
+        });
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -11,7 +11,8 @@ namespace {
 
 TEST(Outcome, NumbersAreThoseOnTheWire) {
   EXPECT_EQ(AllOutcomes().size(), static_cast<std::size_t>(v1::Outcome_ARRAYSIZE));
-  for (std::size_t i = 0; i < AllOutcomes().size(); ++i) EXPECT_EQ(static_cast<std::size_t>(AllOutcomes()[i].outcome), i);
+  for (std::size_t i = 0; i < AllOutcomes().size(); ++i)
+    EXPECT_EQ(static_cast<std::size_t>(AllOutcomes()[i].outcome), i);
 }
 
 TEST(Outcome, NamesAreThoseOnTheWireInCamelCase) {
@@ -20,8 +21,10 @@ TEST(Outcome, NamesAreThoseOnTheWireInCamelCase) {
     std::string camel;
     bool up = true;
     for (const char c : v1::Outcome_Name(static_cast<v1::Outcome>(info.outcome))) {
-      if (c == '_') up = true;
-      else camel += up ? c : static_cast<char>(c - 'A' + 'a'), up = c == '_';
+      if (c == '_')
+        up = true;
+      else
+        camel += up ? c : static_cast<char>(c - 'A' + 'a'), up = c == '_';
     }
     EXPECT_EQ(info.name, camel);
   }

@@ -16,8 +16,9 @@ TEST(Logdir, NormalisesPathsAndUrls) {
 }
 
 TEST(Logdir, RefusesWhatIsUnclearOrClimbs) {
-  for (const char* text : {"", "logs", "http://x/y", "file://host/x", "gs://", "gs:///x", "/a/../b", "s3://b/../c",
-                           "gs://user@bucket/x", "gs://b/x?y", "s3://b#c", "/a\nb", "gs://bu cket"}) {
+  for (const char* text :
+       {"", "logs", "http://x/y", "file://host/x", "gs://", "gs:///x", "/a/../b", "s3://b/../c",
+        "gs://user@bucket/x", "gs://b/x?y", "s3://b#c", "/a\nb", "gs://bu cket"}) {
     EXPECT_FALSE(Logdir::Parse(text).ok()) << text;
   }
 }
@@ -27,7 +28,8 @@ TEST(Logdir, NamesRunsAsXProfListsThem) {
   EXPECT_EQ(Logdir::Parse("/")->RunUrl("r1"), "file:///plugins/profile/r1");
   EXPECT_EQ(TraceKey("r1", "w0"), "plugins/profile/r1/w0.xplane.pb");
   EXPECT_EQ(ManifestKey("r1"), "plugins/profile/r1/strobe.json");
-  EXPECT_EQ(DefaultRunName(WallTime{1'795'234'104s}, "first-look"), "2026_11_21_04_08_24_first-look");
+  EXPECT_EQ(DefaultRunName(WallTime{1'795'234'104s}, "first-look"),
+            "2026_11_21_04_08_24_first-look");
   EXPECT_EQ(RunOfAttempt("r", 1), "r");
   EXPECT_EQ(RunOfAttempt("r", 2), "r_attempt2");
 }

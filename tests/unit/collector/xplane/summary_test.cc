@@ -24,7 +24,8 @@ XSpace Trace(std::int64_t start, std::int64_t stop, int events) {
   for (int i = 0; i < events; ++i) line.add_events()->set_offset_ps(i);
   XPlane& environment = *space.add_planes();
   environment.set_name(std::string(kTaskEnvironmentPlane));
-  const std::pair<std::string_view, std::int64_t> stats[] = {{kProfileStart, start}, {kProfileStop, stop}};
+  const std::pair<std::string_view, std::int64_t> stats[] = {{kProfileStart, start},
+                                                             {kProfileStop, stop}};
   std::int64_t id = 0;
   for (const auto& [name, value] : stats) {
     auto& metadata = (*environment.mutable_stat_metadata())[++id];
@@ -74,7 +75,8 @@ TEST(Summarize, SurvivesDamage) {
 
 TEST(EncodeStatPlane, AddsAPlaneByAppending) {
   std::string bytes = Trace(1, 2, 3).SerializeAsString();
-  bytes += EncodeStatPlane(kStrobePlane, {{"instant_ns", std::int64_t{-42}}, {"worker", std::string("w0")}});
+  bytes += EncodeStatPlane(kStrobePlane,
+                           {{"instant_ns", std::int64_t{-42}}, {"worker", std::string("w0")}});
   XSpace space;
   ASSERT_TRUE(space.ParseFromString(bytes));
   ASSERT_EQ(space.planes_size(), 3);

@@ -8,13 +8,17 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-std::string Complaint(std::string_view text) { return std::string(ParseConfig(text, "c.yaml").status().message()); }
+std::string Complaint(std::string_view text) {
+  return std::string(ParseConfig(text, "c.yaml").status().message());
+}
 
 TEST(ParseConfig, ReadsAllKeys) {
-  const auto config = ParseConfig("http: {listen: '127.0.0.1:0'}\nwatch: {namespace: team, timeout: 30s}\nworkers: 8\n"
-                                  "insecurePlaintext: true\nlease: {enabled: false, namespace: n, name: x, duration: 20s, renewDeadline: 12s, retryPeriod: 3s}\n"
-                                  "log: {level: debug, format: json}\n",
-                                  "c.yaml");
+  const auto config = ParseConfig(
+      "http: {listen: '127.0.0.1:0'}\nwatch: {namespace: team, timeout: 30s}\nworkers: 8\n"
+      "insecurePlaintext: true\nlease: {enabled: false, namespace: n, name: x, duration: 20s, "
+      "renewDeadline: 12s, retryPeriod: 3s}\n"
+      "log: {level: debug, format: json}\n",
+      "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->watch_timeout, 30s);
   EXPECT_EQ(config->workers, 8);
@@ -26,8 +30,10 @@ TEST(ParseConfig, ReadsAllKeys) {
 TEST(ParseConfig, AnEmptyFileMeansTheDefaults) { EXPECT_TRUE(ParseConfig("", "c.yaml").ok()); }
 
 TEST(ParseConfig, PointsAtWhatIsWrong) {
-  EXPECT_THAT(Complaint("workers: 2\nworker: 3\n"), HasSubstr("c.yaml:2:1: unknown key worker; known here are"));
-  EXPECT_THAT(Complaint("lease:\n  durration: 3s\n"), HasSubstr("c.yaml:2:3: unknown key lease.durration"));
+  EXPECT_THAT(Complaint("workers: 2\nworker: 3\n"),
+              HasSubstr("c.yaml:2:1: unknown key worker; known here are"));
+  EXPECT_THAT(Complaint("lease:\n  durration: 3s\n"),
+              HasSubstr("c.yaml:2:3: unknown key lease.durration"));
   EXPECT_THAT(Complaint("lease: {duration: soon}\n"), HasSubstr("c.yaml:1:"));
   EXPECT_THAT(Complaint("workers: many\n"), HasSubstr("workers: must be a whole number"));
   EXPECT_THAT(Complaint("log: {level: loud}\n"), HasSubstr("one of debug, info"));

@@ -22,8 +22,11 @@ class FakeCluster final : public Cluster {
     if (!exists) return absl::NotFoundError("gone");
     return request;
   }
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override { return pods; }
-  absl::Status SetFinalizers(const ProfileRequest&, const std::vector<std::string>& finalizers) override {
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override {
+    return pods;
+  }
+  absl::Status SetFinalizers(const ProfileRequest&,
+                             const std::vector<std::string>& finalizers) override {
     request.finalizers = finalizers;
     if (request.deleting && finalizers.empty()) exists = false;
     return Written();
@@ -37,7 +40,8 @@ class FakeCluster final : public Cluster {
     if (changed) changed();
     return Written();
   }
-  void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&, const std::string&) override {
+  void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&,
+                   const std::string&) override {
     events.push_back(reason);
   }
 
@@ -60,7 +64,9 @@ class FakeCluster final : public Cluster {
 class FakeMetrics final : public CaptureMetrics {
  public:
   void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override { ++attempts; }
-  void CaptureEnded(const ProfileRequest&, const std::string& result) override { results.push_back(result); }
+  void CaptureEnded(const ProfileRequest&, const std::string& result) override {
+    results.push_back(result);
+  }
   void ActiveCaptures(std::size_t) override {}
   int attempts = 0;
   std::vector<std::string> results;
@@ -91,8 +97,9 @@ class RequestReconcilerTest : public testing::Test {
 
   // A new process with nothing in memory.
   void Restart() {
-    reconciler_ = std::make_unique<RequestReconciler>(
-        RequestReconciler::Dependencies{time_, time_, fleet_, cluster_, metrics_, [this](const std::string&) { due_.insert(time_.MonoNow()); }});
+    reconciler_ = std::make_unique<RequestReconciler>(RequestReconciler::Dependencies{
+        time_, time_, fleet_, cluster_, metrics_,
+        [this](const std::string&) { due_.insert(time_.MonoNow()); }});
     due_.insert(time_.MonoNow());
   }
   // Runs the loop as the queue would, for so long.
@@ -108,7 +115,9 @@ class RequestReconcilerTest : public testing::Test {
     }
   }
   void Change() { due_.insert(time_.MonoNow()); }
-  const Condition& Get(std::string_view type) { return *FindCondition(cluster_.request.status, type); }
+  const Condition& Get(std::string_view type) {
+    return *FindCondition(cluster_.request.status, type);
+  }
 
   SimulatedTime time_;
   FakeFleet fleet_{time_};
@@ -156,7 +165,8 @@ TEST_F(RequestReconcilerTest, RecoversFromDeathAfterEachWrite) {
     EXPECT_EQ(cluster_.request.status.attempt, 1);
     for (const char* worker : {"a", "b"}) {
       int captures = 0;
-      for (const auto& plan : fleet_[worker].plans) captures += plan.capture_id() == uid + "-1" ? 1 : 0;
+      for (const auto& plan : fleet_[worker].plans)
+        captures += plan.capture_id() == uid + "-1" ? 1 : 0;
       EXPECT_EQ(captures, 1);
     }
   }
@@ -211,6 +221,18 @@ TEST_F(RequestReconcilerTest, RefusesInTheEnd) {
   EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
   EXPECT_EQ(Get("Failed").reason, "SidecarMissing");
   EXPECT_THAT(Get("Failed").message, HasSubstr("strobe.dev/inject=true"));
+}
+
+TEST_F(RequestReconcilerTest, SaysWhatIsWrongWithASpecThatCannotBeCarriedOut) {
+  cluster_.request.invalid = "logdir \"gs://bu cket\" has a bucket name with odd characters";
+  Loop(5s);
+  EXPECT_EQ(Get("Failed").reason, "InvalidSpec");
+  EXPECT_THAT(Get("Failed").message, HasSubstr("bucket name"));
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+  cluster_.request.deleting = true;
+  Change();
+  Loop(1s);
+  EXPECT_FALSE(cluster_.exists);
 }
 
 TEST_F(RequestReconcilerTest, CancelEndsALiveCapture) {

@@ -76,8 +76,10 @@ TEST(WorkQueue, NeverRunsAKeyTwiceAtOnceAndLosesNone) {
       for (int n = 0; n < kAdds; ++n) {
         const std::size_t k = random() % kKeys;
         ++wanted[k];
-        if (n % 7 == 0) queue.AddAfter(std::to_string(k), 100us);
-        else queue.Add(std::to_string(k));
+        if (n % 7 == 0)
+          queue.AddAfter(std::to_string(k), 100us);
+        else
+          queue.Add(std::to_string(k));
       }
     });
   }

@@ -32,7 +32,8 @@ AttemptResult Concluded(const CaptureSpec& spec, std::vector<WorkerResult> worke
 }
 
 TEST(Conclude, OneGoodHostIsNotSuccess) {
-  const AttemptResult result = Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kNoHostEvents)});
+  const AttemptResult result =
+      Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kNoHostEvents)});
   EXPECT_FALSE(result.succeeded);
   EXPECT_EQ(result.reason, "NoHostEvents");
   EXPECT_EQ(result.ok, 1u);
@@ -41,21 +42,25 @@ TEST(Conclude, OneGoodHostIsNotSuccess) {
 }
 
 TEST(Conclude, TheWorstWorkerGivesTheReason) {
-  const AttemptResult result =
-      Concluded({}, {Ended("a", Outcome::kBusy), Ended("b", Outcome::kUploadDenied), Ended("c", Outcome::kOk)});
+  const AttemptResult result = Concluded(
+      {},
+      {Ended("a", Outcome::kBusy), Ended("b", Outcome::kUploadDenied), Ended("c", Outcome::kOk)});
   EXPECT_EQ(result.reason, "UploadDenied");
 }
 
 TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
   CaptureSpec spec;
   spec.max_skew = 100us;
-  EXPECT_TRUE(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 80us)}).synchronized);
-  const AttemptResult beyond = Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)});
+  EXPECT_TRUE(
+      Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 80us)}).synchronized);
+  const AttemptResult beyond =
+      Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)});
   EXPECT_FALSE(beyond.synchronized) << "the error counts too";
   EXPECT_EQ(beyond.sync_reason, "SkewTooLarge");
   EXPECT_TRUE(beyond.succeeded) << "kept, as is the default";
   spec.on_late_start = OnLateStart::kDiscard;
-  EXPECT_EQ(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)}).reason, "NotSynchronized");
+  EXPECT_EQ(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)}).reason,
+            "NotSynchronized");
 }
 
 TEST(Conclude, MoreWorkersWantedThanThereAreFails) {
@@ -64,8 +69,17 @@ TEST(Conclude, MoreWorkersWantedThanThereAreFails) {
   EXPECT_FALSE(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk)}).succeeded);
 }
 
+TEST(Conclude, CalledOffForWantOfWorkersSaysSo) {
+  EXPECT_EQ(
+      Concluded({}, {Ended("a", Outcome::kCancelled), Ended("b", Outcome::kCancelled)}).reason,
+      "TooFewWorkers");
+  EXPECT_EQ(Concluded({}, {Ended("a", Outcome::kCancelled), Ended("b", Outcome::kNoSource)}).reason,
+            "NoSource");
+}
+
 TEST(ComposeManifest, HoldsEveryWorkerInRankOrder) {
-  AttemptResult result = Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kWorkerLost)});
+  AttemptResult result =
+      Concluded({}, {Ended("a", Outcome::kOk), Ended("b", Outcome::kWorkerLost)});
   result.workers[0].target.rank = 1;
   result.workers[1].target.rank = 0;
   result.workers[0].offset = 11560ms;

@@ -30,7 +30,8 @@ class CaptureAttemptTest : public testing::Test {
       target.address = name + ":9470";
       targets.push_back(target);
     }
-    return CaptureAttempt::Start({time_, time_, fleet_}, spec_, attempt, std::move(targets), [this] { ++changes_; });
+    return CaptureAttempt::Start({time_, time_, fleet_}, spec_, attempt, std::move(targets),
+                                 [this] { ++changes_; });
   }
   AttemptResult Run(std::vector<std::string> names) {
     const auto attempt = Start(std::move(names));
@@ -57,7 +58,8 @@ TEST_F(CaptureAttemptTest, RecordsAllWorkersAndPublishesTheManifestOnce) {
 TEST_F(CaptureAttemptTest, WritesTheInstantOnEachWorkersOwnClock) {
   fleet_["b"].offset = 11560ms;
   const AttemptResult result = Run({"a", "b"});
-  const std::int64_t a = fleet_["a"].plans.at(0).instant_ns(), b = fleet_["b"].plans.at(0).instant_ns();
+  const std::int64_t a = fleet_["a"].plans.at(0).instant_ns(),
+                     b = fleet_["b"].plans.at(0).instant_ns();
   EXPECT_EQ(Nanos{b - a}, 11560ms);
   EXPECT_TRUE(result.synchronized);
   EXPECT_EQ(result.skew->achieved, 0us) << "the offset is taken out again";
@@ -159,7 +161,8 @@ TEST_F(CaptureAttemptTest, ArmsTheRestWhenItDiedWhileArming) {
   first.reset();
   const AttemptResult result = Run({"a", "b"});
   EXPECT_TRUE(result.succeeded) << result.message;
-  EXPECT_EQ(fleet_["a"].plans.at(0).instant_ns(), fleet_["b"].plans.at(0).instant_ns()) << "one instant for all";
+  EXPECT_EQ(fleet_["a"].plans.at(0).instant_ns(), fleet_["b"].plans.at(0).instant_ns())
+      << "one instant for all";
 }
 
 TEST_F(CaptureAttemptTest, CancelDuringTheDelayEndsAllAtOnce) {

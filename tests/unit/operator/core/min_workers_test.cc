@@ -15,7 +15,8 @@ TEST(ResolveMinWorkers, TakesNumbersAndPercentagesRoundedUp) {
 TEST(ResolveMinWorkers, KeepsANumberThatCannotBeMet) { EXPECT_EQ(*ResolveMinWorkers("9", 8), 9u); }
 
 TEST(ResolveMinWorkers, RefusesEverythingElse) {
-  for (const char* text : {"", "0", "0%", "101%", "-1", "x", "5 %", "1.5"}) EXPECT_FALSE(ResolveMinWorkers(text, 8).ok()) << text;
+  for (const char* text : {"", "0", "0%", "101%", "-1", "x", "5 %", "1.5"})
+    EXPECT_FALSE(ResolveMinWorkers(text, 8).ok()) << text;
 }
 
 }  // namespace

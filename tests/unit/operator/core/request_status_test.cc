@@ -44,8 +44,10 @@ AttemptResult Result(std::size_t workers, Outcome last) {
 TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
   const AttemptProgress progress;
   for (const RequestStatus& status :
-       {PendingStatus(Request(), "NoTargets", "no pod matches", kNow), ActiveStatus(Request(), 1, progress, kNow),
-        RetryStatus(Request(), Result(2, Outcome::kBusy), kNow + 1s, kNow), FinishedStatus(Request(), Result(2, Outcome::kOk), kNow),
+       {PendingStatus(Request(), "NoTargets", "no pod matches", kNow),
+        ActiveStatus(Request(), 1, progress, kNow),
+        RetryStatus(Request(), Result(2, Outcome::kBusy), kNow + 1s, kNow),
+        FinishedStatus(Request(), Result(2, Outcome::kOk), kNow),
         RefusedStatus(Request(), "Cancelled", "", kNow)}) {
     EXPECT_THAT(status.conditions, SizeIs(5));
     EXPECT_THAT(status.conditions, Each(Field(&Condition::reason, Not(""))));
@@ -94,7 +96,8 @@ TEST(RequestStatus, StaysSmallWithAThousandBadWorkers) {
   const RequestStatus status = FinishedStatus(Request(), result, kNow);
   EXPECT_THAT(status.outcomes, SizeIs(16));
   std::size_t size = 0;
-  for (const StatusOutcome& outcome : status.outcomes) size += outcome.pod.size() + outcome.message.size() + 100;
+  for (const StatusOutcome& outcome : status.outcomes)
+    size += outcome.pod.size() + outcome.message.size() + 100;
   EXPECT_LT(size, 8000u);
 }
 

@@ -22,7 +22,8 @@ TEST(RetryAfter, TriesAgainWhatARetryCanCureWithGrowingDelay) {
   CaptureSpec spec;
   EXPECT_EQ(RetryAfter(spec, Failed(1, {Outcome::kOk, Outcome::kBusy})), 1s);
   EXPECT_EQ(RetryAfter(spec, Failed(2, {Outcome::kOk, Outcome::kBusy})), 2s);
-  EXPECT_EQ(RetryAfter(spec, Failed(3, {Outcome::kOk, Outcome::kBusy})), std::nullopt) << "attempts is 3";
+  EXPECT_EQ(RetryAfter(spec, Failed(3, {Outcome::kOk, Outcome::kBusy})), std::nullopt)
+      << "attempts is 3";
 }
 
 TEST(RetryAfter, DoesNotRepeatWhatCannotGetBetter) {

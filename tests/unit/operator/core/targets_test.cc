@@ -49,7 +49,8 @@ TEST(SelectTargets, LeavesOutPodsThatHaveEndedUnlessNamed) {
   PodInfo ended = Pod("ended");
   ended.phase = "Succeeded";
   EXPECT_THAT(SelectTargets({}, {}, {ended}), SizeIs(0));
-  const auto named = SelectTargets({}, {.selector = "", .names = {"ended", "gone"}, .owner = {}}, {ended});
+  const auto named =
+      SelectTargets({}, {.selector = "", .names = {"ended", "gone"}, .owner = {}}, {ended});
   ASSERT_THAT(named, SizeIs(2));
   EXPECT_EQ(named[0].outcome, Outcome::kUnreachable);
   EXPECT_THAT(named[1].message, HasSubstr("no such pod"));
@@ -79,14 +80,16 @@ TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
   spec.job->kind = "StatefulSet";
   EXPECT_EQ(QueryFor(spec)->owner->name, "llm");
   spec.job->kind = "Deployment";
-  EXPECT_THAT(std::string(QueryFor(spec).status().message()), HasSubstr("target.jobRef.kind Deployment"));
+  EXPECT_THAT(std::string(QueryFor(spec).status().message()),
+              HasSubstr("target.jobRef.kind Deployment"));
 }
 
 TEST(SelectTargets, AnOwnerKeepsOnlyItsOwnPods) {
   PodInfo mine = Pod("mine"), other = Pod("other");
   mine.owners = {{"StatefulSet", "llm"}};
   other.owners = {{"StatefulSet", "x"}};
-  const auto targets = SelectTargets({}, {.selector = "", .names = {}, .owner = JobRef{"", "StatefulSet", "llm"}}, {mine, other});
+  const auto targets = SelectTargets(
+      {}, {.selector = "", .names = {}, .owner = JobRef{"", "StatefulSet", "llm"}}, {mine, other});
   ASSERT_THAT(targets, SizeIs(1));
   EXPECT_EQ(targets[0].name, "mine");
 }

@@ -21,10 +21,16 @@ class CredentialsTest : public testing::Test {
     std::ofstream(dir_ + "/" + name) << text;
     return dir_ + "/" + name;
   }
-  absl::StatusOr<Credentials> Load(const std::string& user, const std::string& server = "https://1.2.3.4:6443") {
-    return LoadKubeconfig(Write("config", "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: ns}}]\n"
-                                          "clusters: [{name: k, cluster: {server: '" + server + "', certificate-authority: ca.crt}}]\n"
-                                          "users: [{name: u, user: " + user + "}]\n"));
+  absl::StatusOr<Credentials> Load(const std::string& user,
+                                   const std::string& server = "https://1.2.3.4:6443") {
+    return LoadKubeconfig(Write(
+        "config",
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: ns}}]\n"
+        "clusters: [{name: k, cluster: {server: '" +
+            server +
+            "', certificate-authority: ca.crt}}]\n"
+            "users: [{name: u, user: " +
+            user + "}]\n"));
   }
   std::string name_ = "/tmp/strobe-credentials-XXXXXX";
   std::string dir_;
@@ -41,10 +47,12 @@ TEST_F(CredentialsTest, ReadsAKubeconfig) {
 
 TEST_F(CredentialsTest, SaysWhatItCannotUse) {
   EXPECT_THAT(std::string(Load("{exec: {command: x}}").status().message()), HasSubstr("exec"));
-  EXPECT_THAT(std::string(Load("{token: t}", "http://1.2.3.4").status().message()), HasSubstr("plain http"));
+  EXPECT_THAT(std::string(Load("{token: t}", "http://1.2.3.4").status().message()),
+              HasSubstr("plain http"));
   EXPECT_FALSE(LoadKubeconfig("/nowhere").ok());
   EXPECT_FALSE(LoadKubeconfig(Write("bad", "a: [")).ok());
-  EXPECT_THAT(std::string(LoadKubeconfig(Write("none", "a: b")).status().message()), HasSubstr("current-context"));
+  EXPECT_THAT(std::string(LoadKubeconfig(Write("none", "a: b")).status().message()),
+              HasSubstr("current-context"));
 }
 
 TEST_F(CredentialsTest, ATokenIsReadAgainAndKeptWhenItsFileVanishes) {

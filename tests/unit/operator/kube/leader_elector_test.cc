@@ -15,10 +15,13 @@ class FakeLease {
  public:
   absl::StatusOr<HttpResponse> Handle(const HttpRequest& request) {
     if (broken) return absl::UnavailableError("cut");
-    if (request.method == "GET") return object.is_null() ? HttpResponse{404, "{}", {}} : HttpResponse{200, object.dump(), {}};
+    if (request.method == "GET")
+      return object.is_null() ? HttpResponse{404, "{}", {}} : HttpResponse{200, object.dump(), {}};
     Json body = Json::parse(request.body);
-    if (request.method == "POST" && !object.is_null()) return HttpResponse{409, R"({"reason":"AlreadyExists"})", {}};
-    if (request.method == "PUT" && body["metadata"].value("resourceVersion", "") != StrCat(version)) return HttpResponse{409, "{}", {}};
+    if (request.method == "POST" && !object.is_null())
+      return HttpResponse{409, R"({"reason":"AlreadyExists"})", {}};
+    if (request.method == "PUT" && body["metadata"].value("resourceVersion", "") != StrCat(version))
+      return HttpResponse{409, "{}", {}};
     body["metadata"]["resourceVersion"] = StrCat(++version);
     object = body;
     return HttpResponse{200, object.dump(), {}};
@@ -49,10 +52,12 @@ class LeaderElectorTest : public testing::Test {
 
 TEST_F(LeaderElectorTest, OnlyOneLeadsAndASuccessorTakesOverAReleasedLease) {
   std::atomic<int> led{0};
-  auto first = std::make_unique<LeaderElector>(clock_, client_, Options("one"), [&] { ++led; }, [] {});
+  auto first = std::make_unique<LeaderElector>(
+      clock_, client_, Options("one"), [&] { ++led; }, [] {});
   first->Start();
   ASSERT_TRUE(Eventually([&] { return first->leading(); }));
-  LeaderElector second(clock_, client_, Options("two"), [&] { ++led; }, [] {});
+  LeaderElector second(
+      clock_, client_, Options("two"), [&] { ++led; }, [] {});
   second.Start();
   std::this_thread::sleep_for(200ms);
   EXPECT_FALSE(second.leading());
@@ -63,7 +68,8 @@ TEST_F(LeaderElectorTest, OnlyOneLeadsAndASuccessorTakesOverAReleasedLease) {
 
 TEST_F(LeaderElectorTest, SaysWhenTheLeaseIsLost) {
   std::atomic<bool> lost{false};
-  LeaderElector elector(clock_, client_, Options("one"), [] {}, [&] { lost = true; });
+  LeaderElector elector(
+      clock_, client_, Options("one"), [] {}, [&] { lost = true; });
   elector.Start();
   ASSERT_TRUE(Eventually([&] { return elector.leading(); }));
   EXPECT_FALSE(lost);

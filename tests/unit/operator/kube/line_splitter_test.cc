@@ -19,7 +19,8 @@ TEST(LineSplitter, GivesTheSameLinesHoweverTheBytesAreCut) {
     std::vector<std::string> lines;
     LineSplitter splitter;
     for (std::size_t at = 0; at < bytes.size(); at += size) {
-      EXPECT_TRUE(splitter.Feed(std::string_view(bytes).substr(at, size), [&](std::string_view line) { lines.emplace_back(line); }));
+      EXPECT_TRUE(splitter.Feed(std::string_view(bytes).substr(at, size),
+                                [&](std::string_view line) { lines.emplace_back(line); }));
     }
     EXPECT_EQ(lines, whole) << size;
   }
@@ -30,7 +31,8 @@ TEST(LineSplitter, GivesUpOnEndlessLines) {
   std::vector<std::string> lines;
   const auto keep = [&](std::string_view line) { lines.emplace_back(line); };
   EXPECT_TRUE(splitter.Feed(std::string(100, 'x') + "\n", keep));
-  EXPECT_FALSE(splitter.Feed(std::string(60, 'x'), keep) && splitter.Feed(std::string(60, 'x'), keep));
+  EXPECT_FALSE(splitter.Feed(std::string(60, 'x'), keep) &&
+               splitter.Feed(std::string(60, 'x'), keep));
   EXPECT_EQ(lines.size(), 1u);
 }
 

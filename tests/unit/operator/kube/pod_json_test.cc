@@ -22,7 +22,10 @@ TEST(ParsePod, FindsANativeSidecarAndTheTrainer) {
 }
 
 TEST(ParsePod, APodWithoutOurContainerHasNoPort) {
-  EXPECT_EQ(ParsePod(json::parse(R"({"metadata": {"name": "w"}, "spec": {"containers": [{"name": "a"}]}})")).sidecar_port, 0);
+  EXPECT_EQ(ParsePod(json::parse(
+                         R"({"metadata": {"name": "w"}, "spec": {"containers": [{"name": "a"}]}})"))
+                .sidecar_port,
+            0);
 }
 
 TEST(ParsePod, OddTypesLeaveFieldsEmpty) {

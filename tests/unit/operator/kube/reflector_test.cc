@@ -15,18 +15,22 @@ using testing::HasSubstr;
 Json Item(const std::string& name, const std::string& version) {
   return {{"metadata", {{"name", name}, {"namespace", "ns"}, {"resourceVersion", version}}}};
 }
-std::string Event(const std::string& type, const Json& object) { return Json{{"type", type}, {"object", object}}.dump() + "\n"; }
+std::string Event(const std::string& type, const Json& object) {
+  return Json{{"type", type}, {"object", object}}.dump() + "\n";
+}
 HttpResponse List(const std::string& version, std::vector<Json> items) {
-  return {200, Json{{"metadata", {{"resourceVersion", version}}}, {"items", items}}.dump(), std::nullopt};
+  return {200, Json{{"metadata", {{"resourceVersion", version}}}, {"items", items}}.dump(),
+          std::nullopt};
 }
 
 class ReflectorTest : public testing::Test {
  protected:
   void Run() {
-    reflector_.emplace(clock_, client_, ReflectorOptions{"/things", 290s}, cache_, [this](const std::string& key) {
-      MutexLock lock(&mutex_);
-      changed_.push_back(key);
-    });
+    reflector_.emplace(clock_, client_, ReflectorOptions{"/things", 290s}, cache_,
+                       [this](const std::string& key) {
+                         MutexLock lock(&mutex_);
+                         changed_.push_back(key);
+                       });
     reflector_->Start();
   }
   bool Eventually(const std::function<bool()>& condition) {
@@ -49,21 +53,28 @@ class ReflectorTest : public testing::Test {
 };
 
 TEST_F(ReflectorTest, ListsOnceAndFollowsTheWatch) {
-  transport_->OnUnary([](const HttpRequest&) { return List("10", {Item("a", "5"), Item("b", "6")}); });
-  transport_->AddStream({Event("MODIFIED", Item("a", "11")), Event("DELETED", Item("b", "12")) + Event("ADDED", Item("c", "13")),
+  transport_->OnUnary([](const HttpRequest&) {
+    return List("10", {Item("a", "5"), Item("b", "6")});
+  });
+  transport_->AddStream({Event("MODIFIED", Item("a", "11")),
+                         Event("DELETED", Item("b", "12")) + Event("ADDED", Item("c", "13")),
                          Event("BOOKMARK", {{"metadata", {{"resourceVersion", "20"}}}})});
   Run();
   ASSERT_TRUE(Eventually([&] { return Paths().size() >= 3; }));
   EXPECT_THAT(cache_.Keys(), ElementsAre("ns/a", "ns/c"));
   EXPECT_THAT(Paths()[0], HasSubstr("resourceVersion=0"));
   EXPECT_THAT(Paths()[1], HasSubstr("resourceVersion=10"));
-  EXPECT_THAT(Paths()[2], HasSubstr("resourceVersion=20")) << "goes on from the bookmark, without a list";
+  EXPECT_THAT(Paths()[2], HasSubstr("resourceVersion=20"))
+      << "goes on from the bookmark, without a list";
 }
 
 TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
   std::atomic<int> lists{0};
-  transport_->OnUnary([&](const HttpRequest&) { return lists++ == 0 ? List("10", {Item("a", "5")}) : List("30", {Item("b", "25")}); });
-  transport_->AddStream({Event("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old"}})});
+  transport_->OnUnary([&](const HttpRequest&) {
+    return lists++ == 0 ? List("10", {Item("a", "5")}) : List("30", {Item("b", "25")});
+  });
+  transport_->AddStream(
+      {Event("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old"}})});
   Run();
   bool emptied = false;
   ASSERT_TRUE(Eventually([&] { return reflector_->synced(); }));
@@ -89,7 +100,8 @@ TEST_F(ReflectorTest, RefusedWatchesDoNotRelist) {
 
 TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {
   transport_->OnUnary([](const HttpRequest&) { return List("10", {}); });
-  transport_->AddStream({"not json\n", Event("STRANGE", Item("x", "11")), "{\"type\":\"ADDED\",\"object\":{\"metadata\":7}}\n",
+  transport_->AddStream({"not json\n", Event("STRANGE", Item("x", "11")),
+                         "{\"type\":\"ADDED\",\"object\":{\"metadata\":7}}\n",
                          Event("ADDED", Item("a", "12"))});
   Run();
   ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/a") != nullptr; }));
@@ -99,17 +111,20 @@ TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {
 TEST(Trim, RemovesWhatOnlyCostsMemory) {
   Json object = Item("a", "1");
   object["metadata"]["managedFields"] = Json::array({1, 2, 3});
-  object["metadata"]["annotations"] = {{"kubectl.kubernetes.io/last-applied-configuration", "x"}, {"mine", "y"}};
+  object["metadata"]["annotations"] = {{"kubectl.kubernetes.io/last-applied-configuration", "x"},
+                                       {"mine", "y"}};
   Trim(object);
   EXPECT_FALSE(object["metadata"].contains("managedFields"));
   EXPECT_EQ(object["metadata"]["annotations"].size(), 1u);
 }
 
 TEST(ToStatus, SpeaksTheServersWords) {
-  const absl::Status conflict = ToStatus({409, R"({"reason":"Conflict","message":"the object has been modified"})", std::nullopt});
+  const absl::Status conflict = ToStatus(
+      {409, R"({"reason":"Conflict","message":"the object has been modified"})", std::nullopt});
   EXPECT_TRUE(absl::IsAborted(conflict));
   EXPECT_EQ(conflict.message(), "the object has been modified");
-  EXPECT_TRUE(absl::IsAlreadyExists(ToStatus({409, R"({"reason":"AlreadyExists"})", std::nullopt})));
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(ToStatus({409, R"({"reason":"AlreadyExists"})", std::nullopt})));
   EXPECT_TRUE(absl::IsUnavailable(ToStatus({503, "<html>", std::nullopt})));
   EXPECT_TRUE(ToStatus({201, "", std::nullopt}).ok());
 }

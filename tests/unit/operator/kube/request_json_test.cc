@@ -41,16 +41,17 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_TRUE(request->cancel);
 }
 
-TEST(ParseRequest, NamesTheFieldThatIsWrong) {
+TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
   json object = Object();
   object["spec"]["maxSkew"] = "soon";
-  EXPECT_THAT(std::string(ParseRequest(object).status().message()), HasSubstr("maxSkew"));
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("maxSkew"));
   object = Object();
   object["spec"]["logdir"] = "logs";
-  EXPECT_THAT(std::string(ParseRequest(object).status().message()), HasSubstr("logdir"));
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("logdir"));
   object = Object();
   object["spec"]["attempts"] = "many";
-  EXPECT_FALSE(ParseRequest(object).ok());
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("type"));
+  EXPECT_EQ(ParseRequest(object)->uid, "u-1");
   EXPECT_FALSE(ParseRequest(json::object()).ok());
 }
 
@@ -65,7 +66,8 @@ TEST(StatusToJson, RoundTrips) {
   ProfileRequest request = *ParseRequest(Object());
   RequestStatus status;
   status.observed_generation = 2;
-  status.conditions = {{"Succeeded", ConditionStatus::kTrue, "AllWorkersOk", "8 of 8", 2, WallTime{1'700'000'000s}}};
+  status.conditions = {
+      {"Succeeded", ConditionStatus::kTrue, "AllWorkersOk", "8 of 8", 2, WallTime{1'700'000'000s}}};
   status.run = "gs://bucket/x/plugins/profile/r";
   status.start_time = status.completion_time = WallTime{1'700'000'000s};
   status.attempt = 1;

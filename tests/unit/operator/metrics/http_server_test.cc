@@ -25,15 +25,20 @@ std::string Exchange(int port, const std::string& request) {
   EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
   std::string answer;
   char buffer[4096];
-  for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;) answer.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;)
+    answer.append(buffer, static_cast<std::size_t>(n));
   close(fd);
   return answer;
 }
 
 TEST(HttpServer, ServesItsPagesAndNothingElse) {
-  const auto server = HttpServer::Start("127.0.0.1:0", {{"/metrics", [](const std::string& query) { return Page{200, "x " + query}; }}});
+  const auto server = HttpServer::Start("127.0.0.1:0", {{"/metrics", [](const std::string& query) {
+                                                           return Page{200, "x " + query};
+                                                         }}});
   ASSERT_TRUE(server.ok()) << server.status();
-  const auto get = [&](const std::string& line) { return Exchange((*server)->port(), line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); };
+  const auto get = [&](const std::string& line) {
+    return Exchange((*server)->port(), line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  };
   EXPECT_THAT(get("GET /metrics?a=b"), HasSubstr("x a=b"));
   EXPECT_THAT(get("GET /nothing"), HasSubstr("404"));
   EXPECT_THAT(get("POST /metrics"), HasSubstr("405"));
@@ -41,7 +46,9 @@ TEST(HttpServer, ServesItsPagesAndNothingElse) {
 }
 
 TEST(HttpServer, TurnsClientsAwayBeyondItsBound) {
-  const auto server = HttpServer::Start("127.0.0.1:0", {{"/", [](const std::string&) { return Page{200, "ok"}; }}});
+  const auto server = HttpServer::Start("127.0.0.1:0", {{"/", [](const std::string&) {
+                                                           return Page{200, "ok"};
+                                                         }}});
   std::vector<int> idle;
   for (int i = 0; i < 64; ++i) idle.push_back(Dial((*server)->port()));
   EXPECT_EQ(Exchange((*server)->port(), ""), "") << "closed at once";

@@ -16,10 +16,13 @@ class FakeSource final : public Source {
  public:
   std::vector<v1::Source> Probe(Nanos) override { return {}; }
   Nanos lead() const override { return 10ms; }
-  Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel, const Cancellation& terminate,
+  Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                   const Cancellation& terminate,
                    const std::function<void()>& collecting) override {
     ++records;
-    for (Nanos left = hold; left > 0ns && !cancel.cancelled() && !terminate.cancelled(); left -= 5ms) cancel.WaitFor(5ms);
+    for (Nanos left = hold; left > 0ns && !cancel.cancelled() && !terminate.cancelled();
+         left -= 5ms)
+      cancel.WaitFor(5ms);
     collecting();
     if (outcome != Outcome::kOk) return {outcome, "words of the source", ""};
     tensorflow::profiler::XSpace space;
@@ -49,7 +52,8 @@ class FakeSource final : public Source {
 
 class FakeDelivery final : public Delivery {
  public:
-  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&, std::span<const std::string_view> pieces) override {
+  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&,
+                                      std::span<const std::string_view> pieces) override {
     if (!status.ok()) return status;
     for (const std::string_view piece : pieces) bytes.append(piece);
     return std::string("file:///logs/x");
@@ -95,7 +99,8 @@ TEST_F(CaptureRunnerTest, RecordsDeliversAndReports) {
   EXPECT_EQ(report.sha256().size(), 64u);
   tensorflow::profiler::XSpace space;
   ASSERT_TRUE(space.ParseFromString(delivery_.bytes));
-  EXPECT_EQ(space.planes(2).name(), xplane::kStrobePlane) << "the trace can be aligned without the manifest";
+  EXPECT_EQ(space.planes(2).name(), xplane::kStrobePlane)
+      << "the trace can be aligned without the manifest";
   EXPECT_EQ(runner_.holder(), "");
 }
 

@@ -38,7 +38,8 @@ TEST(Session, ArmsOnceAndAnswersTheSameEverAfter) {
   EXPECT_TRUE(again.accepted);
   EXPECT_FALSE(again.fresh);
   Finish(session, "a");
-  EXPECT_FALSE(session.Arm(Plan("a"), kNow).fresh) << "a capture that is done is not recorded again";
+  EXPECT_FALSE(session.Arm(Plan("a"), kNow).fresh)
+      << "a capture that is done is not recorded again";
 }
 
 TEST(Session, NamesTheHolderWhenBusy) {
@@ -107,7 +108,8 @@ TEST(CheckPlan, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(complaint([](auto& p) { p.set_run("a/b"); }), HasSubstr("run"));
   EXPECT_THAT(complaint([](auto& p) { p.set_worker(""); }), HasSubstr("worker"));
   EXPECT_THAT(complaint([](auto& p) { p.set_duration_ns(0); }), HasSubstr("duration"));
-  EXPECT_THAT(complaint([](auto& p) { p.set_duration_ns(Nanos(11min).count()); }), HasSubstr("10m"));
+  EXPECT_THAT(complaint([](auto& p) { p.set_duration_ns(Nanos(11min).count()); }),
+              HasSubstr("10m"));
   EXPECT_THAT(complaint([](auto& p) { p.set_guard_ns(-1); }), HasSubstr("guard"));
   EXPECT_THAT(complaint([](auto& p) { p.set_logdir("logs"); }), HasSubstr("logdir"));
   EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(0); }), HasSubstr("deadline"));

@@ -27,27 +27,35 @@ TEST(MakeProfileRequest, FollowsTheRecipeOfTheFacts) {
   EXPECT_EQ(request.opts().version(), 1u) << "0 would replace every option by a default";
   EXPECT_TRUE(request.opts().raise_error_on_start_failure());
   EXPECT_TRUE(request.emit_xspace());
-  EXPECT_EQ(request.opts().advanced_configuration_size(), 0) << "an unknown key kills the GPU tracer";
+  EXPECT_EQ(request.opts().advanced_configuration_size(), 0)
+      << "an unknown key kills the GPU tracer";
   EXPECT_EQ(request.host_name(), request.opts().override_hostname());
-  EXPECT_EQ(Nanos{request.opts().start_timestamp_ns()}, 1000s - 5ms) << "the guard comes before the instant";
-  EXPECT_EQ(request.opts().duration_ms(), 111u) << "both guards, and the millisecond a server may lose";
+  EXPECT_EQ(Nanos{request.opts().start_timestamp_ns()}, 1000s - 5ms)
+      << "the guard comes before the instant";
+  EXPECT_EQ(request.opts().duration_ms(), 111u)
+      << "both guards, and the millisecond a server may lose";
 }
 
 TEST(MakeProfileRequest, SessionIdsTellProcessesApart) {
-  EXPECT_NE(MakeProfileRequest(Plan(), 0, "").session_id(), MakeProfileRequest(Plan(), 1, "").session_id());
+  EXPECT_NE(MakeProfileRequest(Plan(), 0, "").session_id(),
+            MakeProfileRequest(Plan(), 1, "").session_id());
 }
 
 TEST(JudgeCallFailure, TellsTheCausesApart) {
-  const auto outcome = [](int code, std::string_view text) { return JudgeCallFailure(code, text, "localhost:9012").outcome; };
+  const auto outcome = [](int code, std::string_view text) {
+    return JudgeCallFailure(code, text, "localhost:9012").outcome;
+  };
   EXPECT_EQ(outcome(grpc::INTERNAL, "Another profiling session active."), Outcome::kBusy);
-  EXPECT_EQ(outcome(grpc::INTERNAL, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"), Outcome::kPermissionDenied);
+  EXPECT_EQ(outcome(grpc::INTERNAL, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"),
+            Outcome::kPermissionDenied);
   EXPECT_EQ(outcome(grpc::INTERNAL, "bad tracer"), Outcome::kProfilerStartFailed);
   EXPECT_EQ(outcome(grpc::UNAVAILABLE, "failed to connect to all addresses"), Outcome::kNoSource);
   EXPECT_EQ(outcome(grpc::UNAVAILABLE, "Socket closed"), Outcome::kWorkerLost);
   EXPECT_EQ(outcome(grpc::DEADLINE_EXCEEDED, ""), Outcome::kDeadlineExceeded);
   EXPECT_EQ(outcome(grpc::UNIMPLEMENTED, ""), Outcome::kVersionMismatch);
   EXPECT_EQ(outcome(grpc::RESOURCE_EXHAUSTED, "larger than max"), Outcome::kTruncated);
-  EXPECT_THAT(JudgeCallFailure(grpc::INTERNAL, "bad tracer", "localhost:9012").message, HasSubstr("bad tracer"));
+  EXPECT_THAT(JudgeCallFailure(grpc::INTERNAL, "bad tracer", "localhost:9012").message,
+              HasSubstr("bad tracer"));
 }
 
 }  // namespace
