@@ -113,8 +113,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
                                                          int number) {
   const absl::StatusOr<PodQuery> query = QueryFor(request.target);
   if (!query.ok()) return Refuse(request, "UnknownJobKind", Words(query.status()));
-  ASSIGN_OR_RETURN(std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, *query));
-  std::vector<Target> targets = SelectTargets(request.target, *query, std::move(pods));
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, *query));
+  std::vector<Target> targets = SelectTargets(request.target, *query, pods);
   const bool usable = std::any_of(targets.begin(), targets.end(),
                                   [](const Target& t) { return t.outcome == Outcome::kUnknown; });
   const WallTime now = deps_.clock.WallNow();
@@ -249,9 +249,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
 // Through any sidecar of the request's own pods, because the operator holds no storage identity.
 absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
   ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
-  ASSIGN_OR_RETURN(std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
   absl::Status status = absl::UnavailableError("no sidecar of its pods is left to delete them");
-  for (const Target& target : SelectTargets(request.target, query, std::move(pods))) {
+  for (const Target& target : SelectTargets(request.target, query, pods)) {
     if (target.outcome != Outcome::kUnknown) continue;
     const std::shared_ptr<Worker> worker = deps_.workers.Connect(target);
     status = absl::OkStatus();

@@ -126,7 +126,7 @@ int RankOf(const PodInfo& pod) {
 }
 
 std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query,
-                                  std::vector<PodInfo> pods) {
+                                  const std::vector<PodInfo>& pods) {
   std::set<std::string> missing(query.names.begin(), query.names.end());
   std::vector<Target> targets;
   for (const PodInfo& pod : pods) {

@@ -40,6 +40,6 @@ int RankOf(const PodInfo& pod);
 // pods that cannot take part stay in, with the outcome that says why: a capture that silently left
 // them out would look complete. Names that were asked for and have no pod are in it too.
 std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query,
-                                  std::vector<PodInfo> pods);
+                                  const std::vector<PodInfo>& pods);
 
 }  // namespace strobe

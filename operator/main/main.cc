@@ -16,6 +16,7 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
+#include "collector/http/http_server.h"
 #include "operator/config/config.h"
 #include "operator/controller/request_reconciler.h"
 #include "operator/controller/work_queue.h"
@@ -24,7 +25,6 @@
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_cluster.h"
 #include "operator/kube/request_json.h"
-#include "operator/metrics/http_server.h"
 #include "operator/metrics/operator_metrics.h"
 #include "operator/workers/grpc_worker.h"
 

@@ -14,8 +14,10 @@
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
+#include "collector/http/http_server.h"
 #include "collector/storage/file_store.h"
 #include "sidecar/service/profiler_service.h"
+#include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/store_delivery.h"
 #include "sidecar/service/worker_service.h"
 #include "sidecar/source/framework_source.h"
@@ -25,7 +27,7 @@ namespace {
 
 struct Flags {
   std::string listen = "0.0.0.0:9470";
-  std::string compat_listen;
+  std::string compat_listen, http_listen;
   std::vector<std::string> framework = {"localhost:9012"};
   std::string shared_dir;
   std::string worker_name;
@@ -63,6 +65,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
                  "off when empty")
       ->envname("STROBE_COMPAT_LISTEN");
+  app.add_option("--http-listen", flags.http_listen,
+                 "host:port of /metrics and /healthz; off when empty")
+      ->envname("STROBE_HTTP_LISTEN");
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
                "serve without TLS: whoever reaches the port may profile the trainer")
       ->envname("STROBE_INSECURE_PLAINTEXT");
@@ -105,7 +110,10 @@ int Serve(const Flags& flags) {
   BuiltInStores stores;
   FrameworkSource source(clock, {flags.framework, flags.shared_dir});
   StoreDelivery delivery(stores);
-  session::CaptureRunner runner(clock, source, delivery);
+  SidecarMetrics metrics;
+  session::CaptureRunner runner(clock, source, delivery, [&metrics](const v1::Report& report) {
+    metrics.CaptureEnded(report);
+  });
   WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores);
   ProfilerFace face(clock, runner, stores);
 
@@ -139,10 +147,28 @@ int Serve(const Flags& flags) {
       return 1;
     }
   }
+  std::unique_ptr<HttpServer> http;
+  if (!flags.http_listen.empty()) {
+    absl::StatusOr<std::unique_ptr<HttpServer>> started = HttpServer::Start(
+        flags.http_listen, {{"/healthz",
+                             [](const std::string&) {
+                               return Page{200, "ok\n"};
+                             }},
+                            {"/metrics", [&](const std::string&) {
+                               return Page{200, metrics.Render(runner.holder()),
+                                           "text/plain; version=0.0.4; charset=utf-8"};
+                             }}});
+    if (!started.ok()) {
+      LogError("cannot serve metrics", {{"error", std::string(started.status().message())}});
+      return 1;
+    }
+    http = *std::move(started);
+  }
   LogInfo("strobe-sidecar serves", {{"version", kVersion},
                                     {"worker", ToSafeName(flags.worker_name, 240)},
                                     {"port", StrCat(port)},
-                                    {"compat_port", StrCat(compat_port)}});
+                                    {"compat_port", StrCat(compat_port)},
+                                    {"http_port", StrCat(http == nullptr ? 0 : http->port())}});
   int signal = 0;
   sigwait(&ending, &signal);
   LogInfo("ending", {{"grace_seconds", StrCat(flags.grace_seconds)}});

@@ -33,8 +33,13 @@ void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
 
 }  // namespace
 
-CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery)
-    : clock_(clock), source_(source), delivery_(delivery), thread_([this] { Run(); }) {}
+CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
+                             std::function<void(const v1::Report&)> ended)
+    : clock_(clock),
+      source_(source),
+      delivery_(delivery),
+      ended_(std::move(ended)),
+      thread_([this] { Run(); }) {}
 
 CaptureRunner::~CaptureRunner() {
   Cancel(holder(), "the sidecar is ending");
@@ -168,6 +173,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
                               {"message", report.message()},
                               {"bytes", StrCat(report.bytes())},
                               {"url", report.url()}});
+    if (ended_) ended_(report);
     Publish(report);
   };
   const auto cancelled = [&] {

@@ -1,6 +1,7 @@
 // Carries one capture at a time through its states on its own thread: wait for the instant, record,
 // judge, deliver. Nobody has to watch. Safe for concurrent use.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,9 @@ namespace strobe::session {
 class CaptureRunner {
  public:
   // All three outlive the runner.
-  CaptureRunner(const Clock& clock, Source& source, Delivery& delivery);
+  // `ended` is told every capture's last report, just before anybody else can see it.
+  CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
+                std::function<void(const v1::Report&)> ended = nullptr);
   ~CaptureRunner();  // Cancels what is live and waits for it to end.
   CaptureRunner(const CaptureRunner&) = delete;
   CaptureRunner& operator=(const CaptureRunner&) = delete;
@@ -54,6 +57,7 @@ class CaptureRunner {
   const Clock& clock_;
   Source& source_;
   Delivery& delivery_;
+  const std::function<void(const v1::Report&)> ended_;
 
   mutable Mutex mutex_;
   Session session_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from tests.support.processes import BIN, free_port
+
 
 @pytest.fixture
 def rig(make_workers, protos):
@@ -115,14 +117,36 @@ def test_an_idle_sidecar_costs_next_to_nothing(rig, logdir):
     assert kilobytes["RssAnon"] <= 8 * 1024 and kilobytes["VmRSS"] <= 32 * 1024, kilobytes
 
 
+def test_metrics_tell_of_captures(make_workers, protos, logdir):
+    import urllib.request
+
+    import grpc
+    from strobe.v1 import worker_pb2 as pb
+    from strobe.v1 import worker_pb2_grpc
+
+    port = free_port()
+    worker, = make_workers(1, sidecar_flags=["--http-listen", f"127.0.0.1:{port}"])
+    stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel(worker.address))
+
+    def page(path):
+        return urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).read().decode()
+
+    assert page("/healthz") == "ok\n" and "strobe_sidecar_armed 0" in page("/metrics")
+    plan = make_plan(pb, logdir)
+    stub.Arm(pb.ArmRequest(plan=plan), timeout=5)
+    assert "strobe_sidecar_armed 1" in page("/metrics")
+    report = last(stub, pb, plan.capture_id)
+    text = page("/metrics")
+    assert 'strobe_sidecar_captures_total{cause="Ok"} 1' in text
+    assert f"strobe_sidecar_upload_bytes_total {report.bytes}" in text
+
+
 def test_the_compatibility_port_is_off_by_default(rig):
     worker, _, _ = rig
     assert "compat_port=0" in worker.sidecar.output()
 
 
 def test_a_port_that_is_taken_is_an_error(group, make_workers):
-    from tests.support.processes import BIN
-
     worker, = make_workers(1)
     second = group.start("second", [BIN / "strobe-sidecar", "--listen", worker.address, "--insecure-plaintext"])
     assert second.popen.wait(10) == 1

@@ -1,6 +1,7 @@
 """One of N workers dead, busy, slow, dying or with a wrong clock: the outcome of each is right, the
 others' traces are kept, nothing hangs."""
 
+import signal
 import subprocess
 import threading
 import time
@@ -93,8 +94,6 @@ def test_a_worker_that_dies_while_it_records_is_lost(victim, kubectl, operator, 
 
 
 def test_a_sidecar_that_stops_answering_does_not_hang_anything(kubectl, operator, make_workers, logdir):
-    import signal
-
     workers = make_workers(2, kubectl)
     workers[1].sidecar.signal(signal.SIGSTOP)
     began = time.monotonic()
@@ -103,6 +102,18 @@ def test_a_sidecar_that_stops_answering_does_not_hang_anything(kubectl, operator
     assert time.monotonic() - began < 15
     assert outcomes(request) == {"worker-1": "Unreachable"}
     assert condition(request, "Succeeded")["status"] == "True"
+
+
+def test_a_slow_sidecar_is_waited_for(kubectl, operator, make_workers, logdir):
+    """Frozen for a second and a half in the middle of preflight: late, but there."""
+    workers = make_workers(2, kubectl)
+    workers[1].sidecar.signal(signal.SIGSTOP)
+    kubectl.apply(profile_request("look", logdir, start={"guard": "500ms"}))
+    time.sleep(1.5)
+    workers[1].sidecar.signal(signal.SIGCONT)
+    request = wait_finished(kubectl, "look", 30)
+    assert condition(request, "Succeeded")["status"] == "True", request["status"]
+    assert request["status"]["workers"]["summary"] == "2/2"
 
 
 def test_a_pod_without_sidecar_is_not_passed_over(kubectl, operator, make_workers, logdir):

@@ -10,6 +10,7 @@ ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().paren
 # not here is not meant.
 ARROWS = {
     "collector/base": [],
+    "collector/http": ["collector/base"],
     "collector/xplane": ["collector/base"],
     "collector/analysis": ["collector/base", "collector/xplane"],
     "collector/logdir": ["collector/base"],
@@ -17,7 +18,8 @@ ARROWS = {
     "sidecar/session": ["collector/base", "collector/xplane", "collector/analysis", "collector/logdir"],
     "sidecar/source": ["sidecar/session", "collector/base", "collector/xplane", "collector/storage"],
     "sidecar/service": ["sidecar/session", "collector/base", "collector/logdir"],
-    "sidecar/main": ["sidecar/service", "sidecar/session", "sidecar/source", "collector/base", "collector/storage"],
+    "sidecar/main": ["sidecar/service", "sidecar/session", "sidecar/source", "collector/base", "collector/http",
+                     "collector/storage"],
     "operator/core": ["collector/base", "collector/analysis", "collector/logdir"],
     "operator/workers": ["operator/core", "collector/base"],
     "operator/controller": ["operator/core", "collector/base", "collector/logdir"],
@@ -28,15 +30,15 @@ ARROWS = {
     "operator/cli": ["operator/core", "operator/workers", "collector/base", "collector/logdir", "collector/storage",
                      "sidecar/service", "sidecar/session", "sidecar/source"],
     "operator/main": ["operator/config", "operator/controller", "operator/core", "operator/kube", "operator/metrics",
-                      "operator/workers", "collector/base"],
+                      "operator/workers", "collector/base", "collector/http"],
 }
 # Libraries that only some modules may see.
 FENCED = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
     "yaml-cpp/": ["operator/kube", "operator/config"],
-    "prometheus/": ["operator/metrics"],
-    "boost/": ["operator/metrics"],
+    "prometheus/": ["operator/metrics", "sidecar/service"],
+    "boost/": ["collector/http"],
     "spdlog/": ["collector/base"],
     "grpcpp/": ["operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
     "CLI/": ["operator/cli", "operator/main", "sidecar/main"],

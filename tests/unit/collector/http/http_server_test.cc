@@ -1,4 +1,4 @@
-#include "operator/metrics/http_server.h"
+#include "collector/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,0 +1,25 @@
+// The sidecar's own numbers, for Prometheus.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+// Safe for concurrent use.
+class SidecarMetrics {
+ public:
+  SidecarMetrics();
+  ~SidecarMetrics();
+
+  void CaptureEnded(const v1::Report& report);
+  // In Prometheus' text format; `holder` is the capture that holds the worker now, if any.
+  std::string Render(const std::string& holder);
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,29 @@
+#include "sidecar/service/sidecar_metrics.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SidecarMetrics, CountsCapturesAndBytes) {
+  SidecarMetrics metrics;
+  v1::Report report;
+  report.set_outcome(v1::OK);
+  report.set_url("file:///x");
+  report.set_bytes(1000);
+  metrics.CaptureEnded(report);
+  report.set_outcome(v1::UPLOAD_DENIED);
+  report.clear_url();
+  metrics.CaptureEnded(report);
+  const std::string text = metrics.Render("some capture");
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"Ok\"} 1"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"UploadDenied\"} 1"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_bytes_total 1000"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_armed 1"));
+  EXPECT_THAT(metrics.Render(""), HasSubstr("strobe_sidecar_armed 0"));
+}
+
+}  // namespace
+}  // namespace strobe
