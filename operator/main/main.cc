@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <thread>
 
 #include "absl/strings/str_format.h"
 #include "collector/base/duration.h"
+#include "collector/base/ending_signals.h"
 #include "collector/base/executor.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
@@ -97,13 +97,7 @@ std::string CollectionPath(const OperatorConfig& config) {
 }
 
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
-  // Blocked before any thread starts, so that only sigwait sees them.
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-
+  const EndingSignals ending;
   const SystemClock clock;
   ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::FindCredentials(kubeconfig));
   const std::string identity = Identity();
@@ -183,8 +177,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
                                    {"http_port", StrCat(http->port())},
                                    {"identity", identity}});
 
-  int signal = 0;
-  sigwait(&ending, &signal);
+  ending.Wait();
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
   starter.join();

@@ -7,9 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <iostream>
 
+#include "collector/base/ending_signals.h"
 #include "collector/base/log.h"
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
@@ -99,13 +99,7 @@ std::string Complaint(const Flags& flags) {
 }
 
 int Serve(const Flags& flags) {
-  // Blocked before any thread starts, so that only sigwait sees them.
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-
+  const EndingSignals ending;
   const SystemClock clock;
   BuiltInStores stores;
   FrameworkSource source(clock, {flags.framework, flags.shared_dir});
@@ -169,8 +163,7 @@ int Serve(const Flags& flags) {
                                     {"port", StrCat(port)},
                                     {"compat_port", StrCat(compat_port)},
                                     {"http_port", StrCat(http == nullptr ? 0 : http->port())}});
-  int signal = 0;
-  sigwait(&ending, &signal);
+  ending.Wait();
   LogInfo("ending", {{"grace_seconds", StrCat(flags.grace_seconds)}});
   if (!runner.Drain(std::chrono::seconds(flags.grace_seconds)))
     LogWarning("a capture did not end in time and is cancelled");

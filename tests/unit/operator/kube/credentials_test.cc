@@ -55,6 +55,18 @@ TEST_F(CredentialsTest, SaysWhatItCannotUse) {
               HasSubstr("current-context"));
 }
 
+TEST_F(CredentialsTest, FindsThePodsOwnServiceAccount) {
+  setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
+  setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+  unsetenv("KUBECONFIG");
+  const auto credentials = FindCredentials("");
+  ASSERT_TRUE(credentials.ok()) << credentials.status();
+  EXPECT_EQ(credentials->server, "https://[fd00::1]:443");
+  EXPECT_THAT(credentials->token.file, HasSubstr("serviceaccount/token"));
+  EXPECT_THAT(credentials->ca.file, HasSubstr("serviceaccount/ca.crt"));
+  unsetenv("KUBERNETES_SERVICE_HOST");
+}
+
 TEST_F(CredentialsTest, ATokenIsReadAgainAndKeptWhenItsFileVanishes) {
   SimulatedTime time;
   const std::string file = Write("token", "one\n");

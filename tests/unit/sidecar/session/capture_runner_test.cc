@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "collector/xplane/names.h"
-#include "tensorflow/xplane.pb.h"
+#include "tests/fakes/fake_trace.h"
 
 namespace strobe::session {
 namespace {
@@ -25,23 +25,9 @@ class FakeSource final : public Source {
       cancel.WaitFor(5ms);
     collecting();
     if (outcome != Outcome::kOk) return {outcome, "words of the source", ""};
-    tensorflow::profiler::XSpace space;
-    auto& host = *space.add_planes();
-    host.set_name(std::string(xplane::kHostPlane));
-    host.add_lines()->add_events();
-    auto& environment = *space.add_planes();
-    environment.set_name(std::string(xplane::kTaskEnvironmentPlane));
-    const std::pair<std::string_view, std::int64_t> times[] = {
-        {xplane::kProfileStart, plan.instant_ns() - plan.guard_ns() + late.count()},
-        {xplane::kProfileStop, plan.instant_ns() + plan.duration_ns() + plan.guard_ns()}};
-    std::int64_t id = 0;
-    for (const auto& [name, value] : times) {
-      (*environment.mutable_stat_metadata())[++id].set_name(std::string(name));
-      auto& stat = *environment.add_stats();
-      stat.set_metadata_id(id);
-      stat.set_uint64_value(static_cast<std::uint64_t>(value));
-    }
-    return {Outcome::kOk, "", space.SerializeAsString()};
+    const std::int64_t start = plan.instant_ns() - plan.guard_ns() + late.count();
+    const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
+    return {Outcome::kOk, "", FakeTrace(start, stop).SerializeAsString()};
   }
 
   std::atomic<int> records{0};
