@@ -1,6 +1,6 @@
 # Thin: every target is a script or a preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build setup demo test unit sanitize bench fmt tidy clean
+.PHONY: help build everything setup demo test unit sanitize bench fmt tidy clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -8,6 +8,9 @@ help: ## This list
 build: ## strobe-operator, strobe-sidecar and strobe in build/bin
 	@tools/setup build
 	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target strobe-operator strobe-sidecar strobe
+
+everything: build
 	@cmake --build --preset release
 
 setup:
@@ -16,10 +19,10 @@ setup:
 demo: build setup ## A capture on a real API server with real JAX workers; KEEP=1 leaves it up
 	@build/venv/bin/python tests/e2e/demo.py
 
-test: build setup sanitize ## Everything CI runs
+test: everything setup sanitize ## Everything CI runs
 	@ctest --preset release
 
-unit: build ## Only the unit tests, no sanitizer
+unit: everything ## Only the unit tests, no sanitizer
 	@ctest --preset release -L unit
 
 sanitize: ## Unit tests under address+undefined and thread sanitizer
@@ -28,14 +31,14 @@ sanitize: ## Unit tests under address+undefined and thread sanitizer
 	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
 	done
 
-bench: build setup ## The figures of docs/benchmarks.md, with the peers in the same run
+bench: everything setup ## The figures of docs/benchmarks.md, with the peers in the same run
 	@build/venv/bin/python -m tests.bench.run
 
 fmt: ## Format all C++ files
 	@tools/setup lint
 	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
 
-tidy: build ## The chosen clang-tidy checks
+tidy: everything ## The chosen clang-tidy checks
 	@tools/setup lint
 	@git ls-files '*.cc' | grep -v '^tests/' | xargs clang-tidy-14 --quiet --extra-arg=-Wno-unknown-warning-option -p build/release
 

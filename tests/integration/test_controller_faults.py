@@ -68,6 +68,25 @@ def test_no_request_is_lost(fault, kubectl, proxy, behind_proxy, make_workers, l
     assert len(list(logdir.rglob("*.xplane.pb"))) == 1, "exactly one capture"
 
 
+def test_no_object_is_lost_in_a_storm(kubectl, proxy, behind_proxy):
+    """Sixty objects created, a third deleted again, while every watch is cut, reset or expired."""
+    behind_proxy.wait_ready()
+    storm = [cut, cut_with_reset, expire_by_event, expire_by_status]
+    for i in range(12):
+        # Refused at the first reconcile, without any worker: cheap, and each must be seen for it.
+        kubectl.apply(*[profile_request(f"odd-{i}-{j}", "gs://bu cket/x") for j in range(5)])
+        storm[i % len(storm)](proxy)
+        if i % 3 == 2:
+            kubectl.run("delete", "profilerequest", *[f"odd-{i}-{j}" for j in range(5)], "--wait=false")
+    proxy.faults.clear()
+
+    def settled():
+        items = kubectl.get("profilerequests")["items"]
+        return len(items) == 40 and all(condition(item, "Failed")["reason"] == "InvalidSpec" for item in items)
+
+    wait_until(settled, 60, "every object's verdict, and the end of the deleted ones")
+
+
 def test_expiry_never_makes_a_live_capture_look_deleted(kubectl, proxy, behind_proxy, make_workers, logdir):
     make_workers(1, kubectl)
     behind_proxy.wait_ready()

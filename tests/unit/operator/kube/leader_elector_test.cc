@@ -32,7 +32,7 @@ class FakeLease {
 };
 
 LeaseOptions Options(const std::string& identity) {
-  return {"ns", "strobe", identity, 600ms, 400ms, 50ms};
+  return {"ns", "strobe", identity, 6s, 3s, 50ms};
 }
 
 class LeaderElectorTest : public testing::Test {
@@ -41,7 +41,7 @@ class LeaderElectorTest : public testing::Test {
     transport_->OnUnary([this](const HttpRequest& request) { return lease_.Handle(request); });
   }
   static bool Eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
+    for (int i = 0; i < 4000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
     return condition();
   }
   SystemClock clock_;

@@ -34,7 +34,7 @@ class ReflectorTest : public testing::Test {
     reflector_->Start();
   }
   bool Eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
+    for (int i = 0; i < 4000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
     return condition();
   }
   std::vector<std::string> Paths() {
