@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,8 @@ import pytest
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.fault_proxy import FaultProxy
 from tests.support.operator import Operator
-from tests.support.processes import PYTHON, ROOT, Group
+from tests.support.processes import Group
+from tests.support.protos import generate
 from tests.support.workers import Worker
 
 _numbers = itertools.count()
@@ -20,14 +19,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session")
 def protos(tmp_path_factory):
     """The wire protocol for Python clients, generated from our own files."""
-    out = tmp_path_factory.mktemp("protos")
-    files = [str(p.relative_to(ROOT / "proto")) for p in (ROOT / "proto").rglob("*.proto")]
-    subprocess.run([PYTHON, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", f"--python_out={out}", f"--grpc_python_out={out}", *files],
-                   check=True, cwd=ROOT / "proto")
-    # A regular package, so that it is found before the one of TensorFlow's wheel.
-    (out / "tensorflow" / "__init__.py").touch()
-    sys.path.insert(0, str(out))
-    return out
+    return generate(tmp_path_factory.mktemp("protos"))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,12 @@ class SystemClock final : public Clock {
 inline std::int64_t ToUnixNanos(WallTime time) { return time.time_since_epoch().count(); }
 inline WallTime FromUnixNanos(std::int64_t nanos) { return WallTime{Nanos{nanos}}; }
 
+// So far from now, as gRPC takes deadlines.
+inline std::chrono::system_clock::time_point DeadlineIn(Nanos duration) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(duration);
+}
+
 // "2026-11-21T08:30:00Z", with as many decimals of a second as asked (0 to 9).
 std::string FormatRfc3339(WallTime time, int decimals = 0);
 // Accepts what FormatRfc3339 writes; false when the text is anything else.

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -24,6 +25,11 @@ std::string StrCat(const Parts&... parts) {
       return (part);
   };
   return absl::StrCat(adapt(parts)...);
+}
+
+// What a status says, without its code.
+inline std::string Words(const absl::Status& status) {
+  return std::string(ToStd(status.message()));
 }
 
 bool Contains(std::string_view text, std::string_view word);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -15,6 +16,11 @@ struct Page {
   std::string body{};
   std::string content_type = "text/plain; charset=utf-8";
 };
+
+// A page in Prometheus' text format.
+inline Page MetricsPage(std::string text) {
+  return {200, std::move(text), "text/plain; version=0.0.4; charset=utf-8"};
+}
 
 class HttpServer {
  public:

@@ -39,4 +39,12 @@ class StoreOpener {
   virtual absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir& logdir) = 0;
 };
 
+// Opens the store of a logdir as people write it.
+inline absl::StatusOr<std::unique_ptr<ObjectStore>> OpenStore(StoreOpener& stores,
+                                                              std::string_view logdir) {
+  const absl::StatusOr<Logdir> parsed = Logdir::Parse(logdir);
+  if (!parsed.ok()) return parsed.status();
+  return stores.Open(*parsed);
+}
+
 }  // namespace strobe

@@ -36,8 +36,7 @@ absl::Status ParseOptional(std::string_view flag, const std::string& text,
                            std::optional<T>& target) {
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(text);
-  if (!parsed.ok())
-    return absl::InvalidArgumentError(StrCat(flag, ": ", ToStd(parsed.status().message())));
+  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(flag, ": ", Words(parsed.status())));
   target = *parsed;
   return absl::OkStatus();
 }
@@ -66,7 +65,7 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
       flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
   const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
   if (!least.ok())
-    return absl::InvalidArgumentError(StrCat("--min-workers: ", ToStd(least.status().message())));
+    return absl::InvalidArgumentError(StrCat("--min-workers: ", Words(least.status())));
   spec.min_workers = *least;
   spec.attempts = flags.attempts;
   spec.tracers.set_host(flags.host);

@@ -43,7 +43,7 @@ class Parser {
       }
       const absl::Status status = field->second(entry.second);
       if (absl::IsInvalidArgument(status)) return status;
-      if (!status.ok()) return At(entry.second.Mark(), StrCat(path, ": ", ToStd(status.message())));
+      if (!status.ok()) return At(entry.second.Mark(), StrCat(path, ": ", Words(status)));
     }
     return absl::OkStatus();
   }

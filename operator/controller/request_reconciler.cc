@@ -26,8 +26,6 @@ bool Has(const std::vector<std::string>& finalizers) {
   return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
 }
 
-std::string Words(const absl::Status& status) { return std::string(ToStd(status.message())); }
-
 }  // namespace
 
 std::shared_ptr<RequestReconciler::Live> RequestReconciler::Find(const std::string& key) const {
@@ -139,13 +137,14 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
   auto live = std::make_shared<Live>();
   live->uid = request.uid;
   live->number = number;
+  live->spec = std::move(spec);
   // Before anybody is armed the attempt's number is safe in the status: whoever comes after us
   // looks for just this capture at the sidecars instead of starting another.
   AttemptProgress preflight;
   preflight.matched = targets.size();
   RETURN_IF_ERROR(Write(request, ActiveStatus(request, number, preflight, now)));
   live->attempt =
-      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers}, std::move(spec), number,
+      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers}, live->spec, number,
                             std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
   Keep(key, live);
   return ReconcileResult{};
@@ -173,13 +172,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   if (!live->counted) {
     live->counted = true;
     deps_.metrics.AttemptEnded(request, progress);
-    // The number of workers that were wanted is known only with the targets.
-    CaptureSpec spec = request.capture;
-    const absl::StatusOr<std::size_t> least =
-        ResolveMinWorkers(request.min_workers, result.workers.size());
-    spec.min_workers = least.ok() ? *least : 0;
     if (const std::optional<Nanos> wait =
-            request.cancel ? std::nullopt : RetryAfter(spec, result)) {
+            request.cancel ? std::nullopt : RetryAfter(live->spec, result)) {
       live->retry = now + *wait;
       deps_.cluster.RecordEvent(request, true, "AttemptFailed", "Retry",
                                 StrCat("attempt ", result.attempt, ": ", result.message));

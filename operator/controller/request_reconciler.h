@@ -44,6 +44,7 @@ class RequestReconciler {
     std::string uid;
     std::shared_ptr<CaptureAttempt> attempt;
     int number = 1;
+    CaptureSpec spec{};               // With the number of workers that are wanted.
     bool counted = false;             // Its end stands in the metrics.
     std::optional<WallTime> retry{};  // When the next attempt is due.
   };

@@ -35,8 +35,6 @@ Outcome OutcomeOfCall(const absl::Status& status) {
   }
 }
 
-std::string Words(const absl::Status& status) { return std::string(ToStd(status.message())); }
-
 }  // namespace
 
 std::string CaptureId(const CaptureSpec& spec, int attempt) {
@@ -109,15 +107,32 @@ void CaptureAttempt::Enter(Phase phase) {
       progress_.took[progress_.phase] = now - std::exchange(phase_began_, now);
       progress_.phase = phase;
     }
-    progress_.armed = progress_.ended = 0;
-    for (const Member& member : members_) {
-      progress_.armed += member.result.armed ? 1 : 0;
-      progress_.ended += member.ended ? 1 : 0;
-    }
+    progress_.armed = CountArmed();
+    progress_.ended = static_cast<std::size_t>(std::count_if(
+        members_.begin(), members_.end(), [](const Member& member) { return member.ended; }));
     progress_.plan = result_.plan;
     if (phase == Phase::kDone) progress_.result = std::make_shared<const AttemptResult>(result_);
   }
   changed_();
+}
+
+Phase CaptureAttempt::phase() const {
+  MutexLock lock(&mutex_);
+  return progress_.phase;
+}
+
+bool CaptureAttempt::AllAnswered() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.answered; });
+}
+
+std::size_t CaptureAttempt::CountArmed() const {
+  return static_cast<std::size_t>(std::count_if(
+      members_.begin(), members_.end(), [](const Member& member) { return member.result.armed; }));
+}
+
+WallTime CaptureAttempt::Recorded() const {
+  return result_.plan->instant + spec_.duration + result_.plan->guard;
 }
 
 std::size_t CaptureAttempt::Wanted() const {
@@ -141,13 +156,12 @@ void CaptureAttempt::Begin() {
     member.worker->Check(result_.capture_id, kCheckTimeout,
                          OnExecutor(&CaptureAttempt::OnChecked, i));
   }
-  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; }))
-    PlanAndArm();
+  if (AllAnswered()) PlanAndArm();
 }
 
 void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answer) {
   Member& member = members_[index];
-  if (progress().phase != Phase::kPreflight || member.answered) return;
+  if (phase() != Phase::kPreflight || member.answered) return;
   member.answered = true;
   const std::string& name = member.result.target.name;
   if (!answer.ok()) {
@@ -190,8 +204,7 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
       member.result.ready = true;
     }
   }
-  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; }))
-    PlanAndArm();
+  if (AllAnswered()) PlanAndArm();
 }
 
 void CaptureAttempt::PlanAndArm() {
@@ -205,8 +218,7 @@ void CaptureAttempt::PlanAndArm() {
                                .guard = Nanos{plan.guard_ns()}};
     }
   }
-  const auto armed = static_cast<std::size_t>(std::count_if(
-      members_.begin(), members_.end(), [](const Member& m) { return m.result.armed; }));
+  const std::size_t armed = CountArmed();
   if (armed + ready.size() < Wanted() || armed + ready.size() == 0) {
     return CallOff(StrCat("only ", armed + ready.size(), " of ", members_.size(),
                           " workers can record, at least ", Wanted(), " wanted"));
@@ -220,8 +232,7 @@ void CaptureAttempt::PlanAndArm() {
     }
     result_.plan = *plan;
   }
-  deadline_ =
-      result_.plan->instant + spec_.duration + result_.plan->guard + CollectBudget(spec_.duration);
+  deadline_ = Recorded() + CollectBudget(spec_.duration);
   Enter(Phase::kArming);
   // Two-phase: what is not accepted well before the start is called off everywhere.
   const WallTime settled = result_.plan->instant - result_.plan->guard - kArmMargin;
@@ -278,14 +289,11 @@ void CaptureAttempt::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> 
       TellCancel(index, cancel_reason_);  // Called off while its answer was on the way.
   }
   if (!cancel_reason_.empty()) return MaybeConclude();
-  if (std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.answered; }))
-    AllArmed();
+  if (AllAnswered()) AllArmed();
 }
 
 void CaptureAttempt::AllArmed() {
-  if (progress().phase != Phase::kArming || !cancel_reason_.empty()) return;
-  std::size_t armed = 0;
-  for (const Member& member : members_) armed += member.result.armed ? 1 : 0;
+  const std::size_t armed = CountArmed();
   if (armed < Wanted() || armed == 0) {
     return CallOff(StrCat("only ", armed, " of ", members_.size(),
                           " workers could be armed in time, at least ", Wanted(), " wanted"));
@@ -297,11 +305,11 @@ void CaptureAttempt::AllArmed() {
   const auto at = [this](WallTime time, Phase phase) {
     deps_.executor.PostAfter(Until(time), [weak = weak_from_this(), phase] {
       const auto self = weak.lock();
-      if (self && self->progress().phase < phase) self->Enter(phase);
+      if (self && self->phase() < phase) self->Enter(phase);
     });
   };
   at(result_.plan->instant - result_.plan->guard, Phase::kRecording);
-  at(result_.plan->instant + spec_.duration + result_.plan->guard, Phase::kCollecting);
+  at(Recorded(), Phase::kCollecting);
   deps_.executor.PostAfter(Until(deadline_ + kCancelGrace), [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->GiveUpOnStragglers();
   });
@@ -332,13 +340,12 @@ void CaptureAttempt::OnWatchEnded(std::size_t index, absl::Status status) {
   Member& member = members_[index];
   if (member.ended) return;
   const WallTime now = deps_.clock.WallNow();
-  const WallTime recorded = result_.plan->instant + spec_.duration + result_.plan->guard;
   if (absl::IsNotFound(status)) {
     EndMember(index, Outcome::kWorkerLost,
               "the sidecar was restarted and has forgotten the capture");
     return MaybeConclude();
   }
-  if (now > std::max(member.last_contact, recorded) + kLostAfter) {
+  if (now > std::max(member.last_contact, Recorded()) + kLostAfter) {
     EndMember(index, Outcome::kWorkerLost,
               StrCat("the sidecar cannot be reached since ",
                      FormatDuration(now - member.last_contact), ": ", Words(status)));
@@ -385,11 +392,10 @@ void CaptureAttempt::CallOff(std::string reason) {
 void CaptureAttempt::Cancel(std::string reason) {
   deps_.executor.Post([weak = weak_from_this(), reason = std::move(reason)] {
     const auto self = weak.lock();
-    if (!self || !self->cancel_reason_.empty() || self->progress().phase >= Phase::kPublishing)
-      return;
+    if (!self || !self->cancel_reason_.empty() || self->phase() >= Phase::kPublishing) return;
     self->cancel_reason_ = reason;
     self->result_.cancelled = true;
-    if (self->progress().phase < Phase::kDelay) return self->CallOff(reason);
+    if (self->phase() < Phase::kDelay) return self->CallOff(reason);
     for (std::size_t i = 0; i < self->members_.size(); ++i) {
       if (!self->members_[i].ended) self->TellCancel(i, reason);
     }
@@ -414,10 +420,10 @@ void CaptureAttempt::GiveUpOnStragglers() {
 }
 
 void CaptureAttempt::MaybeConclude() {
-  if (progress().phase >= Phase::kPublishing) return;
+  if (phase() >= Phase::kPublishing) return;
   if (arms_in_flight_ + cancels_in_flight_ > 0 ||
       !std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
-    return Enter(progress().phase);
+    return Enter(phase());
   }
   for (Member& member : members_) result_.workers.push_back(member.result);
   if (result_.cancelled) {

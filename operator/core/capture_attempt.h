@@ -79,6 +79,10 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void Enter(Phase phase);
   void GiveUpOnStragglers();
   v1::CapturePlan PlanFor(const Member& member) const;
+  Phase phase() const;
+  bool AllAnswered() const;
+  std::size_t CountArmed() const;
+  WallTime Recorded() const;  // When every worker should have stopped recording; needs the plan.
   std::size_t Wanted() const;
   Nanos Until(WallTime time) const;
   template <typename... Args>

@@ -39,7 +39,7 @@ void Configure(boost::asio::ssl::context& context, const Credentials& credential
                const std::string& host) {
   const auto load = [](const FileOrData& value) {
     const absl::StatusOr<std::string> bytes = value.Read();
-    if (!bytes.ok()) throw web::http::http_exception(std::string(ToStd(bytes.status().message())));
+    if (!bytes.ok()) throw web::http::http_exception(Words(bytes.status()));
     return *bytes;
   };
   if (!credentials.ca.empty()) {

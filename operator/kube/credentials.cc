@@ -111,7 +111,7 @@ absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {
   }
   if (!credentials.ok()) {
     return absl::InvalidArgumentError(
-        StrCat("kubeconfig ", path, ": ", ToStd(credentials.status().message())));
+        StrCat("kubeconfig ", path, ": ", Words(credentials.status())));
   }
   return credentials;
 }

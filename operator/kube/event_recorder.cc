@@ -72,8 +72,7 @@ void EventRecorder::Send(const Event& event) {
                               {"note", event.note.substr(0, kLongestNote)}})
                  .status();
     if (!absl::IsNotFound(status)) {
-      if (!status.ok())
-        LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
+      if (!status.ok()) LogWarning("an event was not sent", {{"error", Words(status)}});
       return;
     }
     series_.erase(known);
@@ -103,7 +102,7 @@ void EventRecorder::Send(const Event& event) {
   if (status.ok())
     series_[key] = {StrCat(collection, "/", name), 1, now};
   else
-    LogWarning("an event was not sent", {{"error", std::string(ToStd(status.message()))}});
+    LogWarning("an event was not sent", {{"error", Words(status)}});
 }
 
 }  // namespace strobe::kube

@@ -119,8 +119,7 @@ bool LeaderElector::TryOnce() {
         path_, Record({{"name", options_.name}, {"namespace", options_.space}}, 0, true)));
   }
   if (!found.ok()) {
-    LogWarning("the lease cannot be read",
-               {{"error", std::string(ToStd(found.status().message()))}});
+    LogWarning("the lease cannot be read", {{"error", Words(found.status())}});
     return false;
   }
   lease_ = *std::move(found);
@@ -156,8 +155,7 @@ void LeaderElector::Release() {
   const absl::StatusOr<Json> released = client_.Replace(StrCat(path_, "/", options_.name), record);
   leading_ = false;
   if (!released.ok())
-    LogWarning("the lease could not be released",
-               {{"error", std::string(ToStd(released.status().message()))}});
+    LogWarning("the lease could not be released", {{"error", Words(released.status())}});
 }
 
 }  // namespace strobe::kube

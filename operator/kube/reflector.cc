@@ -60,9 +60,9 @@ void Reflector::Run() {
       listed_ = false;
     }
     const Nanos wait = backoff_.Next();
-    LogWarning("watching failed", {{"path", options_.path},
-                                   {"error", std::string(ToStd(status.message()))},
-                                   {"again_in", FormatDuration(wait)}});
+    LogWarning(
+        "watching failed",
+        {{"path", options_.path}, {"error", Words(status)}, {"again_in", FormatDuration(wait)}});
     stop_.WaitFor(wait);
   }
 }

@@ -15,8 +15,7 @@ absl::Status ReadDuration(const Json& object, const char* field, T& target) {
   const auto found = object.find(field);
   if (found == object.end()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(found->get<std::string>());
-  if (!parsed.ok())
-    return absl::InvalidArgumentError(StrCat(field, ": ", ToStd(parsed.status().message())));
+  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(field, ": ", Words(parsed.status())));
   target = *parsed;
   return absl::OkStatus();
 }
@@ -147,8 +146,13 @@ Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
 
 }  // namespace
 
+std::string RequestsPath(const std::string& space) {
+  return StrCat("/apis/strobe.dev/v1alpha1/",
+                space.empty() ? "" : StrCat("namespaces/", space, "/"), "profilerequests");
+}
+
 std::string RequestPath(const std::string& space, const std::string& name) {
-  return StrCat("/apis/strobe.dev/v1alpha1/namespaces/", space, "/profilerequests/", name);
+  return StrCat(RequestsPath(space), "/", name);
 }
 
 std::string SelectorText(const Json& selector) {
@@ -184,7 +188,7 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.capture.uid = request.uid;
     ReadStatus(object.value("status", Json::object()), request.status);
     const absl::Status spec = ReadSpec(object.value("spec", Json::object()), request);
-    request.invalid = std::string(ToStd(spec.message()));
+    request.invalid = Words(spec);
     return request;
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));

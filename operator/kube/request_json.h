@@ -8,7 +8,8 @@
 
 namespace strobe::kube {
 
-inline constexpr char kRequestsPath[] = "/apis/strobe.dev/v1alpha1/profilerequests";
+// Of the collection: one namespace's, or every namespace's when it is empty.
+std::string RequestsPath(const std::string& space);
 std::string RequestPath(const std::string& space, const std::string& name);
 
 // A spec that cannot be carried out is told in `invalid`, which names the field; the schema keeps

@@ -63,9 +63,8 @@ class Workers {
           if (!result.ok()) {
             // A conflict only means that the object moved on; the watch brings it.
             if (!absl::IsAborted(result.status()))
-              LogWarning(
-                  "reconcile failed",
-                  {{"request", *key}, {"error", std::string(ToStd(result.status().message()))}});
+              LogWarning("reconcile failed",
+                         {{"request", *key}, {"error", Words(result.status())}});
             metrics.Reconciled("error", took);
             queue.AddRateLimited(*key);
           } else {
@@ -89,12 +88,6 @@ class Workers {
   WorkQueue& queue_;
   std::vector<std::thread> threads_;
 };
-
-std::string CollectionPath(const OperatorConfig& config) {
-  if (config.watch_namespace.empty()) return kube::kRequestsPath;
-  return StrCat("/apis/strobe.dev/v1alpha1/namespaces/", config.watch_namespace,
-                "/profilerequests");
-}
 
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
   const EndingSignals ending;
@@ -126,8 +119,9 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   kube::ObjectCache requests;
   WorkQueue queue(clock);
   std::atomic<bool> leading{false};  // Elected and the cache is filled.
-  kube::Reflector reflector(clock, client, {CollectionPath(config), config.watch_timeout}, requests,
-                            [&](const std::string& key) {
+  kube::Reflector reflector(clock, client,
+                            {kube::RequestsPath(config.watch_namespace), config.watch_timeout},
+                            requests, [&](const std::string& key) {
                               if (leading) queue.Add(key);
                             });
   kube::RequestCluster cluster(client, requests, events);
@@ -148,9 +142,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
               return Page{200, "ok\n"};
             }},
            {"/readyz", [&](const std::string&) { return ready(); }},
-           {"/metrics", [&](const std::string&) {
-              return Page{200, metrics.Render(), "text/plain; version=0.0.4; charset=utf-8"};
-            }}}));
+           {"/metrics", [&](const std::string&) { return MetricsPage(metrics.Render()); }}}));
   reflector.Start();
 
   std::unique_ptr<Workers> workers;

@@ -114,7 +114,7 @@ class GrpcWorker final : public Worker {
     struct Both {
       Mutex mutex;
       Preflight preflight;
-      absl::Status describe, probe;
+      absl::Status describe;
       int missing = 2;
       MonoTime began{};
       Callback<Preflight> done;
@@ -154,8 +154,6 @@ class GrpcWorker final : public Worker {
                    if (estimate.ok()) {
                      both->preflight.offset = estimate->offset;
                      both->preflight.error = estimate->error;
-                   } else {
-                     both->probe = estimate.status();
                    }
                  }
                  finish();

@@ -149,8 +149,7 @@ int Serve(const Flags& flags) {
                                return Page{200, "ok\n"};
                              }},
                             {"/metrics", [&](const std::string&) {
-                               return Page{200, metrics.Render(runner.holder()),
-                                           "text/plain; version=0.0.4; charset=utf-8"};
+                               return MetricsPage(metrics.Render(runner.holder()));
                              }}});
     if (!started.ok()) {
       LogError("cannot serve metrics", {{"error", std::string(started.status().message())}});

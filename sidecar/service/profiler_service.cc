@@ -25,9 +25,7 @@ class FaceDelivery final : public session::Delivery {
       for (const std::string_view piece : pieces) xspace.append(piece);
       return std::string("response");
     }
-    const absl::StatusOr<Logdir> logdir = Logdir::Parse(root_);
-    if (!logdir.ok()) return logdir.status();
-    const auto store = stores_.Open(*logdir);
+    const auto store = OpenStore(stores_, root_);
     if (!store.ok()) return store.status();
     if (const absl::Status status = (*store)->Put(key_, pieces); !status.ok()) return status;
     return StrCat(root_, "/", key_);

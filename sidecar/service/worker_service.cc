@@ -79,8 +79,8 @@ grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* requ
   if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok())
     return ToGrpc(status);
   // A logdir that nobody here can write to is refused now, not after the recording.
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->plan().logdir());
-  if (const auto store = stores_.Open(*logdir); !store.ok()) return ToGrpc(store.status());
+  if (const auto store = OpenStore(stores_, request->plan().logdir()); !store.ok())
+    return ToGrpc(store.status());
   *response = runner_.Arm(request->plan());
   return grpc::Status::OK;
 }
@@ -133,9 +133,7 @@ grpc::Status WorkerService::Reclaim(grpc::ServerContext*, const v1::ReclaimReque
                                     v1::ReclaimResponse* response) {
   if (!IsSafeName(request->run()))
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
-  const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
-  if (!logdir.ok()) return ToGrpc(logdir.status());
-  const auto store = stores_.Open(*logdir);
+  const auto store = OpenStore(stores_, request->logdir());
   if (!store.ok()) return ToGrpc(store.status());
   const auto objects = (*store)->List(RunPrefix(request->run()));
   if (!objects.ok())

@@ -224,7 +224,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   const std::array<std::string_view, 2> pieces = {recording.xspace, plane};
   const absl::StatusOr<std::string> url = live.delivery->Deliver(plan, pieces);
   report.set_upload_took_ns(lap());
-  if (!url.ok()) return finish(OutcomeOf(url.status()), ToStd(url.status().message()));
+  if (!url.ok()) return finish(OutcomeOf(url.status()), Words(url.status()));
   report.set_url(*url);
   report.set_bytes(recording.xspace.size() + plane.size());
   report.set_sha256(Sha256Hex(pieces));

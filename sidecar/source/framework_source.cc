@@ -34,11 +34,6 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-std::chrono::system_clock::time_point DeadlineIn(Nanos duration) {
-  return std::chrono::system_clock::now() +
-         std::chrono::duration_cast<std::chrono::system_clock::duration>(duration);
-}
-
 // The Profile calls of one capture, one per process, all in flight at once.
 class Calls {
  public:
