@@ -1,5 +1,6 @@
 #include "collector/logdir/logdir.h"
 
+#include <charconv>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -11,6 +12,24 @@ namespace {
 
 absl::Status Refuse(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("logdir \"", text, "\" ", why));
+}
+
+// "%2F" and the like; false when a percent sign is not followed by two digits.
+bool PercentDecode(std::string_view text, std::string& decoded) {
+  decoded.clear();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char* const first = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(first, first + 2, byte, 16).ptr != first + 2)
+      return false;
+    decoded += static_cast<char>(byte);
+    i += 2;
+  }
+  return true;
 }
 
 }  // namespace
@@ -41,8 +60,21 @@ absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
       return Refuse(
           text, StrCat("has the unknown scheme ", logdir.scheme_, "://; use file, gs, s3 or az"));
     }
-    if (rest.find_first_of("?#") != std::string_view::npos)
-      return Refuse(text, "has a query or fragment; remove it");
+    if (rest.find('#') != std::string_view::npos) return Refuse(text, "has a fragment; remove it");
+    if (const std::size_t query = rest.find('?'); query != std::string_view::npos) {
+      if (logdir.scheme_ == "file") return Refuse(text, "has a query; remove it");
+      for (const std::string& option : Split(rest.substr(query + 1), '&')) {
+        const std::size_t equals = option.find('=');
+        std::string value;
+        if (equals == 0 || equals == std::string::npos ||
+            !PercentDecode(std::string_view(option).substr(equals + 1), value) ||
+            !logdir.options_.emplace(option.substr(0, equals), value).second) {
+          return Refuse(text.substr(0, text.find('?')),
+                        "has a query that is not key=value&key=value with each key once");
+        }
+      }
+      rest = rest.substr(0, query);
+    }
     if (logdir.scheme_ == "file" && (rest.empty() || rest.front() != '/')) {
       return Refuse(text, "has a host; write file:/// with three slashes");
     }

@@ -1,5 +1,6 @@
 // Names and layout of a logdir.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -9,7 +10,7 @@
 namespace strobe {
 
 // A validated, normalised logdir: "file:///data/logs", "gs://bucket/prefix". No trailing slash, no
-// "." or "..", no query, no user info.
+// "." or "..", no user info. A bucket's URL may carry options: "s3://b/p?region=eu-west-1".
 class Logdir {
  public:
   // Accepts an absolute path or a URL of scheme file, gs, s3 or az. The error says what to write.
@@ -18,13 +19,16 @@ class Logdir {
   const std::string& scheme() const { return scheme_; }  // "file", "gs", "s3", "az".
   const std::string& bucket() const { return bucket_; }  // Empty for file.
   const std::string& path() const { return path_; }      // Absolute for file, else a key prefix.
-  std::string url() const;
+  // What stood behind "?", decoded. Whoever opens the store decides which of them it heeds.
+  const std::map<std::string, std::string>& options() const { return options_; }
+  std::string url() const;  // Without the options.
 
   // The run's directory as a URL.
   std::string RunUrl(std::string_view run) const;
 
  private:
   std::string scheme_, bucket_, path_;
+  std::map<std::string, std::string> options_;
 };
 
 // Key of a run's object, relative to the logdir.

@@ -8,23 +8,26 @@ namespace strobe {
 
 class FileStore final : public ObjectStore {
  public:
-  explicit FileStore(std::string root) : root_(std::move(root)) {}
+  // The cancellation, when given, outlives the store.
+  explicit FileStore(std::string root, const Cancellation* cancellation = nullptr)
+      : root_(std::move(root)), cancellation_(cancellation) {}
 
-  absl::Status Put(std::string_view key, std::span<const std::string_view> pieces) override;
-  absl::StatusOr<std::string> Get(std::string_view key) override;
-  absl::StatusOr<std::vector<StoredObject>> List(std::string_view prefix) override;
-  absl::Status Delete(std::string_view key) override;  // Also removes directories left empty.
+  // A hidden file beside the target is written and then takes its name. A writer that was killed
+  // leaves that file; the next one of the same key begins it anew.
+  absl::Status Put(std::string_view key, const ByteSource& bytes,
+                   const PutOptions& options) override;
+  absl::StatusOr<ObjectInfo> Stat(std::string_view key) override;
+  absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
+                                   std::span<char> into) override;
+  absl::Status List(std::string_view prefix, const Visitor& visit) override;
+  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override;
+  absl::Status Delete(std::span<const std::string> keys) override;  // And directories left empty.
 
  private:
   absl::StatusOr<std::string> PathOf(std::string_view key) const;
 
   const std::string root_;
-};
-
-// Opens file logdirs; says of others what to use instead.
-class BuiltInStores final : public StoreOpener {
- public:
-  absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir& logdir) override;
+  const Cancellation* const cancellation_;
 };
 
 }  // namespace strobe

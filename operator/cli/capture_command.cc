@@ -9,11 +9,12 @@
 #include "collector/base/name_rules.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
-#include "collector/storage/file_store.h"
+#include "collector/storage/stores.h"
 #include "operator/cli/addresses.h"
 #include "operator/cli/local_worker.h"
 #include "operator/cli/report_table.h"
 #include "operator/cli/server_saves.h"
+#include "operator/cli/storage_flags.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/min_workers.h"
 #include "operator/core/retry.h"
@@ -46,7 +47,7 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(flags.logdir));
-  spec.logdir = logdir.url();
+  spec.logdir = flags.logdir;
   spec.run = flags.run.empty() ? DefaultRunName(now, "capture") : flags.run;
   if (!IsSafeName(spec.run, 200)) {
     return absl::InvalidArgumentError(
@@ -175,6 +176,7 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
                      "that --workers names");
   command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
                    "talk to workers without TLS; the only way this build can");
+  AddStorageConfigFlag(command, flags.storage_config);
   command.add_option("--output", flags.output, "table or json (the run's manifest)")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "json"}));
@@ -201,8 +203,10 @@ int RunCapture(const CaptureFlags& flags) {
   if (flags.server_saves || !flags.worker_list.empty())
     return RunServerSaves(*spec, *targets, flags.worker_list, clock);
 
+  const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
+  if (!config.ok()) return Refuse(config.status());
   std::signal(SIGINT, OnInterrupt);
-  BuiltInStores stores;
+  Stores stores(*config, UrlOptions::kAll);
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials());
   MixedConnector workers(clock, stores, sidecars);
   ThreadExecutor executor;

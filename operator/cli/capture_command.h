@@ -6,7 +6,7 @@
 namespace strobe {
 
 struct CaptureFlags {
-  std::string workers{}, logdir{}, run{}, worker_list{};
+  std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
   std::string duration = "1s", delay{}, guard{}, max_skew{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table";
   int attempts = 3;

@@ -8,10 +8,10 @@
 #include "collector/base/mutex.h"
 #include "operator/cli/addresses.h"
 #include "operator/workers/grpc_worker.h"
-#include "sidecar/service/store_delivery.h"
 #include "sidecar/service/worker_service.h"
 #include "sidecar/session/capture_runner.h"
 #include "sidecar/source/framework_source.h"
+#include "sidecar/spool/upload_delivery.h"
 
 namespace strobe {
 namespace {
@@ -22,7 +22,7 @@ class LocalSidecar {
   LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
                const Target& target)
       : source_(clock, {{target.address}, ""}),
-        delivery_(stores),
+        delivery_(clock, stores, nullptr),
         runner_(clock, source_, delivery_),
         service_(target.file, clock, runner_, source_, stores) {
     grpc::ServerBuilder builder;
@@ -42,7 +42,7 @@ class LocalSidecar {
 
  private:
   FrameworkSource source_;
-  StoreDelivery delivery_;
+  UploadDelivery delivery_;
   session::CaptureRunner runner_;
   WorkerService service_;
   std::unique_ptr<grpc::Server> server_;

@@ -1,10 +1,11 @@
-// strobe: captures without Kubernetes.
+// strobe: captures without Kubernetes, and the runs of logdirs.
 #include <iostream>
 
 #include "collector/base/log.h"
 #include "collector/base/version.h"
 #include "operator/cli/capture_command.h"
 #include "operator/cli/completion.h"
+#include "operator/cli/logdir_commands.h"
 #include "operator/cli/outcomes_command.h"
 
 int main(int argc, char** argv) {
@@ -15,6 +16,16 @@ int main(int argc, char** argv) {
   CLI::App* capture = app.add_subcommand(
       "capture", "record all workers from one instant and put the traces into a logdir");
   strobe::AddCaptureFlags(*capture, flags);
+
+  strobe::LsFlags ls_flags;
+  CLI::App* ls = app.add_subcommand("ls", "list the runs of a logdir, or one run's workers");
+  strobe::AddLsFlags(*ls, ls_flags);
+  strobe::CpFlags cp_flags;
+  CLI::App* cp = app.add_subcommand("cp", "copy runs between logdirs, checksums verified");
+  strobe::AddCpFlags(*cp, cp_flags);
+  strobe::RmFlags rm_flags;
+  CLI::App* rm = app.add_subcommand("rm", "delete runs");
+  strobe::AddRmFlags(*rm, rm_flags);
 
   std::string outcome, shell;
   bool markdown = false;
@@ -57,5 +68,8 @@ int main(int argc, char** argv) {
     std::cout << strobe::CompletionScript(app, shell);
     return 0;
   }
+  if (*ls) return strobe::RunLs(ls_flags);
+  if (*cp) return strobe::RunCp(cp_flags);
+  if (*rm) return strobe::RunRm(rm_flags);
   return strobe::RunCapture(flags);
 }

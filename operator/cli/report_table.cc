@@ -11,9 +11,14 @@
 namespace strobe {
 namespace {
 
-using Row = std::vector<std::string>;
+std::string PlusMinus(Nanos value, const std::optional<Nanos>& error) {
+  return error ? StrCat(FormatDuration(value), " +-", FormatDuration(*error))
+               : std::string("not measured");
+}
 
-std::string Align(const std::vector<Row>& rows) {
+}  // namespace
+
+std::string AlignRows(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -31,13 +36,6 @@ std::string Align(const std::vector<Row>& rows) {
   }
   return text;
 }
-
-std::string PlusMinus(Nanos value, const std::optional<Nanos>& error) {
-  return error ? StrCat(FormatDuration(value), " +-", FormatDuration(*error))
-               : std::string("not measured");
-}
-
-}  // namespace
 
 std::string FormatBytes(std::uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
@@ -63,7 +61,7 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
                     worker.report.url().empty() ? "-" : FormatBytes(worker.report.bytes()),
                     worker.message});
   }
-  std::string text = Align(rows);
+  std::string text = AlignRows(rows);
   if (result.skew)
     text += StrCat("skew: ", PlusMinus(result.skew->achieved, result.skew->error),
                    result.skew->error ? ""

@@ -9,18 +9,20 @@
 #include <chrono>
 #include <iostream>
 
+#include "collector/base/duration.h"
 #include "collector/base/ending_signals.h"
 #include "collector/base/log.h"
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/http/http_server.h"
-#include "collector/storage/file_store.h"
+#include "collector/storage/stores.h"
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
-#include "sidecar/service/store_delivery.h"
 #include "sidecar/service/worker_service.h"
 #include "sidecar/source/framework_source.h"
+#include "sidecar/spool/spool.h"
+#include "sidecar/spool/upload_delivery.h"
 
 namespace strobe {
 namespace {
@@ -35,6 +37,9 @@ struct Flags {
   bool log_json = false;
   bool insecure_plaintext = false;
   int grace_seconds = 25;
+  std::string spool_dir, storage_config, spool_keep = "6h";
+  std::uint64_t spool_size = 8ull << 30;
+  bool trust_logdir_options = false;
 };
 
 std::string HostName() {
@@ -75,6 +80,28 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "seconds to let a running capture finish on SIGTERM")
       ->capture_default_str()
       ->check(CLI::Range(0, 3600));
+  app.add_option("--spool-dir", flags.spool_dir,
+                 "directory, such as an emptyDir, where traces are safe until their logdir has "
+                 "them; without one a trace dies with the sidecar")
+      ->envname("STROBE_SPOOL_DIR");
+  app.add_option("--spool-size", flags.spool_size,
+                 "most bytes of traces in it, such as 500MB or 8GiB; captures are refused with "
+                 "SpoolFull when there is no room")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("8GiB")
+      ->envname("STROBE_SPOOL_SIZE");
+  app.add_option("--spool-keep", flags.spool_keep,
+                 "how long a trace that could not be uploaded is kept and tried again")
+      ->capture_default_str()
+      ->envname("STROBE_SPOOL_KEEP");
+  app.add_option("--storage-config", flags.storage_config,
+                 "YAML file with endpoint, region, credentials... of s3, gs and az; see "
+                 "docs/storage.md")
+      ->envname("STROBE_STORAGE_CONFIG");
+  app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
+               "take endpoint, proxy and ca_bundle from a logdir's URL too: whoever asks for a "
+               "capture can then send this pod's identity to any server")
+      ->envname("STROBE_TRUST_LOGDIR_OPTIONS");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->capture_default_str()
       ->envname("STROBE_LOG_LEVEL");
@@ -91,6 +118,8 @@ std::string Complaint(const Flags& flags) {
     return "this build serves without TLS only; pass --insecure-plaintext to accept that whoever "
            "reaches --listen may profile the trainer";
   }
+  if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
+    return StrCat("--spool-keep: ", Words(keep.status()));
   for (const std::string& address : flags.framework) {
     if (address.find(':') == std::string::npos)
       return StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012");
@@ -101,14 +130,39 @@ std::string Complaint(const Flags& flags) {
 int Serve(const Flags& flags) {
   const EndingSignals ending;
   const SystemClock clock;
-  BuiltInStores stores;
-  FrameworkSource source(clock, {flags.framework, flags.shared_dir});
-  StoreDelivery delivery(stores);
+  const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
+  if (!config.ok()) {
+    LogError("the storage configuration is wrong", {{"error", Words(config.status())}});
+    return 2;
+  }
+  std::unique_ptr<Spool> spool;
+  if (!flags.spool_dir.empty()) {
+    absl::StatusOr<std::unique_ptr<Spool>> opened = Spool::Open(flags.spool_dir, flags.spool_size);
+    if (!opened.ok()) {
+      LogError("the spool cannot be used", {{"error", Words(opened.status())}});
+      return 1;
+    }
+    spool = *std::move(opened);
+  }
   SidecarMetrics metrics;
+  Stores stores(*config, flags.trust_logdir_options ? UrlOptions::kAll : UrlOptions::kHarmless,
+                [&metrics](const absl::Status& failure, Nanos wait) {
+                  metrics.UploadRetried();
+                  LogWarning("a store failed and is asked again",
+                             {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
+                });
+  FrameworkSource source(clock, {flags.framework, flags.shared_dir});
+  UploadDelivery delivery(clock, stores, spool.get(), *ParseDuration(flags.spool_keep),
+                          {.late = [&metrics] { metrics.KeptTraceArrived(); },
+                           .dropped = [&metrics] { metrics.KeptTraceDropped(); }});
   session::CaptureRunner runner(clock, source, delivery, [&metrics](const v1::Report& report) {
     metrics.CaptureEnded(report);
   });
-  WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores);
+  if (spool != nullptr) runner.Restore(spool->recovered());
+  std::function<std::uint64_t()> spool_free;
+  if (spool != nullptr) spool_free = [&spool] { return spool->free_bytes(); };
+  WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores,
+                       spool_free);
   ProfilerFace face(clock, runner, stores);
 
   grpc::EnableDefaultHealthCheckService(true);
@@ -149,7 +203,8 @@ int Serve(const Flags& flags) {
                                return Page{200, "ok\n"};
                              }},
                             {"/metrics", [&](const std::string&) {
-                               return MetricsPage(metrics.Render(runner.holder()));
+                               return MetricsPage(metrics.Render(
+                                   runner.holder(), spool == nullptr ? 0 : spool->used_bytes()));
                              }}});
     if (!started.ok()) {
       LogError("cannot serve metrics", {{"error", std::string(started.status().message())}});
@@ -165,8 +220,8 @@ int Serve(const Flags& flags) {
   ending.Wait();
   LogInfo("ending", {{"grace_seconds", StrCat(flags.grace_seconds)}});
   if (!runner.Drain(std::chrono::seconds(flags.grace_seconds)))
-    LogWarning("a capture did not end in time and is cancelled");
-  runner.Cancel(runner.holder(), "the sidecar is ending");
+    LogWarning("a capture did not end in time");
+  runner.Suspend();
   runner.Drain(std::chrono::seconds(2));
   // Watchers still get the last report before their streams end.
   worker.Stop();

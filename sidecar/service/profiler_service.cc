@@ -5,7 +5,9 @@
 
 #include "collector/base/name_rules.h"
 #include "collector/base/outcome.h"
+#include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/storage/upload.h"
 
 namespace strobe {
 namespace {
@@ -19,17 +21,25 @@ class FaceDelivery final : public session::Delivery {
   FaceDelivery(StoreOpener& stores, bool emit, std::string root, std::string key)
       : stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
-  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&,
-                                      std::span<const std::string_view> pieces) override {
+  absl::Status Room(const v1::CapturePlan&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
+                                      const Cancellation& cancel) override {
     if (emit_) {
-      for (const std::string_view piece : pieces) xspace.append(piece);
+      xspace = std::move(pieces.front());
+      for (std::size_t i = 1; i < pieces.size(); ++i) xspace.append(pieces[i]);
       return std::string("response");
     }
-    const auto store = OpenStore(stores_, root_);
-    if (!store.ok()) return store.status();
-    if (const absl::Status status = (*store)->Put(key_, pieces); !status.ok()) return status;
+    ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
+                     OpenStore(stores_, root_, {.cancellation = &cancel}));
+    const std::vector<std::string_view> views(pieces.begin(), pieces.end());
+    RETURN_IF_ERROR(Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
     return StrCat(root_, "/", key_);
   }
+  bool CanResume(const v1::Report&) override { return false; }
+  absl::StatusOr<std::string> Resume(const v1::Report&, const Cancellation&) override {
+    return absl::UnimplementedError("the client is gone");
+  }
+  void Ended(const v1::Report&) override {}
 
   std::string xspace;
 

@@ -27,6 +27,23 @@ struct SidecarMetrics::Families {
                                           .Help("Bytes of traces written to logdirs.")
                                           .Register(registry)
                                           .Add({});
+  prometheus::Counter& upload_retries = prometheus::BuildCounter()
+                                            .Name("strobe_sidecar_upload_retries_total")
+                                            .Help("Requests to stores that were repeated.")
+                                            .Register(registry)
+                                            .Add({});
+  prometheus::Gauge& spool_bytes = prometheus::BuildGauge()
+                                       .Name("strobe_sidecar_spool_bytes")
+                                       .Help("Bytes of traces that wait for their store.")
+                                       .Register(registry)
+                                       .Add({});
+  prometheus::Family<prometheus::Counter>& kept =
+      prometheus::BuildCounter()
+          .Name("strobe_sidecar_kept_traces_total")
+          .Help("Traces kept in the spool after their capture's deadline, by how that ended.")
+          .Register(registry);
+  prometheus::Counter& kept_arrived = kept.Add({{"result", "arrived"}});
+  prometheus::Counter& kept_dropped = kept.Add({{"result", "dropped"}});
   prometheus::Family<prometheus::Gauge>& build_info = prometheus::BuildGauge()
                                                           .Name("strobe_build_info")
                                                           .Help("Constant 1 with the version.")
@@ -47,8 +64,13 @@ void SidecarMetrics::CaptureEnded(const v1::Report& report) {
   }
 }
 
-std::string SidecarMetrics::Render(const std::string& holder) {
+void SidecarMetrics::UploadRetried() { families_->upload_retries.Increment(); }
+void SidecarMetrics::KeptTraceArrived() { families_->kept_arrived.Increment(); }
+void SidecarMetrics::KeptTraceDropped() { families_->kept_dropped.Increment(); }
+
+std::string SidecarMetrics::Render(const std::string& holder, std::uint64_t spool_bytes) {
   families_->armed.Set(holder.empty() ? 0 : 1);
+  families_->spool_bytes.Set(static_cast<double>(spool_bytes));
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 

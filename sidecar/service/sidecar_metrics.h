@@ -1,5 +1,6 @@
 // The sidecar's own numbers, for Prometheus.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,8 +15,11 @@ class SidecarMetrics {
   ~SidecarMetrics();
 
   void CaptureEnded(const v1::Report& report);
+  void UploadRetried();
+  void KeptTraceArrived();
+  void KeptTraceDropped();
   // In Prometheus' text format; `holder` is the capture that holds the worker now, if any.
-  std::string Render(const std::string& holder);
+  std::string Render(const std::string& holder, std::uint64_t spool_bytes);
 
  private:
   struct Families;

@@ -1,7 +1,6 @@
 #include "sidecar/service/worker_service.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <thread>
 
@@ -29,14 +28,27 @@ Nanos MeasureWakeLateness(const Clock& clock) {
   return worst;
 }
 
+// Within what the caller still waits for, with a little left for the answer.
+StoreLimits LimitsOf(const grpc::ServerContext& context) {
+  const Nanos left = context.deadline() - std::chrono::system_clock::now();
+  const Nanos use = std::clamp<Nanos>(left * 9 / 10, Nanos{0}, std::chrono::minutes(10));
+  return {.deadline = SystemClock().MonoNow() + use, .patience = use};
+}
+
 constexpr std::size_t kLargestManifest = 4u << 20;
 constexpr int kMostPings = 1000;
 
 }  // namespace
 
 WorkerService::WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
-                             session::Source& source, StoreOpener& stores)
-    : name_(std::move(name)), clock_(clock), runner_(runner), source_(source), stores_(stores) {}
+                             session::Source& source, StoreOpener& stores,
+                             std::function<std::uint64_t()> spool_free)
+    : name_(std::move(name)),
+      clock_(clock),
+      runner_(runner),
+      source_(source),
+      stores_(stores),
+      spool_free_(std::move(spool_free)) {}
 
 grpc::Status WorkerService::Describe(grpc::ServerContext* context,
                                      const v1::DescribeRequest* request,
@@ -46,6 +58,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
   response->set_worker(name_);
   response->set_holder(runner_.holder());
   response->set_capture_lateness_ns(runner_.WorstLateness().count());
+  if (spool_free_) response->set_spool_free_bytes(spool_free_());
   if (!request->capture_id().empty()) {
     if (const auto report = runner_.Find(request->capture_id()))
       *response->mutable_report() = *report;
@@ -111,7 +124,7 @@ grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest
   return grpc::Status::OK;
 }
 
-grpc::Status WorkerService::Publish(grpc::ServerContext*, const v1::PublishRequest* request,
+grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                                     v1::PublishResponse* response) {
   if (!IsSafeName(request->run()))
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
@@ -120,29 +133,25 @@ grpc::Status WorkerService::Publish(grpc::ServerContext*, const v1::PublishReque
   }
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
   if (!logdir.ok()) return ToGrpc(logdir.status());
-  const auto store = stores_.Open(*logdir);
+  const auto store = stores_.Open(*logdir, LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
-  const std::array<std::string_view, 1> pieces = {request->manifest()};
-  if (const absl::Status status = (*store)->Put(ManifestKey(request->run()), pieces); !status.ok())
+  if (const absl::Status status =
+          PutText(**store, ManifestKey(request->run()), request->manifest());
+      !status.ok())
     return ToGrpc(status);
   response->set_url(logdir->RunUrl(request->run()) + "/strobe.json");
   return grpc::Status::OK;
 }
 
-grpc::Status WorkerService::Reclaim(grpc::ServerContext*, const v1::ReclaimRequest* request,
+grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::ReclaimRequest* request,
                                     v1::ReclaimResponse* response) {
   if (!IsSafeName(request->run()))
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
-  const auto store = OpenStore(stores_, request->logdir());
+  const auto store = OpenStore(stores_, request->logdir(), LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
-  const auto objects = (*store)->List(RunPrefix(request->run()));
-  if (!objects.ok())
-    return absl::IsNotFound(objects.status()) ? grpc::Status::OK : ToGrpc(objects.status());
-  for (const StoredObject& object : *objects) {
-    if (const absl::Status status = (*store)->Delete(object.key); !status.ok())
-      return ToGrpc(status);
-    response->set_deleted(response->deleted() + 1);
-  }
+  const absl::StatusOr<std::uint64_t> deleted = DeleteBelow(**store, RunPrefix(request->run()));
+  if (!deleted.ok()) return ToGrpc(deleted.status());
+  response->set_deleted(static_cast<std::uint32_t>(*deleted));
   return grpc::Status::OK;
 }
 

@@ -2,6 +2,7 @@
 // deadline or when the client goes away.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "collector/base/clock.h"
@@ -13,9 +14,11 @@ namespace strobe {
 
 class WorkerService final : public v1::Worker::Service {
  public:
-  // All outlive the service. `name` is the worker's default file name.
+  // All outlive the service. `name` is the worker's default file name; `spool_free` tells how many
+  // bytes of traces can still wait for their store.
   WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
-                session::Source& source, StoreOpener& stores);
+                session::Source& source, StoreOpener& stores,
+                std::function<std::uint64_t()> spool_free = nullptr);
 
   // Ends Watch streams, so that the server can shut down.
   void Stop() { stopping_ = true; }
@@ -41,6 +44,7 @@ class WorkerService final : public v1::Worker::Service {
   session::CaptureRunner& runner_;
   session::Source& source_;
   StoreOpener& stores_;
+  const std::function<std::uint64_t()> spool_free_;  // Null: not known.
   std::atomic<bool> stopping_{false};
 };
 

@@ -3,12 +3,12 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "collector/analysis/judge.h"
 #include "collector/base/duration.h"
 #include "collector/base/log.h"
+#include "collector/base/sha256.h"
 #include "collector/base/strings.h"
 #include "collector/xplane/summary.h"
 #include "sidecar/session/trace_report.h"
@@ -21,6 +21,8 @@ Outcome OutcomeOf(const absl::Status& upload) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
       return Outcome::kUploadDenied;
+    case absl::StatusCode::kCancelled:
+      return Outcome::kCancelled;
     default:
       return Outcome::kUploadFailed;
   }
@@ -58,6 +60,14 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
     response.set_message("the sidecar is ending");
     return response;
   }
+  Delivery& target = delivery != nullptr ? *delivery : delivery_;
+  if (session_.Find(plan.capture_id()) == nullptr && session_.holder().empty()) {
+    if (const absl::Status room = target.Room(plan); !room.ok()) {
+      response.set_refusal(v1::SPOOL_FULL);
+      response.set_message(Words(room));
+      return response;
+    }
+  }
   const ArmDecision decision = session_.Arm(plan, clock_.WallNow());
   response.set_accepted(decision.accepted);
   if (!decision.accepted) {
@@ -67,10 +77,40 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
   }
   if (decision.fresh) {
     live_ = std::make_shared<Live>();
-    live_->delivery = delivery != nullptr ? delivery : &delivery_;
+    live_->delivery = &target;
   }
   *response.mutable_report() = *session_.Find(plan.capture_id());
   return response;
+}
+
+void CaptureRunner::Restore(std::vector<v1::Report> reports) {
+  // One at a time is delivered under the eyes of whoever asked for it: the last.
+  const auto resumed = std::find_if(reports.rbegin(), reports.rend(), [this](const auto& report) {
+    return delivery_.CanResume(report);
+  });
+  std::optional<v1::Report> live;
+  if (resumed != reports.rend()) {
+    live = *resumed;
+    reports.erase(std::next(resumed).base());
+  }
+  for (v1::Report& report : reports) {
+    if (report.state() != v1::DONE) {
+      const bool safe = delivery_.CanResume(report);
+      SetOutcome(safe ? Outcome::kUploadFailed : Outcome::kWorkerLost,
+                 safe ? "the sidecar was restarted; the trace is in its spool"
+                      : "the sidecar was restarted and the trace is gone",
+                 report);
+      report.set_state(v1::DONE);
+      delivery_.Ended(report);
+    }
+    MutexLock lock(&mutex_);
+    session_.Restore(std::move(report));
+  }
+  if (!live) return;
+  MutexLock lock(&mutex_);
+  session_.Restore(*std::move(live));
+  live_ = std::make_shared<Live>();
+  live_->delivery = &delivery_;
 }
 
 std::optional<v1::Report> CaptureRunner::Find(std::string_view capture_id) const {
@@ -126,6 +166,17 @@ bool CaptureRunner::Drain(Nanos timeout) {
   return mutex_.AwaitFor(timeout, idle);
 }
 
+void CaptureRunner::Suspend() {
+  std::string live;
+  {
+    MutexLock lock(&mutex_);
+    if (live_ == nullptr) return;
+    live = session_.holder();
+    live_->suspended = true;
+  }
+  Cancel(live, "the sidecar is ending");
+}
+
 void CaptureRunner::Run() {
   while (true) {
     v1::Report report;
@@ -160,37 +211,74 @@ void CaptureRunner::WaitUntil(WallTime time, const Cancellation& cancel) const {
   }
 }
 
+void CaptureRunner::Finish(Outcome outcome, std::string_view message, v1::Report& report,
+                           Live& live) {
+  SetOutcome(outcome, message, report);
+  report.set_state(v1::DONE);
+  LogInfo("capture ended", {{"capture", report.capture_id()},
+                            {"outcome", std::string(Name(outcome))},
+                            {"message", report.message()},
+                            {"bytes", StrCat(report.bytes())},
+                            {"url", report.url()}});
+  live.delivery->Ended(report);
+  if (ended_) ended_(report);
+  Publish(report);
+}
+
+void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::Report& report,
+                                   Live& live) {
+  if (url.ok()) {
+    report.set_url(*url);
+    // What the trace itself is worth was judged before.
+    return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
+                  live);
+  }
+  std::string reason;
+  {
+    MutexLock lock(&mutex_);
+    if (live.suspended && live.delivery->CanResume(report)) {
+      LogInfo("the trace waits in the spool for the next start",
+              {{"capture", report.capture_id()}});
+      live_.reset();
+      return;
+    }
+    reason = live.reason;
+  }
+  const Outcome outcome = OutcomeOf(url.status());
+  report.set_bytes(0);
+  report.clear_sha256();
+  Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
+}
+
 void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   const v1::CapturePlan plan = report.plan();
-  LogInfo("armed", {{"capture", plan.capture_id()},
-                    {"request", plan.request()},
-                    {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
   const auto finish = [&](Outcome outcome, std::string_view message) {
-    SetOutcome(outcome, message, report);
-    report.set_state(v1::DONE);
-    LogInfo("capture ended", {{"capture", plan.capture_id()},
-                              {"outcome", std::string(Name(outcome))},
-                              {"message", report.message()},
-                              {"bytes", StrCat(report.bytes())},
-                              {"url", report.url()}});
-    if (ended_) ended_(report);
-    Publish(report);
+    Finish(outcome, message, report, live);
   };
   const auto cancelled = [&] {
     MutexLock lock(&mutex_);
     return live.reason;
   };
-
-  WaitUntil(FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - source_.lead(), live.cancel);
-  if (live.cancel.cancelled()) return finish(Outcome::kCancelled, cancelled());
-
-  report.set_state(v1::RECORDING);
-  Publish(report);
   MonoTime stage = clock_.MonoNow();
   const auto lap = [&] {
     const MonoTime now = clock_.MonoNow();
     return (now - std::exchange(stage, now)).count();
   };
+  if (report.state() == v1::UPLOADING) {
+    LogInfo("goes on with an upload", {{"capture", plan.capture_id()}});
+    const absl::StatusOr<std::string> url = live.delivery->Resume(report, live.cancel);
+    report.set_upload_took_ns(lap());
+    return FinishDelivery(url, report, live);
+  }
+  LogInfo("armed", {{"capture", plan.capture_id()},
+                    {"request", plan.request()},
+                    {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
+  WaitUntil(FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - source_.lead(), live.cancel);
+  if (live.cancel.cancelled()) return finish(Outcome::kCancelled, cancelled());
+
+  report.set_state(v1::RECORDING);
+  Publish(report);
+  lap();
   Recording recording = source_.Record(plan, live.cancel, live.terminate, [&] {
     report.set_record_took_ns(lap());
     report.set_state(v1::COLLECTING);
@@ -218,18 +306,25 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
     return finish(judged.outcome, StrCat(judged.message, "; discarded as asked"));
   }
 
+  if (recording.outcome != Outcome::kOk)
+    SetOutcome(recording.outcome, recording.message, report);
+  else
+    SetOutcome(judged.outcome, judged.message, report);
+  std::vector<std::string> pieces;
+  pieces.push_back(std::move(recording.xspace));
+  pieces.push_back(EncodeStrobePlane(report));
+  Sha256 hash;
+  for (const std::string& piece : pieces) {
+    hash.Update(piece);
+    report.set_bytes(report.bytes() + piece.size());
+  }
+  report.set_sha256(hash.Hex());
   report.set_state(v1::UPLOADING);
   Publish(report);
-  const std::string plane = EncodeStrobePlane(report);
-  const std::array<std::string_view, 2> pieces = {recording.xspace, plane};
-  const absl::StatusOr<std::string> url = live.delivery->Deliver(plan, pieces);
+  const absl::StatusOr<std::string> url =
+      live.delivery->Deliver(report, std::move(pieces), live.cancel);
   report.set_upload_took_ns(lap());
-  if (!url.ok()) return finish(OutcomeOf(url.status()), Words(url.status()));
-  report.set_url(*url);
-  report.set_bytes(recording.xspace.size() + plane.size());
-  report.set_sha256(Sha256Hex(pieces));
-  if (recording.outcome != Outcome::kOk) return finish(recording.outcome, recording.message);
-  finish(judged.outcome, judged.message);
+  FinishDelivery(url, report, live);
 }
 
 }  // namespace strobe::session

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "collector/base/clock.h"
@@ -28,6 +29,9 @@ class CaptureRunner {
   // `delivery`, when given, takes this capture's trace instead of the runner's own and must live
   // until the capture is DONE.
   v1::ArmResponse Arm(const v1::CapturePlan& plan, Delivery* delivery = nullptr);
+  // Takes over what an earlier process knew, and goes on with the delivery that it left. Before the
+  // first Arm.
+  void Restore(std::vector<v1::Report> reports);
   std::optional<v1::Report> Find(std::string_view capture_id) const;
   // The report once it differs from state `known`, or whatever it is when the time is up; nothing
   // for an unknown capture.
@@ -41,16 +45,23 @@ class CaptureRunner {
   Nanos WorstLateness() const;
   // Refuses new captures; true when the live one ended in time.
   bool Drain(Nanos timeout);
+  // Stops what is live: a delivery so that a later process can go on with it, anything else for
+  // good.
+  void Suspend();
 
  private:
   struct Live {
     Cancellation cancel, terminate;
     std::string reason;
+    bool suspended = false;  // A delivery that was cut short is not the capture's end.
     Delivery* delivery = nullptr;
   };
 
   void Run();
   void RunCapture(v1::Report report, Live& live);
+  // From the recorded trace to the end, or from where an earlier process was.
+  void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);
+  void FinishDelivery(const absl::StatusOr<std::string>& url, v1::Report& report, Live& live);
   void Publish(const v1::Report& report);
   void WaitUntil(WallTime time, const Cancellation& cancel) const;
 

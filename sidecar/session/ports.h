@@ -8,24 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "collector/base/cancellation.h"
 #include "collector/base/clock.h"
-#include "collector/base/mutex.h"
 #include "collector/base/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
-
-// Set once by whoever cancels; sources wait on it instead of sleeping.
-class Cancellation {
- public:
-  void Cancel() { notification_.Notify(); }
-  bool cancelled() const { return notification_.is_set(); }
-  // True when cancelled before the time was up.
-  bool WaitFor(Nanos duration) const { return notification_.WaitFor(duration); }
-
- private:
-  Notification notification_;
-};
 
 struct Recording {
   Outcome outcome = Outcome::kUnknown;  // kOk: the source has no complaint of its own.
@@ -49,12 +37,24 @@ class Source {
                            const std::function<void()>& collecting) = 0;
 };
 
-// Where a finished trace goes. Returns its URL.
+// Where a finished trace goes. Called by one thread at a time.
 class Delivery {
  public:
   virtual ~Delivery() = default;
-  virtual absl::StatusOr<std::string> Deliver(const v1::CapturePlan& plan,
-                                              std::span<const std::string_view> pieces) = 0;
+  // ResourceExhausted when there is no room for one more trace.
+  virtual absl::Status Room(const v1::CapturePlan& plan) = 0;
+  // Returns the trace's URL. `pieces` are the file, one after the other; its size and checksum
+  // stand in the report. Cancelled when told so; the trace is then still safe if Resume can have
+  // it.
+  virtual absl::StatusOr<std::string> Deliver(const v1::Report& report,
+                                              std::vector<std::string> pieces,
+                                              const Cancellation& cancel) = 0;
+  // Goes on with what a process that has died began to deliver.
+  virtual bool CanResume(const v1::Report& report) = 0;
+  virtual absl::StatusOr<std::string> Resume(const v1::Report& report,
+                                             const Cancellation& cancel) = 0;
+  // The capture's last report, just before anybody else sees it.
+  virtual void Ended(const v1::Report& report) = 0;
 };
 
 }  // namespace strobe::session

@@ -40,6 +40,11 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
 
 bool Session::HasLive() const { return !reports_.empty() && reports_.back().state() != v1::DONE; }
 
+void Session::Restore(v1::Report report) {
+  reports_.push_back(std::move(report));
+  if (reports_.size() > kRemembered) reports_.pop_front();
+}
+
 ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
   if (Find(plan.capture_id()) != nullptr) return {.accepted = true};
   if (HasLive()) {

@@ -33,6 +33,8 @@ absl::Status CheckPlan(const v1::CapturePlan& plan);
 
 class Session {
  public:
+  // What an earlier process knew, oldest first. Only before the first Arm.
+  void Restore(v1::Report report);
   ArmDecision Arm(const v1::CapturePlan& plan, WallTime now);
   // Null when not known (any more).
   const v1::Report* Find(std::string_view capture_id) const;

@@ -1,11 +1,5 @@
 #include "sidecar/session/trace_report.h"
 
-#include <openssl/evp.h>
-
-#include <array>
-#include <memory>
-
-#include "absl/strings/escaping.h"
 #include "collector/base/version.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
@@ -45,19 +39,6 @@ std::string EncodeStrobePlane(const v1::Report& report) {
                                                         {"clock_error_ns", plan.clock_error_ns()},
                                                         {"started_ns", report.started_ns()},
                                                         {"stopped_ns", report.stopped_ns()}});
-}
-
-std::string Sha256Hex(std::span<const std::string_view> pieces) {
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        EVP_MD_CTX_free);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
-  for (const std::string_view piece : pieces)
-    EVP_DigestUpdate(context.get(), piece.data(), piece.size());
-  EVP_DigestFinal_ex(context.get(), digest.data(), &size);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), size));
 }
 
 }  // namespace strobe::session

@@ -1,6 +1,5 @@
 // What a trace adds to a capture's report, and what the report adds to the trace.
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,8 +14,5 @@ void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report);
 // The `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that the file
 // can be aligned with its siblings without the manifest.
 std::string EncodeStrobePlane(const v1::Report& report);
-
-// Of the pieces one after the other; lower-case hex.
-std::string Sha256Hex(std::span<const std::string_view> pieces);
 
 }  // namespace strobe::session

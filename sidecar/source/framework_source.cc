@@ -19,7 +19,6 @@
 namespace strobe {
 namespace {
 
-using session::Cancellation;
 using session::Recording;
 using tensorflow::ProfilerService;
 namespace fs = std::filesystem;
@@ -119,13 +118,14 @@ absl::StatusOr<std::string> TakeSharedTrace(const std::string& shared_dir,
   }
   const fs::path directory = fs::path(shared_dir) / session_id;
   FileStore store(directory.native());
-  const absl::StatusOr<std::vector<StoredObject>> files = store.List("");
+  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(store, "");
   absl::StatusOr<std::string> trace = absl::NotFoundError(
       StrCat("neither answered with its trace nor wrote one below ", directory.native(),
              "; mount the shared directory under the same path in both containers"));
   if (files.ok()) {
     for (const StoredObject& file : *files) {
-      if (file.key.ends_with(".xplane.pb") && file.bytes > 0) trace = store.Get(file.key);
+      if (file.key.ends_with(".xplane.pb") && file.bytes > 0)
+        trace = GetText(store, file.key, file.bytes);
     }
   }
   std::error_code ignored;

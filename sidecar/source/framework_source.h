@@ -24,8 +24,8 @@ class FrameworkSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  session::Recording Record(const v1::CapturePlan& plan, const session::Cancellation& cancel,
-                            const session::Cancellation& terminate,
+  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                            const Cancellation& terminate,
                             const std::function<void()>& collecting) override;
 
  private:

@@ -11,10 +11,7 @@ import urllib.request
 from pathlib import Path
 
 from .processes import ROOT, TOOLS, free_port
-
-
-def _openssl(*arguments):
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+from .tls import issue, make_authority, openssl
 
 
 class ControlPlane:
@@ -65,20 +62,10 @@ class ControlPlane:
         )
 
     def _make_certificates(self):
-        d = self.dir
-        _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 30, "-subj", "/CN=test-ca",
-                 "-keyout", d / "ca.key", "-out", d / "ca.crt")
-        _openssl("genrsa", "-out", d / "sa.key", 2048)
-        extensions = d / "server.ext"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        for name, subject, extra in (
-            ("server", "/CN=kube-apiserver", ["-extfile", extensions]),
-            ("admin", "/O=system:masters/CN=admin", []),
-        ):
-            _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject,
-                     "-keyout", d / f"{name}.key", "-out", d / f"{name}.csr")
-            _openssl("x509", "-req", "-days", 30, "-in", d / f"{name}.csr", "-CA", d / "ca.crt", "-CAkey", d / "ca.key",
-                     "-CAcreateserial", "-out", d / f"{name}.crt", *extra)
+        make_authority(self.dir, "test-ca")
+        openssl("genrsa", "-out", self.dir / "sa.key", 2048)
+        issue(self.dir, "server", "/CN=kube-apiserver")
+        issue(self.dir, "admin", "/O=system:masters/CN=admin", server=False)
 
     def _write_kubeconfig(self):
         def data(name):

@@ -18,9 +18,20 @@ TEST(Logdir, NormalisesPathsAndUrls) {
 TEST(Logdir, RefusesWhatIsUnclearOrClimbs) {
   for (const char* text :
        {"", "logs", "http://x/y", "file://host/x", "gs://", "gs:///x", "/a/../b", "s3://b/../c",
-        "gs://user@bucket/x", "gs://b/x?y", "s3://b#c", "/a\nb", "gs://bu cket"}) {
+        "gs://user@bucket/x", "gs://b/x?y", "gs://b/x?y=%4", "gs://b/x?y=1&y=2", "gs://b/x?=1",
+        "file:///x?y=1", "s3://b#c", "/a\nb", "gs://bu cket"}) {
     EXPECT_FALSE(Logdir::Parse(text).ok()) << text;
   }
+}
+
+TEST(Logdir, CarriesOptionsThatAreNotPartOfItsName) {
+  const auto logdir =
+      Logdir::Parse("s3://bucket/logs/?endpoint=https%3A%2F%2Fs3.example:9000&region=x");
+  ASSERT_TRUE(logdir.ok()) << logdir.status();
+  EXPECT_EQ(logdir->url(), "s3://bucket/logs");
+  EXPECT_EQ(logdir->options().at("endpoint"), "https://s3.example:9000");
+  EXPECT_EQ(logdir->options().at("region"), "x");
+  EXPECT_EQ(logdir->RunUrl("r"), "s3://bucket/logs/plugins/profile/r");
 }
 
 TEST(Logdir, NamesRunsAsXProfListsThem) {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace strobe {
@@ -19,7 +21,7 @@ class FileStoreTest : public testing::Test {
   ~FileStoreTest() override { fs::remove_all(root_); }
   absl::Status Put(FileStore& store, std::string_view key, std::string_view bytes) {
     const std::array<std::string_view, 2> pieces = {bytes, "!"};
-    return store.Put(key, pieces);
+    return store.Put(key, MemoryBytes(pieces), {});
   }
 
   std::string name_ = "/tmp/strobe-store-XXXXXX";
@@ -30,45 +32,88 @@ TEST_F(FileStoreTest, WritesReadsListsAndDeletes) {
   FileStore store(root_);
   ASSERT_TRUE(Put(store, "plugins/profile/r/b.xplane.pb", "bb").ok());
   ASSERT_TRUE(Put(store, "plugins/profile/r/a.xplane.pb", "a").ok());
-  EXPECT_EQ(*store.Get("plugins/profile/r/b.xplane.pb"), "bb!");
-  const auto objects = store.List("plugins/profile/r/");
+  EXPECT_EQ(*GetText(store, "plugins/profile/r/b.xplane.pb", 100), "bb!");
+  EXPECT_EQ(store.Stat("plugins/profile/r/b.xplane.pb")->bytes, 3u);
+  EXPECT_THAT(*store.ListDirectories("plugins/profile/"), testing::ElementsAre("r"));
+  const auto objects = ListAll(store, "plugins/profile/r/");
   ASSERT_THAT(*objects, SizeIs(2));
   EXPECT_EQ((*objects)[0].key, "plugins/profile/r/a.xplane.pb");
   EXPECT_EQ((*objects)[0].bytes, 2u);
-  for (const StoredObject& object : *objects) EXPECT_TRUE(store.Delete(object.key).ok());
+  EXPECT_EQ(*DeleteBelow(store, "plugins/profile/r/"), 2u);
   EXPECT_FALSE(fs::exists(root_ + "/plugins/profile/r")) << "an empty run leaves no directory";
-  EXPECT_TRUE(store.Delete("plugins/profile/r/a.xplane.pb").ok()) << "deleting twice is fine";
+  const std::array<std::string, 1> gone = {"plugins/profile/r/a.xplane.pb"};
+  EXPECT_TRUE(store.Delete(gone).ok()) << "deleting twice is fine";
+  EXPECT_TRUE(ListAll(store, "plugins/")->empty()) << "listing what is not there too";
 }
 
 TEST_F(FileStoreTest, ReadersNeverSeeHalfAnObject) {
   FileStore store(root_);
-  const std::string small(10, 's'), large(1 << 20, 'l');
+  const std::string small(10, 's'), large(1 << 19, 'l');
   ASSERT_TRUE(Put(store, "r/x", small).ok());
   std::thread writer([&] {
     for (int i = 0; i < 50; ++i) ASSERT_TRUE(Put(store, "r/x", i % 2 == 0 ? large : small).ok());
   });
   for (int i = 0; i < 200; ++i) {
-    const std::string seen = *store.Get("r/x");
+    const std::string seen = *GetText(store, "r/x", 1 << 20);
     EXPECT_TRUE(seen == small + "!" || seen == large + "!") << seen.size();
   }
   writer.join();
-  EXPECT_THAT(*store.List("r/"), SizeIs(1)) << "and no temporary file is left";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_ + "/r"), {}), 1)
+      << "and no temporary file is left";
 }
 
 TEST_F(FileStoreTest, SaysWhatIsWrong) {
   FileStore store(root_);
   EXPECT_TRUE(absl::IsInvalidArgument(Put(store, "../x", "x")));
-  EXPECT_TRUE(absl::IsNotFound(store.Get("nothing").status()));
+  EXPECT_TRUE(absl::IsNotFound(store.Stat("nothing").status()));
+  EXPECT_TRUE(absl::IsNotFound(GetText(store, "nothing", 1).status()));
   ASSERT_TRUE(Put(store, "file", "x").ok());
   EXPECT_FALSE(Put(store, "file/below", "x").ok());
   FileStore proc("/proc");
   EXPECT_FALSE(Put(proc, "strobe/x", "x").ok());
 }
 
-TEST(BuiltInStores, RefusesStoresThatAreNotBuiltIn) {
-  BuiltInStores stores;
-  EXPECT_TRUE(stores.Open(*Logdir::Parse("/x")).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(stores.Open(*Logdir::Parse("gs://b/x")).status()));
+TEST_F(FileStoreTest, NeverReplacesWhatIsOnlyToBeCreated) {
+  FileStore store(root_);
+  ASSERT_TRUE(Put(store, "r/x", "first").ok());
+  const std::array<std::string_view, 1> pieces = {"second"};
+  const absl::Status status = store.Put("r/x", MemoryBytes(pieces), {.create_only = true});
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_EQ(*GetText(store, "r/x", 100), "first!");
+}
+
+TEST_F(FileStoreTest, OneOfManyCreatorsWins) {
+  FileStore store(root_);
+  std::atomic<int> won{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const std::string text(100'000, static_cast<char>('a' + i));
+      const std::array<std::string_view, 1> pieces = {text};
+      if (store.Put("r/x", MemoryBytes(pieces), {.create_only = true}).ok()) ++won;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(won, 1);
+  const std::string text = *GetText(store, "r/x", 1 << 20);
+  EXPECT_EQ(text, std::string(100'000, text.front()));
+}
+
+TEST_F(FileStoreTest, BeginsAnewWhereAWriterWasKilled) {
+  fs::create_directories(root_ + "/r");
+  std::ofstream(root_ + "/r/.x.partial") << std::string(1000, '?');
+  FileStore store(root_);
+  EXPECT_TRUE(ListAll(store, "r/")->empty());
+  ASSERT_TRUE(Put(store, "r/x", "whole").ok());
+  EXPECT_EQ(*GetText(store, "r/x", 100), "whole!");
+}
+
+TEST_F(FileStoreTest, StopsWhenCancelled) {
+  Cancellation cancellation;
+  cancellation.Cancel();
+  FileStore store(root_, &cancellation);
+  EXPECT_TRUE(absl::IsCancelled(Put(store, "r/x", "x")));
+  EXPECT_FALSE(fs::exists(root_ + "/r/x"));
 }
 
 }  // namespace

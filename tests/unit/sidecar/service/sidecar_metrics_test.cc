@@ -17,12 +17,17 @@ TEST(SidecarMetrics, CountsCapturesAndBytes) {
   report.set_outcome(v1::UPLOAD_DENIED);
   report.clear_url();
   metrics.CaptureEnded(report);
-  const std::string text = metrics.Render("some capture");
+  metrics.UploadRetried();
+  metrics.KeptTraceDropped();
+  const std::string text = metrics.Render("some capture", 17);
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"Ok\"} 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"UploadDenied\"} 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_bytes_total 1000"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_armed 1"));
-  EXPECT_THAT(metrics.Render(""), HasSubstr("strobe_sidecar_armed 0"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_spool_bytes 17"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_retries_total 1"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_kept_traces_total{result=\"dropped\"} 1"));
+  EXPECT_THAT(metrics.Render("", 0), HasSubstr("strobe_sidecar_armed 0"));
 }
 
 }  // namespace

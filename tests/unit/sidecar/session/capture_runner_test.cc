@@ -38,14 +38,26 @@ class FakeSource final : public Source {
 
 class FakeDelivery final : public Delivery {
  public:
-  absl::StatusOr<std::string> Deliver(const v1::CapturePlan&,
-                                      std::span<const std::string_view> pieces) override {
+  absl::Status Room(const v1::CapturePlan&) override { return room; }
+  absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
+                                      const Cancellation& cancel) override {
+    for (const std::string& piece : pieces) bytes.append(piece);
+    spooled = report.capture_id();
+    return Resume(report, cancel);
+  }
+  bool CanResume(const v1::Report& report) override { return report.capture_id() == spooled; }
+  absl::StatusOr<std::string> Resume(const v1::Report&, const Cancellation& cancel) override {
+    if (hang && cancel.WaitFor(30s)) return absl::CancelledError("cancelled");
     if (!status.ok()) return status;
-    for (const std::string_view piece : pieces) bytes.append(piece);
+    spooled.clear();
     return std::string("file:///logs/x");
   }
-  absl::Status status;
-  std::string bytes;
+  void Ended(const v1::Report& report) override { ended.push_back(report.capture_id()); }
+
+  absl::Status room, status;
+  std::atomic<bool> hang{false};
+  std::string bytes, spooled;
+  std::vector<std::string> ended;
 };
 
 class CaptureRunnerTest : public testing::Test {
@@ -175,6 +187,55 @@ TEST_F(CaptureRunnerTest, AnotherDeliveryMayTakeTheTrace) {
   WaitForEnd("a");
   EXPECT_NE(other.bytes, "");
   EXPECT_EQ(delivery_.bytes, "");
+}
+
+TEST_F(CaptureRunnerTest, RefusesWhatNobodyHasRoomFor) {
+  delivery_.room = absl::ResourceExhaustedError("full");
+  const v1::ArmResponse response = runner_.Arm(Plan("a"));
+  EXPECT_FALSE(response.accepted());
+  EXPECT_EQ(response.refusal(), v1::SPOOL_FULL);
+  EXPECT_EQ(response.message(), "full");
+}
+
+TEST_F(CaptureRunnerTest, ASuspendedDeliveryIsNotTheEnd) {
+  delivery_.hang = true;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  while (runner_.Find("a")->state() != v1::UPLOADING)
+    runner_.WaitForChange("a", runner_.Find("a")->state(), 1s);
+  EXPECT_FALSE(runner_.Drain(10ms));
+  runner_.Suspend();
+  EXPECT_TRUE(runner_.Drain(10s));
+  EXPECT_TRUE(delivery_.ended.empty());
+  v1::Report left = *runner_.Find("a");
+  EXPECT_EQ(left.state(), v1::UPLOADING);
+
+  delivery_.hang = false;
+  CaptureRunner next(clock_, source_, delivery_);
+  v1::Report lost = left, done = left;
+  lost.set_capture_id("lost");
+  done.set_capture_id("done");
+  done.set_state(v1::DONE);
+  done.set_outcome(v1::NO_SOURCE);
+  next.Restore({done, left, lost});
+  EXPECT_EQ(next.Find("done")->outcome(), v1::NO_SOURCE);
+  EXPECT_EQ(next.Find("lost")->outcome(), v1::WORKER_LOST);
+  v1::Report report = *next.Find("a");
+  while (report.state() != v1::DONE) report = *next.WaitForChange("a", report.state(), 5s);
+  EXPECT_EQ(report.outcome(), v1::OK) << report.message();
+  EXPECT_EQ(report.url(), "file:///logs/x");
+  EXPECT_EQ(report.sha256(), left.sha256());
+  EXPECT_EQ(source_.records, 1) << "it is not recorded again";
+}
+
+TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {
+  delivery_.hang = true;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  while (runner_.Find("a")->state() != v1::UPLOADING)
+    runner_.WaitForChange("a", runner_.Find("a")->state(), 1s);
+  runner_.Cancel("a", "enough");
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::CANCELLED);
+  EXPECT_EQ(report.message(), "enough");
 }
 
 }  // namespace

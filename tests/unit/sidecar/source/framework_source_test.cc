@@ -9,7 +9,6 @@ namespace strobe {
 namespace {
 
 using namespace std::chrono_literals;
-using session::Cancellation;
 using session::Recording;
 using testing::HasSubstr;
 

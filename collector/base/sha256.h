@@ -1,0 +1,24 @@
+// SHA-256, as manifests and object metadata carry it.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace strobe {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Update(std::string_view bytes);
+  std::string Hex();  // 64 lower-case digits; once, at the end.
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace strobe

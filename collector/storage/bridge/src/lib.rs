@@ -1,0 +1,414 @@
+//! The object_store crate behind the C interface of bridge.h, which says what each function does.
+
+mod failure;
+mod open;
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::future::Future;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use object_store::path::Path;
+use object_store::{
+    Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions,
+    PutPayload,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use failure::*;
+use open::Opened;
+
+const SHA256_KEY: &str = "sha256";
+
+type Reader = unsafe extern "C" fn(*mut c_void, u64, *mut u8, usize) -> c_int;
+type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, usize, u64, c_int) -> c_int;
+
+pub struct Store {
+    opened: Opened,
+    // Last, so that connections end before the threads that serve them.
+    runtime: Arc<Runtime>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Call {
+    timeout_ms: u64,
+    cancelled: *const AtomicU8,
+}
+
+/// The threads live as long as any store is open: an idle sidecar has none.
+fn runtime() -> Result<Arc<Runtime>, Failure> {
+    static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(runtime) = shared.upgrade() {
+        return Ok(runtime);
+    }
+    let built = Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(4)
+        .thread_name("strobe-store")
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(INTERNAL, format!("cannot start threads: {e}")))?;
+    let runtime = Arc::new(built);
+    *shared = Arc::downgrade(&runtime);
+    Ok(runtime)
+}
+
+impl Store {
+    fn run<T>(&self, call: Call, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let cancelled = async {
+            loop {
+                // SAFETY: bridge.h: null, or valid for the call.
+                if unsafe { call.cancelled.as_ref() }.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                result = work => result,
+                () = cancelled => Err(Failure::new(CANCELLED, "cancelled")),
+                () = tokio::time::sleep(Duration::from_millis(call.timeout_ms)) =>
+                    Err(Failure::new(TIMEOUT, format!("no answer within {} ms", call.timeout_ms))),
+            }
+        })
+    }
+}
+
+fn guarded(error: *mut ErrorOut, work: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    let failure = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure::new(INTERNAL, "the storage library panicked"),
+    };
+    // SAFETY: bridge.h.
+    unsafe { failure.write_to(error) }
+}
+
+unsafe fn text<'a>(raw: *const c_char) -> Result<&'a str, Failure> {
+    CStr::from_ptr(raw).to_str().map_err(|_| Failure::new(BAD_CONFIG, "text is not UTF-8"))
+}
+
+unsafe fn texts<'a>(raw: *const *const c_char, size: usize) -> Result<Vec<&'a str>, Failure> {
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    std::slice::from_raw_parts(raw, size).iter().map(|one| text(*one)).collect()
+}
+
+unsafe fn path(raw: *const c_char) -> Result<Path, Failure> {
+    Path::parse(text(raw)?).map_err(|e| Failure::new(BAD_CONFIG, e.to_string()))
+}
+
+/// The bytes are Rust's own: a request that was given up may hold them for a while.
+unsafe fn payload(reader: Reader, context: *mut c_void, offset: u64, size: usize) -> Result<PutPayload, Failure> {
+    let mut bytes = vec![0u8; size];
+    if size > 0 && reader(context, offset, bytes.as_mut_ptr(), size) != 0 {
+        return Err(Failure::new(READER, "the bytes could not be read"));
+    }
+    Ok(PutPayload::from(bytes))
+}
+
+unsafe fn attributes(sha256: *const c_char) -> Result<Attributes, Failure> {
+    let mut attributes = Attributes::new();
+    let sha256 = text(sha256)?;
+    if !sha256.is_empty() {
+        attributes.insert(Attribute::Metadata(SHA256_KEY.into()), sha256.to_owned().into());
+    }
+    Ok(attributes)
+}
+
+/// # Safety
+/// As bridge.h says; so for all below.
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_open(
+    scheme: *const c_char,
+    bucket: *const c_char,
+    options: *const *const c_char,
+    options_size: usize,
+    store: *mut *mut Store,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let flat = texts(options, options_size)?;
+        let options: HashMap<_, _> = flat.chunks_exact(2).map(|kv| (kv[0].to_owned(), kv[1].to_owned())).collect();
+        let runtime = runtime()?;
+        let entered = runtime.enter();
+        let opened = open::open(text(scheme)?, text(bucket)?, options)?;
+        drop(entered);
+        *store = Box::into_raw(Box::new(Store { opened, runtime }));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_close(store: *mut Store) {
+    if !store.is_null() {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(store))));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_free_text(text: *mut c_char) {
+    if !text.is_null() {
+        drop(CString::from_raw(text));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_put(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    sha256: *const c_char,
+    create_only: c_int,
+    reader: Reader,
+    context: *mut c_void,
+    size: u64,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let payload = payload(reader, context, 0, size as usize)?;
+        let options = PutOptions {
+            mode: if create_only != 0 { PutMode::Create } else { PutMode::Overwrite },
+            attributes: attributes(sha256)?,
+            ..Default::default()
+        };
+        store.run(call, async {
+            store.opened.objects.put_opts(&path, payload, options).await?;
+            Ok(())
+        })
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_stat(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    bytes: *mut u64,
+    sha256: *mut c_char,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let options = GetOptions { head: true, ..Default::default() };
+        let found = store.run(call, async { Ok(store.opened.objects.get_opts(&path, options).await?) })?;
+        *bytes = found.meta.size;
+        *sha256 = 0;
+        if let Some(value) = found.attributes.get(&Attribute::Metadata(SHA256_KEY.into())) {
+            if value.len() == 64 {
+                std::ptr::copy_nonoverlapping(value.as_ptr().cast(), sha256, 64);
+                *sha256.add(64) = 0;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_read(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    offset: u64,
+    into: *mut u8,
+    size: usize,
+    got: *mut usize,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let options =
+            GetOptions { range: Some(GetRange::Bounded(offset..offset + size as u64)), ..Default::default() };
+        *got = store.run(call, async {
+            let mut stream = store.opened.objects.get_opts(&path, options).await?.into_stream();
+            let mut filled = 0;
+            while let Some(chunk) = stream.next().await {
+                let chunk = chunk?;
+                if chunk.len() > size - filled {
+                    return Err(Failure::new(OTHER, "the store sent more than was asked for"));
+                }
+                std::ptr::copy_nonoverlapping(chunk.as_ptr(), into.add(filled), chunk.len());
+                filled += chunk.len();
+            }
+            Ok(filled)
+        })?;
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_list(
+    store: *mut Store,
+    call: Call,
+    prefix: *const c_char,
+    shallow: c_int,
+    visitor: Visitor,
+    context: *mut c_void,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let prefix = path(prefix)?;
+        let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
+        let visit = |path: &Path, bytes: u64, is_prefix: c_int| {
+            let key = path.as_ref();
+            visitor(context, key.as_ptr().cast(), key.len(), bytes, is_prefix) != 0
+        };
+        let visit_object = |object: &ObjectMeta| visit(&object.location, object.size, 0);
+        store.run(call, async {
+            if shallow != 0 {
+                let found = store.opened.objects.list_with_delimiter(prefix).await?;
+                if !found.common_prefixes.iter().any(|path| visit(path, 0, 1)) {
+                    found.objects.iter().any(visit_object);
+                }
+                return Ok(());
+            }
+            let mut objects = store.opened.objects.list(prefix);
+            while let Some(object) = objects.next().await {
+                if visit_object(&object?) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_delete(
+    store: *mut Store,
+    call: Call,
+    keys: *const *const c_char,
+    keys_size: usize,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let paths = texts(keys, keys_size)?
+            .into_iter()
+            .map(|key| Path::parse(key).map_err(|e| Failure::new(BAD_CONFIG, e.to_string())))
+            .collect::<Result<Vec<_>, _>>()?;
+        store.run(call, async {
+            let deleted_one = |result: object_store::Result<Path>| match result {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(Failure::from(error)),
+            };
+            // One by one is one request as well, and S3 servers without DeleteObjects take it.
+            if let [only] = paths.as_slice() {
+                return deleted_one(store.opened.objects.delete(only).await.map(|()| only.clone()));
+            }
+            let mut results = store.opened.objects.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed());
+            while let Some(result) = results.next().await {
+                deleted_one(result)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_upload_begin(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    sha256: *const c_char,
+    upload_id: *mut *mut c_char,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let mut options = PutMultipartOptions::default();
+        if store.opened.upload_metadata {
+            options.attributes = attributes(sha256)?;
+        }
+        let id = store.run(call, async { Ok(store.opened.uploads.create_multipart_opts(&path, options).await?) })?;
+        *upload_id = owned_text(&id);
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_upload_part(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    upload_id: *const c_char,
+    index: usize,
+    reader: Reader,
+    context: *mut c_void,
+    offset: u64,
+    size: usize,
+    part_id: *mut *mut c_char,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let id = text(upload_id)?.to_owned();
+        let payload = payload(reader, context, offset, size)?;
+        let part = store.run(call, async { Ok(store.opened.uploads.put_part(&path, &id, index, payload).await?) })?;
+        *part_id = owned_text(&part.content_id);
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_upload_commit(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    upload_id: *const c_char,
+    part_ids: *const *const c_char,
+    part_ids_size: usize,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let id = text(upload_id)?.to_owned();
+        let parts: Vec<_> = texts(part_ids, part_ids_size)?
+            .into_iter()
+            .map(|content_id| object_store::multipart::PartId { content_id: content_id.to_owned() })
+            .collect();
+        store.run(call, async {
+            let conditional = store.opened.commits.complete_multipart(&path, &id, parts.clone()).await;
+            match conditional.map_err(Failure::from) {
+                Err(failure) if failure.is_unsupported() => {
+                    store.opened.uploads.complete_multipart(&path, &id, parts).await?;
+                    Ok(())
+                }
+                other => other.map(|_| ()),
+            }
+        })
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn strobe_store_upload_abort(
+    store: *mut Store,
+    call: Call,
+    key: *const c_char,
+    upload_id: *const c_char,
+    error: *mut ErrorOut,
+) -> c_int {
+    guarded(error, || {
+        let store = &*store;
+        let path = path(key)?;
+        let id = text(upload_id)?.to_owned();
+        store.run(call, async { Ok(store.opened.uploads.abort_multipart(&path, &id).await?) })
+    })
+}

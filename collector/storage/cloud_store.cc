@@ -1,0 +1,229 @@
+#include "collector/storage/cloud_store.h"
+
+#include <algorithm>
+#include <array>
+
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/storage/bridge/bridge.h"
+#include "collector/storage/store_error.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct TextFreer {
+  void operator()(char* text) const { strobe_store_free_text(text); }
+};
+using OwnedText = std::unique_ptr<char, TextFreer>;
+
+int ReadFor(void* context, std::uint64_t offset, std::uint8_t* into, std::size_t size) {
+  const auto& read =
+      *static_cast<std::function<absl::Status(std::uint64_t, std::span<char>)>*>(context);
+  return read(offset, {reinterpret_cast<char*>(into), size}).ok() ? 0 : 1;
+}
+
+class CloudStore final : public ObjectStore, public PartUploads {
+ public:
+  CloudStore(strobe_store* store, const Logdir& logdir, const StoreLimits& limits)
+      : store_(store), url_(logdir.url()), root_(logdir.path()), limits_(limits) {}
+  ~CloudStore() override { strobe_store_close(store_); }
+  CloudStore(const CloudStore&) = delete;
+  CloudStore& operator=(const CloudStore&) = delete;
+
+  absl::Status Put(std::string_view key, const ByteSource& bytes,
+                   const PutOptions& options) override {
+    return WithReader(bytes, [&](strobe_store_reader reader, void* context) {
+      return Call(
+          "write", key, bytes.size(), [&](strobe_store_call call, strobe_store_error* error) {
+            return strobe_store_put(store_, call, Full(key).c_str(), options.sha256.c_str(),
+                                    options.create_only, reader, context, bytes.size(), error);
+          });
+    });
+  }
+  absl::StatusOr<ObjectInfo> Stat(std::string_view key) override {
+    ObjectInfo info;
+    std::array<char, 65> sha256{};
+    RETURN_IF_ERROR(Call("look up", key, 0, [&](strobe_store_call call, strobe_store_error* error) {
+      return strobe_store_stat(store_, call, Full(key).c_str(), &info.bytes, sha256.data(), error);
+    }));
+    info.sha256 = sha256.data();
+    return info;
+  }
+  absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
+                                   std::span<char> into) override {
+    std::size_t got = 0;
+    bool past_end = false;
+    const absl::Status status =
+        Call("read", key, into.size(), [&](strobe_store_call call, strobe_store_error* error) {
+          const int code = strobe_store_read(store_, call, Full(key).c_str(), offset,
+                                             reinterpret_cast<std::uint8_t*>(into.data()),
+                                             into.size(), &got, error);
+          // How stores say that nothing lies at or behind the offset.
+          past_end = code != STROBE_STORE_OK && error->http_status == 416;
+          return code;
+        });
+    if (past_end) return 0;
+    if (!status.ok()) return status;
+    return got;
+  }
+  absl::Status List(std::string_view prefix, const Visitor& visit) override {
+    return ListWith(prefix, false, [&](std::string_view key, std::uint64_t bytes, bool) {
+      return visit({.key = std::string(key), .bytes = bytes});
+    });
+  }
+  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override {
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(
+        ListWith(prefix, true, [&](std::string_view key, std::uint64_t, bool is_prefix) {
+          if (is_prefix) names.emplace_back(key.substr(prefix.size()));
+          return true;
+        }));
+    return names;
+  }
+  absl::Status Delete(std::span<const std::string> keys) override {
+    std::vector<std::string> full;
+    std::vector<const char*> raw;
+    for (const std::string& key : keys) full.push_back(Full(key));
+    for (const std::string& key : full) raw.push_back(key.c_str());
+    if (raw.empty()) return absl::OkStatus();
+    const std::string what =
+        keys.size() == 1 ? keys.front() : StrCat(keys.front(), " and ", keys.size() - 1, " more");
+    return Call("delete", what, 0, [&](strobe_store_call call, strobe_store_error* error) {
+      call.timeout_ms += 20 * raw.size();  // A thousand per request at best, one at worst.
+      return strobe_store_delete(store_, call, raw.data(), raw.size(), error);
+    });
+  }
+
+  PartUploads* uploads() override { return this; }
+  absl::StatusOr<std::string> Begin(std::string_view key, std::string_view sha256) override {
+    char* id = nullptr;
+    RETURN_IF_ERROR(
+        Call("begin to write", key, 0, [&](strobe_store_call call, strobe_store_error* error) {
+          return strobe_store_upload_begin(store_, call, Full(key).c_str(),
+                                           std::string(sha256).c_str(), &id, error);
+        }));
+    return std::string(OwnedText(id).get());
+  }
+  absl::StatusOr<std::string> Part(std::string_view key, const std::string& upload,
+                                   std::size_t index, const ByteSource& bytes, std::uint64_t offset,
+                                   std::size_t size) override {
+    char* id = nullptr;
+    RETURN_IF_ERROR(WithReader(bytes, [&](strobe_store_reader reader, void* context) {
+      return Call(
+          "write a part of", key, size, [&](strobe_store_call call, strobe_store_error* error) {
+            return strobe_store_upload_part(store_, call, Full(key).c_str(), upload.c_str(), index,
+                                            reader, context, offset, size, &id, error);
+          });
+    }));
+    return std::string(OwnedText(id).get());
+  }
+  absl::Status Commit(std::string_view key, const std::string& upload,
+                      std::span<const std::string> parts) override {
+    std::vector<const char*> raw;
+    for (const std::string& part : parts) raw.push_back(part.c_str());
+    // Servers put the parts together only now.
+    return Call("finish", key, 64ull << 20, [&](strobe_store_call call, strobe_store_error* error) {
+      return strobe_store_upload_commit(store_, call, Full(key).c_str(), upload.c_str(), raw.data(),
+                                        raw.size(), error);
+    });
+  }
+  absl::Status Abort(std::string_view key, const std::string& upload) override {
+    return Call("give up", key, 0, [&](strobe_store_call call, strobe_store_error* error) {
+      return strobe_store_upload_abort(store_, call, Full(key).c_str(), upload.c_str(), error);
+    });
+  }
+
+ private:
+  std::string Full(std::string_view key) const {
+    return root_.empty() ? std::string(key) : StrCat(root_, "/", key);
+  }
+
+  template <typename Operation>
+  absl::Status Call(std::string_view doing, std::string_view key, std::uint64_t bytes,
+                    const Operation& operation) const {
+    const std::string what = StrCat(doing, " ", url_, "/", key);
+    // A request may be slow, but not slower than 256 KiB/s.
+    const Nanos longest = seconds(30) + milliseconds(bytes / 256);
+    const Nanos left = limits_.deadline - clock_.MonoNow();
+    if (left <= Nanos{0})
+      return absl::DeadlineExceededError(ToAbsl(StrCat("no time left to ", what)));
+    const strobe_store_call call = {
+        .timeout_ms = static_cast<std::uint64_t>(std::min(longest, left) / milliseconds(1)) + 1,
+        .cancelled = limits_.cancellation == nullptr ? nullptr : limits_.cancellation->byte()};
+    strobe_store_error error = {};
+    if (operation(call, &error) == STROBE_STORE_OK) return absl::OkStatus();
+    const OwnedText message(error.message);
+    return ToStatus({.code = error.code,
+                     .http_status = error.http_status,
+                     .message = message == nullptr ? "" : message.get()},
+                    what);
+  }
+
+  // The reader's own status is the better one: a file that cannot be read is not the store's fault.
+  template <typename Operation>
+  static absl::Status WithReader(const ByteSource& bytes, const Operation& operation) {
+    absl::Status read_status;
+    std::function<absl::Status(std::uint64_t, std::span<char>)> read = [&](std::uint64_t offset,
+                                                                           std::span<char> into) {
+      return read_status = bytes.Read(offset, into);
+    };
+    const absl::Status status = operation(&ReadFor, &read);
+    return read_status.ok() ? status : read_status;
+  }
+
+  absl::Status ListWith(std::string_view prefix, bool shallow,
+                        std::function<bool(std::string_view, std::uint64_t, bool)> visit) const {
+    struct Context {
+      std::size_t skip;
+      const std::function<bool(std::string_view, std::uint64_t, bool)>& visit;
+    } context{root_.empty() ? 0 : root_.size() + 1, visit};
+    std::string full = Full(prefix);
+    while (full.ends_with('/')) full.pop_back();
+    constexpr std::uint64_t kManyObjects = 1ull << 30;  // Thousands of requests are one call.
+    return Call(
+        "list", prefix, kManyObjects, [&](strobe_store_call call, strobe_store_error* error) {
+          return strobe_store_list(
+              store_, call, full.c_str(), shallow,
+              [](void* raw, const char* key, std::size_t size, std::uint64_t bytes, int is_prefix) {
+                const auto& target = *static_cast<Context*>(raw);
+                const std::string_view whole(key, size);
+                if (whole.size() <= target.skip) return 0;
+                return target.visit(whole.substr(target.skip), bytes, is_prefix != 0) ? 0 : 1;
+              },
+              &context, error);
+        });
+  }
+
+  strobe_store* const store_;
+  const std::string url_, root_;
+  const StoreLimits limits_;
+  const SystemClock clock_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ObjectStore>> OpenCloudStore(
+    const Logdir& logdir, const std::map<std::string, std::string>& options,
+    const StoreLimits& limits) {
+  std::vector<const char*> flat;
+  for (const auto& [key, value] : options) {
+    flat.push_back(key.c_str());
+    flat.push_back(value.c_str());
+  }
+  strobe_store* store = nullptr;
+  strobe_store_error error = {};
+  if (strobe_store_open(logdir.scheme().c_str(), logdir.bucket().c_str(), flat.data(), flat.size(),
+                        &store, &error) != STROBE_STORE_OK) {
+    const OwnedText message(error.message);
+    return ToStatus({.code = STROBE_STORE_BAD_CONFIG,
+                     .http_status = 0,
+                     .message = message == nullptr ? "" : message.get()},
+                    StrCat("open ", logdir.url()));
+  }
+  return std::make_unique<CloudStore>(store, logdir, limits);
+}
+
+}  // namespace strobe

@@ -1,0 +1,23 @@
+#include "collector/storage/retry_policy.h"
+
+#include <algorithm>
+
+namespace strobe {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+bool WorthRetrying(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsUnauthenticated(status);
+}
+
+std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos left, double dice) {
+  if (!WorthRetrying(status)) return std::nullopt;
+  const Nanos full =
+      std::min<Nanos>(seconds(5), milliseconds(100) * (1LL << std::min(tries - 1, 10)));
+  const Nanos delay{static_cast<Nanos::rep>(static_cast<double>(full.count()) * (1 - dice / 2))};
+  if (delay >= left) return std::nullopt;
+  return delay;
+}
+
+}  // namespace strobe

@@ -1,0 +1,135 @@
+#include "collector/storage/store_error.h"
+
+#include <algorithm>
+#include <array>
+#include <regex>
+#include <span>
+
+#include "collector/base/strings.h"
+#include "collector/storage/bridge/bridge.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::size_t kLongest = 600;
+
+// What stands between <tag> and </tag>; empty when there is none.
+std::string Element(std::string_view text, std::string_view tag) {
+  const std::string open = StrCat("<", tag, ">"), close = StrCat("</", tag, ">");
+  const std::size_t begin = text.find(open);
+  if (begin == std::string_view::npos) return "";
+  const std::size_t from = begin + open.size(), end = text.find(close, from);
+  return end == std::string_view::npos ? "" : std::string(text.substr(from, end - from));
+}
+
+// The store's own code and sentence when it answered with its XML; else the library's words.
+std::string StoreWords(const StoreFailure& failure) {
+  const std::string code = Element(failure.message, "Code");
+  std::string words = Element(failure.message, "Message");
+  if (const std::size_t line = words.find('\n'); line != std::string::npos) words.resize(line);
+  if (code.empty()) return failure.message;
+  return words.empty() ? code : StrCat(code, ": ", words);
+}
+
+bool IsAnyOf(std::string_view text, std::span<const std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return Contains(text, word); });
+}
+
+// Codes that stores put into bodies of 400 and 403 answers, where the number alone says "no".
+constexpr std::array<std::string_view, 6> kExpired = {
+    "ExpiredToken",
+    "TokenRefreshRequired",
+    "RequestExpired",
+    "ExpiredTokenException",
+    "Signature not valid in the specified time frame",
+    "token is expired"};
+constexpr std::array<std::string_view, 3> kClock = {"RequestTimeTooSkewed", "RequestInTheFuture",
+                                                    "server time and request time"};
+constexpr std::array<std::string_view, 5> kThrottled = {
+    "SlowDown", "Throttl", "RequestLimitExceeded", "ServerBusy", "TooManyRequests"};
+constexpr std::array<std::string_view, 4> kFull = {"QuotaExceeded", "EntityTooLarge",
+                                                   "InsufficientStorage", "XMinioStorageFull"};
+// Everything that the credential chains fail with: no answer from a metadata or token service.
+constexpr std::array<std::string_view, 4> kCredentials = {"Metadata", "metadata", "token request",
+                                                          "AssumeRoleWithWebIdentity"};
+
+absl::StatusCode CodeOf(const StoreFailure& failure) {
+  const std::string_view text = failure.message;
+  const int status = failure.http_status;
+  switch (failure.code) {
+    case STROBE_STORE_CANCELLED:
+      return absl::StatusCode::kCancelled;
+    case STROBE_STORE_READER:
+      return absl::StatusCode::kDataLoss;
+    case STROBE_STORE_INTERNAL:
+      return absl::StatusCode::kInternal;
+    case STROBE_STORE_BAD_CONFIG:
+      return absl::StatusCode::kInvalidArgument;
+    case STROBE_STORE_NETWORK:
+    case STROBE_STORE_TIMEOUT:
+      // Nobody at a credential service usually means that there is no identity here at all.
+      return IsAnyOf(text, kCredentials) ? absl::StatusCode::kUnauthenticated
+                                         : absl::StatusCode::kUnavailable;
+    default:
+      break;
+  }
+  if (IsAnyOf(text, kClock)) return absl::StatusCode::kFailedPrecondition;
+  if (IsAnyOf(text, kExpired)) return absl::StatusCode::kUnauthenticated;
+  if (status == 429 || IsAnyOf(text, kThrottled)) return absl::StatusCode::kUnavailable;
+  if (status == 507 || IsAnyOf(text, kFull)) return absl::StatusCode::kResourceExhausted;
+  if (status == 501) return absl::StatusCode::kFailedPrecondition;
+  if (status >= 500 || status == 408) return absl::StatusCode::kUnavailable;
+  if (IsAnyOf(text, kCredentials)) {
+    // A token service that says no has decided; one that is silent or in trouble has not.
+    return status >= 400 ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kUnauthenticated;
+  }
+  switch (failure.code) {
+    case STROBE_STORE_NOT_FOUND:
+      return absl::StatusCode::kNotFound;
+    case STROBE_STORE_EXISTS:
+      return absl::StatusCode::kAlreadyExists;
+    case STROBE_STORE_DENIED:
+    case STROBE_STORE_UNAUTHENTICATED:
+      return absl::StatusCode::kPermissionDenied;
+    default:
+      break;
+  }
+  // An answer that cannot be read is what a cut connection or a bad proxy leaves.
+  return status == 0 ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition;
+}
+
+std::string_view Hint(absl::StatusCode code, const StoreFailure& failure) {
+  if (IsAnyOf(failure.message, kClock)) return "; this machine's clock is wrong, set it by NTP";
+  if (Contains(failure.message, "NoSuchBucket") || Contains(failure.message, "ContainerNotFound"))
+    return "; create the bucket or correct the logdir";
+  if (code == absl::StatusCode::kUnauthenticated || IsAnyOf(failure.message, kCredentials))
+    return "; no valid credentials, see docs/storage.md for how to give the pod an identity";
+  if (Contains(failure.message, "UnknownIssuer") || Contains(failure.message, "invalid peer cert"))
+    return "; for a private CA set ca_bundle";
+  return "";
+}
+
+}  // namespace
+
+std::string Redact(std::string_view text) {
+  static const std::regex kSecrets(
+      "((sig|X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|access_token|"
+      "assertion|client_secret|WebIdentityToken|SecretAccessKey|SessionToken|sas_token|secret)"
+      "(=|%3D|>|\"?:\\s*\"?))[^&\\s<>\"]+|((Bearer|SharedKey|AWS4-HMAC-SHA256)\\s+)[^\\s\"<>]+",
+      std::regex::icase | std::regex::optimize);
+  // std::regex recurses per character: bounded input only.
+  const std::string bounded(text.substr(0, 4096));
+  return std::regex_replace(bounded, kSecrets, "$1$4***");
+}
+
+absl::Status ToStatus(const StoreFailure& failure, std::string_view doing) {
+  const absl::StatusCode code = CodeOf(failure);
+  std::string words = Redact(StoreWords(failure));
+  if (words.size() > kLongest) words = words.substr(0, kLongest) + "...";
+  if (failure.http_status != 0 && !Contains(words, StrCat(failure.http_status)))
+    words = StrCat("HTTP ", failure.http_status, " ", words);
+  return absl::Status(code, ToAbsl(StrCat("cannot ", doing, ": ", words, Hint(code, failure))));
+}
+
+}  // namespace strobe

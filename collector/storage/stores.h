@@ -1,0 +1,26 @@
+// Every kind of store that a logdir can name.
+#pragma once
+#include <memory>
+
+#include "collector/logdir/object_store.h"
+#include "collector/storage/retrying_store.h"
+#include "collector/storage/store_options.h"
+
+namespace strobe {
+
+// file, s3, gs and az. What can be cured by trying again is tried again.
+class Stores final : public StoreOpener {
+ public:
+  Stores(StorageConfig config, UrlOptions url_options, OnRetry on_retry = nullptr)
+      : config_(std::move(config)), url_options_(url_options), on_retry_(std::move(on_retry)) {}
+
+  absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir& logdir,
+                                                    const StoreLimits& limits) override;
+
+ private:
+  const StorageConfig config_;
+  const UrlOptions url_options_;
+  const OnRetry on_retry_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,228 @@
+#include "collector/storage/upload.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
+#include "collector/base/sha256.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+// What stores take in one request without trouble, and what a retry may cost.
+constexpr std::uint64_t kOneRequest = 8 * kMiB;
+constexpr std::uint64_t kSmallestPart = 8 * kMiB;
+constexpr std::uint64_t kMostParts = 9'000;         // S3 and GCS allow 10,000.
+constexpr std::uint64_t kMostInFlight = 32 * kMiB;  // Bounds the memory, whatever the size.
+constexpr int kMostConcurrent = 4;
+
+template <typename ReadSome>
+absl::StatusOr<std::string> HashWith(const ReadSome& read) {
+  Sha256 hash;
+  std::vector<char> buffer(4 * kMiB);
+  for (std::uint64_t done = 0;;) {
+    ASSIGN_OR_RETURN(const std::size_t got, read(done, std::span(buffer)));
+    hash.Update({buffer.data(), got});
+    done += got;
+    if (got < buffer.size()) return hash.Hex();
+  }
+}
+
+// Is what lies at the key what we were to write?
+absl::Status CheckStored(ObjectStore& store, std::string_view key, std::uint64_t bytes,
+                         const std::string& sha256) {
+  ASSIGN_OR_RETURN(const ObjectInfo info, store.Stat(key));
+  std::string stored = info.sha256;
+  // Not every store can tell; then the bytes must.
+  if (info.bytes == bytes && stored.empty()) {
+    ASSIGN_OR_RETURN(stored, HashObject(store, key));
+  }
+  if (info.bytes == bytes && stored == sha256) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      StrCat(key, " is there already with other bytes; nothing was overwritten"));
+}
+
+// After a write that the store took: only the size is asked for, because the store has checked the
+// bytes of each request, or else the transport has.
+absl::Status CheckWritten(ObjectStore& store, std::string_view key, std::uint64_t bytes) {
+  ASSIGN_OR_RETURN(const ObjectInfo info, store.Stat(key));
+  if (info.bytes == bytes) return absl::OkStatus();
+  return absl::DataLossError(
+      StrCat(key, " was written with ", bytes, " bytes, but the store has ", info.bytes));
+}
+
+class PartsUpload {
+ public:
+  PartsUpload(ObjectStore& store, std::string_view key, const ByteSource& bytes,
+              const UploadOptions& options)
+      : store_(store), uploads_(*store.uploads()), key_(key), bytes_(bytes), options_(options) {}
+
+  absl::Status Run() {
+    absl::Status status;
+    {
+      MutexLock lock(&mutex_);
+      status = BeginOrResume();
+    }
+    if (status.ok()) status = SendParts();
+    std::string id;
+    std::vector<std::string> parts;
+    {
+      MutexLock lock(&mutex_);
+      id = state_.id;
+      parts = state_.parts;
+    }
+    if (status.ok()) status = uploads_.Commit(key_, id, parts);
+    if (!status.ok() && !options_.save && !id.empty()) {
+      // Best effort: stores drop what was not finished after some days.
+      (void)uploads_.Abort(key_, id);
+    }
+    return status;
+  }
+
+ private:
+  absl::Status BeginOrResume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    state_ = options_.resume;
+    const UploadShape shape = ShapeOf(bytes_.size());
+    if (state_.id.empty() && state_.parts.empty()) state_.part_bytes = shape.part_bytes;
+    const std::uint64_t part = state_.part_bytes;
+    count_ = static_cast<std::size_t>((bytes_.size() + part - 1) / part);
+    concurrency_ = shape.concurrency;
+    state_.parts.resize(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (!state_.parts[i].empty()) done_ += SizeOf(i);
+    }
+    if (!options_.resume.parts.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(state_.id, uploads_.Begin(key_, options_.sha256));
+    return Save();
+  }
+
+  absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return options_.save ? options_.save(state_) : absl::OkStatus();
+  }
+
+  std::size_t SizeOf(std::size_t index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::uint64_t offset = index * state_.part_bytes;
+    return static_cast<std::size_t>(std::min(state_.part_bytes, bytes_.size() - offset));
+  }
+
+  absl::Status SendParts() {
+    std::vector<std::thread> helpers;
+    for (int i = 1; i < concurrency_; ++i) helpers.emplace_back([this] { Send(); });
+    Send();
+    for (std::thread& helper : helpers) helper.join();
+    MutexLock lock(&mutex_);
+    return status_;
+  }
+
+  void Send() {
+    while (true) {
+      std::size_t index = 0, size = 0;
+      std::uint64_t offset = 0;
+      std::string id;
+      {
+        MutexLock lock(&mutex_);
+        while (next_ < count_ && !state_.parts[next_].empty()) ++next_;
+        if (next_ == count_ || !status_.ok()) return;
+        index = next_++;
+        size = SizeOf(index);
+        offset = index * state_.part_bytes;
+        id = state_.id;
+      }
+      const absl::StatusOr<std::string> part = uploads_.Part(key_, id, index, bytes_, offset, size);
+      MutexLock lock(&mutex_);
+      status_.Update(part.status());
+      if (!part.ok()) return;
+      state_.parts[index] = *part;
+      done_ += size;
+      status_.Update(Save());
+      if (options_.progress) options_.progress(done_, bytes_.size());
+    }
+  }
+
+  ObjectStore& store_;
+  PartUploads& uploads_;
+  const std::string key_;
+  const ByteSource& bytes_;
+  const UploadOptions& options_;
+  std::size_t count_ = 0;
+  int concurrency_ = 1;
+
+  Mutex mutex_;
+  UploadState state_ ABSL_GUARDED_BY(mutex_);
+  std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status UploadInParts(ObjectStore& store, std::string_view key, const ByteSource& bytes,
+                           const UploadOptions& options) {
+  const absl::StatusOr<ObjectInfo> there = store.Stat(key);
+  if (there.ok()) return CheckStored(store, key, bytes.size(), options.sha256);
+  // Whoever may only write cannot look; the commit's own condition is left then.
+  if (!absl::IsNotFound(there.status()) && !absl::IsPermissionDenied(there.status()))
+    return there.status();
+  absl::Status status = PartsUpload(store, key, bytes, options).Run();
+  if (absl::IsNotFound(status) && !options.resume.parts.empty()) {
+    // The store has forgotten the upload: because it was finished just before we were killed, or
+    // because it was too old.
+    if (store.Stat(key).ok()) return CheckStored(store, key, bytes.size(), options.sha256);
+    UploadOptions anew = options;
+    anew.resume = {};
+    status = PartsUpload(store, key, bytes, anew).Run();
+  }
+  // A commit whose answer was lost is repeated, and refused because it had worked.
+  if (absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
+    const absl::Status stored = CheckStored(store, key, bytes.size(), options.sha256);
+    return absl::IsNotFound(stored) ? status : stored;
+  }
+  return status;
+}
+
+}  // namespace
+
+UploadShape ShapeOf(std::uint64_t bytes) {
+  if (bytes <= kOneRequest) return {};
+  UploadShape shape;
+  const std::uint64_t least = (bytes + kMostParts - 1) / kMostParts;
+  shape.part_bytes = std::max(kSmallestPart, (least + kMiB - 1) / kMiB * kMiB);
+  shape.parts = static_cast<std::size_t>((bytes + shape.part_bytes - 1) / shape.part_bytes);
+  const std::uint64_t fitting = std::max<std::uint64_t>(1, kMostInFlight / shape.part_bytes);
+  shape.concurrency = static_cast<int>(
+      std::min<std::uint64_t>({fitting, shape.parts, std::uint64_t{kMostConcurrent}}));
+  return shape;
+}
+
+absl::StatusOr<std::string> HashObject(ObjectStore& store, std::string_view key) {
+  return HashWith(
+      [&](std::uint64_t offset, std::span<char> into) { return store.Read(key, offset, into); });
+}
+
+absl::StatusOr<std::string> HashBytes(const ByteSource& bytes) {
+  return HashWith([&](std::uint64_t offset, std::span<char> into) -> absl::StatusOr<std::size_t> {
+    into = into.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), bytes.size() - offset)));
+    RETURN_IF_ERROR(bytes.Read(offset, into));
+    return into.size();
+  });
+}
+
+absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& bytes,
+                    const UploadOptions& options) {
+  if (store.uploads() != nullptr && ShapeOf(bytes.size()).part_bytes > 0) {
+    RETURN_IF_ERROR(UploadInParts(store, key, bytes, options));
+  } else {
+    const absl::Status status =
+        store.Put(key, bytes, {.sha256 = options.sha256, .create_only = true});
+    if (absl::IsAlreadyExists(status)) return CheckStored(store, key, bytes.size(), options.sha256);
+    if (!status.ok()) return status;
+    if (options.progress) options.progress(bytes.size(), bytes.size());
+  }
+  const absl::Status written = CheckWritten(store, key, bytes.size());
+  return absl::IsPermissionDenied(written) ? absl::OkStatus() : written;
+}
+
+}  // namespace strobe

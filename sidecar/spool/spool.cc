@@ -1,0 +1,237 @@
+#include "sidecar/spool/spool.h"
+
+#include <fcntl.h>
+#include <google/protobuf/util/json_util.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/storage/file_error.h"
+#include "collector/storage/file_store.h"
+#include "sidecar/session/session.h"
+#include "strobe/v1/spool.pb.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+namespace util = google::protobuf::util;
+
+constexpr std::string_view kTrace = ".xplane.pb";
+constexpr std::string_view kReport = ".report.json";
+constexpr std::string_view kUpload = ".upload.json";
+// Left to others on the same disk: a full emptyDir gets the pod evicted.
+constexpr std::uint64_t kLeftFree = 16u << 20;
+
+template <typename Message>
+std::string ToJson(const Message& message) {
+  std::string json;
+  (void)util::MessageToJsonString(message, &json);
+  return json;
+}
+
+template <typename Message>
+bool ReadJson(const std::string& path, Message& message) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;  // A newer sidecar may have written it.
+  return in && text << in.rdbuf() && util::JsonStringToMessage(text.str(), &message, options).ok();
+}
+
+std::uint64_t Sum(const std::map<std::string, std::uint64_t>& traces) {
+  return std::accumulate(traces.begin(), traces.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& trace) { return sum + trace.second; });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& directory,
+                                                   std::uint64_t capacity) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return FileError(error.value(), "create the spool", directory);
+  const std::string lock_path = directory + "/lock";
+  const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) return FileError(errno, "use the spool", directory);
+  std::unique_ptr<Spool> spool(new Spool(directory, lock, capacity));
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        StrCat("another sidecar uses the spool ", directory, "; give each its own"));
+  }
+  RETURN_IF_ERROR(spool->Recover());
+  return spool;
+}
+
+Spool::Spool(std::string directory, int lock, std::uint64_t capacity)
+    : directory_(std::move(directory)), lock_(lock), capacity_(capacity) {}
+
+Spool::~Spool() { close(lock_); }
+
+absl::Status Spool::Recover() {
+  MutexLock lock(&mutex_);
+  std::vector<std::pair<fs::file_time_type, v1::Report>> found;
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator it(directory_, error), end; !error && it != end; it.increment(error))
+    files.push_back(it->path());
+  if (error) return FileError(error.value(), "list the spool", directory_);
+  const auto without = [](const fs::path& path, std::string_view suffix) -> std::string {
+    const std::string name = path.filename().native();
+    return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
+  };
+  for (const fs::path& file : files) {
+    if (without(file, kReport).empty()) continue;
+    v1::Report report;
+    if (ReadJson(file.native(), report) && report.capture_id() == without(file, kReport)) {
+      found.emplace_back(fs::last_write_time(file, error), std::move(report));
+    } else {
+      LogWarning("the spool holds a report that cannot be read; it is set aside",
+                 {{"file", file.native()}});
+      fs::rename(file, file.native() + ".unreadable", error);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [time, report] : found) {
+    const std::string trace = PathOf(report.capture_id(), kTrace);
+    if (const std::uint64_t bytes = fs::file_size(trace, error); !error)
+      traces_[report.capture_id()] = bytes;
+    reports_.push_back(report.capture_id());
+    recovered_.push_back(std::move(report));
+  }
+  for (const fs::path& file : files) {
+    const std::string name = file.filename().native();
+    const std::string trace = without(file, kTrace);
+    const bool orphan = !trace.empty() && !traces_.contains(trace);
+    if (orphan || name.ends_with(".partial")) fs::remove(file, error);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<v1::Report> Spool::recovered() const {
+  MutexLock lock(&mutex_);
+  return recovered_;
+}
+
+std::uint64_t Spool::free_bytes() const {
+  MutexLock lock(&mutex_);
+  const std::uint64_t used = Sum(traces_);
+  std::uint64_t left = capacity_ > used ? capacity_ - used : 0;
+  struct statvfs disk = {};
+  if (statvfs(directory_.c_str(), &disk) == 0) {
+    const std::uint64_t room = disk.f_bavail * disk.f_frsize;
+    left = std::min(left, room > kLeftFree ? room - kLeftFree : 0);
+  }
+  return left;
+}
+
+std::uint64_t Spool::used_bytes() const {
+  MutexLock lock(&mutex_);
+  return Sum(traces_);
+}
+
+std::size_t Spool::traces() const {
+  MutexLock lock(&mutex_);
+  return traces_.size();
+}
+
+absl::Status Spool::Add(const v1::Report& report, std::span<const std::string_view> pieces) {
+  const MemoryBytes bytes(pieces);
+  if (bytes.size() > free_bytes()) {
+    return absl::ResourceExhaustedError(StrCat("the spool ", directory_, " has ", free_bytes(),
+                                               " bytes left, the trace has ", bytes.size()));
+  }
+  FileStore files(directory_);
+  RETURN_IF_ERROR(files.Put(report.capture_id() + std::string(kTrace), bytes, {}));
+  {
+    MutexLock lock(&mutex_);
+    traces_[report.capture_id()] = bytes.size();
+  }
+  const absl::Status saved = SaveReport(report);
+  if (!saved.ok()) RemoveTrace(report.capture_id());
+  return saved;
+}
+
+absl::Status Spool::SaveReport(const v1::Report& report) {
+  FileStore files(directory_);
+  RETURN_IF_ERROR(PutText(files, report.capture_id() + std::string(kReport), ToJson(report)));
+  MutexLock lock(&mutex_);
+  if (std::find(reports_.begin(), reports_.end(), report.capture_id()) == reports_.end())
+    reports_.push_back(report.capture_id());
+  ForgetOldReports();
+  return absl::OkStatus();
+}
+
+void Spool::ForgetOldReports() {
+  std::error_code ignored;
+  for (auto it = reports_.begin();
+       it != reports_.end() && reports_.size() > session::kRemembered;) {
+    if (traces_.contains(*it)) {
+      ++it;
+      continue;
+    }
+    fs::remove(PathOf(*it, kReport), ignored);
+    it = reports_.erase(it);
+  }
+}
+
+bool Spool::HasTrace(const std::string& capture_id) const {
+  MutexLock lock(&mutex_);
+  return traces_.contains(capture_id);
+}
+
+std::string Spool::TracePath(const std::string& capture_id) const {
+  return PathOf(capture_id, kTrace);
+}
+
+void Spool::RemoveTrace(const std::string& capture_id) {
+  std::error_code ignored;
+  fs::remove(PathOf(capture_id, kTrace), ignored);
+  fs::remove(PathOf(capture_id, kUpload), ignored);
+  MutexLock lock(&mutex_);
+  traces_.erase(capture_id);
+}
+
+absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState& state) {
+  v1::UploadProgress progress;
+  progress.set_id(state.id);
+  progress.set_part_bytes(state.part_bytes);
+  for (const std::string& part : state.parts) progress.add_parts(part);
+  // Not flushed: a machine that crashes costs at most the parts since then.
+  const std::string path = PathOf(capture_id, kUpload), hidden = path + ".partial";
+  {
+    std::ofstream out(hidden, std::ios::trunc);
+    out << ToJson(progress);
+    if (!out.flush()) return FileError(errno, "write", hidden);
+  }
+  if (rename(hidden.c_str(), path.c_str()) != 0) return FileError(errno, "rename to", path);
+  return absl::OkStatus();
+}
+
+UploadState Spool::LoadUpload(const std::string& capture_id) const {
+  v1::UploadProgress progress;
+  UploadState state;
+  if (!ReadJson(PathOf(capture_id, kUpload), progress) || progress.part_bytes() == 0) return state;
+  state.id = progress.id();
+  state.part_bytes = progress.part_bytes();
+  state.parts.assign(progress.parts().begin(), progress.parts().end());
+  return state;
+}
+
+std::string Spool::PathOf(std::string_view capture_id, std::string_view suffix) const {
+  return StrCat(directory_, "/", capture_id, suffix);
+}
+
+}  // namespace strobe

@@ -1,0 +1,65 @@
+// A bounded directory where traces are safe until the store has them, and the journal that tells a
+// restarted sidecar what they are. See README.md for the files.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "collector/base/mutex.h"
+#include "collector/logdir/byte_source.h"
+#include "collector/logdir/object_store.h"
+#include "collector/storage/upload.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+// Safe for concurrent use.
+class Spool {
+ public:
+  // Makes the directory if need be. FailedPrecondition when another sidecar uses it.
+  static absl::StatusOr<std::unique_ptr<Spool>> Open(const std::string& directory,
+                                                     std::uint64_t capacity);
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  // The reports that were there when the spool was opened, oldest first.
+  std::vector<v1::Report> recovered() const;
+
+  // What can still be added: by the capacity and by the disk.
+  std::uint64_t free_bytes() const;
+  std::uint64_t used_bytes() const;
+  std::size_t traces() const;
+
+  // Makes trace and report safe. ResourceExhausted when there is no room.
+  absl::Status Add(const v1::Report& report, std::span<const std::string_view> pieces);
+  absl::Status SaveReport(const v1::Report& report);
+  bool HasTrace(const std::string& capture_id) const;
+  std::string TracePath(const std::string& capture_id) const;
+  void RemoveTrace(const std::string& capture_id);
+
+  absl::Status SaveUpload(const std::string& capture_id, const UploadState& state);
+  UploadState LoadUpload(const std::string& capture_id) const;
+
+ private:
+  Spool(std::string directory, int lock, std::uint64_t capacity);
+  absl::Status Recover();
+  std::string PathOf(std::string_view capture_id, std::string_view suffix) const;
+  void ForgetOldReports() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string directory_;
+  const int lock_;
+  const std::uint64_t capacity_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::uint64_t> traces_ ABSL_GUARDED_BY(mutex_);  // Capture to bytes.
+  std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);             // Captures, oldest first.
+  std::vector<v1::Report> recovered_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe

@@ -1,0 +1,212 @@
+#include "sidecar/spool/upload_delivery.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "collector/base/duration.h"
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/storage/file_bytes.h"
+#include "collector/storage/upload.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kSmallestRoom = 1 << 20;
+constexpr Nanos kFirstWait = seconds(15);
+constexpr Nanos kLongestWait = minutes(10);
+// What one try in the background, and giving an upload up, may take.
+constexpr Nanos kBackgroundTry = minutes(10);
+constexpr Nanos kAbortTry = seconds(5);
+
+}  // namespace
+
+UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool, Nanos keep,
+                               UploadEvents events)
+    : clock_(clock), stores_(stores), spool_(spool), keep_(keep), events_(std::move(events)) {
+  if (spool_ == nullptr) return;
+  for (const v1::Report& report : spool_->recovered()) {
+    if (report.state() == v1::DONE && spool_->HasTrace(report.capture_id())) Keep(report);
+  }
+  thread_ = std::thread([this] { RunKept(); });
+}
+
+UploadDelivery::~UploadDelivery() {
+  stopping_.Cancel();
+  {
+    MutexLock lock(&mutex_);  // Wakes the thread.
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
+  if (spool_ == nullptr) return absl::OkStatus();
+  const std::uint64_t free = spool_->free_bytes();
+  const std::uint64_t wanted = std::max<std::uint64_t>(kSmallestRoom, plan.max_bytes());
+  if (free >= wanted) return absl::OkStatus();
+  return absl::ResourceExhaustedError(StrCat("the spool has ", free, " bytes left of the ", wanted,
+                                             " that this capture may need; ", spool_->traces(),
+                                             " traces with ", spool_->used_bytes(),
+                                             " bytes in it wait for their store"));
+}
+
+StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
+                                     const Cancellation& cancel) const {
+  const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
+  // Up to the deadline whatever fails for a cause that a retry can cure is tried again.
+  return {.deadline = clock_.MonoNow() + left, .patience = Nanos::max(), .cancellation = &cancel};
+}
+
+absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
+                                                      const ByteSource& bytes,
+                                                      const StoreLimits& limits, bool spooled) {
+  const v1::CapturePlan& plan = report.plan();
+  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(plan.logdir()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
+  UploadOptions options{.sha256 = report.sha256()};
+  if (spooled) {
+    options.resume = spool_->LoadUpload(report.capture_id());
+    options.save = [&](const UploadState& state) {
+      return spool_->SaveUpload(report.capture_id(), state);
+    };
+  }
+  RETURN_IF_ERROR(Upload(*store, TraceKey(plan.run(), plan.worker()), bytes, options));
+  return StrCat(logdir.RunUrl(plan.run()), "/", plan.worker(), ".xplane.pb");
+}
+
+absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& report,
+                                                          const StoreLimits& limits) {
+  const std::string path = spool_->TracePath(report.capture_id());
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
+  ASSIGN_OR_RETURN(const std::string url, UploadNow(report, *bytes, limits, true));
+  spool_->RemoveTrace(report.capture_id());
+  return url;
+}
+
+absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
+                                                    std::vector<std::string> pieces,
+                                                    const Cancellation& cancel) {
+  std::vector<std::string_view> views(pieces.begin(), pieces.end());
+  if (spool_ != nullptr) {
+    const absl::Status added = spool_->Add(report, views);
+    if (added.ok()) {
+      // The disk has it now; a slow store must not cost the pod its memory.
+      views.clear();
+      pieces.clear();
+      pieces.shrink_to_fit();
+      return UploadSpooled(report, LimitsOf(report.plan(), cancel));
+    }
+    // Better than losing the trace: it goes straight to the store, and only a death of this process
+    // on the way could cost it.
+    LogWarning("the trace does not fit into the spool; it is uploaded from memory",
+               {{"capture", report.capture_id()}, {"error", Words(added)}});
+  }
+  return UploadNow(report, MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
+}
+
+bool UploadDelivery::CanResume(const v1::Report& report) {
+  return spool_ != nullptr && report.state() == v1::UPLOADING &&
+         spool_->HasTrace(report.capture_id());
+}
+
+absl::StatusOr<std::string> UploadDelivery::Resume(const v1::Report& report,
+                                                   const Cancellation& cancel) {
+  return UploadSpooled(report, LimitsOf(report.plan(), cancel));
+}
+
+void UploadDelivery::Ended(const v1::Report& report) {
+  if (spool_ == nullptr) return;
+  if (const absl::Status saved = spool_->SaveReport(report); !saved.ok())
+    LogWarning("cannot keep a report in the spool", {{"error", Words(saved)}});
+  if (!spool_->HasTrace(report.capture_id())) return;
+  if (report.outcome() == v1::CANCELLED) return Drop(report);
+  Keep(report);
+}
+
+void UploadDelivery::Keep(const v1::Report& report) {
+  const WallTime until = FromUnixNanos(report.plan().deadline_ns()) + keep_;
+  LogWarning("the trace stays in the spool and is tried again",
+             {{"capture", report.capture_id()},
+              {"file", spool_->TracePath(report.capture_id())},
+              {"until", FormatRfc3339(until)}});
+  MutexLock lock(&mutex_);
+  kept_[report.capture_id()] = {
+      .report = report, .next = clock_.MonoNow() + kFirstWait, .wait = kFirstWait, .until = until};
+}
+
+// Gives a trace up: also what the store has of it already, if it can be reached.
+void UploadDelivery::Drop(const v1::Report& report) {
+  const UploadState state = spool_->LoadUpload(report.capture_id());
+  if (!state.id.empty()) {
+    const auto store =
+        OpenStore(stores_, report.plan().logdir(), {.deadline = clock_.MonoNow() + kAbortTry});
+    if (store.ok() && (*store)->uploads() != nullptr)
+      (void)(*store)->uploads()->Abort(TraceKey(report.plan().run(), report.plan().worker()),
+                                       state.id);
+  }
+  spool_->RemoveTrace(report.capture_id());
+}
+
+void UploadDelivery::RunKept() {
+  while (!stopping_.cancelled()) {
+    std::optional<Kept> due;
+    {
+      MutexLock lock(&mutex_);
+      const auto changed = [this, count = kept_.size()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_.cancelled() || kept_.size() != count;
+      };
+      const auto soonest = std::min_element(
+          kept_.begin(), kept_.end(),
+          [](const auto& a, const auto& b) { return a.second.next < b.second.next; });
+      if (soonest == kept_.end()) {
+        mutex_.Await(changed);
+        continue;
+      }
+      const Nanos left = soonest->second.next - clock_.MonoNow();
+      if (left > Nanos{0}) {
+        mutex_.AwaitFor(left, changed);
+        continue;
+      }
+      due = soonest->second;
+    }
+    TryKept(*std::move(due));
+  }
+}
+
+void UploadDelivery::TryKept(Kept kept) {
+  const std::string& capture = kept.report.capture_id();
+  const auto forget = [&] {
+    MutexLock lock(&mutex_);
+    kept_.erase(capture);
+  };
+  const auto url = UploadSpooled(kept.report, {.deadline = clock_.MonoNow() + kBackgroundTry,
+                                               .patience = seconds(5),
+                                               .cancellation = &stopping_});
+  if (url.ok()) {
+    LogInfo("a kept trace has arrived", {{"capture", capture}, {"url", *url}});
+    if (events_.late) events_.late();
+    return forget();
+  }
+  if (stopping_.cancelled()) return;
+  if (clock_.WallNow() > kept.until) {
+    LogError("a trace was kept in the spool as long as it may be and is given up",
+             {{"capture", capture}, {"error", Words(url.status())}});
+    Drop(kept.report);
+    if (events_.dropped) events_.dropped();
+    return forget();
+  }
+  LogWarning("a kept trace still cannot be uploaded", {{"capture", capture},
+                                                       {"error", Words(url.status())},
+                                                       {"again_in", FormatDuration(kept.wait)}});
+  kept.next = clock_.MonoNow() + kept.wait;
+  kept.wait = std::min(kept.wait * 2, kLongestWait);
+  MutexLock lock(&mutex_);
+  kept_[capture] = std::move(kept);
+}
+
+}  // namespace strobe

@@ -1,0 +1,183 @@
+// A store in memory that fails on command, for what a real one cannot be made to do on demand.
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/logdir/object_store.h"
+
+namespace strobe {
+
+// What several open stores share: the bucket itself.
+struct MemoryBucket {
+  struct Object {
+    std::string bytes, sha256;
+  };
+  struct Upload {
+    std::string key, sha256;
+    std::map<std::string, std::string> parts;  // Part id to bytes.
+  };
+  Mutex mutex;
+  std::map<std::string, Object, std::less<>> objects ABSL_GUARDED_BY(mutex);
+  std::map<std::string, Upload> uploads ABSL_GUARDED_BY(mutex);
+  std::vector<std::string> calls ABSL_GUARDED_BY(mutex);
+  int serial ABSL_GUARDED_BY(mutex) = 0;
+  bool keeps_sha256 = true;
+  // Asked before each call ("put", "stat", "part"...) and after it: an answer that got lost.
+  std::function<absl::Status(const std::string&call)> before, after;
+
+  std::string Bytes(std::string_view key) {
+    MutexLock lock(&mutex);
+    const auto found = objects.find(key);
+    return found == objects.end() ? "" : found->second.bytes;
+  }
+  std::size_t Count(const std::string& call) {
+    MutexLock lock(&mutex);
+    return static_cast<std::size_t>(std::count(calls.begin(), calls.end(), call));
+  }
+  std::size_t OpenUploads() {
+    MutexLock lock(&mutex);
+    return uploads.size();
+  }
+};
+
+class MemoryStore final : public ObjectStore, public PartUploads {
+ public:
+  explicit MemoryStore(MemoryBucket& bucket) : bucket_(bucket) {}
+
+  absl::Status Put(std::string_view key, const ByteSource& bytes,
+                   const PutOptions& options) override {
+    return Do("put", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      if (options.create_only && bucket_.objects.contains(key))
+        return absl::AlreadyExistsError("there");
+      std::string all(bytes.size(), '\0');
+      RETURN_IF_ERROR(bytes.Read(0, all));
+      bucket_.objects[std::string(key)] = {all, options.sha256};
+      return absl::OkStatus();
+    });
+  }
+  absl::StatusOr<ObjectInfo> Stat(std::string_view key) override {
+    ObjectInfo info;
+    RETURN_IF_ERROR(Do("stat", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      const auto found = bucket_.objects.find(key);
+      if (found == bucket_.objects.end()) return absl::NotFoundError("no such object");
+      info = {found->second.bytes.size(), bucket_.keeps_sha256 ? found->second.sha256 : ""};
+      return absl::OkStatus();
+    }));
+    return info;
+  }
+  absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
+                                   std::span<char> into) override {
+    std::size_t got = 0;
+    RETURN_IF_ERROR(Do("read", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      const auto found = bucket_.objects.find(key);
+      if (found == bucket_.objects.end()) return absl::NotFoundError("no such object");
+      const std::string& bytes = found->second.bytes;
+      if (offset < bytes.size()) got = bytes.copy(into.data(), into.size(), offset);
+      return absl::OkStatus();
+    }));
+    return got;
+  }
+  absl::Status List(std::string_view prefix, const Visitor& visit) override {
+    return Do("list", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      for (const auto& [key, object] : bucket_.objects) {
+        if (key.starts_with(prefix) && !visit({key, object.bytes.size()})) break;
+      }
+      return absl::OkStatus();
+    });
+  }
+  absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override {
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(List(prefix, [&](const StoredObject& object) {
+      const std::string rest = object.key.substr(prefix.size());
+      const std::size_t slash = rest.find('/');
+      if (slash != std::string::npos && (names.empty() || names.back() != rest.substr(0, slash)))
+        names.push_back(rest.substr(0, slash));
+      return true;
+    }));
+    return names;
+  }
+  absl::Status Delete(std::span<const std::string> keys) override {
+    return Do("delete", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      for (const std::string& key : keys) bucket_.objects.erase(key);
+      return absl::OkStatus();
+    });
+  }
+
+  PartUploads* uploads() override { return this; }
+  absl::StatusOr<std::string> Begin(std::string_view key, std::string_view sha256) override {
+    std::string id;
+    RETURN_IF_ERROR(Do("begin", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      id = StrCat("upload-", ++bucket_.serial);
+      bucket_.uploads[id] = {std::string(key), std::string(sha256), {}};
+      return absl::OkStatus();
+    }));
+    return id;
+  }
+  absl::StatusOr<std::string> Part(std::string_view, const std::string& upload, std::size_t index,
+                                   const ByteSource& bytes, std::uint64_t offset,
+                                   std::size_t size) override {
+    const std::string id = StrCat("part-", index);
+    std::string all(size, '\0');
+    RETURN_IF_ERROR(bytes.Read(offset, all));
+    RETURN_IF_ERROR(Do("part", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      const auto found = bucket_.uploads.find(upload);
+      if (found == bucket_.uploads.end()) return absl::NotFoundError("no such upload");
+      found->second.parts[id] = std::move(all);
+      return absl::OkStatus();
+    }));
+    return id;
+  }
+  absl::Status Commit(std::string_view key, const std::string& upload,
+                      std::span<const std::string> parts) override {
+    return Do("commit", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      const auto found = bucket_.uploads.find(upload);
+      if (found == bucket_.uploads.end()) return absl::NotFoundError("no such upload");
+      if (bucket_.objects.contains(key)) return absl::AlreadyExistsError("there");
+      MemoryBucket::Object object{"", found->second.sha256};
+      for (const std::string& part : parts) object.bytes += found->second.parts.at(part);
+      bucket_.objects[std::string(key)] = std::move(object);
+      bucket_.uploads.erase(found);
+      return absl::OkStatus();
+    });
+  }
+  absl::Status Abort(std::string_view, const std::string& upload) override {
+    return Do("abort", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
+      bucket_.uploads.erase(upload);
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename Work>
+  absl::Status Do(const std::string& call, const Work& work) {
+    if (bucket_.before) RETURN_IF_ERROR(bucket_.before(call));
+    {
+      MutexLock lock(&bucket_.mutex);
+      bucket_.calls.push_back(call);
+      RETURN_IF_ERROR(work());
+    }
+    return bucket_.after ? bucket_.after(call) : absl::OkStatus();
+  }
+
+  MemoryBucket& bucket_;
+};
+
+class MemoryStores final : public StoreOpener {
+ public:
+  explicit MemoryStores(MemoryBucket& bucket) : bucket_(bucket) {}
+  absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const Logdir&, const StoreLimits&) override {
+    return std::make_unique<MemoryStore>(bucket_);
+  }
+
+ private:
+  MemoryBucket& bucket_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,26 @@
+"""A private CA and certificates from it, for servers on loopback."""
+
+import subprocess
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+def make_authority(directory, name):
+    """ca.crt and ca.key."""
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 30, "-subj", f"/CN={name}",
+            "-keyout", directory / "ca.key", "-out", directory / "ca.crt")
+
+
+def issue(directory, name, subject, server=True):
+    """<name>.crt and <name>.key, for 127.0.0.1 and localhost when it is a server's."""
+    extra = []
+    if server:
+        extensions = directory / f"{name}.ext"
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        extra = ["-extfile", extensions]
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject,
+            "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.csr")
+    openssl("x509", "-req", "-days", 30, "-in", directory / f"{name}.csr", "-CA", directory / "ca.crt",
+            "-CAkey", directory / "ca.key", "-CAcreateserial", "-out", directory / f"{name}.crt", *extra)

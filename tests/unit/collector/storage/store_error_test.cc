@@ -1,0 +1,80 @@
+#include "collector/storage/store_error.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/base/strings.h"
+#include "collector/storage/bridge/bridge.h"
+
+namespace strobe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// As the crate words an answer of S3.
+StoreFailure S3Answer(int code, int status, const std::string& s3_code, const std::string& words) {
+  return {code, status,
+          StrCat("Generic S3 error: Error performing PUT https://h/b/k in 2ms - Server returned "
+                 "non-2xx status code: ",
+                 status, " Whatever: <?xml version=\"1.0\"?><Error><Code>", s3_code,
+                 "</Code><Message>", words, "</Message></Error>")};
+}
+
+TEST(ToStatus, TellsTheClassesOfFailuresApart) {
+  using Code = absl::StatusCode;
+  const auto code = [](const StoreFailure& failure) { return ToStatus(failure, "write x").code(); };
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_DENIED, 403, "AccessDenied", "no")),
+            Code::kPermissionDenied);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_DENIED, 403, "SignatureDoesNotMatch", "no")),
+            Code::kPermissionDenied);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 400, "ExpiredToken", "The provided token")),
+            Code::kUnauthenticated);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_DENIED, 403, "RequestTimeTooSkewed", "The difference")),
+            Code::kFailedPrecondition);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_NOT_FOUND, 404, "NoSuchBucket", "none")), Code::kNotFound);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 503, "SlowDown", "slow")), Code::kUnavailable);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 500, "InternalError", "we")), Code::kUnavailable);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 507, "InsufficientStorage", "full")),
+            Code::kResourceExhausted);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_EXISTS, 412, "PreconditionFailed", "there")),
+            Code::kAlreadyExists);
+  EXPECT_EQ(code(S3Answer(STROBE_STORE_OTHER, 400, "InvalidArgument", "bad")),
+            Code::kFailedPrecondition);
+  EXPECT_EQ(code({STROBE_STORE_NETWORK, 0, "connection refused"}), Code::kUnavailable);
+  EXPECT_EQ(code({STROBE_STORE_TIMEOUT, 0, "no answer within 5 ms"}), Code::kUnavailable);
+  EXPECT_EQ(code({STROBE_STORE_CANCELLED, 0, "cancelled"}), Code::kCancelled);
+  EXPECT_EQ(code({STROBE_STORE_BAD_CONFIG, 0, "no"}), Code::kInvalidArgument);
+  EXPECT_EQ(code({STROBE_STORE_NETWORK, 0, "Error performing token request: timed out"}),
+            Code::kUnauthenticated)
+      << "a token service that is silent may come back";
+  EXPECT_EQ(code({STROBE_STORE_DENIED, 403, "Error performing token request: status code: 403"}),
+            Code::kPermissionDenied);
+}
+
+TEST(ToStatus, SaysWhatTheStoreSaidAndWhatToDo) {
+  const absl::Status status =
+      ToStatus(S3Answer(STROBE_STORE_NOT_FOUND, 404, "NoSuchBucket", "The bucket does not exist"),
+               "write x to s3://b/logs");
+  EXPECT_EQ(Words(status),
+            "cannot write x to s3://b/logs: HTTP 404 NoSuchBucket: The bucket does not exist; "
+            "create the bucket or correct the logdir");
+  EXPECT_THAT(Words(ToStatus({STROBE_STORE_NETWORK, 0, "invalid peer certificate: UnknownIssuer"},
+                             "read x")),
+              HasSubstr("set ca_bundle"));
+  const std::string endless(100'000, 'x');
+  EXPECT_LT(Words(ToStatus({STROBE_STORE_OTHER, 500, endless}, "read x")).size(), 1000u);
+}
+
+TEST(Redact, LeavesNoSecret) {
+  for (const std::string secret :
+       {"https://acc.blob.core.windows.net/c/k?sv=2022&sig=SECRET&se=1",
+        "Authorization: Bearer SECRET", "X-Amz-Signature=SECRET", "client_secret=SECRET",
+        "\"access_token\": \"SECRET\"", "<SecretAccessKey>SECRET</SecretAccessKey>",
+        "SharedKey SECRET"}) {
+    EXPECT_THAT(Redact(secret), Not(HasSubstr("SECRET"))) << secret;
+  }
+  EXPECT_EQ(Redact("AccessDenied: Access Denied."), "AccessDenied: Access Denied.");
+}
+
+}  // namespace
+}  // namespace strobe

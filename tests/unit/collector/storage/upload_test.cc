@@ -1,0 +1,167 @@
+#include "collector/storage/upload.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "collector/base/sha256.h"
+#include "tests/fakes/memory_store.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::string Pattern(std::size_t size) {
+  std::string bytes(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 + i / 4093);
+  return bytes;
+}
+
+class UploadTest : public testing::Test {
+ protected:
+  absl::Status Run(UploadState resume = {}, bool save = false) {
+    UploadOptions options{.sha256 = sha256_, .resume = std::move(resume)};
+    if (save) {
+      options.save = [this](const UploadState& state) {
+        saved_ = state;
+        return absl::OkStatus();
+      };
+    }
+    options.progress = [this](std::uint64_t done, std::uint64_t all) {
+      EXPECT_GT(done, told_);
+      EXPECT_EQ(all, bytes_.size());
+      told_ = done;
+    };
+    const std::array<std::string_view, 1> pieces = {bytes_};
+    MemoryStore store(bucket_);
+    return Upload(store, "k", MemoryBytes(pieces), options);
+  }
+  void SetBytes(std::size_t size) {
+    bytes_ = Pattern(size);
+    Sha256 hash;
+    hash.Update(bytes_);
+    sha256_ = hash.Hex();
+  }
+  // Fails `call` once, at its n-th time.
+  static std::function<absl::Status(const std::string&)> FailOnce(const std::string& call, int n) {
+    auto left = std::make_shared<std::atomic<int>>(n);
+    return [call, left](const std::string& seen) {
+      return seen == call && --*left == 0 ? absl::UnavailableError("cut") : absl::OkStatus();
+    };
+  }
+
+  MemoryBucket bucket_;
+  std::string bytes_, sha256_;
+  UploadState saved_;
+  std::uint64_t told_ = 0;
+};
+
+TEST(ShapeOf, BoundsMemoryAndParts) {
+  EXPECT_EQ(ShapeOf(0).part_bytes, 0u);
+  EXPECT_EQ(ShapeOf(8 * kMiB).part_bytes, 0u);
+  for (const std::uint64_t size : {9 * kMiB, 2048 * kMiB, 100 * 1024 * kMiB, 5 * kMiB * kMiB}) {
+    const UploadShape shape = ShapeOf(size);
+    EXPECT_GE(shape.part_bytes, 8 * kMiB);
+    EXPECT_LE(shape.parts, 10'000u) << size;
+    EXPECT_GE(shape.part_bytes * shape.parts, size);
+    EXPECT_LT(shape.part_bytes * (shape.parts - 1), size);
+    if (shape.concurrency > 1) {
+      EXPECT_LE(shape.part_bytes * static_cast<std::uint64_t>(shape.concurrency), 32 * kMiB);
+    }
+  }
+}
+
+TEST_F(UploadTest, SmallInOneRequestLargeInParts) {
+  SetBytes(1000);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(bucket_.Count("put"), 1u);
+  bucket_.objects.clear();
+  told_ = 0;
+  SetBytes(20 * kMiB + 7);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(bucket_.Count("part"), 3u);
+  EXPECT_EQ(bucket_.Bytes("k"), bytes_);
+  EXPECT_EQ(told_, bytes_.size());
+}
+
+TEST_F(UploadTest, NeverOverwritesOtherBytesButAcceptsItsOwn) {
+  for (const std::size_t size : {std::size_t{1000}, std::size_t{20 * kMiB}}) {
+    for (const bool keeps : {true, false}) {
+      bucket_.keeps_sha256 = keeps;
+      bucket_.objects.clear();
+      SetBytes(size);
+      told_ = 0;
+      ASSERT_TRUE(Run().ok());
+      EXPECT_TRUE(Run().ok()) << "the very same bytes are there";
+      bytes_[size / 2] ^= 1;
+      Sha256 hash;
+      hash.Update(bytes_);
+      sha256_ = hash.Hex();
+      const absl::Status status = Run();
+      EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+      EXPECT_NE(bucket_.Bytes("k"), bytes_);
+    }
+  }
+}
+
+TEST_F(UploadTest, AFailureLeavesNothingBehindUnlessItCanBeResumed) {
+  SetBytes(40 * kMiB);
+  bucket_.before = FailOnce("part", 3);
+  EXPECT_FALSE(Run().ok());
+  EXPECT_EQ(bucket_.OpenUploads(), 0u) << "aborted";
+  EXPECT_EQ(bucket_.Bytes("k"), "");
+
+  bucket_.before = FailOnce("part", 3);
+  told_ = 0;
+  EXPECT_FALSE(Run({}, true).ok());
+  EXPECT_EQ(bucket_.OpenUploads(), 1u);
+  bucket_.before = nullptr;
+  const std::size_t parts_before = bucket_.Count("part");
+  told_ = 0;
+  ASSERT_TRUE(Run(saved_, true).ok());
+  EXPECT_LT(bucket_.Count("part") - parts_before, 5u) << "what was there is not sent again";
+  EXPECT_EQ(bucket_.Bytes("k"), bytes_);
+}
+
+TEST_F(UploadTest, BeginsAnewWhenTheStoreForgotTheUpload) {
+  SetBytes(20 * kMiB);
+  bucket_.before = FailOnce("commit", 1);
+  EXPECT_FALSE(Run({}, true).ok());
+  bucket_.before = nullptr;
+  bucket_.uploads.clear();
+  told_ = 0;
+  ASSERT_TRUE(Run(saved_, true).ok());
+  EXPECT_EQ(bucket_.Bytes("k"), bytes_);
+}
+
+TEST_F(UploadTest, ACommitWhoseAnswerGotLostIsRecognised) {
+  SetBytes(20 * kMiB);
+  bucket_.after = FailOnce("commit", 1);
+  EXPECT_FALSE(Run({}, true).ok());
+  EXPECT_EQ(bucket_.Bytes("k"), bytes_) << "it had worked";
+  bucket_.after = nullptr;
+  EXPECT_TRUE(Run(saved_, true).ok());
+}
+
+TEST_F(UploadTest, APutWhoseAnswerGotLostIsRecognised) {
+  SetBytes(1000);
+  bucket_.after = FailOnce("put", 1);
+  EXPECT_FALSE(Run().ok());
+  bucket_.after = nullptr;
+  EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(UploadTest, EndsWhenItsStateCannotBeSaved) {
+  SetBytes(20 * kMiB);
+  const std::array<std::string_view, 1> pieces = {bytes_};
+  MemoryStore store(bucket_);
+  const absl::Status status =
+      Upload(store, "k", MemoryBytes(pieces), {.sha256 = sha256_, .save = [](const UploadState&) {
+                                                 return absl::ResourceExhaustedError("disk full");
+                                               }});
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
+}  // namespace
+}  // namespace strobe

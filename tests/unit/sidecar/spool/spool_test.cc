@@ -1,0 +1,112 @@
+#include "sidecar/spool/spool.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "sidecar/session/session.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SpoolTest : public testing::Test {
+ protected:
+  SpoolTest() { directory_ = std::string(mkdtemp(name_.data())) + "/spool"; }
+  ~SpoolTest() override { fs::remove_all(name_); }
+
+  std::unique_ptr<Spool> Open(std::uint64_t capacity = 1 << 20) {
+    auto spool = Spool::Open(directory_, capacity);
+    EXPECT_TRUE(spool.ok()) << spool.status();
+    return *std::move(spool);
+  }
+  static v1::Report Report(const std::string& id, v1::CaptureState state = v1::UPLOADING) {
+    v1::Report report;
+    report.set_capture_id(id);
+    report.set_state(state);
+    report.set_events(7);
+    return report;
+  }
+  static absl::Status Add(Spool& spool, const std::string& id, std::size_t size) {
+    const std::string bytes(size, 'x');
+    const std::array<std::string_view, 2> pieces = {bytes, "end"};
+    return spool.Add(Report(id), pieces);
+  }
+
+  std::string name_ = "/tmp/strobe-spool-XXXXXX";
+  std::string directory_;
+};
+
+TEST_F(SpoolTest, WhatWasAddedIsThereAfterARestart) {
+  {
+    const auto spool = Open();
+    ASSERT_TRUE(Add(*spool, "a", 1000).ok());
+    ASSERT_TRUE(spool->SaveUpload("a", {.id = "u", .part_bytes = 5, .parts = {"p0", ""}}).ok());
+  }
+  const auto spool = Open();
+  ASSERT_EQ(spool->recovered().size(), 1u);
+  EXPECT_EQ(spool->recovered()[0].events(), 7u);
+  EXPECT_TRUE(spool->HasTrace("a"));
+  EXPECT_EQ(spool->used_bytes(), 1003u);
+  EXPECT_EQ(fs::file_size(spool->TracePath("a")), 1003u);
+  const UploadState state = spool->LoadUpload("a");
+  EXPECT_EQ(state.id, "u");
+  EXPECT_THAT(state.parts, testing::ElementsAre("p0", ""));
+  spool->RemoveTrace("a");
+  EXPECT_EQ(spool->used_bytes(), 0u);
+  EXPECT_TRUE(spool->LoadUpload("a").id.empty());
+}
+
+TEST_F(SpoolTest, RefusesWhatDoesNotFitAndLeavesTheRest) {
+  const auto spool = Open(2000);
+  ASSERT_TRUE(Add(*spool, "a", 1500).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Add(*spool, "b", 1000)));
+  EXPECT_TRUE(spool->HasTrace("a"));
+  EXPECT_FALSE(spool->HasTrace("b"));
+  EXPECT_EQ(spool->free_bytes(), 2000u - 1503u);
+}
+
+TEST_F(SpoolTest, OneSidecarAtATime) {
+  const auto spool = Open();
+  EXPECT_TRUE(absl::IsFailedPrecondition(Spool::Open(directory_, 1).status()));
+}
+
+TEST_F(SpoolTest, CleansUpWhatAKillLeftAndSetsRubbishAside) {
+  fs::create_directories(directory_);
+  std::ofstream(directory_ + "/half.xplane.pb") << "no report came";
+  std::ofstream(directory_ + "/.x.xplane.pb.partial") << "half";
+  std::ofstream(directory_ + "/bad.report.json") << "{";
+  std::ofstream(directory_ + "/a.report.json") << R"({"captureId": "b"})";
+  const auto spool = Open();
+  EXPECT_TRUE(spool->recovered().empty());
+  EXPECT_FALSE(fs::exists(directory_ + "/half.xplane.pb"));
+  EXPECT_FALSE(fs::exists(directory_ + "/.x.xplane.pb.partial"));
+  EXPECT_TRUE(fs::exists(directory_ + "/bad.report.json.unreadable"));
+  EXPECT_TRUE(fs::exists(directory_ + "/a.report.json.unreadable"));
+}
+
+TEST_F(SpoolTest, AnUnreadableUploadStateMeansBeginAnew) {
+  const auto spool = Open();
+  ASSERT_TRUE(Add(*spool, "a", 10).ok());
+  std::ofstream(directory_ + "/a.upload.json") << "{\"id\": \"u\", \"parts\": [";
+  EXPECT_TRUE(spool->LoadUpload("a").id.empty());
+}
+
+TEST_F(SpoolTest, ForgetsOldReportsButNoneWithATrace) {
+  const auto spool = Open();
+  ASSERT_TRUE(Add(*spool, "kept", 10).ok());
+  for (std::size_t i = 0; i < session::kRemembered + 10; ++i)
+    ASSERT_TRUE(spool->SaveReport(Report("r" + std::to_string(i), v1::DONE)).ok());
+  const auto count = std::count_if(fs::directory_iterator(directory_), {}, [](const auto& file) {
+    return file.path().native().ends_with(".report.json");
+  });
+  EXPECT_EQ(count, static_cast<std::ptrdiff_t>(session::kRemembered));
+  EXPECT_TRUE(fs::exists(directory_ + "/kept.report.json"));
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,139 @@
+#include "sidecar/spool/upload_delivery.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "collector/base/sha256.h"
+#include "tests/fakes/memory_store.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class UploadDeliveryTest : public testing::Test {
+ protected:
+  UploadDeliveryTest() : directory_(mkdtemp(name_.data())) {
+    spool_ = *Spool::Open(directory_, 64 << 20);
+  }
+  ~UploadDeliveryTest() override { fs::remove_all(directory_); }
+
+  v1::Report Report(const std::string& id, const std::vector<std::string>& pieces) {
+    v1::Report report;
+    report.set_capture_id(id);
+    report.set_state(v1::UPLOADING);
+    report.mutable_plan()->set_capture_id(id);
+    report.mutable_plan()->set_logdir("s3://b/logs");
+    report.mutable_plan()->set_run("run-" + id);
+    report.mutable_plan()->set_worker("w0");
+    report.mutable_plan()->set_deadline_ns(ToUnixNanos(clock_.WallNow() + 30s));
+    Sha256 hash;
+    for (const std::string& piece : pieces) hash.Update(piece);
+    report.set_sha256(hash.Hex());
+    return report;
+  }
+  static std::string Key(const std::string& id) { return TraceKey("run-" + id, "w0"); }
+
+  std::string name_ = "/tmp/strobe-delivery-XXXXXX";
+  const std::string directory_;
+  SystemClock clock_;
+  MemoryBucket bucket_;
+  MemoryStores stores_{bucket_};
+  std::unique_ptr<Spool> spool_;
+  Cancellation cancel_;
+};
+
+TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  bool spooled = false;
+  bucket_.before = [&](const std::string& call) {
+    if (call == "put") spooled = spool_->HasTrace("a");
+    return absl::OkStatus();
+  };
+  const std::vector<std::string> pieces = {"trace", "plane"};
+  const auto url = delivery.Deliver(Report("a", pieces), pieces, cancel_);
+  ASSERT_TRUE(url.ok()) << url.status();
+  EXPECT_EQ(*url, "s3://b/logs/plugins/profile/run-a/w0.xplane.pb");
+  EXPECT_TRUE(spooled);
+  EXPECT_FALSE(spool_->HasTrace("a"));
+  EXPECT_EQ(bucket_.Bytes(Key("a")), "traceplane");
+}
+
+TEST_F(UploadDeliveryTest, ATraceThatDoesNotFitGoesStraightToTheStore) {
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 3);
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  const std::vector<std::string> pieces = {"trace"};
+  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_).ok());
+  EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
+  v1::CapturePlan plan;
+  const absl::Status room = delivery.Room(plan);
+  EXPECT_TRUE(absl::IsResourceExhausted(room));
+  EXPECT_THAT(std::string(room.message()), HasSubstr("3 bytes left"));
+}
+
+TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  v1::Report report = Report("a", pieces);
+  {
+    UploadDelivery delivery(clock_, stores_, spool_.get());
+    bucket_.before = [&](const std::string& call) {
+      return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
+    };
+    EXPECT_TRUE(absl::IsPermissionDenied(delivery.Deliver(report, pieces, cancel_).status()));
+    EXPECT_TRUE(delivery.CanResume(report));
+  }
+  bucket_.before = nullptr;
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 64 << 20);
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  ASSERT_EQ(spool_->recovered().size(), 1u);
+  report = spool_->recovered()[0];
+  ASSERT_TRUE(delivery.CanResume(report));
+  const std::size_t parts = bucket_.Count("part");
+  ASSERT_TRUE(delivery.Resume(report, cancel_).ok());
+  EXPECT_EQ(bucket_.Count("part"), parts) << "all parts were there already";
+  EXPECT_EQ(bucket_.Bytes(Key("a")), pieces[0]);
+}
+
+TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  v1::Report report = Report("a", pieces);
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  bucket_.before = [&](const std::string& call) {
+    return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
+  };
+  EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_).ok());
+  report.set_state(v1::DONE);
+  report.set_outcome(v1::CANCELLED);
+  delivery.Ended(report);
+  EXPECT_FALSE(spool_->HasTrace("a"));
+  EXPECT_EQ(bucket_.OpenUploads(), 0u);
+}
+
+TEST_F(UploadDeliveryTest, EndedReportsSurvive) {
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  v1::Report report = Report("a", {});
+  report.set_state(v1::DONE);
+  report.set_outcome(v1::NO_SOURCE);
+  delivery.Ended(report);
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 1);
+  ASSERT_EQ(spool_->recovered().size(), 1u);
+  EXPECT_EQ(spool_->recovered()[0].outcome(), v1::NO_SOURCE);
+}
+
+TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
+  UploadDelivery delivery(clock_, stores_, nullptr);
+  EXPECT_TRUE(delivery.Room({}).ok());
+  const std::vector<std::string> pieces = {"trace"};
+  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_).ok());
+  EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
+}
+
+}  // namespace
+}  // namespace strobe
