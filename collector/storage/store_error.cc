@@ -50,9 +50,10 @@ constexpr std::array<std::string_view, 5> kThrottled = {
     "SlowDown", "Throttl", "RequestLimitExceeded", "ServerBusy", "TooManyRequests"};
 constexpr std::array<std::string_view, 4> kFull = {"QuotaExceeded", "EntityTooLarge",
                                                    "InsufficientStorage", "XMinioStorageFull"};
-// Everything that the credential chains fail with: no answer from a metadata or token service.
-constexpr std::array<std::string_view, 4> kCredentials = {"Metadata", "metadata", "token request",
-                                                          "AssumeRoleWithWebIdentity"};
+// Where the credential chains ask: metadata and token services.
+constexpr std::array<std::string_view, 6> kCredentials = {
+    "token request", "computeMetadata", "latest/meta-data", "latest/api/token",
+    "AssumeRoleWithWebIdentity", "metadata/identity"};
 
 absl::StatusCode CodeOf(const StoreFailure& failure) {
   const std::string_view text = failure.message;

@@ -1,0 +1,207 @@
+"""Captures into, and runs out of, object storage servers that are not ours: TLS, a private CA, real keys."""
+
+import hashlib
+import json
+import subprocess
+import urllib.request
+
+import pytest
+
+from tests.support.operator import condition, profile_request
+from tests.support.processes import BIN, wait_until
+from tests.support.store_gate import GcsOverS3, fake_gcs_gate
+from tests.support.stores import SERVERS, Versity, run_strobe, strobe_env
+
+
+class Store:
+    """A server, and the environment in which our programs reach it."""
+
+    def __init__(self, server, env=None, url=None):
+        self.server = server
+        clean = strobe_env(server)
+        if env is not None:
+            clean = {k: v for k, v in clean.items() if k not in server.env} | env
+        self.env = clean
+        self.url = url or server.url
+
+    def strobe(self, *arguments, check=True):
+        result = run_strobe(BIN / "strobe", *arguments, env=self.env)
+        assert not check or result.returncode == 0, result.stderr
+        return result
+
+
+@pytest.fixture(scope="module", params=[*SERVERS, "gs-over-versitygw"])
+def store(request, session_group, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("store")
+    if request.param == "gs-over-versitygw":
+        server = Versity(session_group, directory).start()
+        adapter = GcsOverS3(server)
+        yield Store(server, adapter.env(), "gs://traces/logs")
+        adapter.gate.stop()
+        assert adapter.tokens == {"Bearer emulator"}
+    elif request.param == "fake-gcs-server":
+        server = SERVERS[request.param](session_group, directory).start()
+        gate = fake_gcs_gate(server)
+        yield Store(server, gate.env())
+        gate.stop()
+    else:
+        yield Store(SERVERS[request.param](session_group, directory).start())
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_capture_list_read_back_and_delete(store, make_workers, tmp_path):
+    workers = make_workers(2, sidecar_env=store.env)
+    captured = store.strobe("capture", "--insecure-plaintext", "--workers", ",".join(w.address for w in workers), "--logdir", store.url,
+                            "--duration", "300ms", "--run", "look", "--quiet", "--output", "json")
+    manifest = json.loads(captured.stdout)
+    assert manifest["result"] == "Succeeded" and "?" not in manifest["logdir"]
+
+    prefix = "logs/plugins/profile/look/"
+    names = sorted(w["name"] for w in manifest["workers"])
+    assert sorted(store.server.objects()) == sorted([f"{prefix}{n}.xplane.pb" for n in names] + [f"{prefix}strobe.json"])
+    for worker in manifest["workers"]:
+        data = store.server.read(f"{prefix}{worker['name']}.xplane.pb")
+        assert sha256(data) == worker["sha256"] and len(data) == int(worker["bytes"])
+
+    listed = json.loads(store.strobe("ls", store.url, "--output", "json").stdout)
+    assert [(r["run"], r["result"], r["ok"], r["workers"]) for r in listed] == [("look", "Succeeded", 2, 2)]
+    assert listed[0]["bytes"] == sum(int(w["bytes"]) for w in manifest["workers"]) and "skewNs" in listed[0]
+    table = store.strobe("ls", store.url).stdout
+    assert "look" in table and "2/2" in table
+    one = store.strobe("ls", listed[0]["url"]).stdout
+    assert all(name in one for name in names) and "strobe.json" in one
+
+    # What comes back is what XProf reads.
+    store.strobe("cp", listed[0]["url"], tmp_path / "back")
+    back = tmp_path / "back/plugins/profile/look"
+    assert {f.name: sha256(f.read_bytes()) for f in back.glob("*.xplane.pb")} == {f"{w['name']}.xplane.pb": w["sha256"] for w in manifest["workers"]}
+    from xprof.convert import raw_to_tool_data
+
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(f) for f in back.glob("*.xplane.pb")], "overview_page", {})
+    assert b"cols" in data
+
+    assert store.strobe("rm", listed[0]["url"], "--yes").stdout.endswith("3 objects\n")
+    assert store.server.objects() == {}
+    assert "no runs" in store.strobe("ls", store.url).stderr
+
+
+def test_large_objects_and_copies_between_stores(store, tmp_path):
+    if store.server.name == "fake-gcs-server":
+        pytest.skip("it has no XML multipart upload; gs-over-versitygw has")
+    run = tmp_path / "src/plugins/profile/big"
+    run.mkdir(parents=True)
+    big = bytes(range(256)) * (4096 * 20) + b"end"  # 20 MiB and a little: three parts.
+    (run / "w0.xplane.pb").write_bytes(big)
+    (run / "empty.xplane.pb").write_bytes(b"")
+    store.strobe("cp", tmp_path / "src", store.url, "--all")
+    assert store.server.read("logs/plugins/profile/big/w0.xplane.pb") == big
+    store.strobe("cp", tmp_path / "src", store.url, "--all")  # Again is fine,
+    (run / "w0.xplane.pb").write_bytes(big[:-1] + b"!")
+    refused = store.strobe("cp", tmp_path / "src", store.url, "--all", check=False)  # other bytes are not,
+    assert refused.returncode == 1 and "AlreadyExists" in refused.stderr
+    assert store.server.read("logs/plugins/profile/big/w0.xplane.pb") == big
+
+    # From store to store, and back to disk.
+    store.strobe("cp", f"{store.url}/plugins/profile/big", store.url.replace("/logs", "/copy"))
+    store.strobe("cp", f"{store.url.replace('/logs', '/copy')}/plugins/profile/big", tmp_path / "back")
+    assert (tmp_path / "back/plugins/profile/big/w0.xplane.pb").read_bytes() == big
+    assert (tmp_path / "back/plugins/profile/big/empty.xplane.pb").read_bytes() == b""
+    for logdir in (store.url, store.url.replace("/logs", "/copy")):
+        store.strobe("rm", logdir, "--all", "--yes")
+    assert store.server.objects() == {}
+    if hasattr(store.server, "open_uploads"):
+        assert store.server.open_uploads() == []
+
+
+@pytest.fixture(scope="module")
+def versity(session_group, tmp_path_factory):
+    return Store(Versity(session_group, tmp_path_factory.mktemp("versity")).start())
+
+
+def test_damage_is_noticed(versity, make_workers, tmp_path):
+    worker, = make_workers(1, sidecar_env=versity.env)
+    versity.strobe("capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", versity.url, "--run", "hurt", "--quiet")
+    key = next(k for k in versity.server.objects() if k.endswith(".xplane.pb"))
+    versity.server.write(key, versity.server.read(key)[:-1] + b"?")
+    hurt = versity.strobe("cp", f"{versity.url}/plugins/profile/hurt", tmp_path / "back", check=False)
+    assert hurt.returncode == 1 and "DataLoss" in hurt.stderr and "checksum" in hurt.stderr
+    versity.strobe("rm", versity.url, "--all", "--yes")
+
+
+def test_a_request_writes_to_the_bucket_and_deletion_empties_it(versity, kubectl, operator, make_workers):
+    make_workers(2, kubectl, sidecar_env=versity.env)
+    kubectl.apply(profile_request("cloud", versity.url, run="cloud", reclaimPolicy="Delete"))
+    kubectl.run("wait", "profreq/cloud", "--for=condition=Succeeded", "--timeout=60s")
+    request = kubectl.get("profreq", "cloud")
+    assert condition(request, "Succeeded")["status"] == "True"
+    assert request["status"]["run"] == f"{versity.url}/plugins/profile/cloud"
+    assert len(versity.server.objects()) == 3
+    kubectl.run("delete", "profreq", "cloud", "--timeout=30s")
+    assert versity.server.objects() == {}
+
+
+def test_a_request_says_what_the_store_said(versity, kubectl, operator, make_workers):
+    make_workers(1, kubectl, sidecar_env=versity.env)
+    kubectl.apply(profile_request("nowhere", "s3://no-such-bucket/logs", attempts=1))
+    kubectl.run("wait", "profreq/nowhere", "--for=condition=Failed", "--timeout=60s")
+    outcome = kubectl.get("profreq", "nowhere")["status"]["outcomes"][0]
+    assert outcome["cause"] == "UploadFailed" and "NoSuchBucket" in outcome["message"] and "create the bucket" in outcome["message"]
+
+
+def test_whoever_asks_cannot_send_the_pods_identity_elsewhere(versity, make_workers):
+    worker, = make_workers(1, sidecar_env=versity.env)
+    stolen = versity.strobe("capture", "--insecure-plaintext", "--workers", worker.address, "--attempts", 1, "--quiet",
+                            "--logdir", f"{versity.url}?endpoint=http://127.0.0.1:1", check=False)
+    assert stolen.returncode == 1 and "endpoint is not taken from a logdir's URL" in stolen.stdout
+
+
+def test_errors_are_one_sentence(versity, tmp_path):
+    def complaint(*arguments, env=None):
+        result = run_strobe(BIN / "strobe", *arguments, env={**versity.env, **(env or {})})
+        assert result.returncode in (1, 2), result.stdout
+        assert "test-secret" not in result.stderr
+        return result.stderr
+
+    assert "SignatureDoesNotMatch" in complaint("ls", versity.url, env={"AWS_SECRET_ACCESS_KEY": "test-secret-wrong"})
+    assert "create the bucket" in complaint("ls", "s3://no-such-bucket/logs")
+    assert "there is no run" in complaint("ls", f"{versity.url}/plugins/profile/none")
+    assert "say which run" in complaint("cp", versity.url, tmp_path)
+    assert "pass --yes" in complaint("rm", versity.url, "--run", "x")
+    assert "there is no option" in complaint("ls", "s3://b/x?colour=red")
+    assert "cannot read the CA bundle" in complaint("ls", versity.url + "?ca_bundle=/none.pem")
+    config = tmp_path / "storage.yaml"
+    config.write_text("s3:\n  endpont: https://x\n")
+    assert f"{config}:2:3: s3.endpont" in complaint("ls", versity.url, "--storage-config", config)
+
+
+def test_the_configuration_file_is_enough(versity, tmp_path):
+    """Everything that the environment said before, from a file; and the URL over both."""
+    server = versity.server
+    config = tmp_path / "storage.yaml"
+    config.write_text(json.dumps({"s3": {"endpoint": "https://127.0.0.1:1", "region": "us-east-1", "path_style": "true", "ca_bundle": str(server.ca),
+                                         "aws_access_key_id": server.key, "aws_secret_access_key": server.secret}}))
+    env = {k: v for k, v in versity.env.items() if k not in server.env}
+    url = f"{versity.url}?endpoint={server.endpoint}"
+    result = run_strobe(BIN / "strobe", "ls", url, "--storage-config", config, env=env)
+    assert result.returncode == 0, result.stderr
+
+
+def test_ls_is_quick_and_short_on_many_runs(versity, tmp_path):
+    run = tmp_path / "src/plugins/profile"
+    for i in range(250):
+        one = run / f"2026_11_21_08_{i // 60:02}_{i % 60:02}_r"
+        one.mkdir(parents=True)
+        (one / "strobe.json").write_text(json.dumps({"format": 1, "result": "Succeeded", "workers": [{"name": "w", "outcome": "Ok", "bytes": "10"}]}))
+    versity.strobe("cp", tmp_path / "src", versity.url, "--all", "--quiet")
+    newest = versity.strobe("ls", versity.url)
+    assert len(newest.stdout.splitlines()) == 101 and "150 older runs" in newest.stderr
+    assert newest.stdout.splitlines()[1].startswith("2026_11_21_08_04_09_r")
+    everything = versity.strobe("ls", versity.url, "--all", "--output", "json")
+    assert len(json.loads(everything.stdout)) == 250
+    assert len(versity.strobe("ls", versity.url, "--objects").stdout.splitlines()) == 250
+    would = versity.strobe("rm", versity.url, "--older-than", "1h", "--dry-run").stdout
+    assert would.count("would delete") in (0, 250)  # By today's date.
+    versity.strobe("rm", versity.url, "--all", "--yes")

@@ -1,0 +1,62 @@
+"""A profiler server whose traces are as large as asked: big_profiler.py PROTOS PORT MIB.
+
+JAX on two cores makes no trace of gigabytes; the wire, the XSpace and the behaviour are those of the
+real servers. Each trace has bytes of its own.
+"""
+
+import os
+import sys
+import time
+from concurrent import futures
+
+
+def make_space(pb, start_ns, stop_ns, padding):
+    space = pb.XSpace(hostnames=["big"])
+    host = space.planes.add(name="/host:CPU")
+    host.lines.add(name="train").events.add(offset_ps=1, duration_ps=5)
+    environment = space.planes.add(name="Task Environment")
+    for number, (name, value) in enumerate((("profile_start_time", start_ns), ("profile_stop_time", stop_ns)), 1):
+        environment.stat_metadata[number].id = number
+        environment.stat_metadata[number].name = name
+        environment.stats.add(metadata_id=number, uint64_value=value)
+    filler = space.planes.add(name="/host:filler")
+    filler.stat_metadata[1].id = 1
+    filler.stat_metadata[1].name = "bytes"
+    # Pieces below 2 GiB each; random, so that parts cannot be taken for one another.
+    while padding > 0:
+        some = min(padding, 1 << 20)
+        filler.stats.add(metadata_id=1, bytes_value=os.urandom(some))
+        padding -= some
+    return space
+
+
+def main():
+    protos, port, mib = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    sys.path.insert(0, protos)
+    import grpc
+    from tensorflow import profiler_service_pb2 as wire
+    from tensorflow import profiler_service_pb2_grpc, xplane_pb2
+
+    class Profiler(profiler_service_pb2_grpc.ProfilerServiceServicer):
+        def Profile(self, request, context):
+            start = max(request.opts.start_timestamp_ns, time.time_ns())
+            while time.time_ns() < start:
+                time.sleep(0.0005)
+            began = time.time_ns()
+            time.sleep(request.opts.duration_ms / 1000)
+            space = make_space(xplane_pb2, began, time.time_ns(), int(mib * (1 << 20)))
+            return wire.ProfileResponse(xspace=space.SerializeToString())
+
+        def Terminate(self, request, context):
+            return wire.TerminateResponse()
+
+    server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
+    profiler_service_pb2_grpc.add_ProfilerServiceServicer_to_server(Profiler(), server)
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    print("ready", flush=True)
+    server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    main()
