@@ -32,6 +32,7 @@ sanitize: ## Unit tests under address+undefined and thread sanitizer
 	done
 
 bench: everything setup ## The figures of docs/benchmarks.md, with the peers in the same run
+	@tools/setup bench
 	@build/venv/bin/python -m tests.bench.run
 
 fmt: ## Format all C++ files

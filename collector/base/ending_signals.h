@@ -1,9 +1,13 @@
-// SIGTERM and SIGINT as something to wait for. Made first thing in main, before any thread starts,
-// so that only Wait sees the signals.
+// What mains do about signals. EndingSignals: SIGTERM and SIGINT as something to wait for; made
+// first thing in main, before any thread starts, so that only Wait sees the signals.
 #pragma once
 #include <csignal>
 
 namespace strobe {
+
+// For every main: a peer that hangs up is an error of that one write, not the end of the process.
+// (Libraries here write to sockets without MSG_NOSIGNAL.)
+inline void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 class EndingSignals {
  public:

@@ -7,6 +7,10 @@ namespace strobe {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+namespace {
+constexpr Nanos kShortestWait = milliseconds(200);
+}  // namespace
+
 bool WorthRetrying(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsUnauthenticated(status);
 }
@@ -16,8 +20,9 @@ std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos lef
   const Nanos full =
       std::min<Nanos>(seconds(5), milliseconds(100) * (1LL << std::min(tries - 1, 10)));
   const Nanos delay{static_cast<Nanos::rep>(static_cast<double>(full.count()) * (1 - dice / 2))};
-  if (delay >= left) return std::nullopt;
-  return delay;
+  if (delay < left) return delay;
+  // The time that is left is worth another try, unless it is too short for one.
+  return left > kShortestWait ? std::optional(left / 2) : std::nullopt;
 }
 
 }  // namespace strobe

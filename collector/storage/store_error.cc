@@ -27,7 +27,16 @@ std::string StoreWords(const StoreFailure& failure) {
   const std::string code = Element(failure.message, "Code");
   std::string words = Element(failure.message, "Message");
   if (const std::size_t line = words.find('\n'); line != std::string::npos) words.resize(line);
-  if (code.empty()) return failure.message;
+  if (code.empty()) {
+    // "Generic S3 error: Error performing PUT https://... in 2ms - Server returned non-2xx status
+    // code: 503 Service Unavailable: <body>": the URL and the time say nothing new.
+    constexpr std::string_view kMark = "status code: ";
+    const std::size_t mark = failure.message.find(kMark);
+    if (mark == std::string::npos || failure.http_status == 0) return failure.message;
+    std::string answer = StrCat("HTTP ", failure.message.substr(mark + kMark.size()));
+    while (answer.ends_with(' ') || answer.ends_with(':')) answer.pop_back();
+    return answer;
+  }
   return words.empty() ? code : StrCat(code, ": ", words);
 }
 
@@ -52,8 +61,8 @@ constexpr std::array<std::string_view, 4> kFull = {"QuotaExceeded", "EntityTooLa
                                                    "InsufficientStorage", "XMinioStorageFull"};
 // Where the credential chains ask: metadata and token services.
 constexpr std::array<std::string_view, 6> kCredentials = {
-    "token request", "computeMetadata", "latest/meta-data", "latest/api/token",
-    "AssumeRoleWithWebIdentity", "metadata/identity"};
+    "token request",    "computeMetadata",           "latest/meta-data",
+    "latest/api/token", "AssumeRoleWithWebIdentity", "metadata/identity"};
 
 absl::StatusCode CodeOf(const StoreFailure& failure) {
   const std::string_view text = failure.message;

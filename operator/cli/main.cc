@@ -1,6 +1,7 @@
 // strobe: captures without Kubernetes, and the runs of logdirs.
 #include <iostream>
 
+#include "collector/base/ending_signals.h"
 #include "collector/base/log.h"
 #include "collector/base/version.h"
 #include "operator/cli/capture_command.h"
@@ -9,6 +10,7 @@
 #include "operator/cli/outcomes_command.h"
 
 int main(int argc, char** argv) {
+  strobe::IgnoreBrokenPipes();
   CLI::App app("Synchronized profiler captures of many workers.", "strobe");
   app.set_version_flag("--version", strobe::kVersion);
   app.require_subcommand(1);

@@ -203,6 +203,7 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
 }  // namespace strobe
 
 int main(int argc, char** argv) {
+  strobe::IgnoreBrokenPipes();
   strobe::Flags flags;
   CLI::App app(
       "Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"

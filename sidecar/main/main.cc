@@ -235,6 +235,7 @@ int Serve(const Flags& flags) {
 }  // namespace strobe
 
 int main(int argc, char** argv) {
+  strobe::IgnoreBrokenPipes();
   strobe::Flags flags;
   const char* pod = std::getenv("POD_NAME");
   flags.worker_name = pod != nullptr && *pod != '\0' ? pod : strobe::HostName();

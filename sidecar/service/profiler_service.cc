@@ -23,7 +23,9 @@ class FaceDelivery final : public session::Delivery {
 
   absl::Status Room(const v1::CapturePlan&) override { return absl::OkStatus(); }
   absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
-                                      const Cancellation& cancel) override {
+                                      const Cancellation& cancel,
+                                      const std::function<void()>& uploading) override {
+    uploading();
     if (emit_) {
       xspace = std::move(pieces.front());
       for (std::size_t i = 1; i < pieces.size(); ++i) xspace.append(pieces[i]);

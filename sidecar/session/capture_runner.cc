@@ -320,9 +320,8 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   }
   report.set_sha256(hash.Hex());
   report.set_state(v1::UPLOADING);
-  Publish(report);
   const absl::StatusOr<std::string> url =
-      live.delivery->Deliver(report, std::move(pieces), live.cancel);
+      live.delivery->Deliver(report, std::move(pieces), live.cancel, [&] { Publish(report); });
   report.set_upload_took_ns(lap());
   FinishDelivery(url, report, live);
 }

@@ -44,11 +44,12 @@ class Delivery {
   // ResourceExhausted when there is no room for one more trace.
   virtual absl::Status Room(const v1::CapturePlan& plan) = 0;
   // Returns the trace's URL. `pieces` are the file, one after the other; its size and checksum
-  // stand in the report. Cancelled when told so; the trace is then still safe if Resume can have
-  // it.
+  // stand in the report. Calls `uploading` when the trace is as safe as it can be and its upload
+  // begins. Cancelled when told so; the trace is then still safe if Resume can have it.
   virtual absl::StatusOr<std::string> Deliver(const v1::Report& report,
                                               std::vector<std::string> pieces,
-                                              const Cancellation& cancel) = 0;
+                                              const Cancellation& cancel,
+                                              const std::function<void()>& uploading) = 0;
   // Goes on with what a process that has died began to deliver.
   virtual bool CanResume(const v1::Report& report) = 0;
   virtual absl::StatusOr<std::string> Resume(const v1::Report& report,

@@ -31,7 +31,7 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
     : clock_(clock), stores_(stores), spool_(spool), keep_(keep), events_(std::move(events)) {
   if (spool_ == nullptr) return;
   for (const v1::Report& report : spool_->recovered()) {
-    if (report.state() == v1::DONE && spool_->HasTrace(report.capture_id())) Keep(report);
+    if (report.state() == v1::DONE) RemoveOrKeep(report);
   }
   thread_ = std::thread([this] { RunKept(); });
 }
@@ -83,14 +83,13 @@ absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& repo
                                                           const StoreLimits& limits) {
   const std::string path = spool_->TracePath(report.capture_id());
   ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
-  ASSIGN_OR_RETURN(const std::string url, UploadNow(report, *bytes, limits, true));
-  spool_->RemoveTrace(report.capture_id());
-  return url;
+  return UploadNow(report, *bytes, limits, true);
 }
 
 absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
                                                     std::vector<std::string> pieces,
-                                                    const Cancellation& cancel) {
+                                                    const Cancellation& cancel,
+                                                    const std::function<void()>& uploading) {
   std::vector<std::string_view> views(pieces.begin(), pieces.end());
   if (spool_ != nullptr) {
     const absl::Status added = spool_->Add(report, views);
@@ -99,6 +98,7 @@ absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
       views.clear();
       pieces.clear();
       pieces.shrink_to_fit();
+      uploading();
       return UploadSpooled(report, LimitsOf(report.plan(), cancel));
     }
     // Better than losing the trace: it goes straight to the store, and only a death of this process
@@ -106,6 +106,7 @@ absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
     LogWarning("the trace does not fit into the spool; it is uploaded from memory",
                {{"capture", report.capture_id()}, {"error", Words(added)}});
   }
+  uploading();
   return UploadNow(report, MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
 }
 
@@ -123,7 +124,14 @@ void UploadDelivery::Ended(const v1::Report& report) {
   if (spool_ == nullptr) return;
   if (const absl::Status saved = spool_->SaveReport(report); !saved.ok())
     LogWarning("cannot keep a report in the spool", {{"error", Words(saved)}});
+  // Only now: whoever is killed before the report is safe finds the trace again, and that the store
+  // has it.
+  RemoveOrKeep(report);
+}
+
+void UploadDelivery::RemoveOrKeep(const v1::Report& report) {
   if (!spool_->HasTrace(report.capture_id())) return;
+  if (!report.url().empty()) return spool_->RemoveTrace(report.capture_id());
   if (report.outcome() == v1::CANCELLED) return Drop(report);
   Keep(report);
 }
@@ -189,6 +197,7 @@ void UploadDelivery::TryKept(Kept kept) {
                                                .cancellation = &stopping_});
   if (url.ok()) {
     LogInfo("a kept trace has arrived", {{"capture", capture}, {"url", *url}});
+    spool_->RemoveTrace(capture);
     if (events_.late) events_.late();
     return forget();
   }

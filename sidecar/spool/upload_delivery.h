@@ -36,7 +36,8 @@ class UploadDelivery final : public session::Delivery {
 
   absl::Status Room(const v1::CapturePlan& plan) override;
   absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
-                                      const Cancellation& cancel) override;
+                                      const Cancellation& cancel,
+                                      const std::function<void()>& uploading) override;
   bool CanResume(const v1::Report& report) override;
   absl::StatusOr<std::string> Resume(const v1::Report& report, const Cancellation& cancel) override;
   void Ended(const v1::Report& report) override;
@@ -53,6 +54,7 @@ class UploadDelivery final : public session::Delivery {
                                         const StoreLimits& limits, bool spooled);
   absl::StatusOr<std::string> UploadSpooled(const v1::Report& report, const StoreLimits& limits);
   StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
+  void RemoveOrKeep(const v1::Report& ended);
   void Keep(const v1::Report& report);
   void Drop(const v1::Report& report);
   void RunKept();

@@ -23,7 +23,8 @@ TEST(RetryDelay, GrowsToALimitWithJitterAndNeverPastTheEnd) {
   EXPECT_EQ(*RetryDelay(busy, 3, 1h, 0), 400ms);
   EXPECT_EQ(*RetryDelay(busy, 1000, 1h, 0), 5s);
   EXPECT_NEAR(static_cast<double>(RetryDelay(busy, 1000, 1h, 0.999)->count()), 2.5e9, 1e7);
-  EXPECT_FALSE(RetryDelay(busy, 1000, 5s, 0));
+  EXPECT_EQ(*RetryDelay(busy, 1000, 5s, 0), 2500ms) << "the time that is left is used";
+  EXPECT_FALSE(RetryDelay(busy, 1000, 150ms, 0));
   EXPECT_FALSE(RetryDelay(busy, 1, -1s, 0));
 }
 

@@ -61,6 +61,11 @@ TEST(ToStatus, SaysWhatTheStoreSaidAndWhatToDo) {
   EXPECT_THAT(Words(ToStatus({STROBE_STORE_NETWORK, 0, "invalid peer certificate: UnknownIssuer"},
                              "read x")),
               HasSubstr("set ca_bundle"));
+  EXPECT_EQ(Words(ToStatus({STROBE_STORE_OTHER, 503,
+                            "Generic S3 error: Error performing HEAD https://h/k in 1ms - Server "
+                            "returned non-2xx status code: 503 Service Unavailable: "},
+                           "look up x")),
+            "cannot look up x: HTTP 503 Service Unavailable");
   const std::string endless(100'000, 'x');
   EXPECT_LT(Words(ToStatus({STROBE_STORE_OTHER, 500, endless}, "read x")).size(), 1000u);
 }

@@ -40,9 +40,11 @@ class FakeDelivery final : public Delivery {
  public:
   absl::Status Room(const v1::CapturePlan&) override { return room; }
   absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
-                                      const Cancellation& cancel) override {
+                                      const Cancellation& cancel,
+                                      const std::function<void()>& uploading) override {
     for (const std::string& piece : pieces) bytes.append(piece);
     spooled = report.capture_id();
+    uploading();
     return Resume(report, cancel);
   }
   bool CanResume(const v1::Report& report) override { return report.capture_id() == spooled; }

@@ -55,10 +55,15 @@ TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
     return absl::OkStatus();
   };
   const std::vector<std::string> pieces = {"trace", "plane"};
-  const auto url = delivery.Deliver(Report("a", pieces), pieces, cancel_);
+  const auto url = delivery.Deliver(Report("a", pieces), pieces, cancel_, [] {});
   ASSERT_TRUE(url.ok()) << url.status();
   EXPECT_EQ(*url, "s3://b/logs/plugins/profile/run-a/w0.xplane.pb");
   EXPECT_TRUE(spooled);
+  EXPECT_TRUE(spool_->HasTrace("a")) << "until the report is safe";
+  v1::Report report = Report("a", pieces);
+  report.set_state(v1::DONE);
+  report.set_url(*url);
+  delivery.Ended(report);
   EXPECT_FALSE(spool_->HasTrace("a"));
   EXPECT_EQ(bucket_.Bytes(Key("a")), "traceplane");
 }
@@ -68,7 +73,7 @@ TEST_F(UploadDeliveryTest, ATraceThatDoesNotFitGoesStraightToTheStore) {
   spool_ = *Spool::Open(directory_, 3);
   UploadDelivery delivery(clock_, stores_, spool_.get());
   const std::vector<std::string> pieces = {"trace"};
-  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_).ok());
+  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_, [] {}).ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
   v1::CapturePlan plan;
   const absl::Status room = delivery.Room(plan);
@@ -84,7 +89,8 @@ TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess)
     bucket_.before = [&](const std::string& call) {
       return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
     };
-    EXPECT_TRUE(absl::IsPermissionDenied(delivery.Deliver(report, pieces, cancel_).status()));
+    EXPECT_TRUE(
+        absl::IsPermissionDenied(delivery.Deliver(report, pieces, cancel_, [] {}).status()));
     EXPECT_TRUE(delivery.CanResume(report));
   }
   bucket_.before = nullptr;
@@ -100,6 +106,21 @@ TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess)
   EXPECT_EQ(bucket_.Bytes(Key("a")), pieces[0]);
 }
 
+TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
+  const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
+  const v1::Report report = Report("a", pieces);
+  {
+    UploadDelivery delivery(clock_, stores_, spool_.get());
+    ASSERT_TRUE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
+  }
+  spool_.reset();
+  spool_ = *Spool::Open(directory_, 64 << 20);
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  ASSERT_TRUE(delivery.CanResume(spool_->recovered()[0]));
+  EXPECT_TRUE(delivery.Resume(report, cancel_).ok()) << "the store has it already";
+  EXPECT_EQ(bucket_.Count("commit"), 1u);
+}
+
 TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
   v1::Report report = Report("a", pieces);
@@ -107,7 +128,7 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   bucket_.before = [&](const std::string& call) {
     return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
   };
-  EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_).ok());
+  EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
   report.set_state(v1::DONE);
   report.set_outcome(v1::CANCELLED);
   delivery.Ended(report);
@@ -131,7 +152,7 @@ TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
   UploadDelivery delivery(clock_, stores_, nullptr);
   EXPECT_TRUE(delivery.Room({}).ok());
   const std::vector<std::string> pieces = {"trace"};
-  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_).ok());
+  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_, [] {}).ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
 }
 
