@@ -67,6 +67,8 @@ constexpr std::array<std::string_view, 6> kCredentials = {
 absl::StatusCode CodeOf(const StoreFailure& failure) {
   const std::string_view text = failure.message;
   const int status = failure.http_status;
+  // A request that could not even be made, such as to http:// where only https:// is allowed.
+  if (Contains(text, "builder error")) return absl::StatusCode::kInvalidArgument;
   switch (failure.code) {
     case STROBE_STORE_CANCELLED:
       return absl::StatusCode::kCancelled;

@@ -298,10 +298,9 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   const Window window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}};
   const Judgement judged = JudgeTrace(*summary, window, false);
   report.set_covers_window(judged.covers_window);
-  if (plan.max_bytes() > 0 && recording.xspace.size() > plan.max_bytes()) {
-    return finish(Outcome::kTruncated, StrCat("the trace has ", recording.xspace.size(),
-                                              " bytes, allowed are ", plan.max_bytes()));
-  }
+  const std::string plane = EncodeStrobePlane(report);
+  if (const std::string why = TooLarge(plan, recording.xspace.size() + plane.size()); !why.empty())
+    return finish(Outcome::kTruncated, why);
   if (plan.discard_late() && judged.outcome == Outcome::kLateStart) {
     return finish(judged.outcome, StrCat(judged.message, "; discarded as asked"));
   }
@@ -312,7 +311,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
     SetOutcome(judged.outcome, judged.message, report);
   std::vector<std::string> pieces;
   pieces.push_back(std::move(recording.xspace));
-  pieces.push_back(EncodeStrobePlane(report));
+  pieces.push_back(plane);
   Sha256 hash;
   for (const std::string& piece : pieces) {
     hash.Update(piece);

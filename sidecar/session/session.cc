@@ -25,6 +25,14 @@ absl::Status CheckName(std::string_view field, const std::string& value, std::si
 
 }  // namespace
 
+std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes) {
+  if (plan.max_bytes() > 0 && bytes > plan.max_bytes())
+    return StrCat("the trace has ", bytes, " bytes, allowed are ", plan.max_bytes());
+  if (bytes > kLargestTrace)
+    return StrCat("the trace has ", bytes, " bytes; XProf opens no file of 2 GiB or more");
+  return "";
+}
+
 absl::Status CheckPlan(const v1::CapturePlan& plan) {
   absl::Status status = CheckName("capture_id", plan.capture_id(), 128);
   status.Update(CheckName("run", plan.run(), 253));

@@ -21,12 +21,19 @@ inline constexpr Nanos kLongestDuration = std::chrono::minutes(10);
 inline constexpr Nanos kLongestGuard = std::chrono::seconds(10);
 inline constexpr std::size_t kRemembered = 64;
 
+// XProf reads a worker's file as one protobuf message, and those end before 2 GiB: of a larger file
+// it says "Can't parse" (tried with 2.24.2), and files side by side it takes for several hosts.
+inline constexpr std::uint64_t kLargestTrace = (std::uint64_t{1} << 31) - 1;
+
 struct ArmDecision {
   bool accepted = false;
   bool fresh = false;  // Accepted for the first time: somebody has to run it now.
   Outcome refusal = Outcome::kUnknown;
   std::string message{};
 };
+
+// Why a trace of so many bytes is not kept; empty when it is.
+std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes);
 
 // InvalidArgument names the field; refusals that depend on time or on other captures are not here.
 absl::Status CheckPlan(const v1::CapturePlan& plan);

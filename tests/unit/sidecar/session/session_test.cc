@@ -115,5 +115,14 @@ TEST(CheckPlan, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(complaint([](auto& p) { p.set_deadline_ns(0); }), HasSubstr("deadline"));
 }
 
+TEST(TooLarge, ByTheRequestAndByWhatXProfCanRead) {
+  v1::CapturePlan plan;
+  EXPECT_EQ(TooLarge(plan, kLargestTrace), "");
+  EXPECT_THAT(TooLarge(plan, kLargestTrace + 1), testing::HasSubstr("2 GiB"));
+  plan.set_max_bytes(10);
+  EXPECT_EQ(TooLarge(plan, 10), "");
+  EXPECT_EQ(TooLarge(plan, 11), "the trace has 11 bytes, allowed are 10");
+}
+
 }  // namespace
 }  // namespace strobe::session

@@ -1,0 +1,72 @@
+"""Token services as clouds run them beside a pod, on loopback: they hand out credentials and remember who
+asked how. Only they are ours; what the credentials are then shown to is not."""
+
+import base64
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
+
+
+class TokenService:
+    """`answer(method, path, headers, form)` returns (status, object or text)."""
+
+    def __init__(self, answer):
+        self.seen = []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_any(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+                headers = {k.lower(): v for k, v in self.headers.items()}
+                form = {k: v[0] for k, v in parse_qs(body).items()}
+                service.seen.append((self.command, self.path, headers, form))
+                status, content = answer(self.command, self.path, headers, form)
+                data = (content if isinstance(content, str) else json.dumps(content)).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "text/plain" if isinstance(content, str) else "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_PUT = do_POST = do_any
+
+            def log_message(self, *_):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self.http.server_address[1]}"
+        self.url = f"http://{self.host}"
+        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+def aws_credentials(key, secret):
+    """The JSON of instance metadata and of EKS Pod Identity."""
+    return {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": key, "SecretAccessKey": secret, "Token": "a-session-token",
+            "LastUpdated": "2026-01-01T00:00:00Z", "Expiration": "2099-01-01T00:00:00Z"}
+
+
+def assumed_role(key, secret):
+    """STS' answer to AssumeRoleWithWebIdentity."""
+    return ("<AssumeRoleWithWebIdentityResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleWithWebIdentityResult><Credentials>"
+            f"<AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey><SessionToken>a-session-token</SessionToken>"
+            "<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>")
+
+
+def azure_token():
+    """An access token of Microsoft Entra in form; Azurite looks at its claims and not at its signature."""
+
+    def part(content):
+        return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+
+    now = int(time.time())
+    claims = {"aud": "https://storage.azure.com", "iss": "https://sts.windows.net/ab1f708d-50f6-404c-a006-d71b2ac7a606/",
+              "iat": now - 60, "nbf": now - 60, "exp": now + 3600, "oid": "strobe", "tid": "ab1f708d-50f6-404c-a006-d71b2ac7a606"}
+    return f"{part({'alg': 'RS256', 'typ': 'JWT'})}.{part(claims)}.c2lnbmF0dXJl"
