@@ -37,6 +37,12 @@ PrefetchedBytes::Block PrefetchedBytes::Get(std::uint64_t index) const {
 }
 
 absl::Status PrefetchedBytes::Read(std::uint64_t offset, std::span<char> into) const {
+  if (into.size() >= kBlock) {
+    const absl::StatusOr<std::size_t> got = store_.Read(key_, offset, into);
+    if (!got.ok()) return got.status();
+    if (*got == into.size()) return absl::OkStatus();
+    return absl::DataLossError(StrCat(key_, " became shorter while it was read"));
+  }
   while (!into.empty()) {
     const Block block = Get(offset / kBlock);
     const auto& bytes = block.get();

@@ -12,7 +12,8 @@
 namespace strobe {
 
 // Reads whole blocks and a few of them ahead, so that a reader that goes from front to back is not
-// slowed by the round trips. Holds at most kAhead + 1 blocks.
+// slowed by the round trips. Holds at most kAhead + 1 blocks. Whoever asks for a block's size or
+// more at once, as uploads in parts do, in any order, gets it directly.
 class PrefetchedBytes final : public ByteSource {
  public:
   static constexpr std::uint64_t kBlock = 8 << 20;
