@@ -21,7 +21,7 @@ def cpu_seconds(pid):
 
 def run(directory):
     with Group(directory / "logs") as group:
-        worker = Worker(group, "idle").start_sidecar().wait()
+        worker = Worker(group, "idle", sidecar_flags=["--spool-dir", directory / "spool"]).start_sidecar().wait()
         bare = group.start("bare", [BIN / "bare_grpc_server"])
         bare.wait_for("serves", 10)
         time.sleep(2)
