@@ -141,6 +141,7 @@ absl::Status ToStatus(const StoreFailure& failure, std::string_view doing) {
   if (words.size() > kLongest) words = words.substr(0, kLongest) + "...";
   if (failure.http_status != 0 && !Contains(words, StrCat(failure.http_status)))
     words = StrCat("HTTP ", failure.http_status, " ", words);
+  while (words.ends_with('.') && !words.ends_with("...")) words.pop_back();
   return absl::Status(code, ToAbsl(StrCat("cannot ", doing, ": ", words, Hint(code, failure))));
 }
 

@@ -72,13 +72,13 @@ int RunRm(const RmFlags& flags) {
     return Complain(absl::InvalidArgumentError(
         "say which run: give the run's URL, --run NAME, --older-than or --all"));
   }
+  if (runs.empty()) {
+    std::cerr << "nothing to delete\n";
+    return 0;
+  }
   if (flags.dry_run) {
     for (const std::string& run : runs)
       std::cout << "would delete " << open->place.logdir.RunUrl(run) << "\n";
-    return 0;
-  }
-  if (runs.empty()) {
-    std::cerr << "nothing to delete\n";
     return 0;
   }
   if (!flags.yes && isatty(STDIN_FILENO) == 1 && !Confirmed(runs.size(), open->place.logdir))

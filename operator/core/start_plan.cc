@@ -63,6 +63,9 @@ absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
   return plan;
 }
 
-Nanos CollectBudget(Nanos duration) { return std::max<Nanos>(seconds(60), 2 * duration); }
+Nanos CollectBudget(Nanos duration) {
+  // Enough for a trace of 2 GiB at 20 MB/s, and for a store that is throttled for a while.
+  return std::max<Nanos>(std::chrono::minutes(3), 2 * duration);
+}
 
 }  // namespace strobe

@@ -2,13 +2,15 @@
 
 import hashlib
 import json
-import subprocess
-import urllib.request
+import select
+import socket
+import socketserver
+import threading
 
 import pytest
 
 from tests.support.operator import condition, profile_request
-from tests.support.processes import BIN, wait_until
+from tests.support.processes import BIN
 from tests.support.store_gate import GcsOverS3, fake_gcs_gate
 from tests.support.stores import SERVERS, Versity, run_strobe, strobe_env
 
@@ -187,6 +189,38 @@ def test_the_configuration_file_is_enough(versity, tmp_path):
     url = f"{versity.url}?endpoint={server.endpoint}"
     result = run_strobe(BIN / "strobe", "ls", url, "--storage-config", config, env=env)
     assert result.returncode == 0, result.stderr
+
+
+def test_through_a_proxy(versity):
+    """CONNECT, as company proxies know it; the server itself is not reached any other way."""
+    seen = []
+
+    class Proxy(socketserver.StreamRequestHandler):
+        def handle(self):
+            seen.append(self.rfile.readline().decode().split()[:2])
+            while self.rfile.readline().strip():
+                pass
+            with socket.create_connection(("127.0.0.1", versity.server.port)) as upstream:
+                self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                ends = {self.connection: upstream, upstream: self.connection}
+                while True:
+                    for ready in select.select(list(ends), [], [])[0]:
+                        data = ready.recv(65536)
+                        if not data:
+                            return
+                        ends[ready].sendall(data)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
+        # A name that only the proxy can reach.
+        url = f"{versity.url}?endpoint=https://localhost:1&proxy=http://127.0.0.1:{proxy.server_address[1]}"
+        result = versity.strobe("ls", url, check=False)
+        proxy.shutdown()
+    assert result.returncode == 0, result.stderr
+    assert seen[0] == ["CONNECT", "localhost:1"]
 
 
 def test_ls_is_quick_and_short_on_many_runs(versity, tmp_path):

@@ -234,7 +234,8 @@ def test_a_wrong_clock_is_named(group, gate, protos, tmp_path):
 def test_a_full_disk(sidecar, server):
     """The spool lies on a file system of 8 MiB: the trace goes straight to the store instead."""
     sidecar.spool.mkdir()
-    sidecar.start(prefix=["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=24m none '{sidecar.spool}' && exec \"$@\"", "sh"])
+    own_mounts = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+    sidecar.start(prefix=[*own_mounts, "sh", "-c", f"mount -t tmpfs -o size=24m none '{sidecar.spool}' && exec \"$@\"", "sh"])
     free = sidecar.describe("c").spool_free_bytes
     assert 0 < free < TRACE_MIB << 20
     refused = sidecar.arm(max_bytes=TRACE_MIB << 21)
