@@ -2,6 +2,7 @@
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/xplane/builder.h"
 #include "collector/xplane/wire.h"
 
 namespace strobe::xplane {
@@ -33,27 +34,14 @@ bool HasHostname(std::string_view xspace) {
 
 std::string EncodeStatPlane(std::string_view name,
                             const std::vector<std::pair<std::string, StatValue>>& stats) {
-  std::string plane;
-  AppendBytesField(2, name, plane);
-  for (std::size_t i = 0; i < stats.size(); ++i) {
-    const std::uint64_t id = i + 1;
-    std::string metadata, entry, stat;
-    AppendVarintField(1, id, metadata);
-    AppendBytesField(2, stats[i].first, metadata);
-    AppendVarintField(1, id, entry);
-    AppendBytesField(2, metadata, entry);
-    AppendBytesField(5, entry, plane);
-    AppendVarintField(1, id, stat);
-    if (const auto* number = std::get_if<std::int64_t>(&stats[i].second)) {
-      AppendVarintField(4, static_cast<std::uint64_t>(*number), stat);
-    } else {
-      AppendBytesField(5, std::get<std::string>(stats[i].second), stat);
-    }
-    AppendBytesField(6, stat, plane);
+  PlaneBuilder plane(name);
+  for (const auto& [key, value] : stats) {
+    if (const auto* number = std::get_if<std::int64_t>(&value))
+      plane.AddPlaneStat(key, *number);
+    else
+      plane.AddPlaneStat(key, std::string_view(std::get<std::string>(value)));
   }
-  std::string field;
-  AppendBytesField(1, plane, field);
-  return field;
+  return plane.Encode();
 }
 
 absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole) {

@@ -20,6 +20,8 @@
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
+#include "sidecar/source/agent_source.h"
+#include "sidecar/source/auto_source.h"
 #include "sidecar/source/framework_source.h"
 #include "sidecar/spool/spool.h"
 #include "sidecar/spool/upload_delivery.h"
@@ -37,7 +39,7 @@ struct Flags {
   bool log_json = false;
   bool insecure_plaintext = false;
   int grace_seconds = 25;
-  std::string spool_dir, storage_config, spool_keep = "6h";
+  std::string agent_dir, spool_dir, storage_config, spool_keep = "6h";
   std::uint64_t spool_size = 8ull << 30;
   bool trust_logdir_options = false;
 };
@@ -80,6 +82,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "seconds to let a running capture finish on SIGTERM")
       ->capture_default_str()
       ->check(CLI::Range(0, 3600));
+  app.add_option("--agent-dir", flags.agent_dir,
+                 "directory where the agent in the trainer puts its rings: the trainer's "
+                 "$STROBE_DIR/agent; off when empty")
+      ->envname("STROBE_AGENT_DIR");
   app.add_option("--spool-dir", flags.spool_dir,
                  "directory, such as an emptyDir, where traces are safe until their logdir has "
                  "them; without one a trace dies with the sidecar")
@@ -151,7 +157,11 @@ int Serve(const Flags& flags) {
                   LogWarning("a store failed and is asked again",
                              {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
                 });
-  FrameworkSource source(clock, {flags.framework, flags.shared_dir});
+  FrameworkSource framework(clock, {flags.framework, flags.shared_dir});
+  AgentSource agent(clock, {.directory = flags.agent_dir});
+  AutoSource both(framework, agent);
+  session::Source& source =
+      flags.agent_dir.empty() ? static_cast<session::Source&>(framework) : both;
   UploadDelivery delivery(clock, stores, spool.get(), *ParseDuration(flags.spool_keep),
                           {.late = [&metrics] { metrics.KeptTraceArrived(); },
                            .dropped = [&metrics] { metrics.KeptTraceDropped(); }});

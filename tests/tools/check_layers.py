@@ -15,8 +15,12 @@ ARROWS = {
     "collector/analysis": ["collector/base", "collector/xplane"],
     "collector/logdir": ["collector/base"],
     "collector/storage": ["collector/base", "collector/logdir"],
+    # Loaded into other people's programs: the C++ standard library and POSIX, nothing else.
+    "sidecar/wire": [],
+    "sidecar/sdk": [],
+    "sidecar/agent": ["sidecar/wire", "sidecar/sdk"],
     "sidecar/session": ["collector/base", "collector/xplane", "collector/analysis", "collector/logdir"],
-    "sidecar/source": ["sidecar/session", "collector/base", "collector/logdir", "collector/xplane",
+    "sidecar/source": ["sidecar/session", "sidecar/wire", "collector/base", "collector/logdir", "collector/xplane",
                        "collector/storage"],
     "sidecar/spool": ["sidecar/session", "collector/base", "collector/logdir", "collector/storage"],
     "sidecar/service": ["sidecar/session", "collector/base", "collector/logdir", "collector/storage"],

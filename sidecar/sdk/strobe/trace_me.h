@@ -1,0 +1,206 @@
+// Annotations for C++ programs. Header only; needs the C++17 standard library and -ldl, links no
+// Strobe library, and does next to nothing while no capture runs or no agent is there.
+//
+//   strobe::TraceMe scope("load_batch");
+//   strobe::TraceMe scope([&] { return strobe::TraceMeEncode("matmul", {{"m", m}, {"n", n}}); });
+//   strobe::StepTraceMe step("train", step_number);   // XProf groups a capture by these.
+#pragma once
+#include <dlfcn.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "strobe/agent_api.h"
+
+namespace strobe {
+
+// Recorded are scopes whose level is at most the capture's tracers.host.
+enum TraceMeLevel : int { kCritical = 1, kInfo = 2, kVerbose = 3 };
+
+namespace trace_me_internal {
+
+inline const std::uint32_t kOff = 0;
+inline const strobe_agent_api kNoAgent = {
+    1, sizeof(strobe_agent_api), &kOff, []() -> std::uint64_t { return 0; },
+    [](int, std::uint64_t, std::uint64_t, const char*, std::size_t) {}};
+
+inline const strobe_agent_api* FindAgent() {
+  using Get = const strobe_agent_api* (*)();
+  auto* get = reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "strobe_agent_api_v1"));
+  const auto try_open = [&](const std::string& path) {
+    if (get != nullptr || path.empty()) return;
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+      get = reinterpret_cast<Get>(dlsym(library, "strobe_agent_api_v1"));
+  };
+  const char* path = std::getenv("STROBE_AGENT");
+  const char* dir = std::getenv("STROBE_DIR");
+  try_open(path != nullptr ? path : "");
+  try_open(dir != nullptr ? std::string(dir) + "/lib/libstrobe_agent.so" : "");
+  if (get == nullptr) return &kNoAgent;
+  const strobe_agent_api* found = get();
+  return found->version >= 1 ? found : &kNoAgent;
+}
+
+// Good before and after initialization; the agent is looked for when the program starts.
+inline const strobe_agent_api* agent = &kNoAgent;
+inline const bool looked = (agent = FindAgent(), true);
+
+}  // namespace trace_me_internal
+
+// A value of a key. Numbers are written as such; text must not hold '#', and commas only within
+// quotes or brackets.
+class TraceMeArg {
+ public:
+  template <typename T>
+  TraceMeArg(std::string_view key, const T& value) : key_(key) {
+    if constexpr (std::is_same_v<T, bool>) {
+      size_ = 1;
+      digits_[0] = value ? '1' : '0';
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof digits_, value).ptr -
+                                       digits_);
+    } else {
+      text_ = std::string_view(value);
+      is_text_ = true;
+    }
+  }
+  std::string_view key() const { return key_; }
+  std::string_view value() const { return is_text_ ? text_ : std::string_view(digits_, size_); }
+
+ private:
+  std::string_view key_, text_;
+  char digits_[32];
+  std::size_t size_ = 0;
+  bool is_text_ = false;
+};
+
+// "name#key=value,key=value#".
+inline std::string TraceMeEncode(std::string_view name, std::initializer_list<TraceMeArg> args) {
+  std::size_t size = name.size() + 2;
+  for (const TraceMeArg& arg : args) size += arg.key().size() + arg.value().size() + 2;
+  std::string text;
+  text.reserve(size);
+  text.append(name);
+  char separator = '#';
+  for (const TraceMeArg& arg : args) {
+    text.push_back(separator);
+    text.append(arg.key()).push_back('=');
+    text.append(arg.value());
+    separator = ',';
+  }
+  if (separator == ',') text.push_back('#');
+  return text;
+}
+
+// One scope of the calling thread, from construction to Stop or destruction.
+class TraceMe {
+ public:
+  static bool Active(int level = kCritical) {
+    return __atomic_load_n(trace_me_internal::agent->control, __ATOMIC_RELAXED) >=
+           static_cast<std::uint32_t>(level);
+  }
+
+  // The name must stay until the scope ends, as literals and variables of an outer scope do.
+  explicit TraceMe(std::string_view name, int level = kCritical) {
+    if (!Active(level)) return;
+    name_ = name;
+    Begin(level);
+  }
+  explicit TraceMe(const char* name, int level = kCritical)
+      : TraceMe(std::string_view(name), level) {}
+  // Takes the name over.
+  explicit TraceMe(std::string&& name, int level = kCritical) {
+    if (!Active(level)) return;
+    Own(std::move(name));
+    Begin(level);
+  }
+  // Makes the name only when it is recorded.
+  template <typename Generator, std::enable_if_t<std::is_invocable_v<Generator>, bool> = true>
+  explicit TraceMe(Generator&& generator, int level = kCritical) {
+    if (!Active(level)) return;
+    Own(std::forward<Generator>(generator)());
+    Begin(level);
+  }
+  ~TraceMe() { Stop(); }
+  TraceMe(const TraceMe&) = delete;
+  TraceMe& operator=(const TraceMe&) = delete;
+
+  // Adds what was not known at the start; `generator` returns TraceMeEncode("", {...}).
+  template <typename Generator>
+  void AppendMetadata(Generator&& generator) {
+    if (begin_ == 0) return;
+    const std::string more = std::forward<Generator>(generator)();
+    if (more.size() < 3) return;
+    if (!owned_) Own(std::string(name_));
+    if (!text_.empty() && text_.back() == '#') {
+      text_.back() = ',';
+      text_.append(more, 1);
+    } else {
+      text_.append(more);
+    }
+  }
+
+  void Stop() {
+    if (begin_ == 0) return;
+    const strobe_agent_api& agent = *trace_me_internal::agent;
+    const std::string_view name = owned_ ? std::string_view(text_) : name_;
+    agent.scope(level_, begin_, agent.now(), name.data(), name.size());
+    begin_ = 0;
+    if (owned_) text_.~basic_string();
+    owned_ = false;
+  }
+
+  // For scopes that do not nest: begin here, hand the result to ActivityEnd on the same thread.
+  static std::uint64_t ActivityStart(int level = kCritical) {
+    return Active(level) ? trace_me_internal::agent->now() : 0;
+  }
+  static void ActivityEnd(std::uint64_t started, std::string_view name, int level = kCritical) {
+    if (started == 0) return;
+    const strobe_agent_api& agent = *trace_me_internal::agent;
+    agent.scope(level, started, agent.now(), name.data(), name.size());
+  }
+  static void InstantActivity(std::string_view name, int level = kCritical) {
+    if (!Active(level)) return;
+    const strobe_agent_api& agent = *trace_me_internal::agent;
+    const std::uint64_t now = agent.now();
+    agent.scope(level, now, now, name.data(), name.size());
+  }
+
+ private:
+  void Begin(int level) {
+    level_ = level;
+    begin_ = trace_me_internal::agent->now();
+  }
+  void Own(std::string name) {
+    new (&text_) std::string(std::move(name));
+    owned_ = true;
+  }
+
+  std::uint64_t begin_ = 0;  // 0 = not recorded.
+  bool owned_ = false;       // The name is text_, else name_.
+  int level_;
+  union {
+    std::string_view name_;
+  };
+  union {
+    std::string text_;
+  };
+};
+
+// One training step; XProf's step views need these.
+class StepTraceMe : public TraceMe {
+ public:
+  explicit StepTraceMe(std::string_view name, std::int64_t step)
+      : TraceMe([&] {
+          return TraceMeEncode(name, {{"_r", 1}, {"step_num", step}});
+        }) {}
+};
+
+}  // namespace strobe

@@ -1,0 +1,34 @@
+// Records what the agent inside a worker's programs writes into its rings.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "collector/base/clock.h"
+#include "sidecar/session/ports.h"
+
+namespace strobe {
+
+struct AgentOptions {
+  std::string directory;  // Where the programs' ring files are: $STROBE_DIR/agent.
+  // Most bytes of annotations kept of one capture; what comes after is counted and dropped.
+  std::uint64_t most_bytes = 256u << 20;
+};
+
+// The window is exact: programs are told to record a little early, and what lies outside of the
+// guarded window is left out. Record is not to be called twice at once; Probe is safe at any time.
+class AgentSource final : public session::Source {
+ public:
+  AgentSource(const Clock& clock, AgentOptions options);
+
+  std::vector<v1::Source> Probe(Nanos timeout) override;
+  Nanos lead() const override;
+  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                            const Cancellation& terminate,
+                            const std::function<void()>& collecting) override;
+
+ private:
+  const Clock& clock_;
+  const AgentOptions options_;
+};
+
+}  // namespace strobe

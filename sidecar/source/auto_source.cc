@@ -1,0 +1,57 @@
+#include "sidecar/source/auto_source.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "collector/xplane/edit.h"
+
+namespace strobe {
+
+using session::Recording;
+
+std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
+  std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
+  const auto ready = [](const v1::Source& source) { return source.ready(); };
+  // One of the two is enough; what is missing is only worth a word when nothing is there.
+  if (std::any_of(agents.begin(), agents.end(), ready))
+    std::erase_if(servers, [&](const auto& source) { return !ready(source); });
+  else if (std::all_of(servers.begin(), servers.end(), ready))
+    agents.clear();
+  servers.insert(servers.end(), agents.begin(), agents.end());
+  return servers;
+}
+
+Nanos AutoSource::lead() const { return std::max(framework_.lead(), agent_.lead()); }
+
+Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                             const Cancellation& terminate,
+                             const std::function<void()>& collecting) {
+  if (plan.source() == v1::SOURCE_FRAMEWORK)
+    return framework_.Record(plan, cancel, terminate, collecting);
+  if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
+  const auto agents = agent_.Probe(Nanos{0});
+  if (std::none_of(agents.begin(), agents.end(), [](const auto& s) { return s.ready(); }))
+    return framework_.Record(plan, cancel, terminate, collecting);
+
+  // Collecting begins when both have stopped.
+  std::atomic<int> recording{2};
+  const auto stopped = [&] {
+    if (--recording == 0) collecting();
+  };
+  Recording annotations;
+  std::thread helper([&] { annotations = agent_.Record(plan, cancel, terminate, stopped); });
+  Recording result = framework_.Record(plan, cancel, terminate, stopped);
+  helper.join();
+  // A worker without a profiler server is one that only the agent records.
+  if (result.outcome == Outcome::kNoSource) return annotations;
+  if (annotations.xspace.empty()) return result;
+  const absl::Status joined = xplane::AppendXSpace(annotations.xspace, "agent", result.xspace);
+  if (joined.ok() && Describe(annotations.outcome).badness > Describe(result.outcome).badness) {
+    result.outcome = annotations.outcome;
+    result.message = annotations.message;
+  }
+  return result;
+}
+
+}  // namespace strobe

@@ -1,0 +1,150 @@
+// The sidecar's end of one thread's ring. Whatever lies in the memory, it stays within the ring:
+// the program may be killed in the middle of a write, or be hostile.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "sidecar/wire/layout.h"
+
+namespace strobe::wire {
+
+struct ScopeRecord {
+  std::uint8_t level = 0;
+  std::uint64_t begin = 0, end = 0;  // Ticks.
+  std::string_view text{};           // Until the next call only.
+};
+
+struct ThreadInfo {
+  std::uint32_t id = 0;
+  std::array<char, kThreadNameBytes + 1> name{};
+};
+
+class RingReader {
+ public:
+  RingReader(const RingHeader* header, const std::atomic<std::uint64_t>* data, std::uint64_t words)
+      : header_(header), data_(data), words_(words) {
+    thread_.id = header->thread_id.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < kThreadNameBytes / 8; ++i) {
+      const std::uint64_t word = header->thread_name[i].load(std::memory_order_relaxed);
+      std::memcpy(thread_.name.data() + 8 * i, &word, 8);
+    }
+    SkipToNow();
+  }
+
+  // What was written until now is not read, and counts as neither read nor lost.
+  void SkipToNow() {
+    // Position and number must belong together: nothing is being written when both ends agree. A
+    // writer that is busy all the time, or was killed in mid-write, is taken as it is.
+    for (int tries = 0; tries < 1000; ++tries) {
+      position_ = header_->head.load(std::memory_order_acquire);
+      next_ = header_->made.load(std::memory_order_acquire);
+      if (header_->claimed.load(std::memory_order_relaxed) == position_) break;
+    }
+  }
+  // Back to the oldest record that is still there: what the ring kept of the last seconds.
+  void SkipToOldest() {
+    const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+    adopt_ = head > words_;
+    position_ = adopt_ ? NextBlock(head - words_) : 0;
+    next_ = 0;
+  }
+
+  // Whose records Drain hands over at present.
+  const ThreadInfo& thread() const { return thread_; }
+
+  // Hands over every whole scope; `sink(const ScopeRecord&)`. Returns how many.
+  template <typename Sink>
+  std::uint64_t Drain(const Sink& sink) {
+    std::uint64_t count = 0;
+    const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+    while (position_ < head) {
+      if (Overrun(position_)) {
+        Resync();
+        continue;
+      }
+      const auto first = std::bit_cast<RecordHead>(Word(position_));
+      const std::uint64_t left = kBlockWords - position_ % kBlockWords;
+      const std::uint64_t size = first.words;
+      const bool sane = size > 0 && size <= left && position_ + size <= head;
+      if (sane && size <= kLargestRecordWords) {
+        for (std::uint64_t i = 0; i < size; ++i) record_[i] = Word(position_ + i);
+      }
+      // Only now is it known whether what was read was still whole.
+      if (Overrun(position_)) {
+        Resync();
+        continue;
+      }
+      if (!sane) {  // Nothing that our writer writes; the next block is a new chance.
+        position_ = NextBlock(position_ + 1);
+        continue;
+      }
+      position_ += size;
+      if (first.type == RecordType::kPad) continue;
+      Count(first.sequence);
+      if (first.type == RecordType::kThread && size == kThreadWords) {
+        thread_.id = static_cast<std::uint32_t>(record_[1]);
+        std::memcpy(thread_.name.data(), &record_[2], kThreadNameBytes);
+      }
+      if (first.type == RecordType::kScope && size >= kScopeFixedWords &&
+          record_[3] <= (size - kScopeFixedWords) * 8) {
+        sink(ScopeRecord{first.level,
+                         record_[1],
+                         record_[2],
+                         {reinterpret_cast<const char*>(&record_[kScopeFixedWords]),
+                          static_cast<std::size_t>(record_[3])}});
+        ++count;
+      }
+    }
+    return count;
+  }
+
+  // Records that were overwritten before they were read, up to the last one read.
+  std::uint64_t lost() const { return lost_; }
+  // Records made that Drain has not come to yet, whether still there or overwritten.
+  std::uint64_t unseen() const { return header_->made.load(std::memory_order_acquire) - next_; }
+
+ private:
+  static std::uint64_t NextBlock(std::uint64_t position) {
+    return (position + kBlockWords - 1) / kBlockWords * kBlockWords;
+  }
+  std::uint64_t Word(std::uint64_t position) const {
+    // Acquire: a word of a newer record brings along that the record was claimed.
+    return data_[position & (words_ - 1)].load(std::memory_order_acquire);
+  }
+  bool Overrun(std::uint64_t position) const {
+    return header_->claimed.load(std::memory_order_relaxed) > position + words_;
+  }
+  void Resync() {
+    const std::uint64_t claimed = header_->claimed.load(std::memory_order_relaxed);
+    // A block ahead of the writer, so that it does not catch up at once.
+    position_ = std::max(position_, NextBlock(claimed - words_) + kBlockWords);
+  }
+  void Count(std::uint32_t sequence) {
+    if (std::exchange(adopt_, false)) {
+      const std::uint64_t made = header_->made.load(std::memory_order_relaxed);
+      next_ = made - (static_cast<std::uint32_t>(made) - sequence);
+    }
+    const std::uint32_t gap = sequence - static_cast<std::uint32_t>(next_);
+    // Nothing is lost when the number is one that SkipToNow has counted already.
+    if (gap < 1u << 31) lost_ += gap;
+    next_ +=
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(gap)) + 1);
+  }
+
+  const RingHeader* const header_;
+  const std::atomic<std::uint64_t>* const data_;
+  const std::uint64_t words_;
+  ThreadInfo thread_;
+  std::uint64_t position_ = 0;
+  std::uint64_t next_ = 0;  // Number of the record that is expected.
+  std::uint64_t lost_ = 0;
+  bool adopt_ = false;  // Take the next record's number as it is.
+  std::array<std::uint64_t, kLargestRecordWords> record_{};
+};
+
+}  // namespace strobe::wire

@@ -1,0 +1,97 @@
+// The program's end of one thread's ring. C++ standard library only; never blocks, never allocates.
+//
+// Old records are overwritten when the reader is too slow: a ring that is full then holds the
+// newest ones, and the reader knows from their numbers how many it missed.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "sidecar/wire/layout.h"
+
+namespace strobe::wire {
+
+// One thread at a time. The memory outlives it.
+class RingWriter {
+ public:
+  // `data` has `words` words, a power of two. Goes on behind what was written before.
+  RingWriter(RingHeader* header, std::atomic<std::uint64_t>* data, std::uint64_t words)
+      : header_(header),
+        data_(data),
+        mask_(words - 1),
+        position_(header->head.load(std::memory_order_relaxed)),
+        made_(header->made.load(std::memory_order_relaxed)) {}
+
+  // First thing of a thread that takes a ring over. `name` has kThreadNameBytes.
+  void Thread(std::uint32_t id, const char* name) {
+    std::atomic<std::uint64_t>* out = Claim(kThreadWords, RecordType::kThread, 0);
+    Put(out + 1, id);
+    for (std::size_t i = 0; i < kThreadNameBytes / 8; ++i) {
+      std::uint64_t word;
+      std::memcpy(&word, name + 8 * i, 8);
+      Put(out + 2 + i, word);
+      header_->thread_name[i].store(word, std::memory_order_relaxed);
+    }
+    header_->thread_id.store(id, std::memory_order_relaxed);
+    Publish(kThreadWords);
+  }
+  // Text beyond kLargestText is cut.
+  void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
+    const std::size_t size = std::min(text.size(), kLargestText);
+    const std::size_t words = kScopeFixedWords + (size + 7) / 8;
+    std::atomic<std::uint64_t>* out = Claim(words, RecordType::kScope, level);
+    Put(out + 1, begin);
+    Put(out + 2, end);
+    Put(out + 3, size);
+    std::size_t done = 0;
+    for (out += kScopeFixedWords; done + 8 <= size; done += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, text.data() + done, 8);
+      Put(out++, word);
+    }
+    if (done < size) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data() + done, size - done);
+      Put(out, word);
+    }
+    Publish(words);
+  }
+
+ private:
+  // Release, so that whoever sees a word of the new record also sees that it was claimed.
+  static void Put(std::atomic<std::uint64_t>* to, std::uint64_t word) {
+    to->store(word, std::memory_order_release);
+  }
+
+  std::atomic<std::uint64_t>* Claim(std::size_t words, RecordType type, std::uint8_t level) {
+    const std::size_t left = kBlockWords - position_ % kBlockWords;
+    if (words > left) {
+      header_->claimed.store(position_ + left, std::memory_order_relaxed);
+      Put(data_ + (position_ & mask_),
+          std::bit_cast<std::uint64_t>(
+              RecordHead{static_cast<std::uint16_t>(left), RecordType::kPad, 0, 0}));
+      position_ += left;
+    }
+    header_->claimed.store(position_ + words, std::memory_order_relaxed);
+    std::atomic<std::uint64_t>* out = data_ + (position_ & mask_);
+    Put(out, std::bit_cast<std::uint64_t>(RecordHead{static_cast<std::uint16_t>(words), type, level,
+                                                     static_cast<std::uint32_t>(made_)}));
+    return out;
+  }
+
+  void Publish(std::size_t words) {
+    position_ += words;
+    ++made_;
+    header_->made.store(made_, std::memory_order_release);
+    header_->head.store(position_, std::memory_order_release);
+  }
+
+  RingHeader* const header_;
+  std::atomic<std::uint64_t>* const data_;
+  const std::uint64_t mask_;
+  std::uint64_t position_, made_;
+};
+
+}  // namespace strobe::wire

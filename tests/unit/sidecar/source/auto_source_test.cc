@@ -1,0 +1,94 @@
+#include "sidecar/source/auto_source.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/fake_trace.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+
+class OneSource final : public session::Source {
+ public:
+  explicit OneSource(v1::SourceKind kind) : kind_(kind) {}
+  std::vector<v1::Source> Probe(Nanos) override {
+    v1::Source source;
+    source.set_kind(kind_);
+    source.set_ready(ready);
+    return {source};
+  }
+  Nanos lead() const override { return std::chrono::milliseconds(kind_); }
+  Recording Record(const v1::CapturePlan&, const Cancellation&, const Cancellation&,
+                   const std::function<void()>& collecting) override {
+    ++records;
+    collecting();
+    if (outcome == Outcome::kNoSource) return {outcome, "nobody", ""};
+    return {outcome, "", FakeTrace(1, 2).SerializeAsString()};
+  }
+  const v1::SourceKind kind_;
+  bool ready = true;
+  Outcome outcome = Outcome::kOk;
+  int records = 0;
+};
+
+class AutoSourceTest : public testing::Test {
+ protected:
+  Recording Record(v1::SourceKind kind) {
+    v1::CapturePlan plan;
+    plan.set_source(kind);
+    return both_.Record(plan, cancel_, terminate_, [this] { ++collecting_; });
+  }
+  static int Planes(const Recording& recording) {
+    tensorflow::profiler::XSpace space;
+    EXPECT_TRUE(space.ParseFromString(recording.xspace));
+    return space.planes_size();
+  }
+  OneSource framework_{v1::SOURCE_FRAMEWORK}, agent_{v1::SOURCE_AGENT};
+  AutoSource both_{framework_, agent_};
+  Cancellation cancel_, terminate_;
+  int collecting_ = 0;
+};
+
+TEST_F(AutoSourceTest, JoinsBothAndSaysOnceThatTheyCollect) {
+  EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 4);
+  EXPECT_EQ(collecting_, 1);
+}
+
+TEST_F(AutoSourceTest, DoesWhatThePlanSays) {
+  EXPECT_EQ(Planes(Record(v1::SOURCE_FRAMEWORK)), 2);
+  EXPECT_EQ(agent_.records, 0);
+  Record(v1::SOURCE_AGENT);
+  EXPECT_EQ(framework_.records, 1);
+}
+
+TEST_F(AutoSourceTest, OneOfThemIsEnough) {
+  framework_.outcome = Outcome::kNoSource;
+  Recording recording = Record(v1::SOURCE_AUTO);
+  EXPECT_EQ(recording.outcome, Outcome::kOk);
+  EXPECT_EQ(Planes(recording), 2);
+  framework_.outcome = Outcome::kOk;
+  agent_.ready = false;
+  EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 2);
+}
+
+TEST_F(AutoSourceTest, TheWorseOutcomeStands) {
+  agent_.outcome = Outcome::kEventsDropped;
+  EXPECT_EQ(Record(v1::SOURCE_AUTO).outcome, Outcome::kEventsDropped);
+  framework_.outcome = Outcome::kBusy;
+  EXPECT_EQ(Record(v1::SOURCE_AUTO).outcome, Outcome::kBusy);
+}
+
+TEST_F(AutoSourceTest, NamesOnlyWhatMatters) {
+  EXPECT_EQ(both_.Probe(Nanos{0}).size(), 2u);
+  framework_.ready = false;
+  EXPECT_EQ(both_.Probe(Nanos{0}).size(), 1u) << "the agent is enough";
+  agent_.ready = false;
+  EXPECT_EQ(both_.Probe(Nanos{0}).size(), 2u) << "nothing is there: say both";
+  framework_.ready = true;
+  ASSERT_EQ(both_.Probe(Nanos{0}).size(), 1u);
+  EXPECT_TRUE(both_.Probe(Nanos{0})[0].ready());
+}
+
+}  // namespace
+}  // namespace strobe

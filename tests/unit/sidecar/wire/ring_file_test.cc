@@ -1,0 +1,105 @@
+#include "sidecar/wire/ring_file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sidecar/wire/ring_reader.h"
+#include "sidecar/wire/ring_writer.h"
+
+namespace strobe::wire {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RingFileTest : public testing::Test {
+ protected:
+  RingFileTest() : directory_(mkdtemp(name_.data())) {}
+  ~RingFileTest() override { fs::remove_all(directory_); }
+
+  std::string name_ = "/tmp/strobe-rings-XXXXXX";
+  const std::string directory_;
+  const RingFileShape small_{.most_rings = 4, .ring_words = 4 * kBlockWords};
+};
+
+TEST_F(RingFileTest, BothEndsSeeTheSame) {
+  const RingFile program = RingFile::Create(directory_, small_);
+  ASSERT_TRUE(program);
+  const RingFile sidecar = RingFile::Open(program.path());
+  ASSERT_TRUE(sidecar);
+  EXPECT_EQ(sidecar.header()->pid, static_cast<std::uint32_t>(getpid()));
+  EXPECT_EQ(sidecar.most_rings(), 4u);
+  ASSERT_TRUE(program.Reserve(2));
+  RingReader reader(sidecar.ring(2), sidecar.data(2), sidecar.ring_words());
+  RingWriter(program.ring(2), program.data(2), program.ring_words()).Scope(1, 5, 6, "hello");
+  EXPECT_EQ(reader.Drain([](const ScopeRecord& record) { EXPECT_EQ(record.text, "hello"); }), 1u);
+  sidecar.header()->control = 2;
+  EXPECT_EQ(program.header()->control, 2u);
+}
+
+TEST_F(RingFileTest, CostsNothingUntilARingIsBegun) {
+  const RingFile file = RingFile::Create(directory_, {});
+  ASSERT_TRUE(file);
+  struct stat status = {};
+  ASSERT_EQ(stat(file.path().c_str(), &status), 0);
+  EXPECT_GT(status.st_size, 100 << 20);
+  EXPECT_LE(status.st_blocks * 512, 64 << 10);
+}
+
+TEST_F(RingFileTest, TellsWhetherTheProgramLivesAndKeepsWhatItWrote) {
+  std::string path;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const RingFile file = RingFile::Create(directory_, small_);
+    file.Reserve(0);
+    RingWriter(file.ring(0), file.data(0), file.ring_words()).Scope(1, 1, 2, "last words");
+    const std::string named = file.path();
+    (void)!write(ready[1], named.c_str(), named.size() + 1);
+    pause();
+    _exit(0);
+  }
+  char text[4096] = {};
+  ASSERT_GT(read(ready[0], text, sizeof text), 0);
+  const RingFile sidecar = RingFile::Open(text);
+  ASSERT_TRUE(sidecar);
+  EXPECT_TRUE(sidecar.ProgramLives());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(sidecar.ProgramLives());
+  RingReader reader(sidecar.ring(0), sidecar.data(0), sidecar.ring_words());
+  reader.SkipToOldest();
+  EXPECT_EQ(reader.Drain([](const ScopeRecord& record) { EXPECT_EQ(record.text, "last words"); }),
+            1u);
+}
+
+TEST_F(RingFileTest, RefusesWhatIsNotOursOrDoesNotFit) {
+  EXPECT_FALSE(RingFile::Open(directory_ + "/none"));
+  std::ofstream(directory_ + "/text") << std::string(10'000, 'x');
+  EXPECT_FALSE(RingFile::Open(directory_ + "/text"));
+  std::ofstream(directory_ + "/short") << "x";
+  EXPECT_FALSE(RingFile::Open(directory_ + "/short"));
+  EXPECT_FALSE(RingFile::Create("/proc/none", small_));
+  const auto damaged = [&](auto change) {
+    RingFile file = RingFile::Create(directory_, small_);
+    change(*file.header());
+    const bool opened{RingFile::Open(file.path())};
+    fs::remove(file.path());
+    return opened;
+  };
+  EXPECT_TRUE(damaged([](FileHeader&) {}));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.version = 2; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.most_rings = 5; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.ring_words = 3000; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.ring_stride = 1ull << 60; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.rings_offset = 1ull << 60; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.rings_offset = 0; }));
+}
+
+}  // namespace
+}  // namespace strobe::wire
