@@ -18,8 +18,8 @@ def service():
     """Starts token services and ends them."""
     started = []
 
-    def start(answer):
-        started.append(TokenService(answer))
+    def start(answer, tls_dir=None):
+        started.append(TokenService(answer, tls_dir))
         return started[-1]
 
     yield start
@@ -55,13 +55,10 @@ def test_s3_static_keys_with_a_session_token(moto, tmp_path):
 
 
 def test_s3_eks_service_account_role(moto, tmp_path, service):
-    sts = service(lambda *_: (200, assumed_role("key", "secret")))
+    sts = service(lambda *_: (200, assumed_role("key", "secret")), moto.dir)
     token = tmp_path / "token"
     token.write_text("the-projected-token")
-    config = tmp_path / "plain.yaml"
-    config.write_text("s3:\n  aws_allow_http: 'true'\n")  # The STS of this test has no TLS.
-    env = {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/strobe", "AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ENDPOINT_URL_STS": sts.url,
-           "STROBE_STORAGE_CONFIG": config}
+    env = {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/strobe", "AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ENDPOINT_URL_STS": sts.url}
     assert copies(moto, tmp_path, env, AWS_PLACE) == ""
     _, path, _, form = sts.seen[0]
     assert "the-projected-token" in path + json.dumps(form) and "AssumeRoleWithWebIdentity" in path + json.dumps(form)

@@ -3,6 +3,7 @@ asked how. Only they are ours; what the credentials are then shown to is not."""
 
 import base64
 import json
+import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,9 +11,10 @@ from urllib.parse import parse_qs
 
 
 class TokenService:
-    """`answer(method, path, headers, form)` returns (status, object or text)."""
+    """`answer(method, path, headers, form)` returns (status, object or text). With the directory of a store
+    it has that store's certificate."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, tls_dir=None):
         self.seen = []
         service = self
 
@@ -39,7 +41,11 @@ class TokenService:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.host = f"127.0.0.1:{self.http.server_address[1]}"
-        self.url = f"http://{self.host}"
+        self.url = f"{'https' if tls_dir else 'http'}://{self.host}"
+        if tls_dir:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(tls_dir / "server.crt", tls_dir / "server.key")
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):
