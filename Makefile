@@ -1,6 +1,6 @@
 # Thin: every target is a script or a preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup demo test unit sanitize bench fmt tidy clean
+.PHONY: help build everything setup wheel demo test unit sanitize bench fmt tidy clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -15,6 +15,9 @@ everything: build
 
 setup:
 	@tools/setup test
+
+wheel: everything setup ## The Python package with the programs in it, in build/wheels
+	@tools/wheel
 
 demo: build setup ## A capture on a real API server with real JAX workers; KEEP=1 leaves it up
 	@build/venv/bin/python tests/e2e/demo.py

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.fault_proxy import FaultProxy
 from tests.support.operator import Operator
-from tests.support.processes import Group
+from tests.support.processes import BUILD, PYTHON, ROOT, Group
 from tests.support.protos import generate
 from tests.support.workers import Worker
 
@@ -20,6 +21,16 @@ _numbers = itertools.count()
 def protos(tmp_path_factory):
     """The wire protocol for Python clients, generated from our own files."""
     return generate(tmp_path_factory.mktemp("protos"))
+
+
+@pytest.fixture(scope="session")
+def python_package(tmp_path_factory):
+    """A directory with the installed wheel, for PYTHONPATH."""
+    target = tmp_path_factory.mktemp("site")
+    subprocess.run([ROOT / "tools/wheel"], check=True)
+    (wheel,) = (BUILD / "wheels").glob("*.whl")
+    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target", target, wheel], check=True)
+    return target
 
 
 @pytest.fixture(scope="session")

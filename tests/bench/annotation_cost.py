@@ -1,0 +1,84 @@
+"""What an annotation costs a program while nobody records and while somebody does, in nanoseconds."""
+
+import json
+import os
+import subprocess
+import sys
+
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT
+
+PYTHON_PROGRAM = """
+import glob, json, mmap, os, statistics, struct, tempfile, time
+import jax, strobe
+
+def cost(body, scopes=200_000, rounds=7):
+    taken = []
+    for _ in range(rounds):
+        began = time.perf_counter_ns()
+        body(scopes)
+        taken.append((time.perf_counter_ns() - began) / scopes)
+    return statistics.median(taken)
+
+def empty(n):
+    for i in range(n): pass
+def ours(n):
+    T = strobe.Trace
+    for i in range(n):
+        with T("step"): pass
+def ours_step(n):
+    T = strobe.Trace
+    for i in range(n):
+        with T("step", step_num=i): pass
+def jax_scope(n):
+    T = jax.profiler.TraceAnnotation
+    for i in range(n):
+        with T("step"): pass
+def jax_step(n):
+    T = jax.profiler.StepTraceAnnotation
+    for i in range(n):
+        with T("step", step_num=i): pass
+
+bodies = (ours, ours_step, jax_scope, jax_step)
+loop = cost(empty)
+result = {"off": {b.__name__: cost(b) - loop for b in bodies}}
+for path in glob.glob(os.environ["STROBE_DIR"] + "/agent/*.rings"):
+    with open(path, "r+b") as file:  # The control word; see sidecar/wire/README.md.
+        mmap.mmap(file.fileno(), 4096)[128:132] = struct.pack("I", 3)
+assert strobe.active()
+result["on"] = {b.__name__: cost(b) - loop for b in (ours, ours_step)}
+options = jax.profiler.ProfileOptions()
+options.python_tracer_level = 0  # It would slow every call down, ours as well.
+with tempfile.TemporaryDirectory() as logdir:
+    jax.profiler.start_trace(logdir, profiler_options=options)
+    result["on"].update({b.__name__: cost(b, 20_000) - loop for b in (jax_scope, jax_step)})
+    jax.profiler.stop_trace()
+print(json.dumps(result))
+"""
+
+
+def run(directory):
+    env = {**os.environ, "STROBE_DIR": str(directory)}
+    cpp = json.loads(subprocess.run([BIN / "annotation_cost"], env={**env, "STROBE_AGENT": str(BIN / "libstrobe_agent.so")}, check=True,
+                                    capture_output=True, text=True).stdout)
+    subprocess.run([ROOT / "tools/wheel"], check=True)
+    site = directory / "site"
+    (wheel,) = (BUILD / "wheels").glob("*.whl")
+    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target", site, wheel], check=True)
+    for rings in (directory / "agent").glob("*.rings"):
+        rings.unlink()
+    out = subprocess.run([PYTHON, "-c", PYTHON_PROGRAM], env={**env, "PYTHONPATH": str(site)}, capture_output=True, text=True)
+    if out.returncode != 0:
+        sys.exit(out.stderr[-2000:])
+    python = json.loads(out.stdout.splitlines()[-1])
+    lines = ["### An annotation", "", "Nanoseconds per scope, medians; the empty loop is taken off. One time stamp costs "
+             f"{cpp['one_time_stamp']:.1f} ns on this machine.", "",
+             "| C++ | nobody records | bar | somebody records | bar |", "|---|---|---|---|---|",
+             f"| `TraceMe(\"step\")` | {max(cpp['off'], 0):.2f} | 1.5 | {cpp['on']:.1f} | 20 |",
+             f"| with two int metadata | {cpp['off_two_ints']:.2f} | | {cpp['on_two_ints']:.1f} | 60 |",
+             f"| peer: a queue behind a mutex | | | {cpp['mutex_queue']:.1f} | |", "",
+             "| Python | nobody records | bar | somebody records | bar |", "|---|---|---|---|---|",
+             f"| `strobe.Trace(\"step\")` | {python['off']['ours']:.0f} | 80 | {python['on']['ours']:.0f} | 250 |",
+             f"| peer: `jax.profiler.TraceAnnotation` | {python['off']['jax_scope']:.0f} | | {python['on']['jax_scope']:.0f} | |",
+             f"| `strobe.Trace(\"step\", step_num=i)` | {python['off']['ours_step']:.0f} | | {python['on']['ours_step']:.0f} | |",
+             f"| peer: `jax.profiler.StepTraceAnnotation` | {python['off']['jax_step']:.0f} | | {python['on']['jax_step']:.0f} | |"]
+    return "\n".join(lines) + "\n"

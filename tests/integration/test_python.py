@@ -1,0 +1,146 @@
+"""The Python package as users get it: a wheel, installed, in programs of their own."""
+
+import os
+import subprocess
+import textwrap
+
+import pytest
+
+from tests.support.processes import PYTHON
+from tests.integration.test_agent import events, rig  # noqa: F401  The same program-and-sidecar rig.
+
+
+@pytest.fixture
+def python(python_package):
+    """Runs a program with the package and nothing of this repository."""
+
+    def run(program, check=True, **env):
+        result = subprocess.run([PYTHON, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, cwd="/",
+                                env={**os.environ, "PYTHONPATH": str(python_package), **env})
+        assert not check or result.returncode == 0, result.stderr
+        return result
+
+    return run
+
+
+def test_every_documented_example_runs(python):
+    out = python("""
+        import doctest, strobe, strobe._trace
+        tests = [doctest.DocTestParser().get_doctest(text, {"Trace": strobe.Trace}, name, None, 0)
+                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__))]
+        runner = doctest.DocTestRunner()
+        for test in tests:
+            runner.run(test)
+        print(runner.tries, runner.failures)
+    """).stdout.split()
+    assert int(out[0]) >= 5 and out[1] == "0"
+
+
+def test_annotations_reach_the_trace(rig, protos, python_package, group):  # noqa: F811
+    program = textwrap.dedent("""
+        import threading, time, strobe
+
+        @strobe.Trace("decorated", kind="slow", level=2)
+        def work(depth):
+            return work(depth - 1) if depth else time.sleep(0.001)
+
+        def other():
+            while True:
+                with strobe.Trace("other"):
+                    time.sleep(0.002)
+
+        threading.Thread(target=other, daemon=True).start()
+        print("ready", flush=True)
+        step = 0
+        while True:
+            with strobe.Trace("train", step_num=step, first=step == 0) as trace:
+                trace.set_metadata(loss=0.5, name="a b")
+                work(2)
+            step += 1
+    """)
+    group.start("python-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "PYTHONUNBUFFERED": "1"}).wait_for("ready", 20)
+    manifest = rig.sidecar().capture("--host-tracer-level", "2")
+    assert manifest["workers"][0]["outcome"] == "Ok", manifest
+    found = events(rig.space(protos))
+    trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
+    steps = [e[4]["step_num"] for e in trains]
+    assert len(steps) > 50 and steps == list(range(steps[0], steps[0] + len(steps)))
+    assert trains[0][4] == {"step_num": steps[0], "_r": 1, "first": 0, "loss": 0.5, "name": "a b"}
+    decorated = [e for e in found if e[1] == "decorated"]
+    assert len(decorated) >= 3 * (len(trains) - 2) and decorated[0][4] == {"kind": "slow"}, "recursion has a scope for each call"
+    assert len({line for line, name, *_ in found if name in ("train", "other")}) == 2
+
+
+def test_misuse_is_said_and_values_never_break_a_program(python):
+    out = python("""
+        import strobe
+        for wrong in (lambda: strobe.Trace(), lambda: strobe.Trace(5), lambda: strobe.Trace("a", "b"), lambda: strobe.Trace("a", level=4),
+                      lambda: strobe.Trace("a", level="x"), lambda: strobe.Trace("a").set_metadata(1), lambda: strobe.Trace("a")(3)):
+            try:
+                wrong()
+                print("accepted")
+            except (TypeError, ValueError) as error:
+                print(type(error).__name__, error)
+
+        class Bad:
+            def __str__(self):
+                raise RuntimeError("no")
+
+        try:
+            with strobe.Trace("a", bad=Bad()):
+                raise KeyError("the program's own")
+        except KeyError:
+            print("kept")
+        assert not strobe.active()
+    """).stdout
+    assert "accepted" not in out and "name must be one str" in out and "level must be 1" in out and out.endswith("kept\n")
+
+
+def test_bad_values_while_recording(rig, protos, python_package, group):  # noqa: F811
+    program = textwrap.dedent("""
+        import time, strobe
+
+        class Bad:
+            def __str__(self):
+                raise RuntimeError("no")
+
+        print("ready", flush=True)
+        while True:
+            with strobe.Trace("bad", value=Bad()):
+                pass
+            with strobe.Trace("long", text="x" * 100_000):
+                pass
+            with strobe.Trace("unicode", text="\\u00e4"):
+                time.sleep(0.005)
+    """)
+    process = group.start("bad-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package)}).wait_for("ready", 20)
+    assert rig.sidecar().capture()["workers"][0]["outcome"] == "Ok"
+    found = events(rig.space(protos))
+    names = {name for _, name, *_ in found}
+    assert "unicode" in names and "bad" not in names
+    assert next(e for e in found if e[1] == "unicode")[4] == {"text": "\u00e4"}
+    assert process.running()
+
+
+def test_forked_children_record_for_themselves(rig, protos, python_package, group):  # noqa: F811
+    program = textwrap.dedent("""
+        import os, time, strobe
+        name = "parent" if os.fork() else "child"
+        print("ready", flush=True)
+        while True:
+            with strobe.Trace(name):
+                time.sleep(0.002)
+    """)
+    parent = group.start("forking", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package)}).wait_for("ready", 20)
+    manifest = rig.sidecar().capture()
+    assert manifest["workers"][0]["outcome"] == "Ok", manifest
+    lines = {name: line for line, name, *_ in events(rig.space(protos))}
+    assert set(lines) == {"parent", "child"} and lines["parent"] != lines["child"]
+    subprocess.run(["pkill", "-KILL", "-P", str(parent.pid)])
+
+
+def test_the_wheel_carries_the_programs(python_package):
+    env = {**os.environ, "PYTHONPATH": str(python_package)}
+    for name in ("strobe", "strobe-sidecar"):
+        result = subprocess.run([PYTHON, python_package / "bin" / name, "--version"], capture_output=True, text=True, env=env)
+        assert result.returncode == 0 and result.stdout.strip() == "0.1.0", result.stderr
