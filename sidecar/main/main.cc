@@ -2,6 +2,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +42,7 @@ struct Flags {
   int grace_seconds = 25;
   std::string agent_dir, spool_dir, storage_config, spool_keep = "6h";
   std::uint64_t spool_size = 8ull << 30;
-  bool trust_logdir_options = false;
+  bool trust_logdir_options = false, exit_with_parent = false;
 };
 
 std::string HostName() {
@@ -78,6 +79,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
                "serve without TLS: whoever reaches the port may profile the trainer")
       ->envname("STROBE_INSECURE_PLAINTEXT");
+  app.add_flag("--exit-with-parent", flags.exit_with_parent,
+               "end, as by SIGTERM, when the thread that started this ends");
   app.add_option("--grace", flags.grace_seconds,
                  "seconds to let a running capture finish on SIGTERM")
       ->capture_default_str()
@@ -135,6 +138,7 @@ std::string Complaint(const Flags& flags) {
 
 int Serve(const Flags& flags) {
   const EndingSignals ending;
+  if (flags.exit_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
   const SystemClock clock;
   const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
   if (!config.ok()) {

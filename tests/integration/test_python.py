@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.support.processes import PYTHON
+from tests.support.processes import PYTHON, wait_until
 from tests.integration.test_agent import events, rig  # noqa: F401  The same program-and-sidecar rig.
 
 
@@ -27,7 +27,7 @@ def test_every_documented_example_runs(python):
     out = python("""
         import doctest, strobe, strobe._trace
         tests = [doctest.DocTestParser().get_doctest(text, {"Trace": strobe.Trace}, name, None, 0)
-                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__))]
+                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("client", strobe.client.__doc__))]
         runner = doctest.DocTestRunner()
         for test in tests:
             runner.run(test)
@@ -137,6 +137,57 @@ def test_forked_children_record_for_themselves(rig, protos, python_package, grou
     lines = {name: line for line, name, *_ in events(rig.space(protos))}
     assert set(lines) == {"parent", "child"} and lines["parent"] != lines["child"]
     subprocess.run(["pkill", "-KILL", "-P", str(parent.pid)])
+
+
+def test_a_program_profiles_itself_with_nothing_around_it(python, tmp_path):
+    out = python(f"""
+        import glob, threading, time, strobe
+        server = strobe.server.start(0)
+        stop = threading.Event()
+        def train():
+            while not stop.is_set():
+                with strobe.Trace("train"):
+                    time.sleep(0.001)
+        thread = threading.Thread(target=train)
+        thread.start()
+        manifest = strobe.client.trace(server.address, {str(tmp_path)!r}, 200, options={{"host_tracer_level": 1}})
+        stop.set()
+        thread.join()
+        print(manifest["result"], manifest["workers"][0]["outcome"], int(manifest["workers"][0]["events"]) > 20)
+        server.stop()
+        try:
+            strobe.client.trace(server.address, {str(tmp_path)!r}, 200, num_tracing_attempts=1)
+        except strobe.client.UnavailableError as error:
+            print("Unavailable:", error, error.manifest["workers"][0]["outcome"])
+        for wrong in (dict(duration_ms=0), dict(logdir="relative"), dict(service_addr="nonsense"), dict(num_tracing_attempts=0), dict(options=dict(host_tracer_level=9))):
+            try:
+                strobe.client.trace(**{{**dict(service_addr="localhost:1", logdir="/tmp/x", duration_ms=10), **wrong}})
+            except strobe.client.InvalidArgumentError as error:
+                print("InvalidArgument:", error)
+    """).stdout.splitlines()
+    assert out[0] == "Succeeded Ok True", out
+    assert out[1].startswith("Unavailable: ") and out[1].endswith("Unreachable"), out[1]
+    assert len(out) == 7 and all(line.startswith("InvalidArgument: ") for line in out[2:]), out
+
+
+def test_the_sidecar_ends_with_its_program(python, tmp_path):
+    pid = int(python("""
+        import os, strobe
+        server = strobe.server.start(0)
+        print(server._process.pid, flush=True)
+        os._exit(0)
+    """).stdout)
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}") or "Z" in open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1][:3], 10, "the sidecar's end")
+
+
+def test_a_client_with_tensorflows_options(python, trainers, tmp_path):
+    out = python(f"""
+        import collections, strobe
+        Options = collections.namedtuple("ProfilerOptions", "host_tracer_level python_tracer_level device_tracer_level delay_ms")
+        manifest = strobe.client.trace("grpc://localhost:{trainers[0].profiler_port}", {str(tmp_path)!r}, 100, "", 2, Options(2, 0, 1, None))
+        print(manifest["result"], manifest["durationNs"])
+    """).stdout
+    assert out == "Succeeded 100000000\n"
 
 
 def test_the_wheel_carries_the_programs(python_package):

@@ -1,5 +1,7 @@
 from typing import Any, Callable, TypeVar
 
+from . import client as client, server as server
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 __version__: str

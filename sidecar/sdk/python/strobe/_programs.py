@@ -5,14 +5,17 @@ import sys
 from pathlib import Path
 
 
-def _run(name):
-    program = str(Path(__file__).resolve().parent / "bin" / name)
-    os.execv(program, [name, *sys.argv[1:]])
+def path_of(name: str) -> str:
+    return str(Path(__file__).resolve().parent / "bin" / name)
 
 
-def strobe():
+def _run(name: str) -> None:
+    os.execv(path_of(name), [name, *sys.argv[1:]])
+
+
+def strobe() -> None:
     _run("strobe")
 
 
-def sidecar():
+def sidecar() -> None:
     _run("strobe-sidecar")

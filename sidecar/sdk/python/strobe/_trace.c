@@ -20,7 +20,10 @@ static void NoScope(int level, uint64_t begin, uint64_t end, const char* text, s
 static const strobe_agent_api kNoAgent = {1, sizeof(strobe_agent_api), &kOff, NoClock, NoScope};
 static const strobe_agent_api* agent = &kNoAgent;
 
+/* Once there is a directory to record into: the agent looks for it only the first time. */
 static void FindAgent(void) {
+  const char* dir = getenv("STROBE_DIR");
+  if (dir == NULL || *dir == '\0') return;
   typedef const strobe_agent_api* (*Get)(void);
   Get get = (Get)dlsym(RTLD_DEFAULT, "strobe_agent_api_v1");
   const char* path = getenv("STROBE_AGENT");
@@ -249,7 +252,14 @@ static PyObject* IsActive(PyObject* module, PyObject* args) {
   return PyBool_FromLong(level > 0 && Active((uint32_t)level));
 }
 
+static PyObject* Attach(PyObject* module, PyObject* unused) {
+  (void)module, (void)unused;
+  FindAgent();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+    {"attach", Attach, METH_NOARGS, "Looks for the agent again; after $STROBE_DIR was set."},
     {"active", IsActive, METH_VARARGS,
      "active(level=1)\n--\n\nIs a capture running that records scopes of this level?"},
     {NULL, NULL, 0, NULL}};

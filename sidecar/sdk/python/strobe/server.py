@@ -1,0 +1,70 @@
+"""A sidecar beside this process, for use outside Kubernetes."""
+
+import atexit
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from typing import Optional, Sequence
+
+from . import _trace
+from ._programs import path_of
+
+__all__ = ["Server", "start"]
+
+
+class Server:
+    """A running sidecar. Ends with the process that started it, or by stop()."""
+
+    def __init__(self, process: subprocess.Popen, address: str):
+        self._process = process
+        self.address = address  # host:port, for strobe.client.trace and `strobe capture`.
+
+    def stop(self) -> None:
+        """Lets a running capture finish (25 s at most) and ends the sidecar. May be called again."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._process.wait()
+
+
+def start(port: int, host: str = "localhost", framework: Optional[str] = None, flags: Sequence[str] = ()) -> Server:
+    """Starts a sidecar that records this program's annotations, and other programs with the same STROBE_DIR.
+
+    Args:
+      port: where it listens; 0 picks a free port.
+      host: the interface; "0.0.0.0" lets other machines in, which may then profile this program.
+      framework: host:port of a profiler server (such as jax.profiler.start_server's) to record as well.
+      flags: more flags of strobe-sidecar.
+
+    Raises:
+      RuntimeError: it did not start; the message holds its words.
+    """
+    if not os.environ.get("STROBE_DIR"):
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        directory = tempfile.TemporaryDirectory(prefix="strobe-", dir=memory)
+        atexit.register(directory.cleanup)
+        os.environ["STROBE_DIR"] = directory.name
+    _trace.attach()
+    if port == 0:
+        with socket.socket() as probe:
+            probe.bind(("localhost", 0))
+            port = probe.getsockname()[1]
+    address = f"{host}:{port}"
+    command = [path_of("strobe-sidecar"), "--listen", address, "--framework", framework or "localhost:1",
+               "--agent-dir", os.path.join(os.environ["STROBE_DIR"], "agent"), "--insecure-plaintext", "--exit-with-parent", *flags]
+    log = tempfile.TemporaryFile("w+")
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    deadline = time.monotonic() + 10
+    while True:
+        log.seek(0)
+        said = log.read()
+        if "strobe-sidecar serves" in said:
+            break
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            raise RuntimeError(f"strobe-sidecar did not start: {said.strip()[-500:]}")
+        time.sleep(0.02)
+    server = Server(process, address)
+    atexit.register(server.stop)
+    return server
