@@ -73,11 +73,11 @@ struct Thread {
 // One process that records.
 class Program {
  public:
-  Program(RingFile file, bool from_oldest)
+  Program(RingFile file, bool from_start)
       : file_(std::move(file)),
         kind_(file_.header()->tick_kind),
         begin_(Now(kind_)),
-        from_oldest_(from_oldest) {}
+        from_start_(from_start) {}
 
   void SetLevel(std::uint32_t level) {
     file_.header()->control.store(level, std::memory_order_relaxed);
@@ -98,7 +98,7 @@ class Program {
       const auto index = static_cast<std::uint32_t>(readers_.size());
       readers_.emplace_back(file_.ring(index), file_.data(index), file_.ring_words());
       // Rings that were begun while we record are ours from their first record.
-      if (from_oldest_ || looked_) readers_.back().SkipToOldest();
+      if (from_start_ || looked_) readers_.back().SkipToStart();
     }
     looked_ = true;
     for (wire::RingReader& reader : readers_) {
@@ -167,7 +167,7 @@ class Program {
   RingFile file_;
   const wire::TickKind kind_;
   const Moment begin_;
-  const bool from_oldest_;
+  const bool from_start_;
   bool looked_ = false;
   std::vector<wire::RingReader> readers_;
   std::map<std::uint32_t, Thread> threads_;
@@ -179,7 +179,12 @@ class Program {
 }  // namespace
 
 AgentSource::AgentSource(const Clock& clock, AgentOptions options)
-    : clock_(clock), options_(std::move(options)) {}
+    : clock_(clock), options_(std::move(options)) {
+  // A sidecar before us may have died in the middle of a capture.
+  for (const std::string& path : RingFiles(options_.directory)) {
+    if (const RingFile file = RingFile::Open(path)) file.header()->control.store(0);
+  }
+}
 
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0;

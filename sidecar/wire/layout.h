@@ -51,7 +51,7 @@ struct RingHeader {
   // Positions are words since the ring began and only grow.
   std::atomic<std::uint64_t> claimed;  // Up to here data may be changing.
   std::atomic<std::uint64_t> head;     // Up to here records are whole.
-  std::atomic<std::uint64_t> made;     // Records whole so far.
+  std::atomic<std::uint64_t> made;     // Scopes whole so far.
   std::atomic<std::uint32_t> thread_id;
   std::atomic<std::uint32_t> busy;  // 1 while a thread owns the ring.
   std::atomic<std::uint64_t> thread_name[kThreadNameBytes / 8];
@@ -71,7 +71,7 @@ struct RecordHead {
   RecordType type;
   std::uint8_t level;
   std::uint32_t
-      sequence;  // Number of the record in its ring, without its upper half. Pads have none.
+      sequence;  // A scope's number in its ring, without its upper half; others have none.
 };
 static_assert(sizeof(RecordHead) == 8);
 

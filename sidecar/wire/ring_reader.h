@@ -28,11 +28,7 @@ class RingReader {
  public:
   RingReader(const RingHeader* header, const std::atomic<std::uint64_t>* data, std::uint64_t words)
       : header_(header), data_(data), words_(words) {
-    thread_.id = header->thread_id.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < kThreadNameBytes / 8; ++i) {
-      const std::uint64_t word = header->thread_name[i].load(std::memory_order_relaxed);
-      std::memcpy(thread_.name.data() + 8 * i, &word, 8);
-    }
+    LoadThread();
     SkipToNow();
   }
 
@@ -46,12 +42,16 @@ class RingReader {
       if (header_->claimed.load(std::memory_order_relaxed) == position_) break;
     }
   }
+  // Back to the ring's very first record. What is not there any more counts as lost.
+  void SkipToStart() {
+    const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+    position_ = head > words_ ? NextBlock(head - words_) : 0;
+    next_ = 0;
+  }
   // Back to the oldest record that is still there: what the ring kept of the last seconds.
   void SkipToOldest() {
-    const std::uint64_t head = header_->head.load(std::memory_order_acquire);
-    adopt_ = head > words_;
-    position_ = adopt_ ? NextBlock(head - words_) : 0;
-    next_ = 0;
+    SkipToStart();
+    adopt_ = position_ > 0;
   }
 
   // Whose records Drain hands over at present.
@@ -85,11 +85,13 @@ class RingReader {
       }
       position_ += size;
       if (first.type == RecordType::kPad) continue;
-      Count(first.sequence);
-      if (first.type == RecordType::kThread && size == kThreadWords) {
+      if (first.type == RecordType::kThread) {
+        if (size != kThreadWords) continue;
         thread_.id = static_cast<std::uint32_t>(record_[1]);
         std::memcpy(thread_.name.data(), &record_[2], kThreadNameBytes);
+        continue;
       }
+      Count(first.sequence);
       if (first.type == RecordType::kScope && size >= kScopeFixedWords &&
           record_[3] <= (size - kScopeFixedWords) * 8) {
         sink(ScopeRecord{first.level,
@@ -119,7 +121,15 @@ class RingReader {
   bool Overrun(std::uint64_t position) const {
     return header_->claimed.load(std::memory_order_relaxed) > position + words_;
   }
+  void LoadThread() {
+    thread_.id = header_->thread_id.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < kThreadNameBytes / 8; ++i) {
+      const std::uint64_t word = header_->thread_name[i].load(std::memory_order_relaxed);
+      std::memcpy(thread_.name.data() + 8 * i, &word, 8);
+    }
+  }
   void Resync() {
+    LoadThread();  // The record that said whose ring it is may be among those that are gone.
     const std::uint64_t claimed = header_->claimed.load(std::memory_order_relaxed);
     // A block ahead of the writer, so that it does not catch up at once.
     position_ = std::max(position_, NextBlock(claimed - words_) + kBlockWords);

@@ -35,7 +35,7 @@ class RingWriter {
       header_->thread_name[i].store(word, std::memory_order_relaxed);
     }
     header_->thread_id.store(id, std::memory_order_relaxed);
-    Publish(kThreadWords);
+    Publish(kThreadWords, 0);
   }
   // Text beyond kLargestText is cut.
   void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
@@ -56,7 +56,7 @@ class RingWriter {
       std::memcpy(&word, text.data() + done, size - done);
       Put(out, word);
     }
-    Publish(words);
+    Publish(words, 1);
   }
 
  private:
@@ -81,9 +81,9 @@ class RingWriter {
     return out;
   }
 
-  void Publish(std::size_t words) {
+  void Publish(std::size_t words, std::uint64_t scopes) {
     position_ += words;
-    ++made_;
+    made_ += scopes;
     header_->made.store(made_, std::memory_order_release);
     header_->head.store(position_, std::memory_order_release);
   }

@@ -45,10 +45,13 @@ int main(int argc, char** argv) {
   const double per_second = argc > 2 ? std::atof(argv[2]) : 100;
   const long scopes = argc > 3 ? std::atol(argv[3]) : 1'000'000'000;
   std::signal(SIGTERM, [](int) { stop = true; });
+  const bool exact = argc > 4;
   std::vector<std::thread> trainers;
   std::vector<std::atomic<long>> made(static_cast<std::size_t>(threads));
   std::printf("ready\n");
   std::fflush(stdout);
+  while (exact && !strobe::TraceMe::Active())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (int i = 0; i < threads; ++i)
     trainers.emplace_back(Train, i, per_second, scopes,
                           std::ref(made[static_cast<std::size_t>(i)]));
@@ -56,5 +59,7 @@ int main(int argc, char** argv) {
   long all = 0;
   for (const auto& one : made) all += one;
   std::printf("made %ld\n", all);
+  std::fflush(stdout);
+  while (exact && !stop) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return 0;
 }

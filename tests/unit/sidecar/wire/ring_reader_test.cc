@@ -92,6 +92,17 @@ TEST(Ring, AReaderThatComesLaterBeginsNowOrAtTheOldest) {
   EXPECT_EQ(oldest.lost(), 0u);
 }
 
+TEST(Ring, AReaderThatWantsAllKnowsWhatItMissed) {
+  Ring ring;
+  RingWriter writer = ring.Writer();
+  for (std::uint64_t i = 0; i < 10'000; ++i) Write(writer, i);
+  RingReader reader = ring.Reader();
+  reader.SkipToStart();
+  const std::uint64_t read = reader.Drain([](const ScopeRecord&) {});
+  EXPECT_GT(read, 100u);
+  EXPECT_EQ(read + reader.lost(), 10'000u);
+}
+
 TEST(Ring, AWriterGoesOnWhereAnotherStopped) {
   Ring ring;
   RingReader reader = ring.Reader();
