@@ -86,7 +86,8 @@ class Program {
   const std::string& path() const { return file_.path(); }
   std::uint64_t lost() const {
     std::uint64_t lost = over_budget_ + without_ring();
-    for (const wire::RingReader& reader : readers_) lost += reader.lost() + reader.unseen();
+    // What ends after the last drain began before recording stopped, and outside of the window.
+    for (const wire::RingReader& reader : readers_) lost += reader.lost();
     return lost;
   }
   std::uint64_t kept() const { return kept_; }

@@ -1,5 +1,6 @@
 """The Python package as users get it: a wheel, installed, in programs of their own."""
 
+import json
 import os
 import subprocess
 import textwrap
@@ -27,7 +28,7 @@ def test_every_documented_example_runs(python):
     out = python("""
         import doctest, strobe, strobe._trace
         tests = [doctest.DocTestParser().get_doctest(text, {"Trace": strobe.Trace}, name, None, 0)
-                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("client", strobe.client.__doc__))]
+                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("client", strobe.client.__doc__), ("profiler", strobe.profiler.__doc__))]
         runner = doctest.DocTestRunner()
         for test in tests:
             runner.run(test)
@@ -188,6 +189,82 @@ def test_a_client_with_tensorflows_options(python, trainers, tmp_path):
         print(manifest["result"], manifest["durationNs"])
     """).stdout
     assert out == "Succeeded 100000000\n"
+
+
+def test_the_mxnet_style_profiler(python, tmp_path):
+    """The example of MXNet's documentation, and what its objects leave in file and table."""
+    path = tmp_path / "chrome_tracing_profile.json"
+    out = python(f"""
+        import time
+        from strobe import profiler
+        profiler.set_config(profile_all=True,
+                            filename={str(path)!r},
+                            continuous_dump=True, dump_period=0.2,
+                            aggregate_stats=True)
+        domain = profiler.Domain("training")
+        task, frame, event = domain.new_task("load"), domain.new_frame("iteration"), profiler.Event("step")
+        counter, marker = domain.new_counter("images"), domain.new_marker("epoch")
+        task.start(); task.stop()       # The profiler does not run yet.
+        profiler.set_state('run')
+        for _ in range(3):
+            with frame:
+                task.start(); time.sleep(0.01); task.stop()
+            counter += 5
+        counter -= 3; counter.set_value(100); counter.increment(); counter.decrement(2)
+        marker.mark("thread")
+        time.sleep(0.5)
+        import os; print(os.path.exists({str(path)!r}))
+        profiler.pause()
+        with event: pass
+        profiler.resume()
+        with event: pass
+        profiler.set_state('stop')
+        print(profiler.dumps(format="json", sort_by="count"))
+        print(profiler.dumps(sort_by="avg", ascending=True, reset=True))
+        print(len(profiler.dumps().splitlines()))
+        for wrong in (lambda: profiler.set_config(colour=1), lambda: profiler.set_config(profile_all=1), lambda: profiler.set_config(dump_period=0),
+                      lambda: profiler.set_config(filename=""), lambda: profiler.set_state("go"), lambda: profiler.dumps(format="xml"),
+                      lambda: profiler.dumps(sort_by="name"), lambda: marker.mark("here"), lambda: profiler.pause("server")):
+            try:
+                wrong()
+                print("accepted")
+            except ValueError as error:
+                print("ValueError", error)
+        profiler.set_state("run")
+        try:
+            profiler.set_config(profile_all=False)
+        except RuntimeError as error:
+            print(error)
+    """).stdout
+    lines = out.splitlines()
+    assert lines[0] == "True", "dumped while it ran"
+    stats = json.loads(lines[1])["time"]
+    assert {name: row["count"] for name, row in stats.items()} == {"load": 3, "iteration": 3, "step": 1}
+    assert stats["load"]["min"] >= 10 and stats["load"]["total"] >= 30 and stats["iteration"]["total"] >= stats["load"]["total"]
+    assert [line.split()[0] for line in lines[4:7]] == ["step", "load", "iteration"]
+    assert "2" in lines and out.count("ValueError") == 9 and "accepted" not in out and "set_state('stop') before set_config" in out
+    trace = json.loads(path.read_text())
+    # The file is the last run's: the one that was still running when the program ended.
+    assert trace["traceEvents"] == [] and trace["otherData"] == {"dropped_events": 0}
+
+
+def test_the_profilers_file_is_what_chrome_reads(python, tmp_path):
+    path = tmp_path / "trace.json"
+    python(f"""
+        from strobe import profiler
+        profiler.set_config(filename={str(path)!r})
+        profiler.set_state("run")
+        domain = profiler.Domain("training")
+        with domain.new_task("load"): pass
+        counter = domain.new_counter("images", 7)
+        domain.new_marker("epoch").mark()
+        profiler.dump()
+    """)
+    events = {e["name"]: e for e in json.loads(path.read_text())["traceEvents"]}
+    assert events["thread_name"]["args"] == {"name": "MainThread"}
+    assert events["load"]["ph"] == "X" and events["load"]["cat"] == "training" and events["load"]["dur"] >= 0
+    assert events["images"]["ph"] == "C" and events["images"]["args"] == {"images": 7}
+    assert events["epoch"]["ph"] == "i" and events["epoch"]["s"] == "p"
 
 
 def test_the_wheel_carries_the_programs(python_package):

@@ -15,8 +15,8 @@ from pathlib import Path as _Path
 # The extension finds the agent by this; what the user set comes first.
 _os.environ.setdefault("STROBE_AGENT", str(_Path(__file__).resolve().parent / "lib" / "libstrobe_agent.so"))
 
-from . import client, server  # noqa: E402
+from . import client, profiler, server  # noqa: E402
 from ._trace import Trace, active  # noqa: E402
 
-__all__ = ["Trace", "active", "client", "server"]
+__all__ = ["Trace", "active", "client", "profiler", "server"]
 __version__ = "0.1.0"

@@ -1,6 +1,6 @@
 from typing import Any, Callable, TypeVar
 
-from . import client as client, server as server
+from . import client as client, profiler as profiler, server as server
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

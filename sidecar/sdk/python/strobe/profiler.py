@@ -1,0 +1,372 @@
+"""A profiler inside the program, with the interface of MXNet's: objects, a chrome://tracing file, a table.
+
+It needs no sidecar and no capture; what its objects measure also goes into the captures of a sidecar, as
+annotations do.
+
+>>> from strobe import profiler
+>>> profiler.set_config(profile_all=True, filename="/tmp/chrome_tracing_profile.json", aggregate_stats=True)
+>>> profiler.set_state("run")
+>>> domain = profiler.Domain("training")
+>>> with domain.new_task("load"):
+...     pass
+>>> profiler.pause()
+>>> with domain.new_task("not measured"):
+...     pass
+>>> profiler.resume()
+>>> counter = domain.new_counter("images", 0)
+>>> counter += 32
+>>> domain.new_marker("epoch").mark("process")
+>>> profiler.set_state("stop")
+>>> print(profiler.dumps().splitlines()[2].split()[:2])
+['load', '1']
+>>> profiler.dump()
+"""
+
+import atexit
+import json
+import os
+import threading
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from ._trace import Trace
+
+__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dumps", "pause", "resume", "set_config", "set_state"]
+
+_MOST_EVENTS = 1_000_000
+_FLAGS = ("profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "continuous_dump", "aggregate_stats")
+_MARKER_SCOPES = {"process": "p", "thread": "t", "global": "g"}
+
+
+class _State:
+    """What set_config and set_state say, and what was measured."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.filename = "profile.json"
+        self.flags = dict.fromkeys(_FLAGS, False)
+        self.dump_period = 1.0
+        self.running = self.paused = False
+        self.recording = False  # running and not paused; read without the lock.
+        self.dumper: Optional[threading.Thread] = None
+        self.wake = threading.Event()
+        self.forget()
+
+    def forget(self) -> None:
+        self.events: List[Tuple[str, str, str, int, int, int, Any]] = []  # kind, category, name, thread, begin ns, duration ns, detail
+        self.threads: Dict[int, str] = {}
+        self.totals: Dict[str, List[int]] = {}  # name: count, total ns, least, most
+        self.dropped = 0
+
+    def add(self, kind: str, category: str, name: str, begin: int, duration: int, detail: Any = None) -> None:
+        thread = threading.get_ident()
+        with self.lock:
+            if thread not in self.threads:
+                self.threads[thread] = threading.current_thread().name
+            if len(self.events) < _MOST_EVENTS:
+                self.events.append((kind, category, name, thread, begin, duration, detail))
+            else:
+                self.dropped += 1
+            if kind == "X" and self.flags["aggregate_stats"]:
+                total = self.totals.setdefault(name, [0, 0, duration, duration])
+                total[0] += 1
+                total[1] += duration
+                total[2] = min(total[2], duration)
+                total[3] = max(total[3], duration)
+
+
+_state = _State()
+
+
+def set_config(**options: Any) -> None:
+    """Sets up the profiler; only while it is stopped.
+
+    Args (all optional; what is not given stays as it is):
+      filename: where dump() writes ["profile.json"].
+      profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: bool, taken for
+        compatibility: they choose among the operators of MXNet's engine, which does not run here.
+        Objects of this module are measured in any case.
+      continuous_dump: bool, write the file every dump_period while running.
+      dump_period: seconds between such writes, 0.1 to 3600 [1.0].
+      aggregate_stats: bool, keep the table of dumps().
+      profile_process: "worker", the only process there is.
+
+    Raises:
+      ValueError: an option is unknown or its value is wrong.
+      RuntimeError: the profiler runs.
+    """
+    if _state.running:
+        raise RuntimeError("the profiler runs; call set_state('stop') before set_config")
+    chosen = dict(options)
+    for name in _FLAGS:
+        if not isinstance(chosen.get(name, False), bool):
+            raise ValueError(f"{name} must be True or False")
+    filename = chosen.pop("filename", _state.filename)
+    if not isinstance(filename, (str, os.PathLike)) or not str(filename):
+        raise ValueError("filename must be the path of a file")
+    period = chosen.pop("dump_period", _state.dump_period)
+    if isinstance(period, bool) or not isinstance(period, (int, float)) or not 0.1 <= period <= 3600:
+        raise ValueError("dump_period must be a number of seconds from 0.1 to 3600")
+    _check_process(chosen.pop("profile_process", "worker"))
+    flags = {name: chosen.pop(name) for name in _FLAGS if name in chosen}
+    if chosen:
+        known = ", ".join(sorted([*_FLAGS, "filename", "dump_period", "profile_process"]))
+        raise ValueError(f"unknown option {next(iter(chosen))}; there are {known}")
+    _state.filename, _state.dump_period = os.fspath(filename), float(period)
+    _state.flags.update(flags)
+
+
+def _check_process(process: str) -> None:
+    if process != "worker":
+        raise ValueError(f"profile_process must be 'worker'; there is no {process!r} here")
+
+
+def set_state(state: str = "stop", profile_process: str = "worker") -> None:
+    """Starts ("run") or stops ("stop") measuring. Starting forgets what was measured before."""
+    _check_process(profile_process)
+    if state not in ("run", "stop"):
+        raise ValueError(f"state must be 'run' or 'stop', not {state!r}")
+    if (state == "run") == _state.running:
+        return
+    with _state.lock:
+        _state.running = _state.recording = state == "run"
+        _state.paused = False
+        if _state.running:
+            _state.forget()
+    if _state.running and _state.flags["continuous_dump"]:
+        _state.wake.clear()
+        _state.dumper = threading.Thread(target=_dump_again_and_again, name="strobe-profiler", daemon=True)
+        _state.dumper.start()
+    elif not _state.running and _state.dumper is not None:
+        _state.wake.set()
+        _state.dumper.join()
+        _state.dumper = None
+        dump()
+
+
+def _dump_again_and_again() -> None:
+    while not _state.wake.wait(_state.dump_period):
+        try:
+            dump(finished=False)
+        except OSError:
+            pass  # A full disk is no reason to end; the last dump says it.
+
+
+def pause(profile_process: str = "worker") -> None:
+    """Objects measure nothing until resume()."""
+    _check_process(profile_process)
+    _state.paused, _state.recording = True, False
+
+
+def resume(profile_process: str = "worker") -> None:
+    """Ends a pause()."""
+    _check_process(profile_process)
+    _state.paused, _state.recording = False, _state.running
+
+
+def dump(finished: bool = True, profile_process: str = "worker") -> None:
+    """Writes what was measured to the file, for chrome://tracing and Perfetto. finished stops the profiler.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    _check_process(profile_process)
+    if finished and _state.running:
+        set_state("stop")
+    with _state.lock:
+        events, threads, dropped = list(_state.events), dict(_state.threads), _state.dropped
+    pid = os.getpid()
+    out: List[Dict[str, Any]] = [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}} for tid, name in threads.items()]
+    for kind, category, name, thread, begin, duration, detail in events:
+        event: Dict[str, Any] = {"ph": kind, "name": name, "cat": category, "pid": pid, "tid": thread, "ts": begin / 1000}
+        if kind == "X":
+            event["dur"] = duration / 1000
+        elif kind == "C":
+            event["args"] = {name: detail}
+        else:
+            event["s"] = detail
+        out.append(event)
+    whole = {"traceEvents": out, "displayTimeUnit": "ms", "otherData": {"dropped_events": dropped}}
+    hidden = f"{_state.filename}.partial"
+    with open(hidden, "w") as file:
+        json.dump(whole, file)
+    os.replace(hidden, _state.filename)
+
+
+_COLUMNS = {"count": 0, "total": 1, "min": 2, "max": 3, "avg": 4}
+
+
+def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
+    """The aggregate statistics as text; they are kept while aggregate_stats is on.
+
+    Args:
+      reset: forget them afterwards.
+      format: "table" or "json" (milliseconds in both).
+      sort_by: "total", "avg", "min", "max" or "count".
+      ascending: the smallest first.
+    """
+    if format not in ("table", "json"):
+        raise ValueError(f"format must be 'table' or 'json', not {format!r}")
+    if sort_by not in _COLUMNS:
+        raise ValueError(f"sort_by must be one of {', '.join(_COLUMNS)}, not {sort_by!r}")
+    with _state.lock:
+        rows = [(name, [count, total / 1e6, least / 1e6, most / 1e6, total / count / 1e6])
+                for name, (count, total, least, most) in _state.totals.items()]
+        dropped = _state.dropped
+        if reset:
+            _state.totals.clear()
+    rows.sort(key=lambda row: row[1][_COLUMNS[sort_by]], reverse=not ascending)
+    if format == "json":
+        return json.dumps({"unit": "ms", "dropped_events": dropped, "time": {name: dict(zip(_COLUMNS, values)) for name, values in rows}})
+    width = max([len("Name"), *(len(name) for name, _ in rows)])
+    lines = ["Profile Statistics", f"{'Name':<{width}}  {'Total Count':>11}  {'Time (ms)':>12}  {'Min Time (ms)':>13}  {'Max Time (ms)':>13}  {'Avg Time (ms)':>13}"]
+    for name, (count, total, least, most, average) in rows:
+        lines.append(f"{name:<{width}}  {count:>11}  {total:>12.4f}  {least:>13.4f}  {most:>13.4f}  {average:>13.4f}")
+    if dropped:
+        lines.append(f"{dropped} events did not fit into memory and are missing from the file, not from this table")
+    return "\n".join(lines) + "\n"
+
+
+class Domain:
+    """A name that groups objects."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def new_task(self, name: str) -> "Task":
+        return Task(self, name)
+
+    def new_frame(self, name: str) -> "Frame":
+        return Frame(self, name)
+
+    def new_counter(self, name: str, value: Optional[float] = None) -> "Counter":
+        return Counter(self, name, value)
+
+    def new_marker(self, name: str) -> "Marker":
+        return Marker(self, name)
+
+
+class _Duration:
+    """Measures from start() to stop(), on one thread; also as a context manager. May be used again."""
+
+    def __init__(self, category: str, name: str):
+        self.name = name
+        self._category = category
+        self._begin = 0
+        self._trace: Optional[Trace] = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def start(self) -> None:
+        self._trace = Trace(self.name)
+        self._trace.__enter__()
+        self._begin = time.perf_counter_ns() if _state.recording else 0
+
+    def stop(self) -> None:
+        if self._trace is None:
+            return
+        if self._begin and _state.recording:
+            _state.add("X", self._category, self.name, self._begin, time.perf_counter_ns() - self._begin)
+        self._trace.__exit__(None, None, None)
+        self._trace = None
+
+    def __enter__(self) -> "_Duration":
+        self.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+
+class Task(_Duration):
+    """A piece of work of a domain."""
+
+    def __init__(self, domain: Domain, name: str):
+        super().__init__(domain.name, name)
+        self.domain = domain
+
+
+class Frame(_Duration):
+    """One round of something that repeats, such as an iteration."""
+
+    def __init__(self, domain: Domain, name: str):
+        super().__init__(domain.name, name)
+        self.domain = domain
+
+
+class Event(_Duration):
+    """A piece of work of no domain."""
+
+    def __init__(self, name: str):
+        super().__init__("event", name)
+
+
+class Counter:
+    """A value over time."""
+
+    def __init__(self, domain: Domain, name: str, value: Optional[float] = None):
+        self.name, self.domain = name, domain
+        self._lock = threading.Lock()
+        self._value: float = 0
+        if value is not None:
+            self.set_value(value)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def set_value(self, value: float) -> None:
+        with self._lock:
+            self._set(value)
+
+    def increment(self, delta: float = 1) -> None:
+        with self._lock:
+            self._set(self._value + delta)
+
+    def decrement(self, delta: float = 1) -> None:
+        self.increment(-delta)
+
+    def __iadd__(self, delta: float) -> "Counter":
+        self.increment(delta)
+        return self
+
+    def __isub__(self, delta: float) -> "Counter":
+        self.decrement(delta)
+        return self
+
+    def _set(self, value: float) -> None:
+        self._value = value
+        if _state.recording:
+            _state.add("C", self.domain.name, self.name, time.perf_counter_ns(), 0, value)
+
+
+class Marker:
+    """A point in time."""
+
+    def __init__(self, domain: Domain, name: str):
+        self.name, self.domain = name, domain
+
+    def __str__(self) -> str:
+        return self.name
+
+    def mark(self, scope: str = "process") -> None:
+        """scope: "process", "thread" or "global": how far the marker reaches in the viewer."""
+        if scope not in _MARKER_SCOPES:
+            raise ValueError(f"scope must be one of {', '.join(_MARKER_SCOPES)}, not {scope!r}")
+        with Trace(self.name):
+            pass
+        if _state.recording:
+            _state.add("i", self.domain.name, self.name, time.perf_counter_ns(), 0, _MARKER_SCOPES[scope])
+
+
+@atexit.register
+def _at_exit() -> None:
+    # Who asked for continuous dumps wants the last one too.
+    if _state.running and _state.flags["continuous_dump"]:
+        try:
+            set_state("stop")
+        except OSError:
+            pass
