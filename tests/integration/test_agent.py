@@ -116,7 +116,7 @@ def test_every_scope_is_recorded_or_counted(rig, protos):
     threads, scopes = 8, 1_250_000
     rig.program(1, 20)  # So that there is something to record when the capture is planned.
     rig.sidecar()
-    capture = rig.begin_capture("--host-tracer-level", "1", duration="4s")
+    capture = rig.begin_capture("--host-tracer-level", "1", duration="5s")
     time.sleep(1)
     program = rig.program(threads, 0, scopes, "exact").wait_for("made", 30)
     assert f"made {threads * scopes}" in program.output()
@@ -143,7 +143,9 @@ def test_a_killed_program_leaves_what_it_recorded(rig, protos):
     assert worker["outcome"] == "WorkerLost" and "ended while it was recorded" in worker["message"], worker
     found = events(rig.space(protos))
     last = max(end for _, _, _, end, _ in found) // 1000 + int(worker["startedNs"])
-    assert 0 <= killed_ns - last < 30_000_000, "what was recorded until the kill is there"
+    # A thousand scopes a second: the last one before the kill is there, unless the program itself was kept waiting.
+    assert 0 <= killed_ns - last < 1_000_000_000, (killed_ns - last) / 1e6
+    assert len(found) > 100
 
 
 def test_the_sidecar_may_be_restarted(rig, protos):
