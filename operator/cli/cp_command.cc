@@ -72,12 +72,11 @@ void AddCpFlags(CLI::App& command, CpFlags& flags) {
 }
 
 int RunCp(const CpFlags& flags) {
-  const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
-  if (!config.ok()) return Complain(config.status());
-  Stores stores(*config, UrlOptions::kAll, TellRetries());
-  const absl::StatusOr<OpenPlace> from = OpenRunPlace(stores, flags.from);
+  const auto stores = CommandStores(flags.storage_config);
+  if (!stores.ok()) return Complain(stores.status());
+  const absl::StatusOr<OpenPlace> from = OpenRunPlace(**stores, flags.from);
   if (!from.ok()) return Complain(from.status());
-  const absl::StatusOr<OpenPlace> to = OpenRunPlace(stores, flags.to);
+  const absl::StatusOr<OpenPlace> to = OpenRunPlace(**stores, flags.to);
   if (!to.ok()) return Complain(to.status());
   if (!to->place.run.empty()) {
     return Complain(

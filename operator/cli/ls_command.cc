@@ -56,10 +56,9 @@ void AddLsFlags(CLI::App& command, LsFlags& flags) {
 }
 
 int RunLs(const LsFlags& flags) {
-  const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
-  if (!config.ok()) return Complain(config.status());
-  Stores stores(*config, UrlOptions::kAll, TellRetries());
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(stores, flags.place);
+  const auto stores = CommandStores(flags.storage_config);
+  if (!stores.ok()) return Complain(stores.status());
+  const absl::StatusOr<OpenPlace> open = OpenRunPlace(**stores, flags.place);
   if (!open.ok()) return Complain(open.status());
   if (flags.objects) return ListObjects(*open);
   if (!open->place.run.empty()) return ListOneRun(flags, *open);

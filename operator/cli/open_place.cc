@@ -8,17 +8,19 @@
 
 namespace strobe {
 
+absl::StatusOr<std::unique_ptr<Stores>> CommandStores(const std::string& storage_config) {
+  ASSIGN_OR_RETURN(StorageConfig config, ReadStorageConfig(storage_config));
+  return std::make_unique<Stores>(
+      std::move(config), UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
+        std::cerr << StrCat(Words(failure), "; again in ", FormatDuration(wait), "\n");
+      });
+}
+
 absl::StatusOr<OpenPlace> OpenRunPlace(StoreOpener& stores, const std::string& text) {
   OpenPlace open;
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(text));
   ASSIGN_OR_RETURN(open.store, stores.Open(open.place.logdir, {}));
   return open;
-}
-
-OnRetry TellRetries() {
-  return [](const absl::Status& failure, Nanos wait) {
-    std::cerr << StrCat(Words(failure), "; again in ", FormatDuration(wait), "\n");
-  };
 }
 
 int Complain(const absl::Status& status) {

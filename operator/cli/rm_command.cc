@@ -42,10 +42,9 @@ void AddRmFlags(CLI::App& command, RmFlags& flags) {
 }
 
 int RunRm(const RmFlags& flags) {
-  const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
-  if (!config.ok()) return Complain(config.status());
-  Stores stores(*config, UrlOptions::kAll, TellRetries());
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(stores, flags.place);
+  const auto stores = CommandStores(flags.storage_config);
+  if (!stores.ok()) return Complain(stores.status());
+  const absl::StatusOr<OpenPlace> open = OpenRunPlace(**stores, flags.place);
   if (!open.ok()) return Complain(open.status());
   std::vector<std::string> runs = flags.runs;
   for (const std::string& run : runs) {
