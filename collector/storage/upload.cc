@@ -1,10 +1,10 @@
 #include "collector/storage/upload.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "collector/base/mutex.h"
+#include "collector/base/parallel.h"
 #include "collector/base/sha256.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -59,7 +59,7 @@ class PartsUpload {
  public:
   PartsUpload(ObjectStore& store, std::string_view key, const ByteSource& bytes,
               const UploadOptions& options)
-      : store_(store), uploads_(*store.uploads()), key_(key), bytes_(bytes), options_(options) {}
+      : uploads_(*store.uploads()), key_(key), bytes_(bytes), options_(options) {}
 
   absl::Status Run() {
     absl::Status status;
@@ -87,15 +87,16 @@ class PartsUpload {
   absl::Status BeginOrResume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     state_ = options_.resume;
     const UploadShape shape = ShapeOf(bytes_.size());
-    if (state_.id.empty() && state_.parts.empty()) state_.part_bytes = shape.part_bytes;
+    const bool fresh = state_.parts.empty();  // The id tells nothing: not every store has ids.
+    if (fresh) state_.part_bytes = shape.part_bytes;
     const std::uint64_t part = state_.part_bytes;
     count_ = static_cast<std::size_t>((bytes_.size() + part - 1) / part);
-    concurrency_ = shape.concurrency;
+    concurrency_ = static_cast<std::size_t>(shape.concurrency);
     state_.parts.resize(count_);
     for (std::size_t i = 0; i < count_; ++i) {
       if (!state_.parts[i].empty()) done_ += SizeOf(i);
     }
-    if (!options_.resume.parts.empty()) return absl::OkStatus();
+    if (!fresh) return absl::OkStatus();
     ASSIGN_OR_RETURN(state_.id, uploads_.Begin(key_, options_.sha256));
     return Save();
   }
@@ -110,10 +111,7 @@ class PartsUpload {
   }
 
   absl::Status SendParts() {
-    std::vector<std::thread> helpers;
-    for (int i = 1; i < concurrency_; ++i) helpers.emplace_back([this] { Send(); });
-    Send();
-    for (std::thread& helper : helpers) helper.join();
+    ParallelFor(concurrency_, concurrency_, [this](std::size_t) { Send(); });
     MutexLock lock(&mutex_);
     return status_;
   }
@@ -143,13 +141,12 @@ class PartsUpload {
     }
   }
 
-  ObjectStore& store_;
   PartUploads& uploads_;
   const std::string key_;
   const ByteSource& bytes_;
   const UploadOptions& options_;
   std::size_t count_ = 0;
-  int concurrency_ = 1;
+  std::size_t concurrency_ = 1;
 
   Mutex mutex_;
   UploadState state_ ABSL_GUARDED_BY(mutex_);

@@ -55,13 +55,14 @@ CaptureRunner::~CaptureRunner() {
 v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delivery) {
   v1::ArmResponse response;
   MutexLock lock(&mutex_);
-  if (draining_ && session_.Find(plan.capture_id()) == nullptr) {
+  const bool known = session_.Find(plan.capture_id()) != nullptr;
+  if (draining_ && !known) {
     response.set_refusal(v1::UNREACHABLE);
     response.set_message("the sidecar is ending");
     return response;
   }
   Delivery& target = delivery != nullptr ? *delivery : delivery_;
-  if (session_.Find(plan.capture_id()) == nullptr && session_.holder().empty()) {
+  if (!known && session_.holder().empty()) {
     if (const absl::Status room = target.Room(plan); !room.ok()) {
       response.set_refusal(v1::SPOOL_FULL);
       response.set_message(Words(room));

@@ -83,7 +83,6 @@ class Program {
     file_.header()->control.store(level, std::memory_order_relaxed);
   }
   bool lives() const { return file_.ProgramLives(); }
-  const std::string& path() const { return file_.path(); }
   std::uint64_t lost() const {
     std::uint64_t lost = over_budget_ + without_ring();
     // What ends after the last drain began before recording stopped, and outside of the window.
@@ -98,10 +97,10 @@ class Program {
     while (readers_.size() < rings) {
       const auto index = static_cast<std::uint32_t>(readers_.size());
       readers_.emplace_back(file_.ring(index), file_.data(index), file_.ring_words());
-      // Rings that were begun while we record are ours from their first record.
-      if (from_start_ || looked_) readers_.back().SkipToStart();
+      if (from_start_) readers_.back().SkipToStart();
     }
-    looked_ = true;
+    // Rings that are begun while we record are ours from their first record.
+    from_start_ = true;
     for (wire::RingReader& reader : readers_) {
       reader.Drain([&](const wire::ScopeRecord& record) {
         const std::uint64_t cost = sizeof(Event) + record.text.size();
@@ -120,9 +119,9 @@ class Program {
   }
 
   // Adds a line per thread to the plane: what lies within [start, stop), which begins at
-  // `start_ns`. `wall_offset` is wall clock minus CLOCK_MONOTONIC. Returns the number of events.
-  std::uint64_t Build(std::int64_t start_ns, std::int64_t stop_ns, std::int64_t wall_offset,
-                      const std::string& prefix, xplane::PlaneBuilder& plane) {
+  // `start_ns`. `wall_offset` is wall clock minus CLOCK_MONOTONIC.
+  void Build(std::int64_t start_ns, std::int64_t stop_ns, std::int64_t wall_offset,
+             const std::string& prefix, xplane::PlaneBuilder& plane) {
     const Moment end = Now(kind_);
     const double ns_per_tick = end.ticks == begin_.ticks
                                    ? 1
@@ -134,7 +133,6 @@ class Program {
              (static_cast<std::int64_t>(begin_.monotonic_ns) + wall_offset - start_ns) * 1000;
     };
     const std::int64_t window_ps = (stop_ns - start_ns) * 1000;
-    std::uint64_t count = 0;
     for (auto& [id, thread] : threads_) {
       std::sort(thread.events.begin(), thread.events.end(), [](const Event& a, const Event& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
@@ -148,10 +146,8 @@ class Program {
         plane.AddEvent(plane.EventId(parsed.name), begin, stop - begin);
         for (const auto& [key, value] : parsed.args)
           plane.AddEventStat(plane.StatId(key), xplane::TypedValue(value));
-        ++count;
       }
     }
-    return count;
   }
 
   std::string Label() const {
@@ -168,8 +164,7 @@ class Program {
   RingFile file_;
   const wire::TickKind kind_;
   const Moment begin_;
-  const bool from_start_;
-  bool looked_ = false;
+  bool from_start_;
   std::vector<wire::RingReader> readers_;
   std::map<std::uint32_t, Thread> threads_;
   std::uint64_t kept_ = 0, over_budget_ = 0;
