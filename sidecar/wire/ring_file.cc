@@ -21,6 +21,19 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint32_t kMostRings = 65'536;
 constexpr std::uint64_t kMostWords = 1ull << 28;
 
+std::uint64_t RoundWords(std::uint64_t words) {
+  return std::bit_ceil(std::min(std::max<std::uint64_t>(words, 4 * kBlockWords), kMostWords));
+}
+
+// A header and its data, in whole pages.
+std::uint64_t RingBytes(std::uint64_t words) {
+  return (sizeof(RingHeader) + words * 8 + kPage - 1) / kPage * kPage;
+}
+
+bool GoodWords(std::uint64_t words) {
+  return std::has_single_bit(words) && words >= 4 * kBlockWords && words <= kMostWords;
+}
+
 // Held by the program on the whole file; of the open file, so that no other close() drops it and
 // another container can ask for it.
 struct flock WholeFile(short type) {
@@ -43,6 +56,8 @@ RingFile& RingFile::operator=(RingFile&& other) noexcept {
   ring_words_ = other.ring_words_;
   ring_stride_ = other.ring_stride_;
   rings_offset_ = other.rings_offset_;
+  device_words_ = other.device_words_;
+  device_offset_ = other.device_offset_;
   return *this;
 }
 
@@ -80,11 +95,12 @@ bool RingFile::Map(std::size_t size) {
 RingFile RingFile::Create(const std::string& directory, const RingFileShape& shape) {
   RingFile file;
   file.most_rings_ = std::min(std::max(shape.most_rings, 1u), kMostRings);
-  file.ring_words_ = std::bit_ceil(
-      std::min(std::max<std::uint64_t>(shape.ring_words, 4 * kBlockWords), kMostWords));
+  file.ring_words_ = RoundWords(shape.ring_words);
+  file.device_words_ = RoundWords(shape.device_words);
   file.rings_offset_ = kPage;
-  file.ring_stride_ = (sizeof(RingHeader) + file.ring_words_ * 8 + kPage - 1) / kPage * kPage;
-  const std::uint64_t size = file.rings_offset_ + file.most_rings_ * file.ring_stride_;
+  file.ring_stride_ = RingBytes(file.ring_words_);
+  file.device_offset_ = file.rings_offset_ + file.most_rings_ * file.ring_stride_;
+  const std::uint64_t size = file.device_offset_ + RingBytes(file.device_words_);
 
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -112,6 +128,9 @@ RingFile RingFile::Create(const std::string& directory, const RingFileShape& sha
   header->rings_offset = file.rings_offset_;
   header->ring_stride = file.ring_stride_;
   header->ring_words = file.ring_words_;
+  header->device_offset = file.device_offset_;
+  header->device_words = file.device_words_;
+  header->filter = ~0u;
   const int comm = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
   if (comm >= 0) {
     const ssize_t got = read(comm, header->program, kProgramBytes - 1);
@@ -139,14 +158,18 @@ RingFile RingFile::Open(const std::string& path) {
   file.ring_words_ = header.ring_words;
   file.ring_stride_ = header.ring_stride;
   file.rings_offset_ = header.rings_offset;
-  const bool fits = file.most_rings_ >= 1 && file.most_rings_ <= kMostRings &&
-                    std::has_single_bit(file.ring_words_) && file.ring_words_ >= 4 * kBlockWords &&
-                    file.ring_words_ <= kMostWords &&
-                    file.ring_stride_ >= sizeof(RingHeader) + file.ring_words_ * 8 &&
-                    file.ring_stride_ <= size && file.ring_stride_ % 128 == 0 &&
-                    file.rings_offset_ >= sizeof(FileHeader) && file.rings_offset_ <= size &&
-                    file.rings_offset_ % 128 == 0 &&
-                    file.most_rings_ <= (size - file.rings_offset_) / file.ring_stride_;
+  file.device_words_ = header.device_words;
+  file.device_offset_ = header.device_offset;
+  const bool fits =
+      file.most_rings_ >= 1 && file.most_rings_ <= kMostRings && GoodWords(file.ring_words_) &&
+      GoodWords(file.device_words_) &&
+      file.ring_stride_ >= sizeof(RingHeader) + file.ring_words_ * 8 && file.ring_stride_ <= size &&
+      file.ring_stride_ % 128 == 0 && file.rings_offset_ >= sizeof(FileHeader) &&
+      file.rings_offset_ <= size && file.rings_offset_ % 128 == 0 &&
+      file.device_offset_ % 128 == 0 && file.device_offset_ >= file.rings_offset_ &&
+      file.device_offset_ <= size &&
+      file.most_rings_ <= (file.device_offset_ - file.rings_offset_) / file.ring_stride_ &&
+      RingBytes(file.device_words_) <= size - file.device_offset_;
   if (!fits) return {};
   return file;
 }
@@ -160,9 +183,22 @@ std::atomic<std::uint64_t>* RingFile::data(std::uint32_t index) const {
   return reinterpret_cast<std::atomic<std::uint64_t>*>(ring(index) + 1);
 }
 
+RingHeader* RingFile::device_ring() const {
+  return reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(header_) + device_offset_);
+}
+
+std::atomic<std::uint64_t>* RingFile::device_data() const {
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(device_ring() + 1);
+}
+
 bool RingFile::Reserve(std::uint32_t index) const {
   return posix_fallocate(fd_, static_cast<off_t>(rings_offset_ + index * ring_stride_),
                          static_cast<off_t>(ring_stride_)) == 0;
+}
+
+bool RingFile::ReserveDevice() const {
+  return posix_fallocate(fd_, static_cast<off_t>(device_offset_),
+                         static_cast<off_t>(RingBytes(device_words_))) == 0;
 }
 
 bool RingFile::ProgramLives() const {

@@ -11,6 +11,7 @@ namespace strobe::wire {
 struct RingFileShape {
   std::uint32_t most_rings = 512;         // Threads that may record at one time.
   std::uint64_t ring_words = 1ull << 16;  // 512 KiB; rounded up to a power of two and whole blocks.
+  std::uint64_t device_words = 1ull << 21;  // 16 MiB of what devices did; as above.
 };
 
 // A mapped file; the layout behind it has been checked.
@@ -37,9 +38,13 @@ class RingFile {
   std::uint64_t ring_words() const { return ring_words_; }
   RingHeader* ring(std::uint32_t index) const;
   std::atomic<std::uint64_t>* data(std::uint32_t index) const;
+  RingHeader* device_ring() const;
+  std::atomic<std::uint64_t>* device_data() const;
+  std::uint64_t device_words() const { return device_words_; }
   // Makes sure that writing to a ring cannot fail for want of space: a program must not be killed
   // because a disk is full. False when there is none.
   bool Reserve(std::uint32_t index) const;
+  bool ReserveDevice() const;
   // Does the program that made it still run?
   bool ProgramLives() const;
   void Close();
@@ -58,6 +63,7 @@ class RingFile {
   // Copies: what lies in the file may be changed by whoever can write to it.
   std::uint32_t most_rings_ = 0;
   std::uint64_t ring_words_ = 0, ring_stride_ = 0, rings_offset_ = 0;
+  std::uint64_t device_words_ = 0, device_offset_ = 0;
 };
 
 }  // namespace strobe::wire

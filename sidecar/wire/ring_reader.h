@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -61,6 +62,25 @@ class RingReader {
   template <typename Sink>
   std::uint64_t Drain(const Sink& sink) {
     std::uint64_t count = 0;
+    DrainRecords([&](RecordType type, std::uint8_t level, std::span<const std::uint64_t> payload) {
+      constexpr std::size_t kFixed = kScopeFixedWords - 1;
+      if (type != RecordType::kScope || payload.size() < kFixed ||
+          payload[2] > (payload.size() - kFixed) * 8)
+        return;
+      sink(ScopeRecord{level,
+                       payload[0],
+                       payload[1],
+                       {reinterpret_cast<const char*>(payload.data() + kFixed),
+                        static_cast<std::size_t>(payload[2])}});
+      ++count;
+    });
+    return count;
+  }
+
+  // Hands over every whole record but pads and threads;
+  // `sink(RecordType, level, span of the words behind the head)`.
+  template <typename Sink>
+  void DrainRecords(const Sink& sink) {
     const std::uint64_t head = header_->head.load(std::memory_order_acquire);
     while (position_ < head) {
       if (Overrun(position_)) {
@@ -70,8 +90,9 @@ class RingReader {
       const auto first = std::bit_cast<RecordHead>(Word(position_));
       const std::uint64_t left = kBlockWords - position_ % kBlockWords;
       const std::uint64_t size = first.words;
-      const bool sane = size > 0 && size <= left && position_ + size <= head;
-      if (sane && size <= kLargestRecordWords) {
+      const bool sane = size > 0 && size <= left && position_ + size <= head &&
+                        (size <= kLargestRecordWords || first.type == RecordType::kPad);
+      if (sane && first.type != RecordType::kPad) {
         for (std::uint64_t i = 0; i < size; ++i) record_[i] = Word(position_ + i);
       }
       // Only now is it known whether what was read was still whole.
@@ -91,18 +112,10 @@ class RingReader {
         std::memcpy(thread_.name.data(), &record_[2], kThreadNameBytes);
         continue;
       }
-      Count(first.sequence);
-      if (first.type == RecordType::kScope && size >= kScopeFixedWords &&
-          record_[3] <= (size - kScopeFixedWords) * 8) {
-        sink(ScopeRecord{first.level,
-                         record_[1],
-                         record_[2],
-                         {reinterpret_cast<const char*>(&record_[kScopeFixedWords]),
-                          static_cast<std::size_t>(record_[3])}});
-        ++count;
-      }
+      if (HasNumber(first.type)) Count(first.sequence);
+      sink(first.type, first.level,
+           std::span<const std::uint64_t>(record_.data() + 1, static_cast<std::size_t>(size - 1)));
     }
-    return count;
   }
 
   // Records that were overwritten before they were read, up to the last one read.

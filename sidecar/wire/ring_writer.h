@@ -4,6 +4,7 @@
 // newest ones, and the reader knows from their numbers how many it missed.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -37,6 +38,27 @@ class RingWriter {
     header_->thread_id.store(id, std::memory_order_relaxed);
     Publish(kThreadWords, 0);
   }
+  // A record of fixed size, device_records.h.
+  template <typename T>
+  void Record(RecordType type, const T& payload) {
+    const std::array<std::uint64_t, sizeof(T) / 8> words =
+        std::bit_cast<std::array<std::uint64_t, sizeof(T) / 8>>(payload);
+    std::atomic<std::uint64_t>* out = Claim(1 + words.size(), type, 0);
+    for (std::size_t i = 0; i < words.size(); ++i) Put(out + 1 + i, words[i]);
+    Publish(1 + words.size(), HasNumber(type) ? 1 : 0);
+  }
+  // What `number` stands for from now on. Text beyond kLargestText is cut.
+  void Text(std::uint32_t number, std::string_view text) {
+    const std::size_t size = std::min(text.size(), kLargestText);
+    const std::size_t words = kTextFixedWords + (size + 7) / 8;
+    std::atomic<std::uint64_t>* out = Claim(words, RecordType::kText, 0);
+    Put(out + 1, static_cast<std::uint64_t>(size) << 32 | number);
+    PutText(out + kTextFixedWords, text.data(), size);
+    Publish(words, 0);
+  }
+  // Words written so far: how far back a record lies.
+  std::uint64_t position() const { return position_; }
+
   // Text beyond kLargestText is cut.
   void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
     const std::size_t size = std::min(text.size(), kLargestText);
@@ -45,17 +67,7 @@ class RingWriter {
     Put(out + 1, begin);
     Put(out + 2, end);
     Put(out + 3, size);
-    std::size_t done = 0;
-    for (out += kScopeFixedWords; done + 8 <= size; done += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, text.data() + done, 8);
-      Put(out++, word);
-    }
-    if (done < size) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, text.data() + done, size - done);
-      Put(out, word);
-    }
+    PutText(out + kScopeFixedWords, text.data(), size);
     Publish(words, 1);
   }
 
@@ -63,6 +75,20 @@ class RingWriter {
   // Release, so that whoever sees a word of the new record also sees that it was claimed.
   static void Put(std::atomic<std::uint64_t>* to, std::uint64_t word) {
     to->store(word, std::memory_order_release);
+  }
+
+  static void PutText(std::atomic<std::uint64_t>* out, const char* text, std::size_t size) {
+    std::size_t done = 0;
+    for (; done + 8 <= size; done += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, text + done, 8);
+      Put(out++, word);
+    }
+    if (done < size) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text + done, size - done);
+      Put(out, word);
+    }
   }
 
   std::atomic<std::uint64_t>* Claim(std::size_t words, RecordType type, std::uint8_t level) {
@@ -81,9 +107,9 @@ class RingWriter {
     return out;
   }
 
-  void Publish(std::size_t words, std::uint64_t scopes) {
+  void Publish(std::size_t words, std::uint64_t numbered) {
     position_ += words;
-    made_ += scopes;
+    made_ += numbered;
     header_->made.store(made_, std::memory_order_release);
     header_->head.store(position_, std::memory_order_release);
   }

@@ -93,12 +93,16 @@ TEST_F(RingFileTest, RefusesWhatIsNotOursOrDoesNotFit) {
     return opened;
   };
   EXPECT_TRUE(damaged([](FileHeader&) {}));
-  EXPECT_FALSE(damaged([](FileHeader& h) { h.version = 2; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.version = kVersion + 1; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.most_rings = 5; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.ring_words = 3000; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.ring_stride = 1ull << 60; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.rings_offset = 1ull << 60; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.rings_offset = 0; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.device_words = 3000; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.device_words *= 2; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.device_offset = 0; }));
+  EXPECT_FALSE(damaged([](FileHeader& h) { h.device_offset = ~0ull - 127; }));
 }
 
 }  // namespace

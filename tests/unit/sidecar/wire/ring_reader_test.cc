@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "sidecar/wire/device_records.h"
 #include "sidecar/wire/ring_writer.h"
 
 namespace strobe::wire {
@@ -181,6 +182,50 @@ TEST(Ring, RubbishNeverLeadsOutOfTheRing) {
     // A head far beyond the ring: everything there counts as overwritten.
     RingReader(&ring.header, ring.data.data(), kWords).Drain([](const ScopeRecord&) {});
   }
+}
+
+TEST(Ring, CarriesRecordsOfAllKinds) {
+  Ring ring;
+  RingReader reader = ring.Reader();
+  RingWriter writer = ring.Writer();
+  writer.Text(7, "a_kernel");
+  writer.Record(RecordType::kKernel, KernelRecord{.begin = 5, .end = 9, .name = 7});
+  writer.Record(RecordType::kClock, ClockRecord{.device_ns = 1, .ticks = 2});
+  std::vector<RecordType> types;
+  reader.DrainRecords([&](RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
+    types.push_back(type);
+    if (type == RecordType::kText) {
+      EXPECT_EQ(payload[0], 8ull << 32 | 7);
+      EXPECT_EQ(std::string(reinterpret_cast<const char*>(&payload[1]), 8), "a_kernel");
+    }
+    if (type == RecordType::kKernel) {
+      ASSERT_EQ(payload.size(), kWordsOf<KernelRecord>);
+      const auto kernel = FromWords<KernelRecord>(payload);
+      EXPECT_EQ(kernel.end, 9u);
+      EXPECT_EQ(kernel.name, 7u);
+    }
+  });
+  EXPECT_THAT(types,
+              testing::ElementsAre(RecordType::kText, RecordType::kKernel, RecordType::kClock));
+  EXPECT_EQ(reader.unseen(), 0u);
+}
+
+TEST(Ring, CountsOnlyWhatHappened) {
+  Ring ring;
+  RingReader reader = ring.Reader();
+  RingWriter writer = ring.Writer();
+  constexpr std::uint64_t kMade = 1000;
+  for (std::uint64_t i = 0; i < kMade; ++i) {
+    writer.Text(static_cast<std::uint32_t>(i), "definitions have no number");
+    writer.Record(RecordType::kKernel, KernelRecord{.begin = i});
+  }
+  std::uint64_t seen = 0;
+  reader.DrainRecords([&](RecordType type, std::uint8_t, std::span<const std::uint64_t>) {
+    if (type == RecordType::kKernel) ++seen;
+  });
+  EXPECT_GT(seen, 0u);
+  EXPECT_LT(seen, kMade);
+  EXPECT_EQ(seen + reader.lost(), kMade);
 }
 
 }  // namespace

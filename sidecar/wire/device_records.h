@@ -1,0 +1,113 @@
+// What a device did, as the device ring carries it. C++ standard library only.
+//
+// Enumerations are CUPTI's own numbers (cupti_activity.h); the sidecar knows their names. All times
+// are CUPTI's, in nanoseconds; ClockRecords say what they mean in ticks.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace strobe::wire {
+
+// Texts are sent once and then named by number; 0 = none. A kText record is the number (low half of
+// a word), the bytes (high half), and the text padded with NULs.
+
+struct KernelRecord {
+  std::uint64_t begin = 0, end = 0;
+  std::uint32_t device = 0, context = 0, stream = 0, correlation = 0;
+  std::uint32_t name = 0, graph = 0;
+  std::uint64_t graph_node = 0;
+  std::uint32_t grid[3] = {}, block[3] = {};
+  std::uint32_t static_shared = 0, dynamic_shared = 0;  // Bytes per block.
+  std::uint32_t registers = 0, local_memory = 0;        // Per thread.
+};
+
+struct CopyRecord {
+  std::uint64_t begin = 0, end = 0, bytes = 0;
+  std::uint32_t device = 0, context = 0, stream = 0, correlation = 0;
+  std::uint32_t graph = 0, to_device = 0;
+  std::uint8_t copy_kind = 0, source_kind = 0, destination_kind = 0,
+               flags = 0;  // Flag 1: asynchronous.
+  std::uint32_t reserved = 0;
+};
+
+struct SetRecord {
+  std::uint64_t begin = 0, end = 0, bytes = 0;
+  std::uint32_t device = 0, context = 0, stream = 0, correlation = 0;
+  std::uint32_t graph = 0, value = 0;
+  std::uint16_t memory_kind = 0, flags = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct MemoryRecord {
+  std::uint64_t time = 0, bytes = 0, address = 0;
+  std::uint32_t device = 0, context = 0, stream = 0, correlation = 0;
+  std::uint32_t operation = 0, memory_kind = 0;  // Operation 1: allocated, 2: released.
+};
+
+// A call of CUDA's runtime or driver.
+struct CallRecord {
+  std::uint64_t begin = 0, end = 0;
+  std::uint32_t thread = 0, correlation = 0;
+  std::uint32_t name = 0, result = 0;
+};
+
+// Time that CUPTI itself took from the program.
+struct OverheadRecord {
+  std::uint64_t begin = 0, end = 0;
+  std::uint32_t kind = 0, reserved = 0;
+};
+
+// A framework's own number for what a call belongs to.
+struct ExternalRecord {
+  std::uint64_t external = 0;
+  std::uint32_t correlation = 0, kind = 0;
+};
+
+// One end of an NVTX range, or an NVTX mark.
+struct MarkerRecord {
+  std::uint64_t time = 0;
+  std::uint32_t id = 0, flags = 0;  // Flag 1: a mark, 2: a range begins, 4: it ends.
+  std::uint32_t thread = 0, name = 0, domain = 0, reserved = 0;
+};
+
+// A device that the program sees. Zeros where the driver does not say.
+struct DeviceRecord {
+  std::uint32_t ordinal = 0, name = 0;
+  std::uint8_t uuid[16] = {};
+  std::uint64_t memory = 0;  // Bytes.
+  std::uint32_t major = 0, minor = 0, cores = 0, clock_khz = 0, memory_clock_khz = 0, bus_bits = 0;
+  // Limits of one core (streaming multiprocessor).
+  std::uint32_t warp = 0, threads = 0, blocks = 0, registers = 0, shared = 0;
+  std::uint32_t driver_version = 0;  // 12080 = 12.8.
+};
+
+// CUPTI's clock and the ring's ticks at one moment.
+struct ClockRecord {
+  std::uint64_t device_ns = 0, ticks = 0;
+};
+
+template <typename T>
+inline constexpr std::size_t kWordsOf = sizeof(T) / 8;
+
+template <typename T>
+inline constexpr bool kIsPayload =
+    std::is_trivially_copyable_v<T> &&
+    sizeof(T) % 8 == 0 && std::has_unique_object_representations_v<T>;
+static_assert(kIsPayload<KernelRecord> && kIsPayload<CopyRecord> && kIsPayload<SetRecord> &&
+              kIsPayload<MemoryRecord> && kIsPayload<CallRecord> && kIsPayload<OverheadRecord> &&
+              kIsPayload<ExternalRecord> && kIsPayload<MarkerRecord> && kIsPayload<DeviceRecord> &&
+              kIsPayload<ClockRecord>);
+
+// What RingWriter::Record wrote; `words` has kWordsOf<T>.
+template <typename T>
+T FromWords(std::span<const std::uint64_t> words) {
+  std::array<std::uint64_t, kWordsOf<T>> copy;
+  std::copy_n(words.begin(), copy.size(), copy.begin());
+  return std::bit_cast<T>(copy);
+}
+
+}  // namespace strobe::wire
