@@ -1,6 +1,8 @@
-// libstrobe_agent.so: records the annotations of the program that loaded it into rings that a
-// sidecar reads. Loaded into other people's programs, so: the C++ standard library and POSIX only,
-// no exceptions, no output, no thread of its own, and no error that the program would notice.
+// libstrobe_agent.so: records the annotations of the program that loaded it, and what its GPUs do,
+// into rings that a sidecar reads. Loaded into other people's programs, so: the C++ standard
+// library and POSIX only, no exceptions, no output, no thread unless CUDA is there, and no error
+// that the program would notice.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -13,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "sidecar/agent/device_thread.h"
 #include "sidecar/sdk/strobe/agent_api.h"
 #include "sidecar/wire/ring_file.h"
 #include "sidecar/wire/ring_writer.h"
@@ -51,14 +54,24 @@ class Agent {
       file_ = RingFile::Create(directory_, shape_);
     }
     const bool usable{file_};
-    api_ = {1, sizeof(strobe_agent_api),
+    api_ = {1,
+            sizeof(strobe_agent_api),
             usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->control) : &kOff,
-            BestClock(), &Agent::RecordScope};
+            BestClock(),
+            &Agent::RecordScope,
+            usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->filter) : &kOff};
     if (!usable) return;
     pthread_key_create(&at_exit_, [](void* ring) { Leave(static_cast<OwnRing*>(ring)); });
   }
 
   const strobe_agent_api* api() const { return &api_; }
+
+  // CUDA's driver has been started in this process.
+  void CudaIsThere() {
+    if (!file_) return;
+    file_.header()->uses_cuda.store(1, std::memory_order_relaxed);
+    agent::StartDeviceThread(file_);
+  }
 
   // In the child, where only the forking thread is left. It gets a file of its own in the place of
   // its parent's, because two writers in one ring would destroy each other's records.
@@ -66,6 +79,7 @@ class Agent {
     own_ring = nullptr;  // Its memory belongs to the parent's ring; a few bytes are left behind.
     refused = false;
     new (&beginning_) std::mutex;  // Another thread may have held it.
+    agent::ForgetDeviceThread();
     if (file_) file_.ReplaceBy(RingFile::Create(directory_, shape_));
   }
 
@@ -81,6 +95,9 @@ class Agent {
 
   OwnRing* TakeRing() {
     if (!file_ || refused) return Refuse();
+    // A program that CUDA was not told to load us into: the first record of a capture is the time
+    // to look.
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) CudaIsThere();
     // One that a thread left behind, else a fresh one.
     const std::uint32_t begun =
         std::min(file_.header()->rings.load(std::memory_order_relaxed), file_.most_rings());
@@ -155,4 +172,10 @@ void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const
 
 extern "C" __attribute__((visibility("default"))) const strobe_agent_api* strobe_agent_api_v1() {
   return strobe::TheAgent().api();
+}
+
+// What CUDA's driver calls when $CUDA_INJECTION64_PATH names this library, in cuInit.
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  strobe::TheAgent().CudaIsThere();
+  return 1;
 }

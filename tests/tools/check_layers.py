@@ -47,6 +47,8 @@ FENCED = {
     "boost/": ["collector/http"],
     "spdlog/": ["collector/base"],
     "grpcpp/": ["operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
+    "cupti": ["sidecar/agent"],
+    "cuda.h": ["sidecar/agent"],
     "CLI/": ["operator/cli", "operator/main", "sidecar/main"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

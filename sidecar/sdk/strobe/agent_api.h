@@ -22,9 +22,11 @@ typedef struct strobe_agent_api {
   /* One finished scope of the calling thread. Never blocks; text beyond 2,000 bytes is cut. Metadata
    * stands behind the name: "name#key=value,key=value#". */
   void (*scope)(int level, uint64_t begin, uint64_t end, const char* text, size_t size);
+  /* Scopes that were given a mask are recorded only when it meets this one; as `control`. */
+  const uint32_t* filter;
 } strobe_agent_api;
 
-/* The library's only symbol. Never NULL; the same pointer each time. Where the library cannot record
+/* The library's only symbol for programs. Never NULL; the same pointer each time. Where the library cannot record
  * (no $STROBE_DIR, no room) its control stays 0. */
 const strobe_agent_api* strobe_agent_api_v1(void);
 

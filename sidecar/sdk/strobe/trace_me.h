@@ -4,9 +4,12 @@
 //   strobe::TraceMe scope("load_batch");
 //   strobe::TraceMe scope([&] { return strobe::TraceMeEncode("matmul", {{"m", m}, {"n", n}}); });
 //   strobe::StepTraceMe step("train", step_number);   // XProf groups a capture by these.
+//   strobe::TraceMeProducer send("enqueue");          // An arrow leads from here
+//   strobe::TraceMeConsumer take("work", send.id());  // to here, on whatever thread.
 #pragma once
 #include <dlfcn.h>
 
+#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -28,8 +31,12 @@ namespace trace_me_internal {
 
 inline const std::uint32_t kOff = 0;
 inline const strobe_agent_api kNoAgent = {
-    1, sizeof(strobe_agent_api), &kOff, []() -> std::uint64_t { return 0; },
-    [](int, std::uint64_t, std::uint64_t, const char*, std::size_t) {}};
+    1,
+    sizeof(strobe_agent_api),
+    &kOff,
+    []() -> std::uint64_t { return 0; },
+    [](int, std::uint64_t, std::uint64_t, const char*, std::size_t) {},
+    &kOff};
 
 inline const strobe_agent_api* FindAgent() {
   using Get = const strobe_agent_api* (*)();
@@ -102,29 +109,33 @@ inline std::string TraceMeEncode(std::string_view name, std::initializer_list<Tr
 // One scope of the calling thread, from construction to Stop or destruction.
 class TraceMe {
  public:
-  static bool Active(int level = kCritical) {
+  // Scopes with a mask (not 0) are recorded only when it meets the capture's filter, by which one
+  // can choose among the parts of a program.
+  static bool Active(int level = kCritical, std::uint32_t mask = 0) {
     return __atomic_load_n(trace_me_internal::agent->control, __ATOMIC_RELAXED) >=
-           static_cast<std::uint32_t>(level);
+               static_cast<std::uint32_t>(level) &&
+           (mask == 0 ||
+            (mask & __atomic_load_n(trace_me_internal::agent->filter, __ATOMIC_RELAXED)) != 0);
   }
 
   // The name must stay until the scope ends, as literals and variables of an outer scope do.
-  explicit TraceMe(std::string_view name, int level = kCritical) {
-    if (!Active(level)) return;
+  explicit TraceMe(std::string_view name, int level = kCritical, std::uint32_t mask = 0) {
+    if (!Active(level, mask)) return;
     name_ = name;
     Begin(level);
   }
-  explicit TraceMe(const char* name, int level = kCritical)
-      : TraceMe(std::string_view(name), level) {}
+  explicit TraceMe(const char* name, int level = kCritical, std::uint32_t mask = 0)
+      : TraceMe(std::string_view(name), level, mask) {}
   // Takes the name over.
-  explicit TraceMe(std::string&& name, int level = kCritical) {
-    if (!Active(level)) return;
+  explicit TraceMe(std::string&& name, int level = kCritical, std::uint32_t mask = 0) {
+    if (!Active(level, mask)) return;
     Own(std::move(name));
     Begin(level);
   }
   // Makes the name only when it is recorded.
   template <typename Generator, std::enable_if_t<std::is_invocable_v<Generator>, bool> = true>
-  explicit TraceMe(Generator&& generator, int level = kCritical) {
-    if (!Active(level)) return;
+  explicit TraceMe(Generator&& generator, int level = kCritical, std::uint32_t mask = 0) {
+    if (!Active(level, mask)) return;
     Own(std::forward<Generator>(generator)());
     Begin(level);
   }
@@ -201,6 +212,55 @@ class StepTraceMe : public TraceMe {
       : TraceMe([&] {
           return TraceMeEncode(name, {{"_r", 1}, {"step_num", step}});
         }) {}
+};
+
+// What kind of hand-over an arrow stands for; numbers as XProf knows them.
+enum class TraceMeContext : int {
+  kGeneric = 0,
+  kExecutor = 2,
+  kBatch = 4,
+  kRuntime = 5,
+  kLaunch = 9,
+  kThreadpool = 15
+};
+
+// Where work is handed over: a queue's push, a task's start. Its id goes with the work.
+class TraceMeProducer : public TraceMe {
+ public:
+  explicit TraceMeProducer(std::string_view name, TraceMeContext type = TraceMeContext::kGeneric,
+                           int level = kInfo)
+      : TraceMeProducer(name, Active(level) ? NewId() : 0, type, level) {}
+  std::uint64_t id() const { return id_; }
+
+ private:
+  TraceMeProducer(std::string_view name, std::uint64_t id, TraceMeContext type, int level)
+      : TraceMe(
+            [&] {
+              return TraceMeEncode(name, {{"_pt", static_cast<int>(type)}, {"_p", id}});
+            },
+            level),
+        id_(id) {}
+  // Unique among the threads of a process; other processes begin elsewhere, most likely.
+  static std::uint64_t NewId() {
+    // Positive as a signed number, as which XProf reads it.
+    static std::atomic<std::uint64_t> last{trace_me_internal::agent->now() << 20 >> 1 | 1};
+    return last.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  const std::uint64_t id_;
+};
+
+// Where the work is done. Without an arrow when the producer was not recorded (id 0).
+class TraceMeConsumer : public TraceMe {
+ public:
+  TraceMeConsumer(std::string_view name, std::uint64_t id,
+                  TraceMeContext type = TraceMeContext::kGeneric, int level = kInfo)
+      : TraceMe(
+            [&] {
+              return id == 0 ? std::string(name)
+                             : TraceMeEncode(name, {{"_ct", static_cast<int>(type)}, {"_c", id}});
+            },
+            level) {}
 };
 
 }  // namespace strobe

@@ -1,0 +1,233 @@
+#include "sidecar/agent/device_tracer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "sidecar/agent/buffers.h"
+#include "sidecar/wire/device_records.h"
+#include "sidecar/wire/ticks.h"
+
+namespace strobe::agent {
+namespace {
+
+using wire::DevicePhase;
+using wire::DeviceStep;
+using wire::RecordType;
+
+struct Kind {
+  CUpti_ActivityKind kind;
+  DeviceStep step;  // kNone: done without when CUPTI refuses.
+};
+
+constexpr Kind kKinds[] = {
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, DeviceStep::kEnableKernels},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, DeviceStep::kEnableCopies},
+    {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_MEMORY2, DeviceStep::kNone},
+    // Before the calls that they belong to.
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_DRIVER, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
+};
+
+// We want records, not callbacks; a subscriber is what keeps two profilers from each other's way.
+void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+}  // namespace
+
+DeviceTracer& TheDeviceTracer() {
+  static DeviceTracer& tracer = *new DeviceTracer;  // Callbacks may come until the process is gone.
+  return tracer;
+}
+
+void DeviceTracer::Report(DevicePhase phase, Failure failure) {
+  wire::FileHeader& header = *file_->header();
+  header.device_step.store(static_cast<std::uint32_t>(failure.step), std::memory_order_relaxed);
+  header.device_result.store(static_cast<std::uint32_t>(failure.result), std::memory_order_relaxed);
+  header.device_state.store(wire::DeviceState(wish_, phase), std::memory_order_release);
+}
+
+void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish) {
+  file_ = &file;
+  wish_ = wish;
+  constexpr Failure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
+  if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
+  waits_for_cuda_ = !FindCudaDriver(driver_);
+  if (waits_for_cuda_) return Report(DevicePhase::kNoCuda, kNoFailure);
+  file.header()->uses_cuda.store(1, std::memory_order_relaxed);
+  int version = 0;
+  driver_.driver_version(&version);
+  if (library_ == nullptr) library_ = OpenCupti(version, cupti_);
+  if (library_ == nullptr) return Report(DevicePhase::kNoCupti, kNoFailure);
+  if (!file.ReserveDevice())
+    return Report(DevicePhase::kFailed, {DeviceStep::kReserve, CUPTI_ERROR_OUT_OF_MEMORY});
+  {
+    std::lock_guard<std::mutex> lock(writing_);
+    ring_.emplace(file.device_ring(), file.device_data(), file.device_words());
+    texts_.emplace(file.device_words());
+  }
+  devices_written_ = false;
+  WriteDevices();
+  const std::optional<Failure> failure = SwitchOn();
+  if (failure) {
+    SwitchOff();
+    return Report(DevicePhase::kFailed, *failure);
+  }
+  armed_ = true;
+  WriteClock();
+  Report(DevicePhase::kArmed, kNoFailure);
+}
+
+std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
+  if (const CUptiResult result = cupti_.subscribe(&subscriber_, &NoCallback, nullptr);
+      result != CUPTI_SUCCESS)
+    return Failure{DeviceStep::kSubscribe, result};
+  undo_.emplace_back([this] { return cupti_.unsubscribe(subscriber_); });
+  // So that the threads of calls are those of the annotations.
+  if (cupti_.set_thread_id_type != nullptr)
+    cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  if (const CUptiResult result =
+          cupti_.register_callbacks(&DeviceTracer::GiveBuffer, &DeviceTracer::TakeBuffer);
+      result != CUPTI_SUCCESS)
+    return Failure{DeviceStep::kRegisterCallbacks, result};
+  // Runs when all kinds are off. Forced: records of what still runs come as well, unfinished.
+  undo_.emplace_back([this] { return cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); });
+  for (const Kind& kind : kKinds) {
+    const CUptiResult result = cupti_.enable(kind.kind);
+    if (result == CUPTI_SUCCESS)
+      undo_.emplace_back([this, which = kind.kind] { return cupti_.disable(which); });
+    else if (kind.step != DeviceStep::kNone)
+      return Failure{kind.step, result};
+  }
+  std::uint64_t now = 0;
+  if (const CUptiResult result = cupti_.timestamp(&now); result != CUPTI_SUCCESS)
+    return Failure{DeviceStep::kTimestamp, result};
+  return std::nullopt;
+}
+
+bool DeviceTracer::SwitchOff() {
+  bool all = true;
+  for (; !undo_.empty(); undo_.pop_back()) all = undo_.back()() == CUPTI_SUCCESS && all;
+  dead_ = dead_ || !all;
+  return all;
+}
+
+void DeviceTracer::Tick() {
+  if (!armed_) return;
+  cupti_.flush_all(0);
+  WriteDevices();
+  WriteClock();
+}
+
+void DeviceTracer::Disarm() {
+  if (!armed_) return;
+  armed_ = false;
+  WriteClock();
+  if (SwitchOff())
+    Report(DevicePhase::kFlushed, {DeviceStep::kNone, CUPTI_SUCCESS});
+  else
+    Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
+}
+
+// Until the program has started CUDA the driver has no answer, and the next tick asks again.
+void DeviceTracer::WriteDevices() {
+  if (devices_written_) return;
+  int count = 0, version = 0;
+  if (driver_.device_count(&count) != CUDA_SUCCESS) return;
+  driver_.driver_version(&version);
+  devices_written_ = true;
+  for (int i = 0; i < count; ++i) {
+    CUdevice device = 0;
+    if (driver_.device_get(&device, i) != CUDA_SUCCESS) continue;
+    const auto attribute = [&](CUdevice_attribute which) {
+      int value = 0;
+      driver_.device_attribute(&value, which, device);
+      return static_cast<std::uint32_t>(std::max(value, 0));
+    };
+    char name[128] = {};
+    driver_.device_name(name, sizeof name - 1, device);
+    CUuuid uuid = {};
+    driver_.device_uuid(&uuid, device);
+    std::size_t memory = 0;
+    driver_.device_memory(&memory, device);
+    wire::DeviceRecord record{
+        .ordinal = static_cast<std::uint32_t>(i),
+        .name = 0,
+        .uuid = {},
+        .memory = memory,
+        .major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        .cores = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        .memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        .bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        .warp = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+        .threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+        .blocks = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        .registers = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+        .shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        .driver_version = static_cast<std::uint32_t>(std::max(version, 0))};
+    static_assert(sizeof record.uuid == sizeof uuid.bytes);
+    std::memcpy(record.uuid, uuid.bytes, sizeof record.uuid);
+    std::lock_guard<std::mutex> lock(writing_);
+    // By value: the name's memory is this call's.
+    const std::string kept = name;
+    record.name = texts_->Number(kept.c_str(), *ring_);
+    ring_->Record(RecordType::kDevice, record);
+  }
+}
+
+void DeviceTracer::WriteClock() {
+  const wire::TickKind kind = file_->header()->tick_kind;
+  // The tightest of a few, so that an interrupt in between does not count.
+  wire::ClockRecord best{};
+  std::uint64_t width = ~0ull;
+  for (int i = 0; i < 8; ++i) {
+    std::uint64_t device_ns = 0;
+    const std::uint64_t before = wire::Ticks(kind);
+    if (cupti_.timestamp(&device_ns) != CUPTI_SUCCESS) return;
+    const std::uint64_t after = wire::Ticks(kind);
+    if (after - before >= width) continue;
+    width = after - before;
+    best = {device_ns, before + width / 2};
+  }
+  std::lock_guard<std::mutex> lock(writing_);
+  ring_->Record(RecordType::kClock, best);
+}
+
+void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,
+                                       std::size_t* most) {
+  *buffer = BorrowBuffer();
+  *size = *buffer == nullptr ? 0 : kBufferBytes;
+  *most = 0;  // As many as fit.
+}
+
+void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
+                                       std::uint8_t* buffer, std::size_t, std::size_t valid) {
+  if (buffer == nullptr) return;
+  DeviceTracer& self = TheDeviceTracer();
+  {
+    std::lock_guard<std::mutex> lock(self.writing_);
+    CUpti_Activity* record = nullptr;
+    while (self.ring_ && valid > 0 &&
+           self.cupti_.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
+      WriteActivity(*record, &DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
+  }
+  std::size_t dropped = 0;
+  if (self.cupti_.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS && dropped > 0)
+    self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
+  ReturnBuffer(buffer);
+}
+
+const char* DeviceTracer::NameOfCall(CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+  const char* name = nullptr;
+  const Cupti& cupti = TheDeviceTracer().cupti_;
+  if (cupti.callback_name == nullptr || cupti.callback_name(domain, id, &name) != CUPTI_SUCCESS)
+    return nullptr;
+  return name;
+}
+
+}  // namespace strobe::agent
