@@ -12,7 +12,8 @@ using wire::AppendVarintField;
 
 // Field numbers of xplane.proto.
 namespace plane {
-constexpr std::uint32_t kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5, kStats = 6;
+constexpr std::uint32_t kId = 1, kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5,
+                        kStats = 6;
 }
 namespace line {
 constexpr std::uint32_t kId = 1, kName = 2, kTimestampNs = 3, kEvents = 4;
@@ -103,8 +104,10 @@ void PlaneBuilder::AppendStat(std::uint32_t field, std::int64_t stat_id, const B
     wire::AppendDoubleField(stat::kDouble, *number, stat_);
   } else if (const auto* text = std::get_if<std::string_view>(&value)) {
     AppendBytesField(stat::kText, *text, stat_);
+  } else if (const auto* ref = std::get_if<Ref>(&value)) {
+    AppendSigned(stat::kRef, StatId(ref->text), stat_);
   } else {
-    AppendSigned(stat::kRef, StatId(std::get<Ref>(value).text), stat_);
+    AppendSigned(stat::kRef, std::get<RefId>(value).id, stat_);
   }
   AppendBytesField(field, stat_, to);
 }
@@ -125,6 +128,7 @@ void PlaneBuilder::EndLine() {
 std::string PlaneBuilder::Encode() {
   EndLine();
   std::string whole;
+  if (id_ != 0) AppendSigned(plane::kId, id_, whole);
   AppendBytesField(plane::kName, name_, whole);
   whole += lines_;
   for (const auto& [name, id] : events_) AppendMetadata(plane::kEventMetadata, id, name, whole);

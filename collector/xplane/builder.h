@@ -12,14 +12,18 @@ namespace strobe::xplane {
 struct Ref {
   std::string_view text{};  // A string that is kept once per plane.
 };
-using BuilderValue = std::variant<std::int64_t, std::uint64_t, double, std::string_view, Ref>;
+struct RefId {
+  std::int64_t id = 0;  // The same, when StatId has been asked for it already.
+};
+using BuilderValue =
+    std::variant<std::int64_t, std::uint64_t, double, std::string_view, Ref, RefId>;
 
 // The type that XLA gives to a text argument: int64, else uint64, else double, else text kept once.
 BuilderValue TypedValue(std::string_view text);
 
 class PlaneBuilder {
  public:
-  explicit PlaneBuilder(std::string_view name) : name_(name) {}
+  explicit PlaneBuilder(std::string_view name, std::int64_t id = 0) : name_(name), id_(id) {}
 
   // Ids for names; the same for the same name.
   std::int64_t EventId(std::string_view name);
@@ -42,6 +46,7 @@ class PlaneBuilder {
                   std::string& to);
 
   const std::string name_;
+  const std::int64_t id_;
   std::map<std::string, std::int64_t, std::less<>> events_, stats_;
   std::string lines_, plane_stats_;
   std::string line_, event_, stat_;  // What is being built; empty when nothing is.

@@ -1,12 +1,18 @@
 // Well-known names of the XPlane format (facts; read from XLA's xplane_schema).
 #pragma once
+#include <cstdint>
 #include <string_view>
 
 namespace strobe::xplane {
 
+// Fields of an XSpace that are texts.
+inline constexpr std::uint32_t kErrorsField = 2, kWarningsField = 3;
+
 inline constexpr std::string_view kTaskEnvironmentPlane = "Task Environment";
 inline constexpr std::string_view kHostPlane = "/host:CPU";
 inline constexpr std::string_view kDevicePrefix = "/device:";
+inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
+inline constexpr std::string_view kNvtxPlane = "/host:NVTX-CUPTI";
 // The profiler's own start and stop, Unix nanoseconds: the only absolute times in a saved trace.
 inline constexpr std::string_view kProfileStart = "profile_start_time";
 inline constexpr std::string_view kProfileStop = "profile_stop_time";

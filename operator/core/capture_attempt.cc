@@ -177,7 +177,8 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
                     answer->error,
                     answer->round_trip,
                     Nanos{description.wake_lateness_ns()},
-                    Nanos{description.capture_lateness_ns()}};
+                    Nanos{description.capture_lateness_ns()},
+                    Nanos{description.lead_ns()}};
     std::string not_ready;
     for (const v1::Source& source : description.sources()) {
       if (!source.ready() && not_ready.empty())

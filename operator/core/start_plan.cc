@@ -12,9 +12,17 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A sidecar hands the request to the framework a quarter of a second before the start; see
+// Of sidecars that do not say how long before the start they hand the request on; see
 // sidecar/source.
-constexpr Nanos kSourceLead = milliseconds(300);
+constexpr Nanos kUnknownLead = milliseconds(250);
+constexpr Nanos kLeadMargin = milliseconds(50);
+
+Nanos SourceLead(std::span<const ClockReading> workers) {
+  Nanos longest{0};
+  for (const ClockReading& worker : workers)
+    longest = std::max(longest, worker.lead > Nanos{0} ? worker.lead : kUnknownLead);
+  return longest + kLeadMargin;
+}
 
 // Arming is one round trip to all at once; connections exist by now, so a few times the slowest
 // preflight is ample, and large jobs get what the fan-out itself costs.
@@ -58,7 +66,7 @@ absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
     }
     plan.skew_bound = std::max(plan.skew_bound, bound);
   }
-  const WallTime soonest = now + plan.guard + kSourceLead + ArmBudget(workers);
+  const WallTime soonest = now + plan.guard + SourceLead(workers) + ArmBudget(workers);
   plan.instant = std::max(soonest, spec.at.value_or(now + spec.delay.value_or(Nanos{0})));
   return plan;
 }

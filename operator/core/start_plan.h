@@ -18,6 +18,7 @@ struct ClockReading {
   Nanos round_trip{};
   Nanos wake_lateness{};     // How late its machine wakes sleepers now,
   Nanos capture_lateness{};  // and how late its captures began before.
+  Nanos lead{};              // How long before its start a recording has to be told; 0 = not known.
 };
 
 struct StartPlan {

@@ -66,6 +66,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
   // Whoever finds its capture again, or finds the worker held, does not care about the rest.
   if (response->has_report() || !response->holder().empty()) return grpc::Status::OK;
   response->set_wake_lateness_ns(MeasureWakeLateness(clock_).count());
+  response->set_lead_ns(source_.lead().count());
   const Nanos left = context->deadline() - std::chrono::system_clock::now();
   for (v1::Source& source :
        source_.Probe(std::clamp<Nanos>(left / 2, Nanos{0}, std::chrono::seconds(2)))) {

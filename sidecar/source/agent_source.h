@@ -1,16 +1,20 @@
-// Records what the agent inside a worker's programs writes into its rings.
+// Records what the agent inside a worker's programs writes into its rings: annotations, and what
+// the programs' GPUs do.
 #pragma once
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "collector/base/clock.h"
 #include "sidecar/session/ports.h"
+#include "sidecar/source/recorded_program.h"
 
 namespace strobe {
 
 struct AgentOptions {
   std::string directory;  // Where the programs' ring files are: $STROBE_DIR/agent.
-  // Most bytes of annotations kept of one capture; what comes after is counted and dropped.
+  // Most bytes of records kept of one capture; what comes after is counted and dropped.
   std::uint64_t most_bytes = 256u << 20;
 };
 
@@ -27,6 +31,13 @@ class AgentSource final : public session::Source {
                             const std::function<void()>& collecting) override;
 
  private:
+  using Programs = std::map<std::string, std::unique_ptr<RecordedProgram>>;  // By ring file.
+
+  void AwaitDevices(const Programs& programs, const Cancellation& cancel,
+                    std::uint64_t& budget) const;
+  session::Recording Collect(const Programs& programs, const TraceWindow& window,
+                             std::uint64_t budget) const;
+
   const Clock& clock_;
   const AgentOptions options_;
 };

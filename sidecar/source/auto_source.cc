@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "collector/xplane/edit.h"
@@ -9,6 +10,12 @@
 namespace strobe {
 
 using session::Recording;
+
+namespace {
+
+constexpr Nanos kLook = std::chrono::milliseconds(100);  // At a server of this pod.
+
+}  // namespace
 
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
@@ -34,13 +41,21 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
   if (std::none_of(agents.begin(), agents.end(), [](const auto& s) { return s.ready(); }))
     return framework_.Record(plan, cancel, terminate, collecting);
 
+  // CUPTI has one subscriber per process: where the framework's own profiler answers, devices are
+  // its.
+  v1::CapturePlan annotations_plan = plan;
+  const auto servers = framework_.Probe(kLook);
+  if (std::any_of(servers.begin(), servers.end(), [](const auto& s) { return s.ready(); }))
+    annotations_plan.mutable_tracers()->set_device(0);
+
   // Collecting begins when both have stopped.
   std::atomic<int> recording{2};
   const auto stopped = [&] {
     if (--recording == 0) collecting();
   };
   Recording annotations;
-  std::thread helper([&] { annotations = agent_.Record(plan, cancel, terminate, stopped); });
+  std::thread helper(
+      [&] { annotations = agent_.Record(annotations_plan, cancel, terminate, stopped); });
   Recording result = framework_.Record(plan, cancel, terminate, stopped);
   helper.join();
   // A worker without a profiler server is one that only the agent records.

@@ -33,6 +33,8 @@ tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::
   options.set_start_timestamp_ns(static_cast<std::uint64_t>(plan.instant_ns() - plan.guard_ns()));
   options.set_duration_ms(duration_ms);
   options.set_host_tracer_level(plan.tracers().host());
+  if (plan.tracers().host_filter() != 0)
+    options.mutable_trace_options()->set_host_traceme_filter_mask(plan.tracers().host_filter());
   options.set_device_tracer_level(plan.tracers().device());
   options.set_python_tracer_level(plan.tracers().python());
   options.set_enable_hlo_proto(true);

@@ -1,0 +1,107 @@
+#include "sidecar/source/device_activity.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace strobe {
+namespace {
+
+constexpr std::size_t kMostDevices = 64;  // Of one program; no machine has more.
+
+template <typename T>
+bool Take(std::span<const std::uint64_t> payload, std::uint64_t& budget, std::vector<T>& to) {
+  if (payload.size() != wire::kWordsOf<T>) return true;
+  if (budget < sizeof(T)) return false;
+  budget -= sizeof(T);
+  to.push_back(wire::FromWords<T>(payload));
+  return true;
+}
+
+bool TakeText(std::span<const std::uint64_t> payload, std::uint64_t& budget,
+              std::unordered_map<std::uint32_t, std::string>& to) {
+  if (payload.empty()) return true;
+  const auto number = static_cast<std::uint32_t>(payload[0]);
+  const std::uint64_t size = payload[0] >> 32;
+  if (size > (payload.size() - 1) * 8) return true;
+  if (to.contains(number)) return true;
+  if (budget < size + 64) return false;
+  budget -= size + 64;
+  to.emplace(number, std::string(reinterpret_cast<const char*>(payload.data() + 1), size));
+  return true;
+}
+
+}  // namespace
+
+bool DeviceActivity::Add(wire::RecordType type, std::span<const std::uint64_t> payload,
+                         std::uint64_t& budget) {
+  using wire::RecordType;
+  switch (type) {
+    case RecordType::kKernel:
+      return Take(payload, budget, kernels);
+    case RecordType::kCopy:
+      return Take(payload, budget, copies);
+    case RecordType::kSet:
+      return Take(payload, budget, sets);
+    case RecordType::kMemory:
+      return Take(payload, budget, memory);
+    case RecordType::kCall:
+      return Take(payload, budget, calls);
+    case RecordType::kOverhead:
+      return Take(payload, budget, overheads);
+    case RecordType::kExternal:
+      return Take(payload, budget, externals);
+    case RecordType::kMarker:
+      return Take(payload, budget, markers);
+    case RecordType::kDevice:
+      return devices.size() >= kMostDevices || Take(payload, budget, devices);
+    case RecordType::kClock:
+      return Take(payload, budget, clocks);
+    case RecordType::kText:
+      return TakeText(payload, budget, texts);
+    default:
+      return true;
+  }
+}
+
+std::string_view DeviceActivity::Text(std::uint32_t number) const {
+  const auto found = texts.find(number);
+  return found == texts.end() ? std::string_view("?") : std::string_view(found->second);
+}
+
+DeviceClock::DeviceClock(std::vector<wire::ClockRecord> moments) : moments_(std::move(moments)) {
+  std::stable_sort(moments_.begin(), moments_.end(),
+                   [](const auto& a, const auto& b) { return a.device_ns < b.device_ns; });
+  // Two moments at one device time have no line between them.
+  const auto same = [](const auto& a, const auto& b) { return a.device_ns == b.device_ns; };
+  moments_.erase(std::unique(moments_.begin(), moments_.end(), same), moments_.end());
+}
+
+std::uint64_t DeviceClock::Ticks(std::uint64_t device_ns) const {
+  if (moments_.size() < 2) return moments_.empty() ? 0 : moments_.front().ticks;
+  // The pair around it, or the nearest one.
+  auto after = std::upper_bound(moments_.begin() + 1, moments_.end() - 1, device_ns,
+                                [](std::uint64_t ns, const auto& m) { return ns < m.device_ns; });
+  const wire::ClockRecord &a = *(after - 1), &b = *after;
+  const double rate = static_cast<double>(static_cast<std::int64_t>(b.ticks - a.ticks)) /
+                      static_cast<double>(b.device_ns - a.device_ns);
+  const auto since = static_cast<double>(static_cast<std::int64_t>(device_ns - a.device_ns));
+  return a.ticks + static_cast<std::uint64_t>(static_cast<std::int64_t>(since * rate));
+}
+
+std::uint64_t DeviceClock::jump_ns(double ns_per_tick) const {
+  double worst = 1e6;
+  bool jumped = false;
+  for (std::size_t i = 1; i < moments_.size(); ++i) {
+    const wire::ClockRecord &a = moments_[i - 1], &b = moments_[i];
+    const double ticked = static_cast<double>(static_cast<std::int64_t>(b.ticks - a.ticks));
+    const double off =
+        std::abs(static_cast<double>(b.device_ns - a.device_ns) - ticked * ns_per_tick);
+    // A clock that is off by less than one part in a thousand drifts; it does not jump.
+    if (off <= worst || off < std::abs(ticked) * ns_per_tick / 1000) continue;
+    worst = off;
+    jumped = true;
+  }
+  return jumped ? static_cast<std::uint64_t>(worst) : 0;
+}
+
+}  // namespace strobe

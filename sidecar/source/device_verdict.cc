@@ -1,0 +1,141 @@
+#include "sidecar/source/device_verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using wire::DevicePhase;
+using wire::DeviceStep;
+
+struct ResultInfo {
+  std::uint32_t result;
+  std::string_view name;
+  Outcome outcome;
+  std::string_view meaning;
+};
+
+// Those that switching on can meet (cupti_result.h), and what each says of the capture.
+constexpr std::array kResults = {
+    ResultInfo{7, "CUPTI_ERROR_INVALID_OPERATION", Outcome::kProfilerStartFailed, ""},
+    ResultInfo{8, "CUPTI_ERROR_OUT_OF_MEMORY", Outcome::kProfilerStartFailed,
+               "no memory was left for it"},
+    ResultInfo{9, "CUPTI_ERROR_HARDWARE", Outcome::kProfilerStartFailed, ""},
+    ResultInfo{13, "CUPTI_ERROR_NOT_READY", Outcome::kProfilerStartFailed, ""},
+    ResultInfo{14, "CUPTI_ERROR_NOT_COMPATIBLE", Outcome::kVersionMismatch,
+               "this CUPTI does not fit the driver or another profiling mode is on"},
+    ResultInfo{15, "CUPTI_ERROR_NOT_INITIALIZED", Outcome::kProfilerStartFailed,
+               "CUPTI found no working driver"},
+    ResultInfo{21, "CUPTI_ERROR_INVALID_KIND", Outcome::kVersionMismatch,
+               "this CUPTI does not know the kind of record"},
+    ResultInfo{23, "CUPTI_ERROR_DISABLED", Outcome::kBusy,
+               "another tool has switched CUPTI off in this process"},
+    ResultInfo{26, "CUPTI_ERROR_HARDWARE_BUSY", Outcome::kBusy,
+               "another profiler (DCGM, Nsight) holds the device"},
+    ResultInfo{27, "CUPTI_ERROR_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
+               "the device does not support it"},
+    ResultInfo{33, "CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
+               "the device is virtual"},
+    ResultInfo{35, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", Outcome::kPermissionDenied,
+               "the driver lets only administrators profile"},
+    ResultInfo{36, "CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED", Outcome::kBusy,
+               "an older profiler holds CUPTI in this process"},
+    ResultInfo{38, "CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED", Outcome::kVersionMismatch, ""},
+    ResultInfo{39, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", Outcome::kBusy,
+               "another profiler holds CUPTI in this process"},
+    ResultInfo{40, "CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES",
+               Outcome::kPermissionDenied, "the virtual device's host lets nobody profile"},
+    ResultInfo{41, "CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED", Outcome::kPermissionDenied,
+               "the device is in confidential mode"},
+    ResultInfo{43, "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
+               "the device is a MIG slice"},
+    ResultInfo{999, "CUPTI_ERROR_UNKNOWN", Outcome::kProfilerStartFailed, ""},
+};
+
+const ResultInfo* Find(std::uint32_t result) {
+  const auto found = std::find_if(kResults.begin(), kResults.end(),
+                                  [&](const ResultInfo& info) { return info.result == result; });
+  return found == kResults.end() ? nullptr : found;
+}
+
+std::string_view StepWords(DeviceStep step) {
+  switch (step) {
+    case DeviceStep::kSubscribe:
+      return "subscribing to CUPTI";
+    case DeviceStep::kRegisterCallbacks:
+      return "giving CUPTI buffers";
+    case DeviceStep::kEnableKernels:
+      return "switching on the recording of kernels";
+    case DeviceStep::kEnableCopies:
+      return "switching on the recording of copies";
+    case DeviceStep::kTimestamp:
+      return "reading CUPTI's clock";
+    case DeviceStep::kReserve:
+      return "making room for records";
+    case DeviceStep::kSwitchOff:
+      return "switching CUPTI off";
+    case DeviceStep::kNone:
+      break;
+  }
+  return "recording the device";
+}
+
+DeviceVerdict Failed(const DeviceStatus& status) {
+  if (status.step == DeviceStep::kReserve)
+    return {Outcome::kProfilerStartFailed,
+            "the shared volume has no room for device records; give the emptyDir 32Mi more"};
+  if (status.step == DeviceStep::kSwitchOff)
+    return {Outcome::kProfilerStartFailed,
+            "CUPTI could not be switched off once and is left alone until the program restarts"};
+  const ResultInfo* info = Find(status.result);
+  const std::string name = CuptiResultName(status.result);
+  if (info == nullptr)
+    return {Outcome::kProfilerStartFailed, StrCat(StepWords(status.step), " failed: ", name)};
+  return {info->outcome, StrCat(StepWords(status.step), " failed: ", name,
+                                info->meaning.empty() ? "" : ": ", info->meaning)};
+}
+
+}  // namespace
+
+std::string CuptiResultName(std::uint32_t result) {
+  const ResultInfo* info = Find(result);
+  return info == nullptr ? StrCat("CUPTI error ", result) : std::string(info->name);
+}
+
+DeviceVerdict JudgeDevice(const DeviceStatus& status) {
+  if (!status.answered) {
+    // Without CUDA there is nobody to answer, and nothing to record.
+    if (!status.uses_cuda) return {};
+    return {Outcome::kProfilerStartFailed,
+            "the agent's device thread did not answer; the program may have been stopped"};
+  }
+  switch (status.phase) {
+    case DevicePhase::kIdle:
+    case DevicePhase::kNoCuda:
+      return {};
+    case DevicePhase::kNoCupti:
+      return {Outcome::kCuptiUnavailable,
+              "no libcupti.so.12 or .13 that fits the driver was found; put CUPTI into the image, "
+              "or name it with STROBE_CUPTI"};
+    case DevicePhase::kFailed:
+      return Failed(status);
+    case DevicePhase::kArmed:
+      return {Outcome::kEventsDropped,
+              "device records are missing: CUPTI did not hand over its last ones in time"};
+    case DevicePhase::kFlushed:
+      break;
+  }
+  if (status.lost > 0) {
+    return {Outcome::kEventsDropped,
+            StrCat(status.lost,
+                   " device records are missing: the program made them faster than CUPTI's buffers "
+                   "were read")};
+  }
+  return {};
+}
+
+}  // namespace strobe

@@ -1,0 +1,30 @@
+// What it means for a capture how a program fared with recording its devices.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "collector/base/outcome.h"
+#include "sidecar/wire/layout.h"
+
+namespace strobe {
+
+struct DeviceStatus {
+  bool answered = false;  // The program has heard of this capture's wish.
+  bool uses_cuda = false;
+  wire::DevicePhase phase = wire::DevicePhase::kIdle;
+  wire::DeviceStep step = wire::DeviceStep::kNone;
+  std::uint32_t result = 0;  // CUptiResult.
+  std::uint64_t lost = 0;    // Records that CUPTI had no buffer for.
+};
+
+struct DeviceVerdict {
+  Outcome outcome = Outcome::kOk;
+  std::string message{};
+};
+
+// The result's name, such as CUPTI_ERROR_INSUFFICIENT_PRIVILEGES.
+std::string CuptiResultName(std::uint32_t result);
+
+DeviceVerdict JudgeDevice(const DeviceStatus& status);
+
+}  // namespace strobe
