@@ -1,0 +1,171 @@
+// cuda_program STEPS_PER_SECOND KERNELS_PER_STEP [THREADS] [STEPS]: a trainer with CUDA's driver
+// alone; runs on a real GPU and on the fake driver. Each step copies, clears, allocates and frees
+// once, and launches the kernels. 0 steps per second: as fast as it goes. Prints how many kernels
+// it launched, and how much of its threads' time on the processor went by per second.
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+#include <vector>
+
+#include "strobe/trace_me.h"
+
+namespace {
+
+// Doubles a vector; by hand, so that no compiler of NVIDIA's is needed.
+constexpr char kPtx[] = R"(
+.version 7.0
+.target sm_60
+.address_size 64
+.visible .entry _Z10add_floatsPfi(.param .u64 data, .param .u32 count)
+{
+  .reg .pred %p; .reg .f32 %f; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [data];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r2, %r2, %r3, %r4;
+  setp.ge.s32 %p, %r2, %r1;
+  @%p bra DONE;
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.s32 %rd3, %r2, 4;
+  add.s64 %rd2, %rd2, %rd3;
+  ld.global.f32 %f, [%rd2];
+  add.f32 %f, %f, %f;
+  st.global.f32 [%rd2], %f;
+DONE:
+  ret;
+}
+)";
+
+#define FUNCTION(name, symbol, ...) \
+  CUresult (*name)(__VA_ARGS__) = Find<CUresult (*)(__VA_ARGS__)>(symbol)
+
+void* Driver() {
+  static void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    std::fprintf(stderr, "cuda_program: %s\n", dlerror());
+    std::exit(2);
+  }
+  return library;
+}
+
+template <typename T>
+T Find(const char* symbol) {
+  return reinterpret_cast<T>(dlsym(Driver(), symbol));
+}
+
+struct Cuda {
+  FUNCTION(init, "cuInit", unsigned);
+  FUNCTION(device_count, "cuDeviceGetCount", int*);
+  FUNCTION(retain, "cuDevicePrimaryCtxRetain", CUcontext*, CUdevice);
+  FUNCTION(set_current, "cuCtxSetCurrent", CUcontext);
+  FUNCTION(load, "cuModuleLoadData", CUmodule*, const void*);
+  FUNCTION(get, "cuModuleGetFunction", CUfunction*, CUmodule, const char*);
+  FUNCTION(stream, "cuStreamCreate", CUstream*, unsigned);
+  FUNCTION(synchronize, "cuStreamSynchronize", CUstream);
+  FUNCTION(launch, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+           unsigned, unsigned, CUstream, void**, void**);
+  FUNCTION(copy, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, std::size_t, CUstream);
+  FUNCTION(clear, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream);
+  FUNCTION(allocate, "cuMemAlloc_v2", CUdeviceptr*, std::size_t);
+  FUNCTION(release, "cuMemFree_v2", CUdeviceptr);
+  // Of the fake driver only.
+  void (*range)(const char*) = Find<void (*)(const char*)>("fake_cuda_range");
+};
+
+std::atomic<bool> stop{false};
+std::atomic<long> launched{0};
+
+void Check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "cuda_program: %s: CUDA error %d\n", what, result);
+  std::exit(2);
+}
+
+double ThreadSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double Train(const Cuda& cuda, int thread, double per_second, int kernels, long steps) {
+  pthread_setname_np(pthread_self(), ("trainer-" + std::to_string(thread)).c_str());
+  int devices = 1;
+  cuda.device_count(&devices);
+  CUcontext context;
+  Check(cuda.retain(&context, thread % devices), "cuDevicePrimaryCtxRetain");
+  Check(cuda.set_current(context), "cuCtxSetCurrent");
+  CUmodule module;
+  Check(cuda.load(&module, kPtx), "cuModuleLoadData");
+  CUfunction function;
+  Check(cuda.get(&function, module, "_Z10add_floatsPfi"), "cuModuleGetFunction");
+  CUstream stream;
+  Check(cuda.stream(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  constexpr int kCount = 4096;
+  std::vector<float> host(kCount);
+  CUdeviceptr data;
+  Check(cuda.allocate(&data, kCount * 4), "cuMemAlloc");
+  auto next = std::chrono::steady_clock::now();
+  const double before = ThreadSeconds();
+  for (long step = 0; step < steps && !stop; ++step) {
+    {
+      strobe::StepTraceMe me("train", step);
+      if (cuda.range != nullptr && per_second > 0) cuda.range("forward");
+      Check(cuda.copy(data, host.data(), kCount * 4, stream), "cuMemcpyHtoDAsync");
+      Check(cuda.clear(data, 0, 1024, stream), "cuMemsetD8Async");
+      CUdeviceptr scratch;
+      Check(cuda.allocate(&scratch, 1024), "cuMemAlloc");
+      int count = kCount;
+      void* arguments[] = {&data, &count};
+      for (int i = 0; i < kernels; ++i) {
+        Check(cuda.launch(function, kCount / 128, 1, 1, 128, 1, 1, 256, stream, arguments, nullptr),
+              "cuLaunchKernel");
+      }
+      launched += kernels;
+      if (cuda.range != nullptr && per_second > 0) cuda.range(nullptr);
+      if (per_second > 0) Check(cuda.synchronize(stream), "cuStreamSynchronize");
+      cuda.release(scratch);
+    }
+    if (per_second > 0) {
+      next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+          std::chrono::duration<double>(1 / per_second));
+      std::this_thread::sleep_until(next);
+    }
+  }
+  return ThreadSeconds() - before;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double per_second = argc > 1 ? std::atof(argv[1]) : 100;
+  const int kernels = argc > 2 ? std::atoi(argv[2]) : 10;
+  const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
+  const long steps = argc > 4 ? std::atol(argv[4]) : 1'000'000'000;
+  std::signal(SIGTERM, [](int) { stop = true; });
+  const Cuda cuda;
+  Check(cuda.init(0), "cuInit");
+  std::printf("ready\n");
+  std::fflush(stdout);
+  std::vector<std::thread> trainers;
+  std::vector<double> seconds(static_cast<std::size_t>(threads));
+  const auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < threads; ++i) {
+    trainers.emplace_back([&, i] {
+      seconds[static_cast<std::size_t>(i)] = Train(cuda, i, per_second, kernels, steps);
+    });
+  }
+  for (std::thread& trainer : trainers) trainer.join();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
+  double all = 0;
+  for (const double one : seconds) all += one;
+  std::printf("launched %ld in %.3f s, %.6f s of processor time\n", launched.load(), took.count(),
+              all);
+  return 0;
+}

@@ -1,0 +1,440 @@
+// A libcupti.so.12 and .13, from the same source with each generation's own headers: true record
+// structs, buffers, worker thread and error codes. It watches the fake libcuda.so.1.
+//
+// $FAKE_CUPTI makes it fail, as words between spaces:
+//   <call>=<CUptiResult>   subscribe, unsubscribe, register, enable:<kind>, disable:<kind>, flush,
+//                          timestamp: answers so.
+//   late_ms=<n>            Full buffers come back so much later.
+//   flush_ms=<n>           Each flush takes so long.
+//   jump_ns=<n>            After a second its clock is so much ahead.
+//   after_unsubscribe=1    A last buffer comes after cuptiUnsubscribe has returned.
+#include <cupti.h>
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/fakes/cuda/activity.h"
+
+namespace {
+
+#if CUDA_VERSION >= 13000
+using Kernel = CUpti_ActivityKernel13;
+using Copy = CUpti_ActivityMemcpy7;
+using Set = CUpti_ActivityMemset5;
+#else
+using Kernel = CUpti_ActivityKernel9;
+using Copy = CUpti_ActivityMemcpy6;
+using Set = CUpti_ActivityMemset4;
+#endif
+
+using Clock = std::chrono::system_clock;
+
+std::map<std::string, long> ReadFaults() {
+  std::map<std::string, long> faults;
+  const char* text = std::getenv("FAKE_CUPTI");
+  std::string words = text == nullptr ? "" : text;
+  for (std::size_t at = 0; at < words.size();) {
+    std::size_t end = words.find(' ', at);
+    if (end == std::string::npos) end = words.size();
+    const std::string word = words.substr(at, end - at);
+    if (const std::size_t equals = word.find('='); equals != std::string::npos)
+      faults[word.substr(0, equals)] = std::stol(word.substr(equals + 1));
+    at = end + 1;
+  }
+  return faults;
+}
+
+long Fault(const std::string& name) {
+  static const std::map<std::string, long> faults = ReadFaults();
+  const auto found = faults.find(name);
+  return found == faults.end() ? 0 : found->second;
+}
+
+CUptiResult Result(const std::string& name) { return static_cast<CUptiResult>(Fault(name)); }
+
+std::uint64_t JumpNs() {
+  static const Clock::time_point born = Clock::now();
+  static const long jump = Fault("jump_ns");
+  return jump != 0 && Clock::now() - born > std::chrono::seconds(1)
+             ? static_cast<std::uint64_t>(jump)
+             : 0;
+}
+
+// The enabled kinds as bits, the buffer that is being filled and those on their way back.
+struct State {
+  struct Buffer {
+    std::uint8_t* data = nullptr;
+    std::size_t size = 0, used = 0;
+    std::uint64_t complete_at = 0;  // When the last of its records has ended.
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  Buffer filling;
+  std::deque<Buffer> full;
+  bool worker = false;
+  std::uint64_t filled = 0, handed_back = 0;  // Buffers, ever.
+  std::size_t dropped = 0;
+};
+
+std::atomic<std::uint64_t> enabled{0};
+std::atomic<int> subscriber{0};
+
+State& TheState() {
+  static State& state = *new State;
+  return state;
+}
+
+bool Enabled(CUpti_ActivityKind kind) { return (enabled.load() >> kind & 1) != 0; }
+
+std::uint64_t NowNs() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+          .count());
+}
+
+void HandBack(const State::Buffer& buffer) {
+  TheState().complete(nullptr, 0, buffer.data, buffer.size, buffer.used);
+}
+
+// Hands full buffers back, as CUPTI's own thread does.
+void Work() {
+  State& state = TheState();
+  for (;;) {
+    std::unique_lock<std::mutex> lock(state.mutex);
+    state.changed.wait(lock, [&] { return !state.full.empty(); });
+    const State::Buffer buffer = state.full.front();
+    state.full.pop_front();
+    lock.unlock();
+    if (const long late = Fault("late_ms"); late > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(late));
+    HandBack(buffer);
+    lock.lock();
+    ++state.handed_back;
+    state.changed.notify_all();
+  }
+}
+
+template <typename T>
+void Append(const T& record, std::uint64_t ends) {
+  State& state = TheState();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  if (state.filling.data != nullptr && state.filling.used + sizeof(T) > state.filling.size) {
+    ++state.filled;
+    state.full.push_back(state.filling);
+    state.filling = {};
+    state.changed.notify_all();
+  }
+  if (state.filling.data == nullptr) {
+    std::size_t most = 0;
+    if (state.request != nullptr) state.request(&state.filling.data, &state.filling.size, &most);
+    if (state.filling.data == nullptr) {
+      ++state.dropped;
+      return;
+    }
+  }
+  std::memcpy(state.filling.data + state.filling.used, &record, sizeof record);
+  state.filling.used += (sizeof(T) + 7) / 8 * 8;
+  state.filling.complete_at = std::max(state.filling.complete_at, ends);
+}
+
+struct External {
+  CUpti_ExternalCorrelationKind kind;
+  std::uint64_t id;
+};
+thread_local std::vector<External> externals;
+
+std::uint32_t ThreadId() { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
+
+void OnKernel(const FakeActivity& from, std::uint64_t jump) {
+  Kernel record{};
+  record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  record.registersPerThread = static_cast<std::uint16_t>(from.registers);
+  record.start = from.begin + jump;
+  record.end = from.end + jump;
+  record.deviceId = from.device;
+  record.contextId = from.context;
+  record.streamId = from.stream;
+  record.gridX = static_cast<std::int32_t>(from.grid[0]);
+  record.gridY = static_cast<std::int32_t>(from.grid[1]);
+  record.gridZ = static_cast<std::int32_t>(from.grid[2]);
+  record.blockX = static_cast<std::int32_t>(from.block[0]);
+  record.blockY = static_cast<std::int32_t>(from.block[1]);
+  record.blockZ = static_cast<std::int32_t>(from.block[2]);
+  record.dynamicSharedMemory = static_cast<std::int32_t>(from.shared);
+  record.correlationId = from.correlation;
+  record.name = from.name;
+  Append(record, from.end);
+}
+
+template <typename T>
+void FillWork(const FakeActivity& from, std::uint64_t jump, T& record) {
+  record.bytes = from.bytes;
+  record.start = from.begin + jump;
+  record.end = from.end + jump;
+  record.deviceId = from.device;
+  record.contextId = from.context;
+  record.streamId = from.stream;
+  record.correlationId = from.correlation;
+}
+
+void OnCopy(const FakeActivity& from, std::uint64_t jump) {
+  Copy record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+  record.copyKind = static_cast<std::uint8_t>(from.kind);
+  record.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
+  record.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  record.flags = CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC;
+  FillWork(from, jump, record);
+  Append(record, from.end);
+}
+
+void OnSet(const FakeActivity& from, std::uint64_t jump) {
+  Set record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  record.flags = CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC;
+  FillWork(from, jump, record);
+  Append(record, from.end);
+}
+
+void OnMemory(const FakeActivity& from, std::uint64_t jump) {
+  CUpti_ActivityMemory4 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+  record.memoryOperationType = static_cast<CUpti_ActivityMemoryOperationType>(from.kind);
+  record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  record.correlationId = from.correlation;
+  record.address = from.address;
+  record.bytes = from.bytes;
+  record.timestamp = from.call_begin + jump;
+  record.deviceId = from.device;
+  record.contextId = from.context;
+  record.streamId = from.stream;
+  Append(record, from.call_end);
+}
+
+void OnRange(const FakeActivity& from, std::uint64_t jump) {
+  CUpti_ActivityMarker2 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MARKER;
+  record.flags = static_cast<CUpti_ActivityFlag>(from.kind);
+  record.timestamp = from.begin + jump;
+  record.id = from.correlation;
+  record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  record.objectId.pt.processId = static_cast<std::uint32_t>(getpid());
+  record.objectId.pt.threadId = ThreadId();
+  record.name = from.name;
+  Append(record, from.begin);
+}
+
+void OnCall(const FakeActivity& from, std::uint64_t jump) {
+  if (Enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) && !externals.empty()) {
+    CUpti_ActivityExternalCorrelation record{};
+    record.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    record.externalKind = externals.back().kind;
+    record.externalId = externals.back().id;
+    record.correlationId = from.correlation;
+    Append(record, from.call_end);
+  }
+  CUpti_ActivityAPI record{};
+  record.kind = CUPTI_ACTIVITY_KIND_DRIVER;
+  record.cbid = from.call;
+  record.start = from.call_begin + jump;
+  record.end = from.call_end + jump;
+  record.processId = static_cast<std::uint32_t>(getpid());
+  record.threadId = ThreadId();
+  record.correlationId = from.correlation;
+  Append(record, from.call_end);
+}
+
+void OnActivity(const FakeActivity& from) {
+  const std::uint64_t jump = JumpNs();
+  if (from.call != 0 && Enabled(CUPTI_ACTIVITY_KIND_DRIVER)) OnCall(from, jump);
+  if (from.what == FakeActivity::kKernel && Enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL))
+    OnKernel(from, jump);
+  if (from.what == FakeActivity::kCopy && Enabled(CUPTI_ACTIVITY_KIND_MEMCPY)) OnCopy(from, jump);
+  if (from.what == FakeActivity::kSet && Enabled(CUPTI_ACTIVITY_KIND_MEMSET)) OnSet(from, jump);
+  if (from.what == FakeActivity::kMemory && Enabled(CUPTI_ACTIVITY_KIND_MEMORY2))
+    OnMemory(from, jump);
+  if (from.what == FakeActivity::kRange && Enabled(CUPTI_ACTIVITY_KIND_MARKER)) OnRange(from, jump);
+}
+
+void SetHook(FakeActivityHook hook) {
+  void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (cuda == nullptr) return;
+  auto* set = reinterpret_cast<void (*)(FakeActivityHook)>(dlsym(cuda, "fake_cuda_set_hook"));
+  if (set != nullptr) set(hook);
+}
+
+std::size_t SizeOf(CUpti_ActivityKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(Kernel);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(Copy);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(Set);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_MARKER:
+      return sizeof(CUpti_ActivityMarker2);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(CUpti_ActivityExternalCorrelation);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+CUptiResult CUPTIAPI cuptiGetVersion(std::uint32_t* version) {
+  *version = CUPTI_API_VERSION;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc, void*) {
+  if (const CUptiResult fault = Result("subscribe"); fault != CUPTI_SUCCESS) return fault;
+  int none = 0;
+  if (!subscriber.compare_exchange_strong(none, 1))
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(&subscriber);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
+  if (const CUptiResult fault = Result("unsubscribe"); fault != CUPTI_SUCCESS) return fault;
+  subscriber = 0;
+  if (Fault("after_unsubscribe") != 0) {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      State::Buffer buffer;
+      std::size_t most = 0;
+      TheState().request(&buffer.data, &buffer.size, &most);
+      HandBack(buffer);
+    }).detach();
+  }
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                                    CUpti_BuffersCallbackCompleteFunc complete) {
+  if (const CUptiResult fault = Result("register"); fault != CUPTI_SUCCESS) return fault;
+  State& state = TheState();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  state.request = request;
+  state.complete = complete;
+  if (!std::exchange(state.worker, true)) {
+    std::thread worker(Work);
+    pthread_setname_np(worker.native_handle(), "cupti-worker");
+    worker.detach();
+  }
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
+  const CUptiResult fault = Result("enable:" + std::to_string(kind));
+  if (fault != CUPTI_SUCCESS) return fault;
+  enabled.fetch_or(1ull << kind);
+  SetHook(&OnActivity);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
+  const CUptiResult fault = Result("disable:" + std::to_string(kind));
+  if (fault != CUPTI_SUCCESS) return fault;
+  if (enabled.fetch_and(~(1ull << kind)) == 1ull << kind) SetHook(nullptr);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
+  if (const long ms = Fault("flush_ms"); ms > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  if (const CUptiResult fault = Result("flush"); fault != CUPTI_SUCCESS) return fault;
+  State& state = TheState();
+  std::unique_lock<std::mutex> lock(state.mutex);
+  const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
+  if (state.filling.used > 0 && (forced || state.filling.complete_at <= NowNs())) {
+    ++state.filled;
+    state.full.push_back(state.filling);
+    state.filling = {};
+    state.changed.notify_all();
+  }
+  // What is full by now; the program may go on filling others.
+  const std::uint64_t until = state.filled;
+  state.changed.wait(lock, [&] { return state.handed_back >= until; });
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid,
+                                                CUpti_Activity** record) {
+  if (valid == 0) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  if (*record == nullptr) {
+    *record = reinterpret_cast<CUpti_Activity*>(buffer);
+    return CUPTI_SUCCESS;
+  }
+  std::uint8_t* next =
+      reinterpret_cast<std::uint8_t*>(*record) + (SizeOf((*record)->kind) + 7) / 8 * 8;
+  if (next >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t,
+                                                       std::size_t* dropped) {
+  State& state = TheState();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  *dropped = std::exchange(state.dropped, 0);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiGetTimestamp(std::uint64_t* timestamp) {
+  if (const CUptiResult fault = Result("timestamp"); fault != CUPTI_SUCCESS) return fault;
+  *timestamp = NowNs() + JumpNs();
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t id,
+                                          const char** name) {
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+      *name = "cuLaunchKernel";
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2:
+      *name = "cuMemcpyHtoDAsync_v2";
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async:
+      *name = "cuMemsetD8Async";
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
+      *name = "cuMemAlloc_v2";
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2:
+      *name = "cuMemFree_v2";
+      break;
+    default:
+      return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
+CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                            std::uint64_t id) {
+  externals.push_back({kind, id});
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind,
+                                                           std::uint64_t* last) {
+  if (externals.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
+  if (last != nullptr) *last = externals.back().id;
+  externals.pop_back();
+  return CUPTI_SUCCESS;
+}
+}

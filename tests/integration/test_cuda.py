@@ -1,0 +1,279 @@
+"""Programs that use CUDA, recorded through the agent and CUPTI. The driver and CUPTI are fakes with the true record
+structs of CUDA 12 and 13; tests/gpu/run does the same on a real GPU."""
+
+import json
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.test_agent import events
+from tests.support.processes import BIN, free_port, wait_until
+
+FAKES = BIN / "fakes"
+
+
+@pytest.fixture
+def rig(group, tmp_path):
+    class Rig:
+        def __init__(self):
+            self.dir = tmp_path / "strobe"
+            self.dir.mkdir()
+            self.port = free_port()
+            self.logdir = tmp_path / "logdir"
+            self.count = 0
+
+        def program(self, *arguments, generation=12, cupti="", env=None):
+            """A trainer on the fake driver, into which CUDA loads the agent."""
+            self.count += 1
+            return group.start(f"program-{self.count}", [BIN / "cuda_program", *map(str, arguments)], env={
+                "STROBE_DIR": str(self.dir), "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"), "FAKE_CUPTI": cupti,
+                "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "FAKE_CUDA_VERSION": str(generation * 1000 + 80),
+                "LD_LIBRARY_PATH": f"{FAKES}:{FAKES}/{generation}", **(env or {})}).wait_for("ready", 10)
+
+        def sidecar(self, framework="localhost:1"):
+            self.process = group.start(f"sidecar-{time.monotonic_ns()}", [
+                BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", framework, "--agent-dir", self.dir / "agent",
+                "--worker-name", "w0", "--insecure-plaintext"]).wait_for("serves", 10)
+            return self
+
+        def capture(self, *flags, run="r", duration="500ms"):
+            result = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{self.port}", "--logdir", self.logdir,
+                                     "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1", *flags],
+                                    capture_output=True, text=True, timeout=60)
+            assert result.stdout, result.stderr
+            return json.loads(result.stdout)["workers"][0]
+
+        def trace(self, run="r"):
+            (path,) = (self.logdir / "plugins/profile" / run).glob("*.xplane.pb")
+            return path
+
+        def space(self, protos, run="r"):
+            from tensorflow import xplane_pb2
+
+            return xplane_pb2.XSpace.FromString(self.trace(run).read_bytes())
+
+    return Rig()
+
+
+def plane(space, name):
+    (found,) = [p for p in space.planes if p.name == name]
+    return found
+
+
+def plane_stats(found):
+    out = {}
+    for stat in found.stats:
+        kind = stat.WhichOneof("value")
+        value = getattr(stat, kind)
+        out[found.stat_metadata[stat.metadata_id].name] = found.stat_metadata[value].name if kind == "ref_value" else value
+    return out
+
+
+@pytest.mark.parametrize("generation", [12, 13])
+def test_what_the_gpu_did_becomes_a_trace(rig, protos, generation):
+    rig.program(100, 10, generation=generation)
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
+    space = rig.space(protos)
+    device = events(space, "/device:GPU:0")
+    by_name = {}
+    for event in device:
+        by_name.setdefault(event[1], []).append(event)
+    assert set(by_name) == {"add_floats(float*, int)", "MemcpyH2D", "Memset", "MemoryAlloc", "MemoryFree"}
+    steps = len(by_name["MemcpyH2D"])
+    assert 30 < steps <= 60
+    assert abs(len(by_name["add_floats(float*, int)"]) - 10 * steps) <= 10
+    (lines,) = {line for line, name, *_ in device if name.startswith("add_floats")},
+    assert lines == {"Stream #13(Compute,MemcpyH2D,Memset)"}
+    details = by_name["add_floats(float*, int)"][0][4]
+    assert details["kernel_details"] == "regs:32 static_shared:0 dynamic_shared:256 grid:32,1,1 block:128,1,1 occ_pct:100"
+    assert details["context_id"] == "$$1"
+    assert by_name["MemcpyH2D"][0][4]["memcpy_details"] == "kind_src:pageable kind_dst:device size:16384 dest:0 async:1"
+    assert by_name["Memset"][0][4]["Memset_details"] == "kind:device num_bytes:1024 async:1"
+    assert by_name["MemoryAlloc"][0][4]["memalloc_details"] == "kind:device num_bytes:1024"
+    stats = plane_stats(plane(space, "/device:GPU:0"))
+    assert stats["device_vendor"] == "Nvidia" and stats["gpu_device_name"] == "Fake H200" and stats["core_count"] == 132
+    assert (stats["compute_cap_major"], stats["memory_bandwidth"]) == (9, 3201000 * 1000 * 2 * 6016 // 8)
+
+    # Every launch lies within its step on its thread, and its kernel has its number and comes after it.
+    host = events(space)
+    trains = [e for e in host if e[1] == "train"]
+    launches = {e[4]["correlation_id"]: e for e in host if e[1] == "cuLaunchKernel" and "correlation_id" in e[4]}
+    assert all(line.startswith("trainer-0/") for line, *_ in launches.values())
+    matched = 0
+    for kernel in by_name["add_floats(float*, int)"]:
+        launch = launches.get(kernel[4]["correlation_id"])
+        if launch is None:
+            continue
+        matched += 1
+        assert launch[4]["device_id"] == 0 and launch[2] <= kernel[2]
+        assert kernel[2] - launch[2] < 1e9, "the device's clock is the host's: the fake's queue is a few microseconds long"
+    assert matched > 0.9 * 10 * steps
+    inside = sum(any(t[2] <= launch[2] and launch[3] <= t[3] for t in trains) for launch in launches.values())
+    assert inside > 0.9 * len(launches)
+
+    ranges = events(space, "/host:NVTX-CUPTI")
+    assert {name for _, name, *_ in ranges} == {"forward"} and abs(len(ranges) - steps) <= 2
+
+
+def test_xprof_sees_steps_and_kernels(rig):
+    rig.program(50, 20)
+    rig.sidecar().capture(duration="1s")
+    from xprof.convert import raw_to_tool_data
+
+    def tool(name):
+        data, _ = raw_to_tool_data.xspace_to_tool_data([str(rig.trace())], name, {})
+        return data.decode() if isinstance(data, bytes) else data
+
+    trace = json.loads(tool("trace_viewer@"))["traceEvents"]
+    assert any(e.get("name") == "add_floats(float*, int)" for e in trace)
+    kernels = json.loads(tool("kernel_stats"))
+    rows = json.dumps(kernels)
+    assert "add_floats(float*, int)" in rows
+    overview = json.loads(tool("overview_page"))
+    text = json.dumps(overview)
+    assert "No step marker observed" not in text
+    rows = [len(table.get("rows", [])) for table in overview if isinstance(table, dict)]
+    assert any(count > 20 for count in rows), "the step-time graph has a row per step"
+
+
+def test_nothing_is_armed_while_nobody_captures(rig, protos):
+    program = rig.program(0, 1000, 1, 2000)
+    assert program.popen.wait(30) == 0
+    (rings,) = (rig.dir / "agent").glob("*.rings")
+    assert rings.stat().st_blocks * 512 < 64 << 10
+
+
+FAULTS = [
+    ("subscribe=39", "Busy", "another profiler holds CUPTI"),
+    ("subscribe=15", "ProfilerStartFailed", "no working driver"),
+    ("enable:10=35", "PermissionDenied", "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"),
+    ("enable:10=14", "VersionMismatch", "CUPTI_ERROR_NOT_COMPATIBLE"),
+    ("enable:1=26", "Busy", "DCGM"),
+    ("register=1", "ProfilerStartFailed", "giving CUPTI buffers"),
+    ("timestamp=999", "ProfilerStartFailed", "CUPTI's clock"),
+    ("enable:12=21 enable:39=27 enable:49=21", "Ok", ""),  # What we can do without.
+    ("late_ms=3", "EventsDropped", "faster than CUPTI's buffers were read"),
+    ("flush_ms=8000", "EventsDropped", "did not hand over"),
+    ("after_unsubscribe=1", "Ok", ""),
+    ("unsubscribe=999", "ProfilerStartFailed", "could not be switched off"),
+]
+
+
+@pytest.mark.parametrize("fault,outcome,words", FAULTS, ids=[f[0].replace(" ", ",") for f in FAULTS])
+def test_each_fault_has_its_outcome_and_harms_nobody(rig, protos, fault, outcome, words):
+    program = rig.program(*((0, 500) if "late_ms" in fault else (100, 10)), cupti=fault)
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] == outcome, worker
+    assert words in worker.get("message", ""), worker
+    space = rig.space(protos)
+    assert any(e[1] == "train" for e in events(space)), "the annotations are there all the same"
+    if outcome != "Ok":
+        assert any(words in text for text in [*space.errors, *space.warnings]), (space.errors, space.warnings)
+    if "flush_ms" not in fault:
+        # The next capture fares as well as this one: nothing was left half switched on.
+        if "late_ms" not in fault and "unsubscribe=" not in fault:
+            assert rig.capture(run="again")["outcome"] == outcome
+    assert program.popen.poll() is None, "the program runs on"
+    program.popen.terminate()
+    assert program.popen.wait(20) == 0, program.output()
+
+
+def test_a_second_subscriber_is_left_alone(rig, protos):
+    """No CUPTI at all, and a real one without a GPU behind it."""
+    program = rig.program(100, 5, env={"LD_LIBRARY_PATH": str(FAKES)})
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] == "CuptiUnavailable" and "STROBE_CUPTI" in worker["message"], worker
+    assert program.popen.poll() is None
+
+
+@pytest.mark.parametrize("generation", [12, 13])
+def test_the_real_cupti_without_a_gpu(rig, protos, generation):
+    library = BIN.parent / f"cuda/{generation}/lib/libcupti.so.{generation}"
+    program = rig.program(100, 5, generation=generation, env={"STROBE_CUPTI": str(library), "LD_LIBRARY_PATH": str(FAKES)})
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] != "Ok", worker
+    assert "CUPTI" in worker["message"]
+    assert any(e[1] == "train" for e in events(rig.space(protos)))
+    assert program.popen.poll() is None, program.output()
+
+
+def test_a_clock_that_is_set_is_said(rig, protos):
+    rig.program(100, 5, cupti="jump_ns=50000000")
+    worker = rig.sidecar().capture(duration="2s")
+    assert worker["outcome"] == "Ok", worker
+    (warning,) = rig.space(protos).warnings
+    assert "clock was set by 5" in warning or "clock was set by 4" in warning, warning
+
+
+def test_several_programs_in_one_worker(rig, protos):
+    """One process per GPU, each of which sees its own as device 0, and one that shares the first's."""
+    for uuid in (1, 2, 1):
+        rig.program(100, 5, env={"FAKE_CUDA_FIRST_UUID": str(uuid)})
+    worker = rig.sidecar().capture()
+    assert worker["outcome"] == "Ok", worker
+    space = rig.space(protos)
+    shared, own = plane(space, "/device:GPU:0"), plane(space, "/device:GPU:1")
+    assert len([line for line in shared.lines if "Compute" in line.name]) == 2
+    assert len([line for line in own.lines if "Compute" in line.name]) == 1
+    assert len({line.id for line in shared.lines}) == len(shared.lines)
+    launches, kernels = set(), {}
+    for e in events(space):
+        if e[1] == "cuLaunchKernel" and "correlation_id" in e[4]:
+            launches.add((e[4]["correlation_id"], e[4]["device_id"]))
+    for number, name in enumerate(("/device:GPU:0", "/device:GPU:1")):
+        for e in events(space, name):
+            if e[1].startswith("add_floats"):
+                assert e[4]["correlation_id"] not in kernels, "numbers are unique in the worker"
+                kernels[e[4]["correlation_id"]] = number
+    assert sum((id, number) in launches for id, number in kernels.items()) > 0.9 * len(kernels)
+
+
+def test_a_killed_program_leaves_its_kernels(rig, protos):
+    program = rig.program(200, 10)
+    rig.sidecar()
+    capture = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{rig.port}", "--logdir", rig.logdir,
+                                "--duration", "3s", "--run", "r", "--quiet", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, text=True)
+    (rings,) = (rig.dir / "agent").glob("*.rings")
+    wait_until(lambda: rings.stat().st_blocks * 512 > 15 << 20, 10, "the device to be recorded")
+    time.sleep(2.5)
+    program.kill()
+    (worker,) = json.loads(capture.communicate(timeout=30)[0])["workers"]
+    assert worker["outcome"] == "WorkerLost", worker
+    kernels = [e for e in events(rig.space(protos), "/device:GPU:0") if e[1].startswith("add_floats")]
+    assert len(kernels) > 500
+
+
+def test_a_program_that_ends_hands_its_last_kernels_over(rig, protos):
+    rig.sidecar()
+    rig.program(100, 5)  # Something to record when the capture is planned.
+    capture = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{rig.port}", "--logdir", rig.logdir,
+                                "--duration", "4s", "--run", "r", "--quiet", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, text=True)
+    time.sleep(2)
+    program = rig.program(100, 5, 1, 50)
+    assert program.popen.wait(20) == 0
+    (worker,) = json.loads(capture.communicate(timeout=30)[0])["workers"]
+    assert worker["outcome"] == "WorkerLost", worker
+    label = f"cuda_program {program.popen.pid}"
+    kernels = [e for e in events(rig.space(protos), "/device:GPU:0") if e[1].startswith("add_floats") and label in e[0]]
+    # CUPTI is armed shortly after CUDA was; from then on nothing is missing, up to the last kernel.
+    assert 200 <= len(kernels) <= 250
+
+
+def test_a_dead_sidecar_does_not_leave_cupti_armed(rig, protos):
+    program = rig.program(100, 5)
+    rig.sidecar()
+    capture = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{rig.port}", "--logdir", rig.logdir,
+                                "--duration", "1s", "--run", "r", "--quiet", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, text=True)
+    (rings,) = (rig.dir / "agent").glob("*.rings")
+
+    def phase():
+        with open(rings, "rb") as file:
+            return int.from_bytes(file.read(512)[272:276], "little")
+
+    wait_until(lambda: phase() == 4, 10, "armed")
+    rig.process.kill()
+    capture.communicate(timeout=60)
+    wait_until(lambda: phase() == 5, 15, "disarmed by itself")
+    assert program.popen.poll() is None
