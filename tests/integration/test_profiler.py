@@ -1,0 +1,74 @@
+"""strobe/profiler.h: MXNet's profiler objects for C++ programs, alone and with Intel's ITT library."""
+
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.support.processes import BIN, BUILD, wait_until
+
+
+def run(what, file, program=BIN / "profiler_program", **env):
+    done = subprocess.run([program, file, what], capture_output=True, text=True, timeout=60, env={**os.environ, **env})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_objects_measure_becomes_a_file_and_a_table(tmp_path):
+    file = tmp_path / "profile.json"
+    table, as_json, by_count = run("all", file).split("---\n")
+    events = json.loads(file.read_text())["traceEvents"]
+    spans = Counter(e["name"] for e in events if e["ph"] == "X")
+    assert spans == {"load": 3, "iteration": 3, "on a thread": 400, "evaluate": 1}, "nothing before, while paused, or after"
+    loads = [e for e in events if e["name"] == "load"]
+    assert all(e["cat"] == 'training "quoted"' and e["dur"] >= 2000 for e in loads)
+    frames = [e for e in events if e["name"] == "iteration"]
+    assert all(f["ts"] <= l["ts"] and l["ts"] + l["dur"] <= f["ts"] + f["dur"] + 0.002 for f, l in zip(frames, loads))
+    assert len({e["tid"] for e in events if e["name"] == "on a thread"}) == 4
+    assert [e["args"]["images"] for e in events if e["ph"] == "C"] == [37, 69, 101, 95]
+    assert [e["s"] for e in events if e["ph"] == "i"] == ["p", "t"]
+
+    rows = {line[:11].strip(): line[11:].split() for line in table.splitlines()[2:]}
+    assert rows["on a thread"][0] == "400" and rows["load"][0] == "3"
+    count, total, least, most, average = map(float, rows["load"])
+    assert least <= average <= most and abs(total - 3 * average) < 0.001 and total >= 6
+    assert json.loads(as_json)["time"]["load"]["count"] == 3
+    counts = [int(line[11:].split()[0]) for line in by_count.splitlines()[2:]]
+    assert counts == sorted(counts)
+
+
+def test_continuous_dump_writes_while_it_runs(tmp_path):
+    file = tmp_path / "profile.json"
+    process = subprocess.Popen([BIN / "profiler_program", file, "continuous"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "half\n"
+    wait_until(file.exists, 10, "a first dump")
+    assert 0 < len(json.loads(file.read_text())["traceEvents"]) < 1000, "whole whenever it is looked at"
+    assert process.wait(30) == 0
+    assert len(json.loads(file.read_text())["traceEvents"]) == 1000
+
+
+def test_mistakes_are_explained(tmp_path):
+    assert run("errors", tmp_path / "p.json").splitlines() == [
+        "filename must be the path of a file", "dump_period must be a number of seconds from 0.1 to 3600", "state must be run or stop, not walk",
+        'the profiler runs; call set_state("stop") before set_config', "cannot write /nowhere/profile.json"]
+
+
+def test_vtune_hears_of_it(tmp_path):
+    """Intel's own reference collector in VTune's place."""
+    run("all", tmp_path / "p.json", BUILD / "peers/profiler_program_itt", INTEL_LIBITTNOTIFY64=str(BUILD / "peers/libittnotify_refcol.so"),
+        INTEL_LIBITTNOTIFY_LOG_DIR=str(tmp_path))
+    (log,) = tmp_path.glob("libittnotify_refcol*.log")
+    text = log.read_text()
+    calls = Counter(re.findall(r"__itt_\w+", text))
+    assert calls["__itt_task_begin"] == calls["__itt_task_end"] == 3 + 400 + 3, "VTune itself knows of pauses"
+    assert calls["__itt_frame_begin_v3"] == calls["__itt_frame_end_v3"] == 3
+    assert calls["__itt_pause"] == calls["__itt_resume"] == 1
+    assert 'domain=training "quoted" handle=load' in text
+
+
+@pytest.fixture(autouse=True)
+def no_agent(monkeypatch):
+    monkeypatch.delenv("STROBE_DIR", raising=False)
