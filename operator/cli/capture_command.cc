@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
@@ -25,11 +26,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Ctrl-C ends the recording and keeps it, as with other recorders; the second one, or SIGTERM,
+// gives it up; the third one leaves without a word.
 volatile std::sig_atomic_t g_interrupts = 0;
 
-void OnInterrupt(int) {
+void OnInterrupt(int signal) {
+  if (signal == SIGTERM && g_interrupts == 0) g_interrupts = 1;
   g_interrupts = g_interrupts + 1;
-  if (g_interrupts > 1) _exit(130);
+  if (g_interrupts > 2) _exit(128 + signal);
 }
 
 template <typename T>
@@ -120,7 +124,8 @@ std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies dep
     const AttemptProgress progress = attempt->progress();
     if (progress.phase == Phase::kDone) return progress.result;
     line.Show(progress, number, deps.clock.WallNow());
-    if (g_interrupts > 0) attempt->Cancel("interrupted");
+    if (g_interrupts == 1) attempt->EndEarly();
+    if (g_interrupts > 1) attempt->Cancel("interrupted");
     usleep(20'000);
   }
 }
@@ -187,6 +192,7 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       "/nfs/logs --duration 2s\n"
       "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
       "# a stock server\n"
+      "Ctrl-C ends the recording early and keeps it; pressed again, it gives the capture up.\n"
       "Exit code: 0 traces are in the logdir, 1 they are not, 2 a flag is wrong.");
 }
 
@@ -206,6 +212,7 @@ int RunCapture(const CaptureFlags& flags) {
   const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
   if (!config.ok()) return Refuse(config.status());
   std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
   Stores stores(*config, UrlOptions::kAll);
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials());
   MixedConnector workers(clock, stores, sidecars);
@@ -215,7 +222,7 @@ int RunCapture(const CaptureFlags& flags) {
   for (int attempt = 1;; ++attempt) {
     result = RunAttempt({clock, executor, workers}, *spec, attempt, *targets, line);
     const std::optional<Nanos> wait = RetryAfter(*spec, *result);
-    if (!wait) break;
+    if (!wait || g_interrupts > 0) break;
     line.Clear();
     if (!flags.quiet)
       std::cerr << "attempt " << attempt << ": " << result->message << "; again in "

@@ -75,9 +75,9 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
                               std::function<void(absl::Status)> ended) override {
     return chosen().Watch(capture_id, std::move(report), std::move(ended));
   }
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+  void Cancel(const v1::CancelRequest& request, Nanos timeout,
               Callback<v1::CancelResponse> done) override {
-    chosen().Cancel(capture_id, reason, timeout, std::move(done));
+    chosen().Cancel(request, timeout, std::move(done));
   }
   void Publish(const v1::PublishRequest& request, Nanos timeout,
                Callback<v1::PublishResponse> done) override {

@@ -129,7 +129,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     manifest.set_instant_ns(ToUnixNanos(result.plan->instant));
     manifest.set_guard_ns(result.plan->guard.count());
   }
-  manifest.set_duration_ns(spec.duration.count());
+  manifest.set_duration_ns(result.duration.value_or(spec.duration).count());
   manifest.set_result(result.succeeded ? "Succeeded" : "Failed");
   manifest.set_message(result.message);
   manifest.set_synchronized(result.synchronized);

@@ -30,6 +30,7 @@ struct AttemptResult {
   int attempt = 1;
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
+  std::optional<Nanos> duration{};      // When it was ended early.
   std::vector<WorkerResult> workers{};  // In the order of the targets.
   std::size_t ok = 0;                   // Workers whose trace counts.
   std::size_t armed = 0;

@@ -35,6 +35,13 @@ Outcome OutcomeOfCall(const absl::Status& status) {
   }
 }
 
+Nanos LongestRecorded(const std::vector<WorkerResult>& workers) {
+  Nanos longest{0};
+  for (const WorkerResult& worker : workers)
+    longest = std::max(longest, Nanos{worker.report.plan().duration_ns()});
+  return longest;
+}
+
 }  // namespace
 
 std::string CaptureId(const CaptureSpec& spec, int attempt) {
@@ -369,8 +376,15 @@ void CaptureAttempt::EndMember(std::size_t index, Outcome outcome, std::string m
 }
 
 void CaptureAttempt::TellCancel(std::size_t index, const std::string& reason) {
+  v1::CancelRequest request;
+  request.set_reason(reason);
+  Tell(index, std::move(request));
+}
+
+void CaptureAttempt::Tell(std::size_t index, v1::CancelRequest request) {
   ++cancels_in_flight_;
-  members_[index].worker->Cancel(result_.capture_id, reason, kCancelTimeout,
+  request.set_capture_id(result_.capture_id);
+  members_[index].worker->Cancel(request, kCancelTimeout,
                                  OnExecutor(&CaptureAttempt::OnCancelled, index));
 }
 
@@ -407,6 +421,22 @@ void CaptureAttempt::Cancel(std::string reason) {
   });
 }
 
+void CaptureAttempt::EndEarly() {
+  deps_.executor.Post([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || self->ended_early_ || self->phase() >= Phase::kPublishing) return;
+    if (self->phase() < Phase::kRecording) return self->Cancel("ended before it recorded");
+    self->ended_early_ = true;
+    for (std::size_t i = 0; i < self->members_.size(); ++i) {
+      if (self->members_[i].ended) continue;
+      v1::CancelRequest request;
+      request.set_keep(true);
+      self->Tell(i, std::move(request));
+    }
+    if (self->phase() < Phase::kCollecting) self->Enter(Phase::kCollecting);
+  });
+}
+
 void CaptureAttempt::GiveUpOnStragglers() {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
@@ -427,6 +457,7 @@ void CaptureAttempt::MaybeConclude() {
     return Enter(phase());
   }
   for (Member& member : members_) result_.workers.push_back(member.result);
+  if (ended_early_) result_.duration = LongestRecorded(result_.workers);
   if (result_.cancelled) {
     result_.reason = "Cancelled";
     result_.message = cancel_reason_;

@@ -45,6 +45,8 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   AttemptProgress progress() const;
   // Ends it; workers that have not ended are cancelled. Idempotent.
   void Cancel(std::string reason);
+  // Ends the recording now and keeps what there is; cancels what does not record yet. Idempotent.
+  void EndEarly();
 
  private:
   struct Member {
@@ -72,6 +74,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void EndMember(std::size_t index, Outcome outcome, std::string message);
   void OnCancelled(std::size_t index, absl::StatusOr<v1::CancelResponse> answer);
   void TellCancel(std::size_t index, const std::string& reason);
+  void Tell(std::size_t index, v1::CancelRequest request);
   void CallOff(std::string reason);
   void MaybeConclude();
   void Publish(std::vector<std::size_t> candidates);
@@ -95,6 +98,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   AttemptResult result_;
   WallTime deadline_{};
   std::string cancel_reason_;
+  bool ended_early_ = false;
   // The end waits for both: whoever was told to start or to stop has heard it.
   std::size_t arms_in_flight_ = 0, cancels_in_flight_ = 0;
   MonoTime phase_began_{};

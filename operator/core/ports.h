@@ -35,7 +35,7 @@ class Worker {
   virtual std::shared_ptr<void> Watch(const std::string& capture_id,
                                       std::function<void(v1::Report)> report,
                                       std::function<void(absl::Status)> ended) = 0;
-  virtual void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+  virtual void Cancel(const v1::CancelRequest& request, Nanos timeout,
                       Callback<v1::CancelResponse> done) = 0;
   virtual void Publish(const v1::PublishRequest& request, Nanos timeout,
                        Callback<v1::PublishResponse> done) = 0;

@@ -172,11 +172,8 @@ class GrpcWorker final : public Worker {
     return Watcher::Start(undertaker_, stub_, capture_id, std::move(report), std::move(ended));
   }
 
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+  void Cancel(const v1::CancelRequest& request, Nanos timeout,
               Callback<v1::CancelResponse> done) override {
-    v1::CancelRequest request;
-    request.set_capture_id(capture_id);
-    request.set_reason(reason);
     Send<v1::CancelRequest, v1::CancelResponse>(undertaker_, stub_, &Stub::async::Cancel, request,
                                                 timeout, std::move(done));
   }

@@ -120,6 +120,10 @@ grpc::Status WorkerService::Watch(grpc::ServerContext* context, const v1::WatchR
 
 grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
                                    v1::CancelResponse* response) {
+  if (request->keep()) {
+    response->set_known(runner_.Terminate(request->capture_id()));
+    return grpc::Status::OK;
+  }
   response->set_known(runner_.Cancel(request->capture_id(),
                                      request->reason().empty() ? "cancelled" : request->reason()));
   return grpc::Status::OK;

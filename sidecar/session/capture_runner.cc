@@ -146,6 +146,7 @@ bool CaptureRunner::Cancel(std::string_view capture_id, std::string_view reason)
 bool CaptureRunner::Terminate(std::string_view capture_id) {
   MutexLock lock(&mutex_);
   if (live_ == nullptr || session_.holder() != capture_id) return false;
+  if (!live_->terminated_at) live_->terminated_at = clock_.WallNow();
   live_->terminate.Cancel();
   return true;
 }
@@ -251,6 +252,14 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
   Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
 }
 
+// Somebody ended the recording early: the window is what had been recorded by then.
+void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
+  MutexLock lock(&mutex_);
+  v1::CapturePlan& plan = *report.mutable_plan();
+  const Nanos recorded = *live.terminated_at - FromUnixNanos(plan.instant_ns());
+  plan.set_duration_ns(std::clamp<std::int64_t>(recorded.count(), 0, plan.duration_ns()));
+}
+
 void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   const v1::CapturePlan plan = report.plan();
   const auto finish = [&](Outcome outcome, std::string_view message) {
@@ -287,6 +296,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   });
   if (report.state() == v1::COLLECTING) report.set_collect_took_ns(lap());
   if (live.cancel.cancelled()) return finish(Outcome::kCancelled, cancelled());
+  if (live.terminate.cancelled()) Shorten(live, report);
   if (recording.xspace.empty()) return finish(recording.outcome, recording.message);
 
   const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
@@ -296,7 +306,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
                          summary.status().message()));
   }
   FillFromTrace(*summary, report);
-  const Window window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}};
+  const Window window{FromUnixNanos(plan.instant_ns()), Nanos{report.plan().duration_ns()}};
   const Judgement judged = JudgeTrace(*summary, window, false);
   report.set_covers_window(judged.covers_window);
   const std::string plane = EncodeStrobePlane(report);

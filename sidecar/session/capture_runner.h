@@ -53,11 +53,13 @@ class CaptureRunner {
   struct Live {
     Cancellation cancel, terminate;
     std::string reason;
+    std::optional<WallTime> terminated_at{};
     bool suspended = false;  // A delivery that was cut short is not the capture's end.
     Delivery* delivery = nullptr;
   };
 
   void Run();
+  void Shorten(const Live& live, v1::Report& report) const;
   void RunCapture(v1::Report report, Live& live);
   // From the recorded trace to the end, or from where an earlier process was.
   void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);

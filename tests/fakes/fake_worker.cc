@@ -62,17 +62,24 @@ class FakeWorker final : public Worker {
     return alive;
   }
 
-  void Cancel(const std::string& capture_id, const std::string& reason, Nanos timeout,
+  void Cancel(const v1::CancelRequest& request, Nanos timeout,
               Callback<v1::CancelResponse> done) override {
     time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
                     [done = std::move(done)] { done(v1::CancelResponse()); });
     if (sidecar_->dead) return;
-    sidecar_->cancelled.push_back(capture_id);
-    const auto known = sidecar_->reports.find(capture_id);
+    if (request.keep()) {
+      sidecar_->kept.push_back(request.capture_id());
+      v1::Report& report = sidecar_->reports[request.capture_id()];
+      report.mutable_plan()->set_duration_ns(Nanos(std::chrono::seconds(1)).count());
+      Complete(*sidecar_, report);
+      return;
+    }
+    sidecar_->cancelled.push_back(request.capture_id());
+    const auto known = sidecar_->reports.find(request.capture_id());
     if (known == sidecar_->reports.end() || known->second.state() == v1::DONE) return;
     known->second.set_state(v1::DONE);
     known->second.set_outcome(v1::CANCELLED);
-    known->second.set_message(reason);
+    known->second.set_message(request.reason());
   }
 
   void Publish(const v1::PublishRequest& request, Nanos,
@@ -92,6 +99,20 @@ class FakeWorker final : public Worker {
   }
 
  private:
+  static void Complete(const FakeSidecar& sidecar, v1::Report& done) {
+    done.set_state(v1::DONE);
+    done.set_outcome(sidecar.ends_as);
+    if (sidecar.ends_as != v1::OK) done.set_message("it went wrong");
+    if (sidecar.ends_as != v1::OK && sidecar.ends_as != v1::LATE_START) return;
+    const v1::CapturePlan& plan = done.plan();
+    done.set_started_ns(plan.instant_ns() - plan.guard_ns() + sidecar.lateness.count());
+    done.set_stopped_ns(plan.instant_ns() + plan.duration_ns() + plan.guard_ns());
+    done.set_covers_window(done.started_ns() <= plan.instant_ns());
+    done.set_bytes(1000);
+    done.set_events(10);
+    done.set_url("file:///logs/" + plan.worker());
+  }
+
   void Accept(const v1::CapturePlan& plan) {
     if (sidecar_->reports.count(plan.capture_id()) > 0) return;
     sidecar_->plans.push_back(plan);
@@ -112,18 +133,7 @@ class FakeWorker final : public Worker {
       const auto known = s->reports.find(id);
       if (known == s->reports.end() || s->dead || !s->finishes || known->second.state() == v1::DONE)
         return;
-      v1::Report& done = known->second;
-      done.set_state(v1::DONE);
-      done.set_outcome(s->ends_as);
-      if (s->ends_as != v1::OK) done.set_message("it went wrong");
-      if (s->ends_as != v1::OK && s->ends_as != v1::LATE_START) return;
-      done.set_started_ns(done.plan().instant_ns() - done.plan().guard_ns() + s->lateness.count());
-      done.set_stopped_ns(done.plan().instant_ns() + done.plan().duration_ns() +
-                          done.plan().guard_ns());
-      done.set_covers_window(done.started_ns() <= done.plan().instant_ns());
-      done.set_bytes(1000);
-      done.set_events(10);
-      done.set_url("file:///logs/" + done.plan().worker());
+      Complete(*s, known->second);
     });
   }
 

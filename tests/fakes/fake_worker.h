@@ -37,6 +37,8 @@ struct FakeSidecar {
   // What happened to it.
   std::map<std::string, v1::Report> reports{};
   std::vector<v1::CapturePlan> plans{};  // Accepted ones.
+  std::vector<std::string>
+      kept{};  // Asked to end early, which they do after a second of recording.
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
   bool dead = false;

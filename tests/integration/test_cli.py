@@ -97,6 +97,22 @@ def test_interrupting_cancels_everywhere(make_workers, logdir):
     assert "outcome=Cancelled" in worker.sidecar.output()
 
 
+def test_interrupting_a_recording_keeps_it(make_workers, logdir):
+    worker, = make_workers(1)
+    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,
+                                "--duration", "10m", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if ": record," in line:
+            break
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    manifest = json.loads(out)
+    assert manifest["workers"][0]["outcome"] == "Ok" and manifest["workers"][0]["coversWindow"], manifest
+    assert 0.3e9 < int(manifest["durationNs"]) < 30e9, "the manifest says how long it really was"
+
+
 def strobe(*arguments):
     return subprocess.run([BIN / "strobe", *arguments], capture_output=True, text=True)
 

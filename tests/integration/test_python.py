@@ -28,7 +28,7 @@ def test_every_documented_example_runs(python):
     out = python("""
         import doctest, strobe, strobe._trace
         tests = [doctest.DocTestParser().get_doctest(text, {"Trace": strobe.Trace}, name, None, 0)
-                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("client", strobe.client.__doc__), ("profiler", strobe.profiler.__doc__))]
+                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("client", strobe.client.__doc__), ("profiler", strobe.profiler.__doc__), ("start", strobe.start.__doc__))]
         runner = doctest.DocTestRunner()
         for test in tests:
             runner.run(test)
@@ -70,6 +70,44 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):  # noq
     decorated = [e for e in found if e[1] == "decorated"]
     assert len(decorated) >= 3 * (len(trains) - 2) and decorated[0][4] == {"kind": "slow"}, "recursion has a scope for each call"
     assert len({line for line, name, *_ in found if name in ("train", "other")}) == 2
+
+
+def test_a_program_captures_itself(python, protos, tmp_path):
+    out = python(f"""
+        import json, threading, time, strobe
+        def work():
+            while True:
+                with strobe.Trace("background"):
+                    time.sleep(0.01)
+        threading.Thread(target=work, daemon=True).start()
+        try: strobe.stop()
+        except RuntimeError as error: print(error)
+        strobe.start({str(tmp_path)!r}, run="mine", options={{"host_tracer_level": 1}})
+        try: strobe.start({str(tmp_path)!r})
+        except RuntimeError as error: print(error)
+        for step in range(20):
+            with strobe.Trace("train", step_num=step):
+                with strobe.Trace("not asked for", level=2):
+                    time.sleep(0.01)
+        manifest = strobe.stop()
+        print(manifest["run"], manifest["workers"][0]["outcome"], int(manifest["durationNs"]) < 60e9)
+        strobe.start({str(tmp_path)!r}, run="given-up")
+        print(strobe.stop(save=False))
+        strobe.start({str(tmp_path)!r}, run="again")
+        time.sleep(0.1)
+        print(strobe.stop()["run"])
+        try: strobe.start("relative/path")
+        except strobe.client.InvalidArgumentError as error: print(error)
+    """).stdout.splitlines()
+    assert out[0].startswith("nothing is being recorded") and out[1].startswith("a capture runs already")
+    assert out[2:5] == ["mine Ok True", "None", "again"] and "relative/path" in out[5]
+    assert sorted(p.name for p in (tmp_path / "plugins/profile").iterdir()) == ["again", "mine"]
+    from tensorflow import xplane_pb2
+
+    (path,) = (tmp_path / "plugins/profile/mine").glob("*.xplane.pb")
+    found = events(xplane_pb2.XSpace.FromString(path.read_bytes()))
+    assert [e[4]["step_num"] for e in found if e[1] == "train"] == list(range(20)), "from start to stop, every step"
+    assert {e[1] for e in found} == {"train", "background"}
 
 
 def test_misuse_is_said_and_values_never_break_a_program(python):

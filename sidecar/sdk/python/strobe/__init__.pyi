@@ -1,5 +1,6 @@
 from typing import Any, Callable, TypeVar
 
+from ._capture import start as start, stop as stop
 from . import client as client, profiler as profiler, server as server
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ strobe.client.InvalidArgumentError: --duration "0ms" must be a duration from 1ms
 
 import json
 import subprocess
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, List, Mapping, Optional, Union
 
 from ._programs import path_of
 
@@ -33,6 +33,21 @@ class UnavailableError(RuntimeError):
 
 _OPTIONS = {"host_tracer_level": "--host-tracer-level", "device_tracer_level": "--device-tracer-level",
             "python_tracer_level": "--python-tracer-level"}
+
+
+def options_to_flags(options: Union[None, Mapping[str, Any], Any]) -> List[str]:
+    """What trace's options are as flags of ``strobe capture``."""
+    if options is None:
+        return []
+    # A namedtuple is no mapping, and its fields are attributes.
+    get = options.get if isinstance(options, Mapping) else lambda key: getattr(options, key, None)
+    flags = []
+    for key, flag in _OPTIONS.items():
+        if get(key) is not None:
+            flags += [flag, str(get(key))]
+    if get("delay_ms"):
+        flags += ["--delay", f"{get('delay_ms')}ms"]
+    return flags
 
 
 def trace(service_addr: str, logdir: str, duration_ms: int, worker_list: str = "", num_tracing_attempts: int = 3,
@@ -61,13 +76,7 @@ def trace(service_addr: str, logdir: str, duration_ms: int, worker_list: str = "
                "--attempts", str(num_tracing_attempts)]
     if worker_list:
         command += ["--worker-list", worker_list]
-    # A namedtuple is no mapping, and its fields are attributes.
-    get = options.get if isinstance(options, Mapping) else lambda key: getattr(options, key, None)
-    for key, flag in _OPTIONS.items():
-        if options is not None and get(key) is not None:
-            command += [flag, str(get(key))]
-    if options is not None and get("delay_ms"):
-        command += ["--delay", f"{get('delay_ms')}ms"]
+    command += options_to_flags(options)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     try:
         manifest = json.loads(done.stdout) if done.stdout else {}

@@ -126,7 +126,8 @@ TEST_F(CaptureAttemptTest, NothingHangsPastItsDeadline) {
   fleet_["b"].finishes = false;
   const auto attempt = Start({"a", "b"});
   time_.Advance(3min);
-  EXPECT_NE(attempt->progress().phase, Phase::kDone) << "collecting and uploading may take three minutes";
+  EXPECT_NE(attempt->progress().phase, Phase::kDone)
+      << "collecting and uploading may take three minutes";
   time_.Advance(10s);
   ASSERT_EQ(attempt->progress().phase, Phase::kDone);
   EXPECT_EQ(attempt->progress().result->workers[1].outcome, Outcome::kDeadlineExceeded);
@@ -175,6 +176,36 @@ TEST_F(CaptureAttemptTest, CancelDuringTheDelayEndsAllAtOnce) {
   ASSERT_EQ(attempt->progress().phase, Phase::kDone);
   EXPECT_TRUE(attempt->progress().result->cancelled);
   EXPECT_EQ(attempt->progress().result->reason, "Cancelled");
+}
+
+TEST_F(CaptureAttemptTest, EndingEarlyKeepsWhatWasRecorded) {
+  spec_.duration = 600s;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(3s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kRecording);
+  attempt->EndEarly();
+  attempt->EndEarly();
+  time_.Advance(1s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  const AttemptResult& result = *attempt->progress().result;
+  EXPECT_FALSE(result.cancelled);
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.duration, Nanos(1s));
+  EXPECT_EQ(ComposeManifest(spec_, result).duration_ns(), Nanos(1s).count());
+  for (const char* worker : {"a", "b"}) {
+    EXPECT_THAT(fleet_[worker].kept, ElementsAre("uid-1"));
+    EXPECT_THAT(fleet_[worker].cancelled, IsEmpty());
+  }
+}
+
+TEST_F(CaptureAttemptTest, EndingBeforeItRecordsCancels) {
+  spec_.delay = 30s;
+  const auto attempt = Start({"a"});
+  time_.Advance(5s);
+  attempt->EndEarly();
+  time_.Advance(1s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_TRUE(attempt->progress().result->cancelled);
 }
 
 TEST_F(CaptureAttemptTest, CancelDuringPreflightArmsNobody) {

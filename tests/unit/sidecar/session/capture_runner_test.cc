@@ -132,6 +132,25 @@ TEST_F(CaptureRunnerTest, CancelWhileRecordingDeliversNothing) {
   EXPECT_EQ(delivery_.bytes, "");
 }
 
+TEST_F(CaptureRunnerTest, EndingEarlyShortensTheWindowAndKeepsTheTrace) {
+  source_.hold = 30s;
+  v1::CapturePlan plan = Plan("a");
+  plan.set_duration_ns(Nanos(600s).count());
+  plan.set_deadline_ns(plan.instant_ns() + Nanos(700s).count());
+  const v1::ArmResponse armed = runner_.Arm(plan);
+  ASSERT_TRUE(armed.accepted()) << armed.message();
+  while (runner_.Find("a")->state() != v1::RECORDING) runner_.WaitForChange("a", v1::ARMED, 1s);
+  while (ToUnixNanos(clock_.WallNow()) < plan.instant_ns() + Nanos(20ms).count()) usleep(1000);
+  EXPECT_TRUE(runner_.Terminate("a"));
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::OK) << report.message();
+  EXPECT_TRUE(report.covers_window());
+  EXPECT_GE(report.plan().duration_ns(), Nanos(20ms).count());
+  EXPECT_LT(report.plan().duration_ns(), Nanos(60s).count());
+  EXPECT_NE(delivery_.bytes, "");
+  EXPECT_FALSE(runner_.Terminate("a")) << "it has ended";
+}
+
 TEST_F(CaptureRunnerTest, TellsWhatTheSourceOrTheStoreSaid) {
   source_.outcome = Outcome::kBusy;
   runner_.Arm(Plan("a"));

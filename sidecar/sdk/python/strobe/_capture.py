@@ -1,0 +1,122 @@
+"""strobe.start and strobe.stop: a capture of this program, from inside it."""
+
+import json
+import signal
+import subprocess
+import threading
+from typing import Any, Dict, List, Optional
+
+from . import server
+from ._programs import path_of
+from .client import InvalidArgumentError, UnavailableError, options_to_flags
+
+__all__ = ["start", "stop"]
+
+_LONGEST = "10m"
+
+
+class _Capture:
+    """`strobe capture` of the sidecar beside this process, until it is told to end."""
+
+    def __init__(self, command: List[str]):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        start_new_session=True)  # Ctrl-C is this program's, not the capture's.
+        self.lines: List[str] = []
+        self.out = ""
+        self.recording = False
+        self.settled = threading.Event()  # It records, or it has ended.
+        self.readers = [threading.Thread(target=read, daemon=True) for read in (self._read_progress, self._read_result)]
+        for reader in self.readers:
+            reader.start()
+
+    def _read_progress(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.strip())
+            if ": record," in line:
+                self.recording = True
+                self.settled.set()
+        self.settled.set()
+
+    def _read_result(self) -> None:
+        assert self.process.stdout is not None
+        self.out = self.process.stdout.read()
+
+    def join(self) -> int:
+        code = self.process.wait()
+        for reader in self.readers:
+            reader.join()
+        return code
+
+    def error(self, code: int) -> Exception:
+        message = self.lines[-1].split(": ", 1)[-1] if self.lines else f"strobe ended with {code}"
+        return InvalidArgumentError(message) if code == 2 else UnavailableError(message)
+
+
+_lock = threading.Lock()
+_server: Optional[server.Server] = None
+_capture: Optional[_Capture] = None
+
+
+def start(logdir: str, options: Any = None, run: Optional[str] = None, framework: Optional[str] = None) -> None:
+    """Begins to record this program; returns when it is recorded. stop() ends that.
+
+    Args:
+      logdir: an absolute path or a URL (s3, gs, az).
+      options: as in strobe.client.trace.
+      run: name of the run in the logdir [<time>_capture].
+      framework: host:port of this program's own profiler server (such as jax.profiler.start_server's), to
+        be recorded as well. Counts with the first start() of a process.
+
+    Raises:
+      RuntimeError: a capture runs already, or no sidecar could be started.
+      strobe.client.InvalidArgumentError, strobe.client.UnavailableError: as strobe.client.trace.
+
+    A recording that nobody stops ends after ten minutes.
+
+    >>> import os, strobe, tempfile
+    >>> logdir = tempfile.mkdtemp()
+    >>> strobe.start(logdir)
+    >>> with strobe.Trace("work"):
+    ...     pass
+    >>> manifest = strobe.stop()
+    >>> os.listdir(os.path.join(logdir, "plugins/profile")) == [manifest["run"]]
+    True
+    """
+    global _server, _capture
+    with _lock:
+        if _capture is not None:
+            raise RuntimeError("a capture runs already; call strobe.stop() first")
+        if _server is None:
+            _server = server.start(0, framework=framework)
+        command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--workers", _server.address, "--logdir", logdir,
+                   "--duration", _LONGEST, "--attempts", "1", *options_to_flags(options)]
+        capture = _Capture(command + (["--run", run] if run else []))
+        capture.settled.wait()
+        if not capture.recording:
+            raise capture.error(capture.join())
+        _capture = capture
+
+
+def stop(save: bool = True) -> Optional[Dict[str, Any]]:
+    """Ends what start() began, and returns when the trace lies in the logdir: the run's manifest.
+
+    save=False gives the recording up instead, and returns None.
+
+    Raises:
+      RuntimeError: nothing is being recorded.
+      strobe.client.UnavailableError: the trace could not be had or written.
+    """
+    global _capture
+    with _lock:
+        if _capture is None:
+            raise RuntimeError("nothing is being recorded; call strobe.start(logdir) first")
+        capture, _capture = _capture, None
+        if capture.process.poll() is None:
+            capture.process.send_signal(signal.SIGINT if save else signal.SIGTERM)
+        code = capture.join()
+    if not save:
+        return None
+    if code != 0:
+        raise capture.error(code)
+    return json.loads(capture.out)
