@@ -74,6 +74,7 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.min_workers = *least;
   spec.attempts = flags.attempts;
   spec.tracers.set_host(flags.host);
+  spec.tracers.set_host_filter(flags.host_filter);
   spec.tracers.set_device(flags.device);
   spec.tracers.set_python(flags.python);
   spec.max_bytes = flags.max_bytes;
@@ -164,6 +165,11 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
                   "0 off, 1 annotations, 2 costly operations too, 3 all")
       ->capture_default_str()
       ->check(CLI::Range(0, 3));
+  command
+      .add_option(
+          "--host-filter", flags.host_filter,
+          "bits: annotations that carry a mask are recorded when it meets this one; 0 = all")
+      ->capture_default_str();
   command.add_option("--device-tracer-level", flags.device, "0 off, 1 on")
       ->capture_default_str()
       ->check(CLI::Range(0, 1));

@@ -10,7 +10,7 @@ struct CaptureFlags {
   std::string duration = "1s", delay{}, guard{}, max_skew{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table";
   int attempts = 3;
-  unsigned host = 2, device = 1, python = 0;
+  unsigned host = 2, host_filter = 0, device = 1, python = 0;
   std::uint64_t max_bytes = 0;
   bool insecure_plaintext = false, server_saves = false, quiet = false;
 };

@@ -66,6 +66,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.run = spec.value("run", DefaultRunName(request.created, request.name));
   const Json tracers = spec.value("tracers", Json::object());
   capture.tracers.set_host(tracers.value("host", 2u));
+  capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
   capture.tracers.set_device(tracers.value("device", 1u));
   capture.tracers.set_python(tracers.value("python", 0u));
   const std::string source = spec.value("source", "Auto");

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <iostream>
+#include <optional>
 
 #include "collector/base/duration.h"
 #include "collector/base/ending_signals.h"
@@ -23,12 +24,15 @@
 #include "sidecar/service/worker_service.h"
 #include "sidecar/source/agent_source.h"
 #include "sidecar/source/auto_source.h"
+#include "sidecar/source/flight_recorder.h"
 #include "sidecar/source/framework_source.h"
 #include "sidecar/spool/spool.h"
 #include "sidecar/spool/upload_delivery.h"
 
 namespace strobe {
 namespace {
+
+constexpr std::uint32_t kFlightLevel = 2;  // Of tracers.host; its default.
 
 struct Flags {
   std::string listen = "0.0.0.0:9470";
@@ -40,7 +44,7 @@ struct Flags {
   bool log_json = false;
   bool insecure_plaintext = false;
   int grace_seconds = 25;
-  std::string agent_dir, spool_dir, storage_config, spool_keep = "6h";
+  std::string agent_dir, spool_dir, storage_config, spool_keep = "6h", flight_recorder = "0s";
   std::uint64_t spool_size = 8ull << 30;
   bool trust_logdir_options = false, exit_with_parent = false;
 };
@@ -89,6 +93,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "directory where the agent in the trainer puts its rings: the trainer's "
                  "$STROBE_DIR/agent; off when empty")
       ->envname("STROBE_AGENT_DIR");
+  app.add_option("--flight-recorder", flags.flight_recorder,
+                 "let programs with the agent record at all times, and captures reach back so far "
+                 "before their start, as far as the programs' rings (STROBE_RING_KB) go; 0s = off")
+      ->capture_default_str()
+      ->envname("STROBE_FLIGHT_RECORDER");
   app.add_option("--spool-dir", flags.spool_dir,
                  "directory, such as an emptyDir, where traces are safe until their logdir has "
                  "them; without one a trace dies with the sidecar")
@@ -129,6 +138,10 @@ std::string Complaint(const Flags& flags) {
   }
   if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
     return StrCat("--spool-keep: ", Words(keep.status()));
+  if (const absl::StatusOr<Nanos> back = ParseDuration(flags.flight_recorder); !back.ok())
+    return StrCat("--flight-recorder: ", Words(back.status()));
+  else if (*back > std::chrono::minutes(10))
+    return "--flight-recorder must be at most 10m";
   for (const std::string& address : flags.framework) {
     if (address.find(':') == std::string::npos)
       return StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012");
@@ -162,7 +175,13 @@ int Serve(const Flags& flags) {
                              {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
                 });
   FrameworkSource framework(clock, {flags.framework, flags.shared_dir});
-  AgentSource agent(clock, {.directory = flags.agent_dir});
+  const Nanos look_back = *ParseDuration(flags.flight_recorder);
+  std::optional<FlightRecorder> flight_recorder;
+  const bool reaches_back = look_back > Nanos{0} && !flags.agent_dir.empty();
+  AgentSource agent(clock, {.directory = flags.agent_dir,
+                            .look_back = reaches_back ? look_back : Nanos{0},
+                            .idle_level = reaches_back ? kFlightLevel : 0});
+  if (reaches_back) flight_recorder.emplace(flags.agent_dir, kFlightLevel);
   AutoSource both(framework, agent);
   session::Source& source =
       flags.agent_dir.empty() ? static_cast<session::Source&>(framework) : both;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <system_error>
 
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
@@ -14,13 +12,13 @@
 #include "collector/xplane/wire.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/device_verdict.h"
+#include "sidecar/source/ring_files.h"
 #include "sidecar/wire/ring_file.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe {
 namespace {
 
-namespace fs = std::filesystem;
 using session::Recording;
 using std::chrono::milliseconds;
 using wire::RingFile;
@@ -32,16 +30,6 @@ constexpr Nanos kDeviceLead = milliseconds(1000);
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 constexpr Nanos kDrainEvery = milliseconds(2);
 constexpr Nanos kLookEvery = milliseconds(50);  // For programs that have just started.
-
-std::vector<std::string> RingFiles(const std::string& directory) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().native().ends_with(".rings")) files.push_back(it->path().native());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 std::int64_t WallMinusMonotonic(const Clock& clock) {
   return ToUnixNanos(clock.WallNow()) - static_cast<std::int64_t>(wire::MonotonicNs());
@@ -111,7 +99,9 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
         continue;
       }
       auto program = std::make_unique<RecordedProgram>(
-          std::move(file), first ? RecordedProgram::From::kNow : RecordedProgram::From::kStart);
+          std::move(file), !first                          ? RecordedProgram::From::kStart
+                           : options_.look_back > Nanos{0} ? RecordedProgram::From::kOldest
+                                                           : RecordedProgram::From::kNow);
       if (annotations) program->SetLevel(plan.tracers().host(), filter);
       if (plan.tracers().device() > 0) program->ArmDevice(Nanos{stop_ns - now_ns()} + kDeviceGrace);
       programs.emplace(path, std::move(program));
@@ -134,7 +124,7 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
     cancel.WaitFor(std::clamp<Nanos>(Nanos{stop_ns - now_ns()}, Nanos{0}, kDrainEvery));
   }
   for (const auto& [path, program] : programs) {
-    program->SetLevel(0, ~0u);
+    program->SetLevel(options_.idle_level, ~0u);
     program->DisarmDevice();
   }
   collecting();
@@ -145,7 +135,12 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
                               " has no rings of a living one")};
   }
   AwaitDevices(programs, cancel, budget);
-  return Collect(programs, {start_ns, stop_ns, WallMinusMonotonic(clock_)}, budget);
+  return Collect(programs,
+                 {.start_ns = start_ns - options_.look_back.count(),
+                  .stop_ns = stop_ns,
+                  .recording_ns = start_ns,
+                  .wall_minus_monotonic_ns = WallMinusMonotonic(clock_)},
+                 budget);
 }
 
 // CUPTI hands its last records over when it is switched off, and more of them than the ring holds
@@ -187,6 +182,12 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
                                 FormatDuration(Nanos{*began}), " after the start on"));
       Worsen(Outcome::kLateStart, warnings.back(), recording);
     }
+    if (const auto reached = program->KeptOnly(window)) {
+      warnings.push_back(StrCat(program->Label(), ": its rings held only the last ",
+                                FormatDuration(Nanos{*reached}), " before the start of the ",
+                                FormatDuration(options_.look_back),
+                                " wanted; a larger STROBE_RING_KB holds more"));
+    }
     if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {
       warnings.push_back(StrCat(program->Label(), ": CUPTI's clock was set by ",
                                 FormatDuration(Nanos{jump}),
@@ -208,7 +209,7 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
   }
   recording.xspace = host.Encode() + devices.Encode();
   xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
-  environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(window.start_ns));
+  environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(window.recording_ns));
   environment.AddPlaneStat(xplane::kProfileStop, static_cast<std::uint64_t>(window.stop_ns));
   recording.xspace += environment.Encode();
   for (const std::string& error : errors)

@@ -16,6 +16,10 @@ struct AgentOptions {
   std::string directory;  // Where the programs' ring files are: $STROBE_DIR/agent.
   // Most bytes of records kept of one capture; what comes after is counted and dropped.
   std::uint64_t most_bytes = 256u << 20;
+  // With a FlightRecorder: how far before its start a capture reaches, as far as the rings go, and
+  // the level at which programs go on recording afterwards.
+  Nanos look_back{0};
+  std::uint32_t idle_level = 0;
 };
 
 // The window is exact: programs are told to record a little early, and what lies outside of the

@@ -131,7 +131,21 @@ bool RecordedProgram::DeviceSettled() const {
 
 std::optional<std::int64_t> RecordedProgram::DeviceBegan(const TraceWindow& window) const {
   if (device_.clocks.empty()) return std::nullopt;
-  return Scale(window).Ps(device_.clocks.front().ticks) / 1000;
+  return Scale(window).Ps(device_.clocks.front().ticks) / 1000 -
+         (window.recording_ns - window.start_ns);
+}
+
+std::optional<std::int64_t> RecordedProgram::KeptOnly(const TraceWindow& window) const {
+  const std::int64_t wanted = window.recording_ns - window.start_ns;
+  if (wanted == 0 || !wrapped_) return std::nullopt;
+  const TickScale scale = Scale(window);
+  std::int64_t latest = 0;  // Of the threads' first events.
+  for (const auto& [id, thread] : threads_) {
+    if (!thread.events.empty())
+      latest = std::max(latest, scale.Ps(thread.events.front().begin) / 1000);
+  }
+  if (latest <= 0) return std::nullopt;
+  return std::max<std::int64_t>(wanted - latest, 0);
 }
 
 std::uint64_t RecordedProgram::DeviceClockJumpNs() const {
@@ -154,7 +168,7 @@ void RecordedProgram::Drain(std::uint64_t& budget) {
     const auto index = static_cast<std::uint32_t>(readers_.size());
     readers_.emplace_back(file_.ring(index), file_.data(index), file_.ring_words());
     if (from_ == From::kStart) readers_.back().SkipToStart();
-    if (from_ == From::kOldest) readers_.back().SkipToOldest();
+    if (from_ == From::kOldest) wrapped_ = readers_.back().SkipToOldest() || wrapped_;
   }
   // Rings that are begun while we record are ours from their first record.
   from_ = From::kStart;

@@ -26,6 +26,7 @@ TickMoment MomentNow(wire::TickKind kind);
 // Where the trace begins and ends, on the wall clock.
 struct TraceWindow {
   std::int64_t start_ns = 0, stop_ns = 0;
+  std::int64_t recording_ns = 0;  // When recording began; later than start_ns when it reaches back.
   std::int64_t wall_minus_monotonic_ns = 0;
 };
 
@@ -52,9 +53,11 @@ class RecordedProgram {
   bool lives() const { return file_.ProgramLives(); }
   bool uses_cuda() const { return file_.header()->uses_cuda.load(std::memory_order_relaxed) != 0; }
   DeviceStatus device_status() const;
-  // When the devices' records begin, in ns after the window's start; nothing when they were not
+  // When the devices' records begin, in ns after recording began; nothing when they were not
   // recorded.
   std::optional<std::int64_t> DeviceBegan(const TraceWindow& window) const;
+  // How much of the time before recording began is there, in ns, when a ring has lost a part of it.
+  std::optional<std::int64_t> KeptOnly(const TraceWindow& window) const;
   // By how much CUPTI's clock was set meanwhile; 0 = it was not.
   std::uint64_t DeviceClockJumpNs() const;
 
@@ -91,6 +94,7 @@ class RecordedProgram {
   const wire::TickKind kind_;
   const TickMoment begin_;
   From from_;
+  bool wrapped_ = false;  // A ring had overwritten some of what was before.
   std::vector<wire::RingReader> readers_;
   std::map<std::uint32_t, Thread> threads_;
   std::uint64_t kept_ = 0, over_budget_ = 0;

@@ -49,10 +49,12 @@ class RingReader {
     position_ = head > words_ ? NextBlock(head - words_) : 0;
     next_ = 0;
   }
-  // Back to the oldest record that is still there: what the ring kept of the last seconds.
-  void SkipToOldest() {
+  // Back to the oldest record that is still there: what the ring kept of the last seconds. True
+  // when there had been older ones.
+  bool SkipToOldest() {
     SkipToStart();
     adopt_ = position_ > 0;
+    return adopt_;
   }
 
   // Whose records Drain hands over at present.

@@ -29,7 +29,10 @@ void Train(int thread, double per_second, long scopes, std::atomic<long>& made) 
       });
       inner.AppendMetadata([] { return strobe::TraceMeEncode("", {{"rows", 128}}); });
       strobe::TraceMe detail("detail", strobe::kVerbose);
-      made += 3;
+      strobe::TraceMe masked("masked", strobe::kInfo, 1u << 4);
+      strobe::TraceMeProducer send("send", strobe::TraceMeContext::kThreadpool);
+      strobe::TraceMeConsumer take("take", send.id(), strobe::TraceMeContext::kThreadpool);
+      made += 6;
     } else {
       strobe::TraceMe me("compute");
       ++made;

@@ -26,10 +26,10 @@ def rig(group, tmp_path):
                 "STROBE_DIR": str(self.dir), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), **(env or {})}).wait_for("ready", 10))
             return self.programs[-1]
 
-        def sidecar(self, framework="localhost:1"):
+        def sidecar(self, framework="localhost:1", flags=()):
             self.process = group.start(f"sidecar-{time.monotonic_ns()}", [
                 BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", framework, "--agent-dir", self.dir / "agent",
-                "--worker-name", "w0", "--insecure-plaintext"]).wait_for("serves", 10)
+                "--worker-name", "w0", "--insecure-plaintext", *flags]).wait_for("serves", 10)
             return self
 
         def capture(self, *flags, run="r", duration="300ms"):
@@ -74,7 +74,13 @@ def test_annotations_become_a_trace(rig, protos):
     assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
     found = events(rig.space(protos))
     names = {name for _, name, *_ in found}
-    assert names == {"train", "load", "compute"}, "verbose scopes were not asked for"
+    assert names == {"train", "load", "compute", "masked", "send", "take"}, "verbose scopes were not asked for"
+    # Each hand-over is one arrow.
+    sent = [e[4] for e in found if e[1] == "send"]
+    taken = [e[4] for e in found if e[1] == "take"]
+    assert all(a["_pt"] == 15 for a in sent) and all(a["_ct"] == 15 for a in taken)
+    assert len({a["_p"] for a in sent}) == len(sent) and abs(len(sent) - len(taken)) <= 1
+    assert len({a["_p"] for a in sent} & {a["_c"] for a in taken}) >= len(sent) - 1
     trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
     steps = [e[4]["step_num"] for e in trains]
     assert len(steps) > 20 and steps == list(range(steps[0], steps[0] + len(steps))), "each step once"
@@ -102,6 +108,45 @@ def test_xprof_opens_it(rig, protos):
     assert any(name.startswith("train") for name in names)
     overview, _ = raw_to_tool_data.xspace_to_tool_data([path], "overview_page", {})
     assert b"cols" in overview
+
+
+@pytest.mark.parametrize("mask,recorded", [(0, True), (1 << 4 | 1, True), (1, False)])
+def test_a_filter_chooses_among_masked_annotations(rig, protos, mask, recorded):
+    rig.program(1, 200)
+    rig.sidecar().capture("--host-filter", str(mask))
+    names = {name for _, name, *_ in events(rig.space(protos))}
+    assert ("masked" in names) == recorded and "train" in names, "what carries no mask is always recorded"
+
+
+def test_the_flight_recorder_reaches_back(rig, protos):
+    rig.sidecar(flags=["--flight-recorder", "2s"])
+    program = rig.program(1, 100)
+    time.sleep(3)
+    manifest = rig.capture(duration="100ms")
+    (worker,) = manifest["workers"]
+    assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
+    space = rig.space(protos)
+    assert not space.warnings, space.warnings
+    trains = sorted(e[2] for e in events(space) if e[1] == "train")
+    assert 1.8e12 < trains[-1] - trains[0] < 2.4e12, "two seconds before, a tenth of one after"
+    steps = sorted(e[4]["step_num"] for e in events(space) if e[1] == "train")
+    assert steps == list(range(steps[0], steps[0] + len(steps)))
+    rig.process.popen.terminate()
+    rig.process.popen.wait(30)
+    (rings,) = (rig.dir / "agent").glob("*.rings")
+    with open(rings, "rb") as file:
+        assert int.from_bytes(file.read(132)[128:132], "little") == 0, "programs stop when the sidecar does"
+    assert program.popen.poll() is None
+
+
+def test_a_ring_that_is_too_small_to_reach_back_is_said(rig, protos):
+    rig.sidecar(flags=["--flight-recorder", "5s"])
+    rig.program(1, 5000, env={"STROBE_RING_KB": "16"})
+    time.sleep(2.5)
+    (worker,) = rig.capture(duration="100ms")["workers"]
+    assert worker["outcome"] in ("Ok", "EventsDropped"), worker
+    (warning,) = [w for w in rig.space(protos).warnings if "its rings held only" in w]
+    assert "of the 5s wanted" in warning and "STROBE_RING_KB" in warning
 
 
 def test_nothing_is_recorded_while_nobody_captures(rig):

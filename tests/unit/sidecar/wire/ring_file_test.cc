@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <string>
 
 #include "sidecar/wire/ring_reader.h"
 #include "sidecar/wire/ring_writer.h"
@@ -103,6 +105,86 @@ TEST_F(RingFileTest, RefusesWhatIsNotOursOrDoesNotFit) {
   EXPECT_FALSE(damaged([](FileHeader& h) { h.device_words *= 2; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.device_offset = 0; }));
   EXPECT_FALSE(damaged([](FileHeader& h) { h.device_offset = ~0ull - 127; }));
+}
+
+// A record that proves itself: all of it follows from its number.
+void WriteProof(RingWriter& writer, std::uint64_t number) {
+  writer.Scope(1, number, number * 3,
+               std::string(number % 50, static_cast<char>('a' + number % 26)));
+}
+
+bool Proves(const ScopeRecord& record) {
+  const std::uint64_t number = record.begin;
+  return record.end == number * 3 &&
+         record.text == std::string(number % 50, static_cast<char>('a' + number % 26));
+}
+
+TEST_F(RingFileTest, WritersMayBeKilledAtAnyPoint) {
+  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  for (int round = 0; round < 30; ++round) {
+    RingFile file = RingFile::Create(directory_, small_);
+    RingReader reader(file.ring(0), file.data(0), file.ring_words());
+    const pid_t child = fork();
+    if (child == 0) {
+      RingWriter writer(file.ring(0), file.data(0), file.ring_words());
+      for (std::uint64_t number = 0;; ++number) WriteProof(writer, number);
+    }
+    std::uint64_t seen = 0, last = 0;
+    const auto check = [&](const ScopeRecord& record) {
+      ASSERT_TRUE(Proves(record)) << record.begin;
+      ASSERT_TRUE(seen == 0 || record.begin > last);
+      last = record.begin;
+      ++seen;
+    };
+    for (int i = static_cast<int>(random() % 20); i > 0; --i) reader.Drain(check);
+    usleep(static_cast<useconds_t>(random() % 3000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    reader.Drain(check);
+    const std::uint64_t made = file.ring(0)->made.load();
+    EXPECT_EQ(seen + reader.lost() + reader.unseen(), made) << "each is read, lost or still there";
+    // Killed between counting a record and showing it, the writer leaves one that nobody sees.
+    EXPECT_GE(last + 2, made) << "the last whole record is there";
+    // A thread that takes the ring over goes on where the dead one stopped.
+    RingWriter next(file.ring(0), file.data(0), file.ring_words());
+    WriteProof(next, made);
+    EXPECT_EQ(reader.Drain(check), 1u);
+    fs::remove(file.path());
+  }
+}
+
+TEST_F(RingFileTest, ReadersMayBeKilledAtAnyPoint) {
+  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  RingFile file = RingFile::Create(directory_, small_);
+  RingWriter writer(file.ring(0), file.data(0), file.ring_words());
+  std::uint64_t number = 0;
+  for (int round = 0; round < 30; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      RingReader reader(file.ring(0), file.data(0), file.ring_words());
+      for (;;) {
+        reader.Drain([](const ScopeRecord& record) {
+          if (!Proves(record)) _exit(3);
+        });
+      }
+    }
+    for (unsigned i = static_cast<unsigned>(random() % 20'000); i > 0; --i)
+      WriteProof(writer, number++);
+    EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "a record was torn";
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  // Nobody read to the end; whoever comes next finds the newest ones whole.
+  RingReader reader(file.ring(0), file.data(0), file.ring_words());
+  reader.SkipToOldest();
+  std::uint64_t last = 0;
+  EXPECT_GT(reader.Drain([&](const ScopeRecord& record) {
+    ASSERT_TRUE(Proves(record));
+    last = record.begin;
+  }),
+            0u);
+  EXPECT_EQ(last, number - 1);
+  EXPECT_EQ(reader.lost(), 0u);
 }
 
 }  // namespace
