@@ -90,6 +90,7 @@ class Agent {
     return wire::BestTicks() == wire::TickKind::kCycles ? &wire::Cycles : &wire::MonotonicNs;
   }
 
+  static OwnRing* FirstRing();
   static void RecordScope(int level, std::uint64_t begin, std::uint64_t end, const char* text,
                           std::size_t size);
 
@@ -159,10 +160,13 @@ Agent& TheAgent() {
   return agent;
 }
 
+// Not inlined, so that the usual path saves no registers for it.
+[[gnu::noinline, gnu::cold]] OwnRing* Agent::FirstRing() { return TheAgent().TakeRing(); }
+
 void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const char* text,
                         std::size_t size) {
   OwnRing* ring = own_ring;
-  if (__builtin_expect(ring == nullptr, 0)) ring = TheAgent().TakeRing();
+  if (__builtin_expect(ring == nullptr, 0)) ring = FirstRing();
   if (ring != nullptr)
     ring->writer.Scope(static_cast<std::uint8_t>(level), begin, end, {text, size});
 }

@@ -70,11 +70,15 @@ def run(directory):
     if out.returncode != 0:
         sys.exit(out.stderr[-2000:])
     python = json.loads(out.stdout.splitlines()[-1])
+    subprocess.run([ROOT / "tests/peers/build"], check=True)
+    tracy = {mode: json.loads(subprocess.run([BUILD / f"peers/tracy_cost_{mode}"], check=True, capture_output=True, text=True).stdout) for mode in ("off", "on")}
     lines = ["### An annotation", "", "Nanoseconds per scope, medians; the empty loop is taken off. One time stamp costs "
              f"{cpp['one_time_stamp']:.1f} ns on this machine.", "",
              "| C++ | nobody records | bar | somebody records | bar |", "|---|---|---|---|---|",
              f"| `TraceMe(\"step\")` | {max(cpp['off'], 0):.2f} | 1.5 | {cpp['on']:.1f} | 20 |",
              f"| with two int metadata | {cpp['off_two_ints']:.2f} | | {cpp['on_two_ints']:.1f} | 60 |",
+             f"| peer: Tracy's `ZoneScopedN` (tracy-client-sys 0.30.1) | {tracy['off']['zone']:.2f} | | {tracy['on']['zone']:.1f} | |",
+             f"| with two `ZoneValue`s | {tracy['off']['zone_two_values']:.2f} | | {tracy['on']['zone_two_values']:.1f} | |",
              f"| peer: a queue behind a mutex | | | {cpp['mutex_queue']:.1f} | |", "",
              "| Python | nobody records | bar | somebody records | bar |", "|---|---|---|---|---|",
              f"| `strobe.Trace(\"step\")` | {python['off']['ours']:.0f} | 80 | {python['on']['ours']:.0f} | 250 |",
