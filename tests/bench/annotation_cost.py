@@ -8,7 +8,7 @@ import sys
 from tests.support.processes import BIN, BUILD, PYTHON, ROOT
 
 PYTHON_PROGRAM = """
-import glob, json, mmap, os, statistics, struct, tempfile, time
+import glob, json, mmap, os, statistics, struct, tempfile, threading, time
 import jax, strobe
 
 def cost(body, scopes=200_000, rounds=7):
@@ -38,7 +38,12 @@ def jax_step(n):
     for i in range(n):
         with T("step", step_num=i): pass
 
-bodies = (ours, ours_step, jax_scope, jax_step)
+def floor(n):
+    lock = threading.Lock()
+    for i in range(n):
+        with lock: pass
+
+bodies = (ours, ours_step, jax_scope, jax_step, floor)
 loop = cost(empty)
 result = {"off": {b.__name__: cost(b) - loop for b in bodies}}
 for path in glob.glob(os.environ["STROBE_DIR"] + "/agent/*.rings"):
@@ -84,5 +89,6 @@ def run(directory):
              f"| `strobe.Trace(\"step\")` | {python['off']['ours']:.0f} | 80 | {python['on']['ours']:.0f} | 250 |",
              f"| peer: `jax.profiler.TraceAnnotation` | {python['off']['jax_scope']:.0f} | | {python['on']['jax_scope']:.0f} | |",
              f"| `strobe.Trace(\"step\", step_num=i)` | {python['off']['ours_step']:.0f} | | {python['on']['ours_step']:.0f} | |",
-             f"| peer: `jax.profiler.StepTraceAnnotation` | {python['off']['jax_step']:.0f} | | {python['on']['jax_step']:.0f} | |"]
+             f"| peer: `jax.profiler.StepTraceAnnotation` | {python['off']['jax_step']:.0f} | | {python['on']['jax_step']:.0f} | |",
+             f"| floor: `with lock:`, a built-in object that is there already | {python['off']['floor']:.0f} | | | |"]
     return "\n".join(lines) + "\n"
