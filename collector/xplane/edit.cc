@@ -1,8 +1,11 @@
 #include "collector/xplane/edit.h"
 
+#include <algorithm>
+
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/xplane/builder.h"
+#include "collector/xplane/summary.h"
 #include "collector/xplane/wire.h"
 
 namespace strobe::xplane {
@@ -12,14 +15,47 @@ using wire::AppendBytesField;
 using wire::AppendVarintField;
 using wire::Reader;
 
-absl::StatusOr<std::string_view> PlaneName(std::string_view plane) {
+// The last value of a field wins in protobuf, so a second name or time stamp behind the first
+// replaces it, and the bytes before stay as they are.
+
+// With its time stamp moved.
+absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std::string& to) {
+  std::int64_t timestamp = 0;
+  Reader reader(line);
+  while (reader.Next()) {
+    if (reader.field() == 3) timestamp = reader.signed_value();
+  }
+  RETURN_IF_ERROR(reader.status());
+  std::string moved;
+  AppendVarintField(3, static_cast<std::uint64_t>(timestamp + shift_ns), moved);
+  wire::AppendVarint(3 << 3 | 2, to);
+  wire::AppendVarint(line.size() + moved.size(), to);
+  to.append(line).append(moved);
+  return absl::OkStatus();
+}
+
+// As one more field of an XSpace; the tag goes behind its name.
+absl::Status AppendPlane(std::string_view plane, std::string_view tag, std::int64_t shift_ns,
+                         std::string& to) {
   std::string_view name;
+  std::string changed;
   Reader reader(plane);
   while (reader.Next()) {
     if (reader.field() == 2) name = reader.bytes();
+    if (shift_ns == 0) continue;
+    if (reader.field() == 3)
+      RETURN_IF_ERROR(AppendShiftedLine(reader.bytes(), shift_ns, changed));
+    else
+      changed.append(reader.raw());
   }
   RETURN_IF_ERROR(reader.status());
-  return name;
+  std::string rename;
+  if (!tag.empty()) AppendBytesField(2, StrCat(name, " [", tag, "]"), rename);
+  const std::string_view body = shift_ns == 0 ? plane : std::string_view(changed);
+  wire::AppendVarint(1 << 3 | 2, to);
+  wire::AppendVarint(body.size() + rename.size(), to);
+  to.append(body).append(rename);
+  return absl::OkStatus();
 }
 
 bool HasHostname(std::string_view xspace) {
@@ -44,33 +80,52 @@ std::string EncodeStatPlane(std::string_view name,
   return plane.Encode();
 }
 
-absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole) {
-  bool has_hostname = HasHostname(whole);
-  const std::size_t before = whole.size();
-  Reader reader(part);
+absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns) {
+  std::string shifted;
+  shifted.reserve(xspace.size());
+  Reader reader(xspace);
   while (reader.Next()) {
-    if (reader.field() == 4) {
-      if (!has_hostname) whole.append(reader.raw());
-      has_hostname = true;
-    } else if (reader.field() == 1 && !tag.empty()) {
-      const absl::StatusOr<std::string_view> name = PlaneName(reader.bytes());
-      if (!name.ok()) {
-        whole.resize(before);
-        return name.status();
-      }
-      // The last value of a field wins, so a second name replaces the first without a copy of what
-      // lies between.
-      std::string rename;
-      AppendBytesField(2, StrCat(*name, " [", tag, "]"), rename);
-      wire::AppendVarint(1 << 3 | 2, whole);
-      wire::AppendVarint(reader.bytes().size() + rename.size(), whole);
-      whole.append(reader.bytes()).append(rename);
-    } else {
-      whole.append(reader.raw());
-    }
+    if (reader.field() == 1)
+      RETURN_IF_ERROR(AppendPlane(reader.bytes(), "", shift_ns, shifted));
+    else
+      shifted.append(reader.raw());
   }
-  if (!reader.status().ok()) whole.resize(before);
-  return reader.status();
+  RETURN_IF_ERROR(reader.status());
+  return shifted;
+}
+
+absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole) {
+  // Both count from their own start; joined they count from the earlier one.
+  ASSIGN_OR_RETURN(const std::int64_t whole_zero, TimeZero(whole));
+  ASSIGN_OR_RETURN(const std::int64_t part_zero, TimeZero(part));
+  const std::int64_t later = whole_zero == 0 || part_zero == 0 ? 0 : part_zero - whole_zero;
+  std::string joined;
+  if (later < 0) {
+    ASSIGN_OR_RETURN(joined, ShiftLines(whole, -later));
+  }
+  std::string& to = later < 0 ? joined : whole;
+  const std::size_t before = to.size();
+  bool has_hostname = HasHostname(to);
+  const auto append = [&]() -> absl::Status {
+    Reader reader(part);
+    while (reader.Next()) {
+      if (reader.field() == 4) {
+        if (!has_hostname) to.append(reader.raw());
+        has_hostname = true;
+      } else if (reader.field() == 1) {
+        RETURN_IF_ERROR(AppendPlane(reader.bytes(), tag, std::max<std::int64_t>(later, 0), to));
+      } else {
+        to.append(reader.raw());
+      }
+    }
+    return reader.status();
+  };
+  const absl::Status status = append();
+  if (!status.ok())
+    to.resize(before);
+  else if (later < 0)
+    whole = std::move(joined);
+  return status;
 }
 
 }  // namespace strobe::xplane

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace strobe::xplane {
 
@@ -18,9 +19,13 @@ using StatValue = std::variant<std::int64_t, std::string>;
 std::string EncodeStatPlane(std::string_view name,
                             const std::vector<std::pair<std::string, StatValue>>& stats);
 
-// Appends `part`, the XSpace of one process of a worker, to `whole`. With a tag every plane of the
-// part is renamed "<plane> [<tag>]", as XLA names the planes of subprocesses; the hostname is kept
-// once, because XProf expects exactly one. DataLoss when the part is no XSpace.
+// The XSpace with every line's time stamp moved by so much. DataLoss when it is none.
+absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns);
+
+// Appends `part`, the XSpace of one process of a worker, to `whole`; lines keep their absolute
+// times, although each profiler counts from its own start. With a tag every plane of the part is
+// renamed "<plane> [<tag>]", as XLA names the planes of subprocesses; the hostname is kept once,
+// because XProf expects exactly one. DataLoss when the part is no XSpace.
 absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole);
 
 }  // namespace strobe::xplane

@@ -14,8 +14,11 @@ inline constexpr std::string_view kDevicePrefix = "/device:";
 inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
 inline constexpr std::string_view kNvtxPlane = "/host:NVTX-CUPTI";
 // The profiler's own start and stop, Unix nanoseconds: the only absolute times in a saved trace.
+// Lines' time stamps count from the start.
 inline constexpr std::string_view kProfileStart = "profile_start_time";
 inline constexpr std::string_view kProfileStop = "profile_stop_time";
+// Ours, where a trace reaches back: when recording was asked to begin.
+inline constexpr std::string_view kRecordingStart = "recording_start_time";
 // Ours: what a reader needs to align this trace with its siblings without the manifest.
 inline constexpr std::string_view kStrobePlane = "Strobe";
 

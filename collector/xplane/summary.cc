@@ -12,6 +12,16 @@ namespace {
 
 using wire::Reader;
 
+absl::StatusOr<std::string_view> PlaneName(std::string_view plane) {
+  std::string_view name;
+  Reader reader(plane);
+  while (reader.Next()) {
+    if (reader.field() == 2) name = reader.bytes();
+  }
+  RETURN_IF_ERROR(reader.status());
+  return name;
+}
+
 absl::StatusOr<std::uint64_t> CountEvents(std::string_view line) {
   std::uint64_t events = 0;
   Reader reader(line);
@@ -83,15 +93,20 @@ absl::StatusOr<PlaneParts> ReadPlane(std::string_view plane) {
   return parts;
 }
 
-void ReadTimes(const PlaneParts& parts, TraceSummary& summary) {
+std::int64_t StatOf(const PlaneParts& parts, std::string_view wanted) {
   for (const auto& [id, value] : parts.stats) {
     const auto name = parts.stat_names.find(id);
-    if (name == parts.stat_names.end()) continue;
-    if (name->second == kProfileStart) summary.started_ns = std::max(summary.started_ns, value);
-    if (name->second == kProfileStop) {
-      summary.stopped_ns = summary.stopped_ns == 0 ? value : std::min(summary.stopped_ns, value);
-    }
+    if (name != parts.stat_names.end() && name->second == wanted) return value;
   }
+  return 0;
+}
+
+void ReadTimes(const PlaneParts& parts, TraceSummary& summary) {
+  const std::int64_t asked = StatOf(parts, kRecordingStart), stop = StatOf(parts, kProfileStop);
+  const std::int64_t start = asked != 0 ? asked : StatOf(parts, kProfileStart);
+  summary.started_ns = std::max(summary.started_ns, start);
+  if (stop != 0)
+    summary.stopped_ns = summary.stopped_ns == 0 ? stop : std::min(summary.stopped_ns, stop);
 }
 
 }  // namespace
@@ -116,6 +131,21 @@ absl::StatusOr<TraceSummary> Summarize(std::string_view xspace) {
   }
   RETURN_IF_ERROR(reader.status());
   return summary;
+}
+
+absl::StatusOr<std::int64_t> TimeZero(std::string_view xspace) {
+  std::int64_t zero = 0;
+  Reader reader(xspace);
+  while (reader.Next()) {
+    if (reader.field() != 1) continue;
+    ASSIGN_OR_RETURN(const std::string_view name, PlaneName(reader.bytes()));
+    if (!name.starts_with(kTaskEnvironmentPlane)) continue;
+    ASSIGN_OR_RETURN(const PlaneParts parts, ReadPlane(reader.bytes()));
+    const std::int64_t start = StatOf(parts, kProfileStart);
+    if (start != 0) zero = zero == 0 ? start : std::min(zero, start);
+  }
+  RETURN_IF_ERROR(reader.status());
+  return zero;
 }
 
 }  // namespace strobe::xplane

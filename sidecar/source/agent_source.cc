@@ -160,7 +160,7 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
                                std::uint64_t budget) const {
   Recording recording{.outcome = Outcome::kOk};
   xplane::PlaneBuilder host(xplane::kHostPlane);
-  DevicePlanes devices(window.start_ns, (window.stop_ns - window.start_ns) * 1000);
+  DevicePlanes devices((window.stop_ns - window.start_ns) * 1000);
   std::vector<std::string> died, errors, warnings;
   std::uint64_t kept = 0, lost = 0;
   for (const auto& [path, program] : programs) {
@@ -209,7 +209,9 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
   }
   recording.xspace = host.Encode() + devices.Encode();
   xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
-  environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(window.recording_ns));
+  environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(window.start_ns));
+  environment.AddPlaneStat(xplane::kRecordingStart,
+                           static_cast<std::uint64_t>(window.recording_ns));
   environment.AddPlaneStat(xplane::kProfileStop, static_cast<std::uint64_t>(window.stop_ns));
   recording.xspace += environment.Encode();
   for (const std::string& error : errors)

@@ -159,12 +159,12 @@ void DevicePlanes::AddStreams(const DeviceTrace& trace,
                    .stream = stream,
                    .correlation_base = programs_ << 32,
                    .label = trace.label},
-                  start_ns_, works, plane.builder);
+                  works, plane.builder);
   }
 
   if (activity.overheads.empty() || planes.empty()) return;
   PlaneBuilder& builder = planes_.at(planes.begin()->second).builder;
-  builder.BeginLine(kOverheadLine, "CUPTI overhead", start_ns_);
+  builder.BeginLine(kOverheadLine, "CUPTI overhead", 0);
   for (const wire::OverheadRecord& overhead : activity.overheads) {
     const std::int64_t begin = trace.scale.Ps(trace.clock.Ticks(overhead.begin));
     const std::int64_t end = trace.scale.Ps(trace.clock.Ticks(overhead.end));
@@ -205,7 +205,7 @@ void DevicePlanes::AddRanges(const DeviceTrace& trace) {
       return std::tie(a.begin_ps, b.end_ps) < std::tie(b.begin_ps, a.end_ps);
     });
     ranges_.BeginLine(static_cast<std::int64_t>(programs_ << 32 | thread),
-                      StrCat(trace.label, trace.label.empty() ? "" : " ", thread), start_ns_);
+                      StrCat(trace.label, trace.label.empty() ? "" : " ", thread), 0);
     const std::int64_t domain = ranges_.StatId("nvtx_domain");
     for (const Range& range : ranges) {
       ranges_.AddEvent(ranges_.EventId(activity.Text(range.name)), range.begin_ps,

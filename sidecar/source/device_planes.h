@@ -44,9 +44,8 @@ struct HostCall {
 
 class DevicePlanes {
  public:
-  // Events are kept that lie within [start, start + length).
-  DevicePlanes(std::int64_t start_ns, std::int64_t length_ps)
-      : start_ns_(start_ns), length_ps_(length_ps) {}
+  // Events are kept that lie within [0, length) of the window.
+  explicit DevicePlanes(std::int64_t length_ps) : length_ps_(length_ps) {}
 
   // One more program. Returns its calls by thread, in the order of their times. Devices that
   // programs share (as their UUIDs tell) share a plane; other programs' device 0 gets a free
@@ -68,7 +67,7 @@ class DevicePlanes {
   void AddStreams(const DeviceTrace& trace, const std::map<std::uint32_t, std::uint32_t>& planes);
   void AddRanges(const DeviceTrace& trace);
 
-  const std::int64_t start_ns_, length_ps_;
+  const std::int64_t length_ps_;
   std::map<std::uint32_t, Plane> planes_;  // By number.
   xplane::PlaneBuilder ranges_{xplane::kNvtxPlane};
   bool has_ranges_ = false;

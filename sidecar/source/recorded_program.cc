@@ -243,7 +243,7 @@ void RecordedProgram::Build(const TraceWindow& window, const std::string& label,
       Order(events);
     }
     if (const auto list = calls.find(id); list != calls.end()) AddCalls(list->second, events);
-    host.BeginLine(id, StrCat(label, label.empty() ? "" : " ", name, "/", id), window.start_ns);
+    host.BeginLine(id, StrCat(label, label.empty() ? "" : " ", name, "/", id), 0);
     for (const LineEvent& event : events) {
       const std::int64_t length = event.end_ps - event.begin_ps;
       if (event.call != nullptr) {

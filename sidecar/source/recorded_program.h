@@ -23,7 +23,7 @@ struct TickMoment {
 };
 TickMoment MomentNow(wire::TickKind kind);
 
-// Where the trace begins and ends, on the wall clock.
+// Where the trace begins and ends, on the wall clock. Its lines count from the start.
 struct TraceWindow {
   std::int64_t start_ns = 0, stop_ns = 0;
   std::int64_t recording_ns = 0;  // When recording began; later than start_ns when it reaches back.

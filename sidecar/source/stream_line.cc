@@ -167,14 +167,13 @@ const std::uint64_t* StreamLabels::External(std::uint32_t correlation) const {
   return found == externals_.end() ? nullptr : &found->second;
 }
 
-void AddStreamLine(const StreamLine& line, std::int64_t start_ns, std::vector<StreamWork>& works,
-                   PlaneBuilder& plane) {
+void AddStreamLine(const StreamLine& line, std::vector<StreamWork>& works, PlaneBuilder& plane) {
   std::sort(works.begin(), works.end(), [](const StreamWork& a, const StreamWork& b) {
     return std::tie(a.begin_ps, b.end_ps) < std::tie(b.begin_ps, a.end_ps);
   });
   std::uint32_t types = 0;
   for (const StreamWork& work : works) types |= work.type;
-  plane.BeginLine(line.line, LineName(line.stream, types, line.label), start_ns);
+  plane.BeginLine(line.line, LineName(line.stream, types, line.label), 0);
   Writer writer(line, plane);
   for (const StreamWork& work : works) writer.Write(work);
 }

@@ -55,7 +55,7 @@ struct StreamLine {
 };
 
 // Sorts `works`, and adds the line to the plane.
-void AddStreamLine(const StreamLine& line, std::int64_t start_ns, std::vector<StreamWork>& works,
+void AddStreamLine(const StreamLine& line, std::vector<StreamWork>& works,
                    xplane::PlaneBuilder& plane);
 
 }  // namespace strobe

@@ -2,80 +2,37 @@
 structs of CUDA 12 and 13; tests/gpu/run does the same on a real GPU."""
 
 import json
-import subprocess
 import time
 
 import pytest
 
-from tests.integration.test_agent import events
-from tests.support.processes import BIN, free_port, wait_until
+from tests.support.agent_rig import AgentRig, events, plane, value_of
+from tests.support.processes import BIN, wait_until
 
 FAKES = BIN / "fakes"
 
 
+class Rig(AgentRig):
+    def capture(self, *flags, run="r", duration="500ms"):
+        (worker,) = super().capture(*flags, run=run, duration=duration)["workers"]
+        return worker
+
+
 @pytest.fixture
-def rig(group, tmp_path):
-    class Rig:
-        def __init__(self):
-            self.dir = tmp_path / "strobe"
-            self.dir.mkdir()
-            self.port = free_port()
-            self.logdir = tmp_path / "logdir"
-            self.count = 0
-
-        def program(self, *arguments, generation=12, cupti="", env=None):
-            """A trainer on the fake driver, into which CUDA loads the agent."""
-            self.count += 1
-            return group.start(f"program-{self.count}", [BIN / "cuda_program", *map(str, arguments)], env={
-                "STROBE_DIR": str(self.dir), "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"), "FAKE_CUPTI": cupti,
-                "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "FAKE_CUDA_VERSION": str(generation * 1000 + 80),
-                "LD_LIBRARY_PATH": f"{FAKES}:{FAKES}/{generation}", **(env or {})}).wait_for("ready", 10)
-
-        def sidecar(self, framework="localhost:1"):
-            self.process = group.start(f"sidecar-{time.monotonic_ns()}", [
-                BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", framework, "--agent-dir", self.dir / "agent",
-                "--worker-name", "w0", "--insecure-plaintext"]).wait_for("serves", 10)
-            return self
-
-        def capture(self, *flags, run="r", duration="500ms"):
-            result = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{self.port}", "--logdir", self.logdir,
-                                     "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1", *flags],
-                                    capture_output=True, text=True, timeout=60)
-            assert result.stdout, result.stderr
-            return json.loads(result.stdout)["workers"][0]
-
-        def trace(self, run="r"):
-            (path,) = (self.logdir / "plugins/profile" / run).glob("*.xplane.pb")
-            return path
-
-        def space(self, protos, run="r"):
-            from tensorflow import xplane_pb2
-
-            return xplane_pb2.XSpace.FromString(self.trace(run).read_bytes())
-
-    return Rig()
-
-
-def plane(space, name):
-    (found,) = [p for p in space.planes if p.name == name]
-    return found
+def rig(group, tmp_path, protos):
+    return Rig(group, tmp_path)
 
 
 def plane_stats(found):
-    out = {}
-    for stat in found.stats:
-        kind = stat.WhichOneof("value")
-        value = getattr(stat, kind)
-        out[found.stat_metadata[stat.metadata_id].name] = found.stat_metadata[value].name if kind == "ref_value" else value
-    return out
+    return {found.stat_metadata[stat.metadata_id].name: value_of(found, stat) for stat in found.stats}
 
 
 @pytest.mark.parametrize("generation", [12, 13])
-def test_what_the_gpu_did_becomes_a_trace(rig, protos, generation):
-    rig.program(100, 10, generation=generation)
+def test_what_the_gpu_did_becomes_a_trace(rig, generation):
+    rig.cuda_program(100, 10, generation=generation)
     worker = rig.sidecar().capture()
     assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
-    space = rig.space(protos)
+    space = rig.space()
     device = events(space, "/device:GPU:0")
     by_name = {}
     for event in device:
@@ -118,7 +75,7 @@ def test_what_the_gpu_did_becomes_a_trace(rig, protos, generation):
 
 
 def test_xprof_sees_steps_and_kernels(rig):
-    rig.program(50, 20)
+    rig.cuda_program(50, 20)
     rig.sidecar().capture(duration="1s")
     from xprof.convert import raw_to_tool_data
 
@@ -138,11 +95,10 @@ def test_xprof_sees_steps_and_kernels(rig):
     assert any(count > 20 for count in rows), "the step-time graph has a row per step"
 
 
-def test_nothing_is_armed_while_nobody_captures(rig, protos):
-    program = rig.program(0, 1000, 1, 2000)
+def test_nothing_is_armed_while_nobody_captures(rig):
+    program = rig.cuda_program(0, 1000, 1, 2000)
     assert program.popen.wait(30) == 0
-    (rings,) = (rig.dir / "agent").glob("*.rings")
-    assert rings.stat().st_blocks * 512 < 64 << 10
+    assert rig.rings.stat().st_blocks * 512 < 64 << 10
 
 
 FAULTS = [
@@ -162,12 +118,12 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault,outcome,words", FAULTS, ids=[f[0].replace(" ", ",") for f in FAULTS])
-def test_each_fault_has_its_outcome_and_harms_nobody(rig, protos, fault, outcome, words):
-    program = rig.program(*((0, 500) if "late_ms" in fault else (100, 10)), cupti=fault)
+def test_each_fault_has_its_outcome_and_harms_nobody(rig, fault, outcome, words):
+    program = rig.cuda_program(*((0, 500) if "late_ms" in fault else (100, 10)), cupti=fault)
     worker = rig.sidecar().capture()
     assert worker["outcome"] == outcome, worker
     assert words in worker.get("message", ""), worker
-    space = rig.space(protos)
+    space = rig.space()
     assert any(e[1] == "train" for e in events(space)), "the annotations are there all the same"
     if outcome != "Ok":
         assert any(words in text for text in [*space.errors, *space.warnings]), (space.errors, space.warnings)
@@ -180,40 +136,40 @@ def test_each_fault_has_its_outcome_and_harms_nobody(rig, protos, fault, outcome
     assert program.popen.wait(20) == 0, program.output()
 
 
-def test_a_second_subscriber_is_left_alone(rig, protos):
+def test_a_second_subscriber_is_left_alone(rig):
     """No CUPTI at all, and a real one without a GPU behind it."""
-    program = rig.program(100, 5, env={"LD_LIBRARY_PATH": str(FAKES)})
+    program = rig.cuda_program(100, 5, env={"LD_LIBRARY_PATH": str(FAKES)})
     worker = rig.sidecar().capture()
     assert worker["outcome"] == "CuptiUnavailable" and "STROBE_CUPTI" in worker["message"], worker
     assert program.popen.poll() is None
 
 
 @pytest.mark.parametrize("generation", [12, 13])
-def test_the_real_cupti_without_a_gpu(rig, protos, generation):
+def test_the_real_cupti_without_a_gpu(rig, generation):
     library = BIN.parent / f"cuda/{generation}/lib/libcupti.so.{generation}"
-    program = rig.program(100, 5, generation=generation, env={"STROBE_CUPTI": str(library), "LD_LIBRARY_PATH": str(FAKES)})
+    program = rig.cuda_program(100, 5, generation=generation, env={"STROBE_CUPTI": str(library), "LD_LIBRARY_PATH": str(FAKES)})
     worker = rig.sidecar().capture()
     assert worker["outcome"] != "Ok", worker
     assert "CUPTI" in worker["message"]
-    assert any(e[1] == "train" for e in events(rig.space(protos)))
+    assert any(e[1] == "train" for e in events(rig.space()))
     assert program.popen.poll() is None, program.output()
 
 
-def test_a_clock_that_is_set_is_said(rig, protos):
-    rig.program(100, 5, cupti="jump_ns=50000000")
+def test_a_clock_that_is_set_is_said(rig):
+    rig.cuda_program(100, 5, cupti="jump_ns=50000000")
     worker = rig.sidecar().capture(duration="2s")
     assert worker["outcome"] == "Ok", worker
-    (warning,) = rig.space(protos).warnings
+    (warning,) = rig.space().warnings
     assert "clock was set by 5" in warning or "clock was set by 4" in warning, warning
 
 
-def test_several_programs_in_one_worker(rig, protos):
+def test_several_programs_in_one_worker(rig):
     """One process per GPU, each of which sees its own as device 0, and one that shares the first's."""
     for uuid in (1, 2, 1):
-        rig.program(100, 5, env={"FAKE_CUDA_FIRST_UUID": str(uuid)})
+        rig.cuda_program(100, 5, env={"FAKE_CUDA_FIRST_UUID": str(uuid)})
     worker = rig.sidecar().capture()
     assert worker["outcome"] == "Ok", worker
-    space = rig.space(protos)
+    space = rig.space()
     shared, own = plane(space, "/device:GPU:0"), plane(space, "/device:GPU:1")
     assert len([line for line in shared.lines if "Compute" in line.name]) == 2
     assert len([line for line in own.lines if "Compute" in line.name]) == 1
@@ -230,46 +186,41 @@ def test_several_programs_in_one_worker(rig, protos):
     assert sum((id, number) in launches for id, number in kernels.items()) > 0.9 * len(kernels)
 
 
-def test_a_killed_program_leaves_its_kernels(rig, protos):
-    program = rig.program(200, 10)
+def test_a_killed_program_leaves_its_kernels(rig):
+    program = rig.cuda_program(200, 10)
     rig.sidecar()
-    capture = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{rig.port}", "--logdir", rig.logdir,
-                                "--duration", "3s", "--run", "r", "--quiet", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, text=True)
-    (rings,) = (rig.dir / "agent").glob("*.rings")
-    wait_until(lambda: rings.stat().st_blocks * 512 > 15 << 20, 10, "the device to be recorded")
+    capture = rig.begin_capture(duration="3s")
+    wait_until(lambda: rig.rings.stat().st_blocks * 512 > 15 << 20, 10, "the device to be recorded")
     time.sleep(2.5)
     program.kill()
     (worker,) = json.loads(capture.communicate(timeout=30)[0])["workers"]
     assert worker["outcome"] == "WorkerLost", worker
-    kernels = [e for e in events(rig.space(protos), "/device:GPU:0") if e[1].startswith("add_floats")]
+    kernels = [e for e in events(rig.space(), "/device:GPU:0") if e[1].startswith("add_floats")]
     assert len(kernels) > 500
 
 
-def test_a_program_that_ends_hands_its_last_kernels_over(rig, protos):
+def test_a_program_that_ends_hands_its_last_kernels_over(rig):
     rig.sidecar()
-    rig.program(100, 5)  # Something to record when the capture is planned.
-    capture = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{rig.port}", "--logdir", rig.logdir,
-                                "--duration", "4s", "--run", "r", "--quiet", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, text=True)
+    rig.cuda_program(100, 5)  # Something to record when the capture is planned.
+    capture = rig.begin_capture(duration="4s")
     time.sleep(2)
-    program = rig.program(100, 5, 1, 50)
+    program = rig.cuda_program(100, 5, 1, 50)
     assert program.popen.wait(20) == 0
     (worker,) = json.loads(capture.communicate(timeout=30)[0])["workers"]
     assert worker["outcome"] == "WorkerLost", worker
     label = f"cuda_program {program.popen.pid}"
-    kernels = [e for e in events(rig.space(protos), "/device:GPU:0") if e[1].startswith("add_floats") and label in e[0]]
+    kernels = [e for e in events(rig.space(), "/device:GPU:0") if e[1].startswith("add_floats") and label in e[0]]
     # CUPTI is armed shortly after CUDA was; from then on nothing is missing, up to the last kernel.
     assert 200 <= len(kernels) <= 250
 
 
-def test_a_dead_sidecar_does_not_leave_cupti_armed(rig, protos):
-    program = rig.program(100, 5)
+def test_a_dead_sidecar_does_not_leave_cupti_armed(rig):
+    program = rig.cuda_program(100, 5)
     rig.sidecar()
-    capture = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{rig.port}", "--logdir", rig.logdir,
-                                "--duration", "1s", "--run", "r", "--quiet", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, text=True)
-    (rings,) = (rig.dir / "agent").glob("*.rings")
+    capture = rig.begin_capture(duration="1s")
 
     def phase():
-        with open(rings, "rb") as file:
+        with open(rig.rings, "rb") as file:
             return int.from_bytes(file.read(512)[272:276], "little")
 
     wait_until(lambda: phase() == 4, 10, "armed")

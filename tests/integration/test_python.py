@@ -7,8 +7,13 @@ import textwrap
 
 import pytest
 
-from tests.support.processes import PYTHON, wait_until
-from tests.integration.test_agent import events, rig  # noqa: F401  The same program-and-sidecar rig.
+from tests.support.processes import PYTHON, free_port, wait_until
+from tests.support.agent_rig import AgentRig, events
+
+
+@pytest.fixture
+def rig(group, tmp_path, protos):
+    return AgentRig(group, tmp_path)
 
 
 @pytest.fixture
@@ -37,7 +42,7 @@ def test_every_documented_example_runs(python):
     assert int(out[0]) >= 5 and out[1] == "0"
 
 
-def test_annotations_reach_the_trace(rig, protos, python_package, group):  # noqa: F811
+def test_annotations_reach_the_trace(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import threading, time, strobe
 
@@ -62,7 +67,7 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):  # noq
     group.start("python-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "PYTHONUNBUFFERED": "1"}).wait_for("ready", 20)
     manifest = rig.sidecar().capture("--host-tracer-level", "2")
     assert manifest["workers"][0]["outcome"] == "Ok", manifest
-    found = events(rig.space(protos))
+    found = events(rig.space())
     trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
     steps = [e[4]["step_num"] for e in trains]
     assert len(steps) > 50 and steps == list(range(steps[0], steps[0] + len(steps)))
@@ -70,6 +75,30 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):  # noq
     decorated = [e for e in found if e[1] == "decorated"]
     assert len(decorated) >= 3 * (len(trains) - 2) and decorated[0][4] == {"kind": "slow"}, "recursion has a scope for each call"
     assert len({line for line, name, *_ in found if name in ("train", "other")}) == 2
+
+
+def test_both_profilers_count_from_one_zero(rig, python_package):
+    """JAX's trace counts from JAX's own start; joined with ours, what happened together lies together."""
+    port = free_port()
+    program = textwrap.dedent(f"""
+        import time, jax, strobe
+        server = jax.profiler.start_server({port})
+        print("ready", flush=True)
+        while True:
+            with jax.profiler.TraceAnnotation("theirs"):
+                with strobe.Trace("ours"):
+                    time.sleep(0.005)
+    """)
+    rig.start([PYTHON, "-c", program], {"PYTHONPATH": str(python_package), "JAX_PLATFORMS": "cpu"})
+    manifest = rig.sidecar(framework=f"localhost:{port}").capture(duration="500ms")
+    assert manifest["workers"][0]["outcome"] == "Ok", manifest
+    space = rig.space()
+    theirs = sorted(e[2:4] for e in events(space) if e[1] == "theirs")
+    ours = sorted(e[2:4] for e in events(space, "/host:CPU [agent]") if e[1] == "ours")
+    assert len(ours) > 20 and 0 <= ours[0][0] < 10e12, "from the trace's start, not from 1970"
+    slack = 50e6  # Microseconds, in ps: two clocks read by two libraries.
+    inside = sum(any(begin - slack <= o[0] and o[1] <= end + slack for begin, end in theirs) for o in ours)
+    assert inside >= len(ours) - 3, (len(ours), inside)
 
 
 def test_a_program_captures_itself(python, protos, tmp_path):
@@ -135,7 +164,7 @@ def test_misuse_is_said_and_values_never_break_a_program(python):
     assert "accepted" not in out and "name must be one str" in out and "level must be 1" in out and out.endswith("kept\n")
 
 
-def test_bad_values_while_recording(rig, protos, python_package, group):  # noqa: F811
+def test_bad_values_while_recording(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import time, strobe
 
@@ -154,14 +183,14 @@ def test_bad_values_while_recording(rig, protos, python_package, group):  # noqa
     """)
     process = group.start("bad-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package)}).wait_for("ready", 20)
     assert rig.sidecar().capture()["workers"][0]["outcome"] == "Ok"
-    found = events(rig.space(protos))
+    found = events(rig.space())
     names = {name for _, name, *_ in found}
     assert "unicode" in names and "bad" not in names
     assert next(e for e in found if e[1] == "unicode")[4] == {"text": "\u00e4"}
     assert process.running()
 
 
-def test_forked_children_record_for_themselves(rig, protos, python_package, group):  # noqa: F811
+def test_forked_children_record_for_themselves(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import os, time, strobe
         name = "parent" if os.fork() else "child"
@@ -173,7 +202,7 @@ def test_forked_children_record_for_themselves(rig, protos, python_package, grou
     parent = group.start("forking", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package)}).wait_for("ready", 20)
     manifest = rig.sidecar().capture()
     assert manifest["workers"][0]["outcome"] == "Ok", manifest
-    lines = {name: line for line, name, *_ in events(rig.space(protos))}
+    lines = {name: line for line, name, *_ in events(rig.space())}
     assert set(lines) == {"parent", "child"} and lines["parent"] != lines["child"]
     subprocess.run(["pkill", "-KILL", "-P", str(parent.pid)])
 

@@ -79,6 +79,29 @@ TEST(AppendXSpace, JoinsProcessesUnderTheirOwnNames) {
   EXPECT_EQ(summary->stopped_ns, 2900);
 }
 
+// Each profiler counts its lines' time stamps from its own start.
+TEST(AppendXSpace, KeepsAbsoluteTimesWhoeverStartedFirst) {
+  const auto trace = [](std::int64_t start, std::int64_t timestamp) {
+    XSpace space = FakeTrace(start, start + 5000);
+    space.mutable_planes(0)->mutable_lines(0)->set_timestamp_ns(timestamp);
+    space.mutable_planes(0)->mutable_lines(0)->set_name("main");
+    return space.SerializeAsString();
+  };
+  const auto joined = [](std::string whole, const std::string& part) {
+    EXPECT_TRUE(AppendXSpace(part, "b", whole).ok());
+    EXPECT_EQ(*TimeZero(whole), 1000);
+    XSpace space;
+    EXPECT_TRUE(space.ParseFromString(whole));
+    EXPECT_EQ(space.planes(2).lines(0).name(), "main");
+    EXPECT_EQ(space.planes(2).name(), "/host:CPU [b]");
+    return std::pair(space.planes(0).lines(0).timestamp_ns(),
+                     space.planes(2).lines(0).timestamp_ns());
+  };
+  EXPECT_EQ(joined(trace(1000, 7), trace(1200, 5)), std::pair(std::int64_t{7}, std::int64_t{205}));
+  EXPECT_EQ(joined(trace(1200, 5), trace(1000, 7)), std::pair(std::int64_t{205}, std::int64_t{7}));
+  EXPECT_EQ(joined(trace(1000, 5), trace(1000, 7)), std::pair(std::int64_t{5}, std::int64_t{7}));
+}
+
 TEST(AppendXSpace, LeavesTheWholeAsItWasWhenThePartIsDamaged) {
   std::string whole = FakeTrace(1, 2, 1).SerializeAsString();
   const std::string before = whole;

@@ -92,7 +92,7 @@ DeviceActivity OneOfEach() {
 // All of it, as XProf would read it. After a wanted change: STROBE_GOLDEN=write sidecar_tests.
 TEST(DevicePlanes, AreGolden) {
   const DeviceActivity activity = OneOfEach();
-  DevicePlanes planes(1'000'000, 1'000'000);
+  DevicePlanes planes(1'000'000);
   planes.Add(Trace(activity));
   const XSpace space = Decode(planes);
   google::protobuf::TextFormat::Printer printer;
@@ -107,7 +107,7 @@ TEST(DevicePlanes, AreGolden) {
 
 TEST(DevicePlanes, CallsGoToTheirThreads) {
   const DeviceActivity activity = OneOfEach();
-  DevicePlanes planes(0, 1'000'000);
+  DevicePlanes planes(1'000'000);
   const auto calls = planes.Add(Trace(activity));
   ASSERT_EQ(calls.size(), 1u);
   ASSERT_EQ(calls.at(42).size(), 1u);
@@ -125,7 +125,7 @@ TEST(DevicePlanes, LeavesOutWhatLiesOutsideOrHasNotEnded) {
                       {.begin = 0, .end = 0},
                       {.begin = 100, .end = 200, .device = 3}};
   activity.markers = {{.time = 5, .id = 1, .flags = 4}, {.time = 6, .id = 2, .flags = 2}};
-  DevicePlanes planes(0, 1'000'000);
+  DevicePlanes planes(1'000'000);
   planes.Add(Trace(activity));
   const XSpace space = Decode(planes);
   ASSERT_EQ(space.planes_size(), 1) << "the device is there, though it did nothing";
@@ -135,7 +135,7 @@ TEST(DevicePlanes, LeavesOutWhatLiesOutsideOrHasNotEnded) {
 TEST(DevicePlanes, ProgramsShareDevicesByUuid) {
   DeviceActivity first = OneOfEach(), second = OneOfEach(), third = OneOfEach();
   second.devices = {Device(0, 2)};  // Sees another one as its device 0.
-  DevicePlanes planes(0, 1'000'000);
+  DevicePlanes planes(1'000'000);
   planes.Add(Trace(first, "[a 1]"));
   planes.Add(Trace(second, "[b 2]"));
   const auto calls = planes.Add(Trace(third, "[c 3]"));
@@ -160,7 +160,7 @@ TEST(DevicePlanes, ProgramsShareDevicesByUuid) {
 
 TEST(DevicePlanes, WithoutAClockThereIsNothingToPlace) {
   const DeviceActivity activity = OneOfEach();
-  DevicePlanes planes(0, 1'000'000);
+  DevicePlanes planes(1'000'000);
   EXPECT_TRUE(planes.Add({activity, DeviceClock({})}).empty());
   EXPECT_EQ(planes.Encode(), "");
 }
