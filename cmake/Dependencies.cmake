@@ -11,6 +11,7 @@ find_package(OpenSSL REQUIRED)
 find_package(Boost REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
+find_package(ZLIB REQUIRED)
 
 # CUDA's headers, both generations: tools/cuda_headers. Shared by all presets.
 set(STROBE_CUDA ${PROJECT_SOURCE_DIR}/build/cuda)

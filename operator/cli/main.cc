@@ -8,6 +8,7 @@
 #include "operator/cli/completion.h"
 #include "operator/cli/logdir_commands.h"
 #include "operator/cli/outcomes_command.h"
+#include "operator/cli/trace_commands.h"
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
@@ -28,6 +29,15 @@ int main(int argc, char** argv) {
   strobe::RmFlags rm_flags;
   CLI::App* rm = app.add_subcommand("rm", "delete runs");
   strobe::AddRmFlags(*rm, rm_flags);
+
+  strobe::InspectFlags inspect_flags;
+  CLI::App* inspect = app.add_subcommand(
+      "inspect", "what traces hold: planes, steps, the events that take the time, problems");
+  strobe::AddInspectFlags(*inspect, inspect_flags);
+  strobe::ConvertFlags convert_flags;
+  CLI::App* convert =
+      app.add_subcommand("convert", "traces for chrome://tracing, Perfetto or a spreadsheet");
+  strobe::AddConvertFlags(*convert, convert_flags);
 
   std::string outcome, shell;
   bool markdown = false;
@@ -73,5 +83,7 @@ int main(int argc, char** argv) {
   if (*ls) return strobe::RunLs(ls_flags);
   if (*cp) return strobe::RunCp(cp_flags);
   if (*rm) return strobe::RunRm(rm_flags);
+  if (*inspect) return strobe::RunInspect(inspect_flags);
+  if (*convert) return strobe::RunConvert(convert_flags);
   return strobe::RunCapture(flags);
 }

@@ -13,6 +13,7 @@ ARROWS = {
     "collector/http": ["collector/base"],
     "collector/xplane": ["collector/base"],
     "collector/analysis": ["collector/base", "collector/xplane"],
+    "collector/convert": ["collector/base", "collector/xplane"],
     "collector/logdir": ["collector/base"],
     "collector/storage": ["collector/base", "collector/logdir"],
     # Loaded into other people's programs: the C++ standard library and POSIX, nothing else.
@@ -33,7 +34,8 @@ ARROWS = {
     "operator/kube": ["operator/core", "operator/controller", "collector/base", "collector/logdir"],
     "operator/metrics": ["operator/core", "operator/controller", "collector/base", "collector/logdir"],
     # Without Kubernetes: a stock profiler server is captured through a sidecar in the command itself.
-    "operator/cli": ["operator/core", "operator/workers", "collector/base", "collector/logdir", "collector/storage",
+    "operator/cli": ["operator/core", "operator/workers", "collector/analysis", "collector/base", "collector/convert",
+                     "collector/logdir", "collector/storage", "collector/xplane",
                      "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool"],
     "operator/main": ["operator/config", "operator/controller", "operator/core", "operator/kube", "operator/metrics",
                       "operator/workers", "collector/base", "collector/http"],
@@ -49,6 +51,7 @@ FENCED = {
     "grpcpp/": ["operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
     "cupti": ["sidecar/agent"],
     "cuda.h": ["sidecar/agent"],
+    "zlib.h": ["operator/cli"],
     "CLI/": ["operator/cli", "operator/main", "sidecar/main"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

@@ -1,0 +1,51 @@
+#include "collector/base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "collector/base/strings.h"
+
+namespace strobe {
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  struct stat status = {};
+  MappedFile file;
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(fd);
+    return absl::InvalidArgumentError(StrCat(path, " is no regular file"));
+  }
+  file.size_ = static_cast<std::size_t>(status.st_size);
+  if (file.size_ > 0) {
+    void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+      const int error = errno;
+      close(fd);
+      return absl::ErrnoToStatus(error, path);
+    }
+    madvise(data, file.size_, MADV_SEQUENTIAL);
+    file.data_ = static_cast<const char*>(data);
+  }
+  close(fd);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+}
+
+}  // namespace strobe

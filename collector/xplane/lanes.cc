@@ -1,0 +1,66 @@
+#include "collector/xplane/lanes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "collector/base/status_macros.h"
+
+namespace strobe::xplane {
+namespace {
+
+// A file in which all overlaps all must not cost the square of its events; what is beyond shares
+// the last lane.
+constexpr std::uint32_t kMostLanes = 1024;
+constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
+
+// Hostile numbers end at the edge instead of wrapping round.
+std::int64_t AddSaturated(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? kLatest : -kLatest;
+  return sum;
+}
+
+std::int64_t ToPs(std::int64_t ns) {
+  std::int64_t ps = 0;
+  if (__builtin_mul_overflow(ns, std::int64_t{1000}, &ps)) return ns > 0 ? kLatest : -kLatest;
+  return ps;
+}
+
+bool Before(const Placed& a, const Placed& b) {
+  return a.begin_ps != b.begin_ps ? a.begin_ps < b.begin_ps : a.end_ps > b.end_ps;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Placed>> PlaceEvents(const Line& line) {
+  std::vector<Placed> placed;
+  placed.reserve(line.events);
+  const std::int64_t origin = ToPs(line.timestamp_ns);
+  RETURN_IF_ERROR(ForEachEvent(line, [&](const Event& event) {
+    if (event.occurrences != 0) return;
+    const std::int64_t begin = AddSaturated(origin, event.offset_ps);
+    const std::int64_t end = AddSaturated(begin, std::max<std::int64_t>(event.duration_ps, 0));
+    placed.push_back({begin, end, 0, 0, event});
+  }));
+  if (!std::is_sorted(placed.begin(), placed.end(), Before))
+    std::stable_sort(placed.begin(), placed.end(), Before);
+
+  std::vector<std::vector<std::int64_t>> open(1);  // Per lane: ends of what is open, outer first.
+  for (Placed& event : placed) {
+    for (std::uint32_t lane = 0;; ++lane) {
+      if (lane == open.size()) open.emplace_back();
+      std::vector<std::int64_t>& ends = open[lane];
+      // Events without a length end where they begin, and hold nothing that begins there.
+      while (!ends.empty() && ends.back() <= event.begin_ps) ends.pop_back();
+      const bool fits = ends.empty() || ends.back() >= event.end_ps;
+      if (!fits && lane + 1 < kMostLanes) continue;
+      event.lane = lane;
+      event.depth = static_cast<std::uint32_t>(ends.size());
+      ends.push_back(event.end_ps);
+      break;
+    }
+  }
+  return placed;
+}
+
+}  // namespace strobe::xplane

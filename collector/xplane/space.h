@@ -1,0 +1,110 @@
+// An XSpace as it lies in memory or in a mapped file: names, planes and lines are read, events stay
+// where they are and are walked line by line. No copy of the bytes, no limit on their size; the
+// bytes must outlive it. Damaged or hostile input ends in DataLoss, unknown fields are skipped.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "collector/xplane/wire.h"
+
+namespace strobe::xplane {
+
+struct Stat {
+  std::int64_t name_id = 0;
+  // Text also for what was kept once per plane; monostate when the trace gave none.
+  std::variant<std::monostate, std::int64_t, std::uint64_t, double, std::string_view> value{};
+
+  // As an integer, when it is one.
+  std::optional<std::int64_t> Integer() const;
+};
+
+struct Event {
+  std::int64_t name_id = 0;
+  std::int64_t offset_ps = 0, duration_ps = 0;  // From the line's time stamp.
+  // Not 0: so many events taken together, without a time of their own.
+  std::int64_t occurrences = 0;
+  std::string_view bytes{};
+};
+
+struct Line {
+  std::int64_t id = 0, timestamp_ns = 0;
+  std::string_view name{};
+  std::uint64_t events = 0;
+  std::string_view bytes{};
+};
+
+struct EventName {
+  std::string_view name{}, display{};
+  std::string_view bytes{};  // Of the metadata, whose stats every event of the name shares.
+
+  std::string_view shown() const { return display.empty() ? name : display; }
+};
+
+struct Plane {
+  std::int64_t id = 0;
+  std::string_view name{};
+  std::vector<Line> lines{};
+  std::unordered_map<std::int64_t, EventName> event_names{};
+  std::unordered_map<std::int64_t, std::string_view> stat_names{};
+  std::string_view bytes{};
+
+  // "?" where the trace names nothing.
+  std::string_view NameOf(const Event& event) const;
+  std::string_view NameOf(const Stat& stat) const;
+  // Of a stat's name; 0 when no stat of the plane has it.
+  std::int64_t StatId(std::string_view name) const;
+  std::uint64_t events() const;
+
+  // Of the plane itself.
+  absl::Status ForEachStat(const std::function<void(const Stat&)>& visit) const;
+};
+
+struct Space {
+  std::vector<Plane> planes{};
+  std::vector<std::string_view> errors{}, warnings{}, hostnames{};
+
+  static absl::StatusOr<Space> Read(std::string_view bytes);
+  const Plane* Find(std::string_view name) const;
+};
+
+namespace internal {
+absl::Status ReadEvent(std::string_view bytes, Event& event);
+absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat);
+}  // namespace internal
+
+// `visit(const Event&)`, in the order of the file.
+template <typename Visit>
+absl::Status ForEachEvent(const Line& line, const Visit& visit) {
+  wire::Reader reader(line.bytes);
+  while (reader.Next()) {
+    if (reader.field() != 4 || !reader.is_bytes()) continue;
+    Event event;
+    if (absl::Status status = internal::ReadEvent(reader.bytes(), event); !status.ok())
+      return status;
+    visit(event);
+  }
+  return reader.status();
+}
+
+// `visit(const Stat&)`.
+template <typename Visit>
+absl::Status ForEachStat(const Plane& plane, const Event& event, const Visit& visit) {
+  wire::Reader reader(event.bytes);
+  while (reader.Next()) {
+    if (reader.field() != 4 || !reader.is_bytes()) continue;
+    Stat stat;
+    if (absl::Status status = internal::ReadStat(plane, reader.bytes(), stat); !status.ok())
+      return status;
+    visit(stat);
+  }
+  return reader.status();
+}
+
+}  // namespace strobe::xplane

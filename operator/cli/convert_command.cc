@@ -1,0 +1,112 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "collector/analysis/event_stats.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/convert/chrome_trace.h"
+#include "collector/convert/perfetto_trace.h"
+#include "operator/cli/open_place.h"
+#include "operator/cli/open_traces.h"
+#include "operator/cli/output_file.h"
+#include "operator/cli/report_table.h"
+#include "operator/cli/storage_flags.h"
+#include "operator/cli/trace_commands.h"
+
+namespace strobe {
+namespace {
+
+using convert::Sink;
+using convert::WorkerTrace;
+
+// For spreadsheets: quotes doubled, all texts quoted.
+std::string CsvText(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out.push_back('"');
+    out.push_back(c);
+  }
+  return out + "\"";
+}
+
+absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink) {
+  RETURN_IF_ERROR(sink("worker,plane,event,count,total_ps,self_ps,min_ps,max_ps\n"));
+  for (const WorkerTrace& trace : traces) {
+    for (const xplane::Plane& plane : trace.space.planes) {
+      ASSIGN_OR_RETURN(const PlaneStats stats, ComputeStats(plane));
+      std::string rows;
+      for (const EventStats& kind : stats.kinds) {
+        rows += StrCat(CsvText(trace.worker), ",", CsvText(plane.name), ",", CsvText(kind.name),
+                       ",", kind.count, ",", kind.total_ps, ",", kind.self_ps, ",", kind.min_ps,
+                       ",", kind.max_ps, "\n");
+      }
+      RETURN_IF_ERROR(sink(rows));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Write(const ConvertFlags& flags, const std::vector<WorkerTrace>& traces,
+                   const Sink& sink) {
+  if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces, sink);
+  if (flags.to == "stats") return WriteStats(traces, sink);
+  return convert::WriteChromeTrace(traces, sink);
+}
+
+absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
+  ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
+                   OpenTraces(flags.place, flags.storage_config));
+  ASSIGN_OR_RETURN(const std::vector<WorkerTrace> traces, AlignTraces(opened));
+  if (flags.out == "-") {
+    return Write(flags, traces, [](std::string_view piece) {
+      std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+      return std::cout ? absl::OkStatus() : absl::DataLossError("cannot write to the output");
+    });
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, OutputFile::Create(flags.out));
+  RETURN_IF_ERROR(Write(flags, traces, [&](std::string_view piece) { return file->Write(piece); }));
+  return file->Finish(written);
+}
+
+}  // namespace
+
+void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
+  command
+      .add_option("place", flags.place,
+                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      ->required();
+  command
+      .add_option("--to", flags.to,
+                  "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
+                  "smaller and faster to load) or stats (CSV: count and times per kind of event)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"chrome", "perfetto", "stats"}));
+  command
+      .add_option("-o,--out", flags.out,
+                  "file to write, - for the standard output; .gz at its end compresses")
+      ->required();
+  command.add_flag("--quiet", flags.quiet, "no closing line");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "All workers of a run come onto one timeline, their clocks corrected as measured.\n"
+      "Examples:\n"
+      "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
+      "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
+      "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n"
+      "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
+      "wrong.");
+}
+
+int RunConvert(const ConvertFlags& flags) {
+  std::uint64_t written = 0;
+  if (const absl::Status status = Convert(flags, written); !status.ok()) return Complain(status);
+  if (!flags.quiet && flags.out != "-")
+    std::cerr << "wrote " << flags.out << ", " << FormatBytes(written) << "\n";
+  return 0;
+}
+
+}  // namespace strobe

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "collector/analysis/event_stats.h"
+#include "collector/analysis/steps.h"
+#include "collector/base/duration.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "operator/cli/open_place.h"
+#include "operator/cli/open_traces.h"
+#include "operator/cli/report_table.h"
+#include "operator/cli/storage_flags.h"
+#include "operator/cli/trace_commands.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using convert::WorkerTrace;
+
+std::string Time(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
+
+struct StepSummary {
+  std::string name;
+  std::vector<std::int64_t> lengths_ps;
+  std::int64_t first = 0, last = 0;
+};
+
+// By the annotation's name, in the order in which the first of each began.
+std::vector<StepSummary> SumSteps(const std::vector<Step>& steps) {
+  std::vector<StepSummary> sums;
+  for (const Step& step : steps) {
+    auto sum = std::find_if(sums.begin(), sums.end(),
+                            [&](const StepSummary& s) { return s.name == step.name; });
+    if (sum == sums.end()) {
+      sums.push_back({std::string(step.name), {}, step.number, step.number});
+      sum = sums.end() - 1;
+    }
+    sum->lengths_ps.push_back(step.end_ps - step.begin_ps);
+    sum->first = std::min(sum->first, step.number);
+    sum->last = std::max(sum->last, step.number);
+  }
+  for (StepSummary& sum : sums) std::sort(sum.lengths_ps.begin(), sum.lengths_ps.end());
+  return sums;
+}
+
+// One worker, as far as both outputs need it.
+struct Inspected {
+  std::string worker{};
+  std::int64_t shift_ns = 0;
+  std::vector<PlaneStats> planes{};
+  std::vector<std::size_t> lines{};  // As many as planes.
+  std::vector<StepSummary> steps{};
+  std::vector<std::string> problems{};
+};
+
+absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const std::string& wanted) {
+  Inspected result{.worker = trace.worker, .shift_ns = trace.shift_ns};
+  std::uint64_t events = 0;
+  for (const xplane::Plane& plane : trace.space.planes) {
+    if (!Contains(plane.name, wanted)) continue;
+    ASSIGN_OR_RETURN(PlaneStats stats, ComputeStats(plane));
+    events += stats.events;
+    result.planes.push_back(std::move(stats));
+    result.lines.push_back(plane.lines.size());
+  }
+  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space));
+  result.steps = SumSteps(steps);
+  for (const std::string_view text : trace.space.errors)
+    result.problems.push_back(StrCat("error: ", text));
+  for (const std::string_view text : trace.space.warnings)
+    result.problems.push_back(StrCat("warning: ", text));
+  if (events == 0) result.problems.emplace_back("no plane has an event");
+  return result;
+}
+
+std::string Median(const std::vector<std::int64_t>& sorted) {
+  return Time(sorted[sorted.size() / 2]);
+}
+
+void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
+  std::cout << worker.worker;
+  if (workers > 1)
+    std::cout << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
+  std::cout << "\n";
+  std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
+  for (std::size_t i = 0; i < worker.planes.size(); ++i) {
+    const PlaneStats& plane = worker.planes[i];
+    const bool empty = plane.events == 0;
+    rows.push_back({std::string(plane.plane), StrCat(worker.lines[i]), StrCat(plane.events),
+                    empty ? "-" : Time(plane.begin_ps), empty ? "-" : Time(plane.end_ps)});
+  }
+  std::cout << AlignRows(rows);
+  if (!worker.steps.empty()) {
+    rows = {{"STEP", "COUNT", "NUMBERS", "MEDIAN", "SHORTEST", "LONGEST"}};
+    for (const StepSummary& step : worker.steps)
+      rows.push_back({step.name, StrCat(step.lengths_ps.size()), StrCat(step.first, "-", step.last),
+                      Median(step.lengths_ps), Time(step.lengths_ps.front()),
+                      Time(step.lengths_ps.back())});
+    std::cout << "\n" << AlignRows(rows);
+  }
+  for (const PlaneStats& plane : worker.planes) {
+    if (plane.kinds.empty() || top == 0) continue;
+    rows = {{"SELF", "TOTAL", "COUNT", "AVERAGE", StrCat("EVENT OF ", plane.plane)}};
+    for (std::size_t i = 0; i < std::min(top, plane.kinds.size()); ++i) {
+      const EventStats& kind = plane.kinds[i];
+      rows.push_back({Time(kind.self_ps), Time(kind.total_ps), StrCat(kind.count),
+                      Time(kind.total_ps / static_cast<std::int64_t>(kind.count)),
+                      std::string(kind.name)});
+    }
+    std::cout << "\n" << AlignRows(rows);
+    if (plane.kinds.size() > top)
+      std::cout << "... " << plane.kinds.size() - top << " more kinds\n";
+  }
+  for (const std::string& problem : worker.problems) std::cout << "\n" << problem;
+  if (!worker.problems.empty()) std::cout << "\n";
+}
+
+Json ToJson(const Inspected& worker) {
+  Json planes = Json::array(), steps = Json::array();
+  for (std::size_t i = 0; i < worker.planes.size(); ++i) {
+    const PlaneStats& plane = worker.planes[i];
+    Json kinds = Json::array();
+    for (const EventStats& kind : plane.kinds) {
+      kinds.push_back({{"name", kind.name},
+                       {"count", kind.count},
+                       {"totalPs", kind.total_ps},
+                       {"selfPs", kind.self_ps},
+                       {"minPs", kind.min_ps},
+                       {"maxPs", kind.max_ps}});
+    }
+    planes.push_back({{"name", plane.plane},
+                      {"lines", worker.lines[i]},
+                      {"events", plane.events},
+                      {"beginPs", plane.begin_ps},
+                      {"endPs", plane.end_ps},
+                      {"kinds", std::move(kinds)}});
+  }
+  for (const StepSummary& step : worker.steps) {
+    steps.push_back({{"name", step.name},
+                     {"count", step.lengths_ps.size()},
+                     {"first", step.first},
+                     {"last", step.last},
+                     {"medianPs", step.lengths_ps[step.lengths_ps.size() / 2]},
+                     {"minPs", step.lengths_ps.front()},
+                     {"maxPs", step.lengths_ps.back()}});
+  }
+  return {{"worker", worker.worker},
+          {"shiftNs", worker.shift_ns},
+          {"planes", std::move(planes)},
+          {"steps", std::move(steps)},
+          {"problems", worker.problems}};
+}
+
+}  // namespace
+
+void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
+  command
+      .add_option("place", flags.place,
+                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      ->required();
+  command.add_option("--top", flags.top, "so many kinds of events per plane; 0 = none")
+      ->capture_default_str();
+  command.add_option("--plane", flags.plane, "only planes whose name holds this");
+  command.add_option("--output", flags.output, "table or json (all kinds)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json"}));
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "Examples:\n"
+      "  strobe inspect /nfs/logs\n"
+      "  strobe inspect gs://bucket/logs/plugins/profile/RUN --plane GPU --top 30\n"
+      "  strobe inspect worker-0.xplane.pb --output json | jq '.[0].steps'\n"
+      "Exit code: 0 read, 1 the traces cannot be read, 2 a flag is wrong.");
+}
+
+int RunInspect(const InspectFlags& flags) {
+  const absl::StatusOr<std::vector<OpenTrace>> traces =
+      OpenTraces(flags.place, flags.storage_config);
+  if (!traces.ok()) return Complain(traces.status());
+  const absl::StatusOr<std::vector<WorkerTrace>> aligned = AlignTraces(*traces);
+  if (!aligned.ok()) return Complain(aligned.status());
+  Json all = Json::array();
+  for (const WorkerTrace& trace : *aligned) {
+    const absl::StatusOr<Inspected> worker = Inspect(trace, flags.plane);
+    if (!worker.ok()) return Complain(worker.status());
+    if (flags.output == "json") {
+      all.push_back(ToJson(*worker));
+    } else {
+      if (&trace != &aligned->front()) std::cout << "\n";
+      Print(*worker, flags.top, aligned->size());
+    }
+  }
+  // Names are whatever the program gave; what is no UTF-8 is replaced.
+  if (flags.output == "json")
+    std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return 0;
+}
+
+}  // namespace strobe

@@ -1,0 +1,33 @@
+// The traces that a command reads: one file, a run, or the newest run of a logdir.
+#pragma once
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collector/base/mapped_file.h"
+#include "collector/convert/traces.h"
+
+namespace strobe {
+
+struct OpenTrace {
+  std::string worker{};  // File name without ".xplane.pb".
+  // Mapped where the file is on this machine, else read into memory.
+  std::variant<std::string, MappedFile> content{};
+
+  std::string_view bytes() const {
+    const auto* text = std::get_if<std::string>(&content);
+    return text != nullptr ? std::string_view(*text) : std::get<MappedFile>(content).bytes();
+  }
+};
+
+// Sorted by worker. InvalidArgument or NotFound say what to give instead.
+absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
+                                                  const std::string& storage_config);
+
+// Puts traces on one clock: each worker's own start, less the clock offset that its capture
+// measured. Refers to the bytes of `traces`.
+absl::StatusOr<std::vector<convert::WorkerTrace>> AlignTraces(const std::vector<OpenTrace>& traces);
+
+}  // namespace strobe

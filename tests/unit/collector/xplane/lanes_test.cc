@@ -1,0 +1,87 @@
+#include "collector/xplane/lanes.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <random>
+
+#include "collector/xplane/builder.h"
+
+namespace strobe::xplane {
+namespace {
+
+using testing::ElementsAre;
+
+struct Given {
+  std::int64_t begin, length;
+};
+
+// Lane and depth of each, in the order of their times.
+std::vector<Placed> Place(const std::vector<Given>& events, std::int64_t timestamp_ns = 0) {
+  static std::vector<std::string> keep;  // Lines refer to their bytes.
+  PlaneBuilder plane("p");
+  plane.BeginLine(1, "l", timestamp_ns);
+  for (const Given& event : events) plane.AddEvent(plane.EventId("e"), event.begin, event.length);
+  keep.push_back(plane.Encode());
+  const Space space = *Space::Read(keep.back());
+  return *PlaceEvents(space.planes[0].lines[0]);
+}
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> Lanes(const std::vector<Given>& events) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lanes;
+  for (const Placed& event : Place(events)) lanes.emplace_back(event.lane, event.depth);
+  return lanes;
+}
+
+using P = std::pair<std::uint32_t, std::uint32_t>;
+
+TEST(Lanes, NestedEventsShareOne) {
+  EXPECT_THAT(Lanes({{0, 100}, {10, 20}, {15, 5}, {40, 60}, {100, 5}}),
+              ElementsAre(P{0, 0}, P{0, 1}, P{0, 2}, P{0, 1}, P{0, 0}));
+}
+
+TEST(Lanes, TheLongerOfTwoThatBeginTogetherIsOutside) {
+  EXPECT_THAT(Lanes({{0, 5}, {0, 100}}), ElementsAre(P{0, 0}, P{0, 1}));
+}
+
+TEST(Lanes, OverlapsGetTheirOwn) {
+  EXPECT_THAT(Lanes({{0, 10}, {5, 10}, {8, 10}, {11, 2}}),
+              ElementsAre(P{0, 0}, P{1, 0}, P{2, 0}, P{0, 0}));
+}
+
+TEST(Lanes, TiesAreAllKept) {
+  const std::vector<Given> same(600, {7, 0});
+  EXPECT_EQ(Place(same).size(), 600u);
+}
+
+TEST(Lanes, HostileNumbersEndAtTheEdge) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const Placed& event : Place({{kMost, kMost}, {-kMost, kMost}, {0, -5}}, kMost))
+    EXPECT_LE(event.begin_ps, event.end_ps);
+}
+
+// Within a lane two events nest or lie apart, and no lane is opened that is not needed to.
+TEST(Lanes, HoldWhateverComes) {
+  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Given> events(1 + random() % 60);
+    for (Given& event : events) {
+      event.begin = static_cast<std::int64_t>(random() % 100);
+      event.length = static_cast<std::int64_t>(random() % 30);
+    }
+    const std::vector<Placed> placed = Place(events);
+    ASSERT_EQ(placed.size(), events.size());
+    for (const Placed& a : placed) {
+      for (const Placed& b : placed) {
+        if (&a == &b || a.lane != b.lane) continue;
+        const bool apart = a.end_ps <= b.begin_ps || b.end_ps <= a.begin_ps;
+        const bool nested = (a.begin_ps <= b.begin_ps && b.end_ps <= a.end_ps) ||
+                            (b.begin_ps <= a.begin_ps && a.end_ps <= b.end_ps);
+        ASSERT_TRUE(apart || nested);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strobe::xplane
