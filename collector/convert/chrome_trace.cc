@@ -193,10 +193,12 @@ class Writer {
 
   void Arrow(std::string_view phase, const Flow& flow, std::int64_t tid, std::int64_t at_ps) {
     Head(phase, "\"flow\"", tid, at_ps);
-    out_ += ",\"cat\":\"flow\",\"id\":\"";
-    AppendNumber(flow.type, out_);
-    out_.push_back('.');
-    AppendNumber(flow.id, out_);
+    // In hexadecimal, because no double holds it.
+    out_ += ",\"cat\":\"flow\",\"id\":\"0x";
+    std::array<char, 16> digits;
+    const std::uint64_t id = FlowId(flow.type, flow.id);
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id, 16).ptr;
+    out_.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
     out_ += phase == "f" ? "\",\"bp\":\"e\"}" : "\"}";
   }
 

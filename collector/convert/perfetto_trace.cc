@@ -219,12 +219,9 @@ class Writer {
         AppendBytesField(annotation::kString, *text, annotation_);
       AppendBytesField(event::kAnnotations, annotation_, what_);
     }));
-    // The same number for both ends of an arrow.
-    const auto flow = [](std::int64_t type, std::int64_t id) {
-      return static_cast<std::uint64_t>(type) << 58 ^ static_cast<std::uint64_t>(id);
-    };
-    if (producer) AppendFixed64Field(event::kFlowIds, flow(producer_type, *producer), what_);
-    if (consumer) AppendFixed64Field(event::kEndingFlowIds, flow(consumer_type, *consumer), what_);
+    if (producer) AppendFixed64Field(event::kFlowIds, FlowId(producer_type, *producer), what_);
+    if (consumer)
+      AppendFixed64Field(event::kEndingFlowIds, FlowId(consumer_type, *consumer), what_);
     return absl::OkStatus();
   }
 

@@ -21,7 +21,7 @@ class GzipFile final : public OutputFile {
   ~GzipFile() override {
     if (file_ == nullptr) return;
     gzclose(file_);
-    unlink(hidden_.c_str());
+    Forget();
   }
 
   absl::Status Write(std::string_view piece) override {
@@ -39,9 +39,9 @@ class GzipFile final : public OutputFile {
     gzFile file = std::exchange(file_, nullptr);
     struct stat status = {};
     if (gzclose(file) != Z_OK || stat(hidden_.c_str(), &status) != 0 ||
-        std::rename(hidden_.c_str(), path_.c_str()) != 0) {
+        (hidden_ != path_ && std::rename(hidden_.c_str(), path_.c_str()) != 0)) {
       const absl::Status failure = absl::ErrnoToStatus(errno, StrCat("cannot write ", path_));
-      unlink(hidden_.c_str());
+      Forget();
       return failure;
     }
     bytes = static_cast<std::uint64_t>(status.st_size);
@@ -49,14 +49,22 @@ class GzipFile final : public OutputFile {
   }
 
  private:
-  const std::string path_, hidden_;
+  void Forget() const {
+    if (hidden_ != path_) unlink(hidden_.c_str());
+  }
+
+  const std::string path_, hidden_;  // The same for devices and pipes.
   gzFile file_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
-  std::string hidden = StrCat(path, ".", getpid(), ".partial");
+  // Devices and pipes are written to as they are; a file of that name in their place would be no
+  // help.
+  struct stat status = {};
+  const bool special = stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  std::string hidden = special ? path : StrCat(path, ".", getpid(), ".partial");
   errno = 0;
   gzFile file = gzopen(hidden.c_str(), std::string_view(path).ends_with(".gz") ? "wb4" : "wbT");
   if (file == nullptr)

