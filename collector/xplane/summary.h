@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "collector/xplane/space.h"
 
 namespace strobe::xplane {
 
@@ -32,5 +33,6 @@ absl::StatusOr<TraceSummary> Summarize(std::string_view xspace);
 // From when on the lines' time stamps count, in Unix nanoseconds: the profiler's start, the
 // earliest one when several processes were joined; 0 = the trace does not say.
 absl::StatusOr<std::int64_t> TimeZero(std::string_view xspace);
+absl::StatusOr<std::int64_t> TimeZero(const Space& space);
 
 }  // namespace strobe::xplane

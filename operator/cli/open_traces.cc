@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<convert::WorkerTrace>> AlignTraces(
     };
     absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace.bytes());
     if (!space.ok()) return named(space.status());
-    const absl::StatusOr<std::int64_t> zero = xplane::TimeZero(trace.bytes());
+    const absl::StatusOr<std::int64_t> zero = xplane::TimeZero(*space);
     if (!zero.ok()) return named(zero.status());
     CountFromZero(*zero, *space);
     // A trace that does not say when it began is shown from the beginning.

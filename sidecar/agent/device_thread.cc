@@ -89,6 +89,7 @@ void StartDeviceThread(wire::RingFile& file) {
 void ForgetDeviceThread() {
   started = false;
   served = nullptr;
+  TheDeviceTracer().AfterFork();
 }
 
 }  // namespace strobe::agent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "sidecar/agent/buffers.h"
 #include "sidecar/wire/device_records.h"
@@ -43,6 +44,12 @@ DeviceTracer& TheDeviceTracer() {
   return tracer;
 }
 
+void DeviceTracer::AfterFork() {
+  const bool in_use = library_ != nullptr;
+  new (this) DeviceTracer;  // Locks may have been held by threads that are not here.
+  forked_ = in_use;
+}
+
 void DeviceTracer::Report(DevicePhase phase, Failure failure) {
   wire::FileHeader& header = *file_->header();
   header.device_step.store(static_cast<std::uint32_t>(failure.step), std::memory_order_relaxed);
@@ -54,6 +61,7 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish) {
   file_ = &file;
   wish_ = wish;
   constexpr Failure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
+  if (forked_) return Report(DevicePhase::kNoCuda, kNoFailure);
   if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
   waits_for_cuda_ = !FindCudaDriver(driver_);
   if (waits_for_cuda_) return Report(DevicePhase::kNoCuda, kNoFailure);

@@ -27,6 +27,10 @@ class DeviceTracer {
   // Everything off again; the rest of the records lies in the ring when this returns.
   void Disarm();
 
+  // In a forked child. CUDA and CUPTI do not survive a fork once they were in use, so the child
+  // leaves both alone; a child of a program that only had the libraries begins anew.
+  void AfterFork();
+
   bool armed() const { return armed_; }
   // True when arming again might find CUDA, which a program may load at any time.
   bool waits_for_cuda() const { return waits_for_cuda_; }
@@ -59,6 +63,7 @@ class DeviceTracer {
   // The kill switch: what was on could not be switched off, so CUPTI's state is not known, and
   // nothing of it is touched again in this process.
   bool dead_ = false;
+  bool forked_ = false;  // From a program that had opened CUPTI.
 
   wire::RingFile* file_ = nullptr;
   std::mutex writing_;  // Guards the next two.
