@@ -102,7 +102,11 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
       result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kRegisterCallbacks, result};
   // Runs when all kinds are off. Forced: records of what still runs come as well, unfinished.
-  undo_.emplace_back([this] { return cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); });
+  // No switch: when it fails, records are missing and nothing is left on.
+  undo_.emplace_back([this] {
+    flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    return CUPTI_SUCCESS;
+  });
   for (const Kind& kind : kKinds) {
     const CUptiResult result = cupti_.enable(kind.kind);
     if (result == CUPTI_SUCCESS)
@@ -134,10 +138,12 @@ void DeviceTracer::Disarm() {
   if (!armed_) return;
   armed_ = false;
   WriteClock();
-  if (SwitchOff())
-    Report(DevicePhase::kFlushed, {DeviceStep::kNone, CUPTI_SUCCESS});
-  else
+  if (!SwitchOff())
     Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
+  else if (flushed_ != CUPTI_SUCCESS)
+    Report(DevicePhase::kFailed, {DeviceStep::kFlush, flushed_});
+  else
+    Report(DevicePhase::kFlushed, {DeviceStep::kNone, CUPTI_SUCCESS});
 }
 
 // Until the program has started CUDA the driver has no answer, and the next tick asks again.

@@ -63,6 +63,7 @@ class DeviceTracer {
   // The kill switch: what was on could not be switched off, so CUPTI's state is not known, and
   // nothing of it is touched again in this process.
   bool dead_ = false;
+  CUptiResult flushed_ = CUPTI_SUCCESS;
   bool forked_ = false;  // From a program that had opened CUPTI.
 
   wire::RingFile* file_ = nullptr;

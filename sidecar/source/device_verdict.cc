@@ -78,6 +78,7 @@ std::string_view StepWords(DeviceStep step) {
       return "making room for records";
     case DeviceStep::kSwitchOff:
       return "switching CUPTI off";
+    case DeviceStep::kFlush:
     case DeviceStep::kNone:
       break;
   }
@@ -93,6 +94,9 @@ DeviceVerdict Failed(const DeviceStatus& status) {
             "CUPTI could not be switched off once and is left alone until the program restarts"};
   const ResultInfo* info = Find(status.result);
   const std::string name = CuptiResultName(status.result);
+  if (status.step == DeviceStep::kFlush)
+    return {Outcome::kEventsDropped,
+            StrCat("device records are missing: fetching CUPTI's last ones failed: ", name)};
   if (info == nullptr)
     return {Outcome::kProfilerStartFailed, StrCat(StepWords(status.step), " failed: ", name)};
   return {info->outcome, StrCat(StepWords(status.step), " failed: ", name,

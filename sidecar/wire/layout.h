@@ -80,8 +80,9 @@ enum class DeviceStep : std::uint32_t {
   kEnableKernels = 3,
   kEnableCopies = 4,
   kTimestamp = 5,
-  kReserve = 6,   // Room for the device ring.
-  kSwitchOff = 7  // Left as it is from then on.
+  kReserve = 6,    // Room for the device ring.
+  kSwitchOff = 7,  // Left as it is from then on.
+  kFlush = 8       // CUPTI did not hand over its last records.
 };
 
 struct RingHeader {

@@ -112,6 +112,7 @@ FAULTS = [
     ("enable:12=21 enable:39=27 enable:49=21", "Ok", ""),  # What we can do without.
     ("late_ms=3", "EventsDropped", "faster than CUPTI's buffers were read"),
     ("flush_ms=8000", "EventsDropped", "did not hand over"),
+    ("flush=999", "EventsDropped", "CUPTI_ERROR_UNKNOWN"),
     ("after_unsubscribe=1", "Ok", ""),
     ("unsubscribe=999", "ProfilerStartFailed", "could not be switched off"),
 ]

@@ -43,6 +43,12 @@ TEST(DeviceVerdict, ResultsAreNamedAndExplained) {
   EXPECT_EQ(verdict(14).outcome, Outcome::kVersionMismatch);
   EXPECT_EQ(verdict(15).outcome, Outcome::kProfilerStartFailed);
   EXPECT_THAT(verdict(12345).message, HasSubstr("CUPTI error 12345"));
+  EXPECT_EQ(JudgeDevice({.answered = true,
+                         .phase = DevicePhase::kFailed,
+                         .step = DeviceStep::kFlush,
+                         .result = 999})
+                .outcome,
+            Outcome::kEventsDropped);
 }
 
 // Numbers may come from a hostile program.
