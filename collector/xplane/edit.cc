@@ -34,9 +34,18 @@ absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std
   return absl::OkStatus();
 }
 
-// As one more field of an XSpace; the tag goes behind its name.
-absl::Status AppendPlane(std::string_view plane, std::string_view tag, std::int64_t shift_ns,
-                         std::string& to) {
+bool HasHostname(std::string_view xspace) {
+  Reader reader(xspace);
+  while (reader.Next()) {
+    if (reader.field() == 4) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std::string& to) {
+  const auto& [tag, shift_ns, id] = change;
   std::string_view name;
   std::string changed;
   Reader reader(plane);
@@ -51,22 +60,13 @@ absl::Status AppendPlane(std::string_view plane, std::string_view tag, std::int6
   RETURN_IF_ERROR(reader.status());
   std::string rename;
   if (!tag.empty()) AppendBytesField(2, StrCat(name, " [", tag, "]"), rename);
+  if (id) AppendVarintField(1, static_cast<std::uint64_t>(*id), rename);
   const std::string_view body = shift_ns == 0 ? plane : std::string_view(changed);
   wire::AppendVarint(1 << 3 | 2, to);
   wire::AppendVarint(body.size() + rename.size(), to);
   to.append(body).append(rename);
   return absl::OkStatus();
 }
-
-bool HasHostname(std::string_view xspace) {
-  Reader reader(xspace);
-  while (reader.Next()) {
-    if (reader.field() == 4) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::string EncodeStatPlane(std::string_view name,
                             const std::vector<std::pair<std::string, StatValue>>& stats) {
@@ -86,7 +86,7 @@ absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shi
   Reader reader(xspace);
   while (reader.Next()) {
     if (reader.field() == 1)
-      RETURN_IF_ERROR(AppendPlane(reader.bytes(), "", shift_ns, shifted));
+      RETURN_IF_ERROR(AppendPlane(reader.bytes(), {.shift_ns = shift_ns}, shifted));
     else
       shifted.append(reader.raw());
   }
@@ -113,7 +113,8 @@ absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::stri
         if (!has_hostname) to.append(reader.raw());
         has_hostname = true;
       } else if (reader.field() == 1) {
-        RETURN_IF_ERROR(AppendPlane(reader.bytes(), tag, std::max<std::int64_t>(later, 0), to));
+        RETURN_IF_ERROR(AppendPlane(
+            reader.bytes(), {.tag = tag, .shift_ns = std::max<std::int64_t>(later, 0)}, to));
       } else {
         to.append(reader.raw());
       }

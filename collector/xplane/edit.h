@@ -1,6 +1,7 @@
 // Changes to an XSpace that leave the recorded bytes as they are.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,15 @@ using StatValue = std::variant<std::int64_t, std::string>;
 // concatenation, so appending these bytes to a trace adds the plane.
 std::string EncodeStatPlane(std::string_view name,
                             const std::vector<std::pair<std::string, StatValue>>& stats);
+
+struct PlaneChange {
+  std::string_view tag{};     // Behind the name: "<plane> [<tag>]".
+  std::int64_t shift_ns = 0;  // Added to every line's time stamp.
+  std::optional<std::int64_t> id{};
+};
+// Appends a plane's bytes, changed, as one more field of an XSpace. DataLoss when they are none;
+// some of it may have been appended then.
+absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std::string& to);
 
 // The XSpace with every line's time stamp moved by so much. DataLoss when it is none.
 absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns);

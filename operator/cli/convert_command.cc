@@ -9,6 +9,7 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/convert/chrome_trace.h"
+#include "collector/convert/merged_space.h"
 #include "collector/convert/perfetto_trace.h"
 #include "operator/cli/open_place.h"
 #include "operator/cli/open_traces.h"
@@ -50,17 +51,17 @@ absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink
   return absl::OkStatus();
 }
 
-absl::Status Write(const ConvertFlags& flags, const std::vector<WorkerTrace>& traces,
-                   const Sink& sink) {
-  if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces, sink);
-  if (flags.to == "stats") return WriteStats(traces, sink);
-  return convert::WriteChromeTrace(traces, sink);
+absl::Status Write(const ConvertFlags& flags, const AlignedTraces& traces, const Sink& sink) {
+  if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);
+  if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);
+  if (flags.to == "stats") return WriteStats(traces.workers, sink);
+  return convert::WriteChromeTrace(traces.workers, sink);
 }
 
 absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
                    OpenTraces(flags.place, flags.storage_config));
-  ASSIGN_OR_RETURN(const std::vector<WorkerTrace> traces, AlignTraces(opened));
+  ASSIGN_OR_RETURN(const AlignedTraces traces, AlignTraces(opened));
   if (flags.out == "-") {
     return Write(flags, traces, [](std::string_view piece) {
       std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
@@ -82,9 +83,10 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
   command
       .add_option("--to", flags.to,
                   "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
-                  "smaller and faster to load) or stats (CSV: count and times per kind of event)")
+                  "smaller and faster to load), stats (CSV: count and times per kind of event) or "
+                  "xplane (one trace of all workers, for XProf; strobe merge is the same)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"chrome", "perfetto", "stats"}));
+      ->check(CLI::IsMember({"chrome", "perfetto", "stats", "xplane"}));
   command
       .add_option("-o,--out", flags.out,
                   "file to write, - for the standard output; .gz at its end compresses")
@@ -97,6 +99,22 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
       "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
       "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
       "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n"
+      "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
+      "wrong.");
+}
+
+void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
+  flags.to = "xplane";
+  command.add_option("place", flags.place, "a run, or a logdir (then its newest run)")->required();
+  command
+      .add_option("-o,--out", flags.out,
+                  "the .xplane.pb to write; in <folder>/plugins/profile/<run>/ XProf finds it")
+      ->required();
+  command.add_flag("--quiet", flags.quiet, "no closing line");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "Every plane gets its worker's name behind its own; clocks are corrected as measured.\n"
+      "Example: strobe merge gs://bucket/logs -o all.xplane.pb\n"
       "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
       "wrong.");
 }

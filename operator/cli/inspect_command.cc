@@ -179,17 +179,17 @@ int RunInspect(const InspectFlags& flags) {
   const absl::StatusOr<std::vector<OpenTrace>> traces =
       OpenTraces(flags.place, flags.storage_config);
   if (!traces.ok()) return Complain(traces.status());
-  const absl::StatusOr<std::vector<WorkerTrace>> aligned = AlignTraces(*traces);
+  const absl::StatusOr<AlignedTraces> aligned = AlignTraces(*traces);
   if (!aligned.ok()) return Complain(aligned.status());
   Json all = Json::array();
-  for (const WorkerTrace& trace : *aligned) {
+  for (const WorkerTrace& trace : aligned->workers) {
     const absl::StatusOr<Inspected> worker = Inspect(trace, flags.plane);
     if (!worker.ok()) return Complain(worker.status());
     if (flags.output == "json") {
       all.push_back(ToJson(*worker));
     } else {
-      if (&trace != &aligned->front()) std::cout << "\n";
-      Print(*worker, flags.top, aligned->size());
+      if (&trace != &aligned->workers.front()) std::cout << "\n";
+      Print(*worker, flags.top, aligned->workers.size());
     }
   }
   // Names are whatever the program gave; what is no UTF-8 is replaced.

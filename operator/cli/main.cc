@@ -39,6 +39,10 @@ int main(int argc, char** argv) {
       app.add_subcommand("convert", "traces for chrome://tracing, Perfetto or a spreadsheet");
   strobe::AddConvertFlags(*convert, convert_flags);
 
+  strobe::ConvertFlags merge_flags;
+  CLI::App* merge = app.add_subcommand("merge", "all workers of a run as one trace, on one clock");
+  strobe::AddMergeFlags(*merge, merge_flags);
+
   std::string outcome, shell;
   bool markdown = false;
   CLI::App* outcomes =
@@ -85,5 +89,6 @@ int main(int argc, char** argv) {
   if (*rm) return strobe::RunRm(rm_flags);
   if (*inspect) return strobe::RunInspect(inspect_flags);
   if (*convert) return strobe::RunConvert(convert_flags);
+  if (*merge) return strobe::RunConvert(merge_flags);
   return strobe::RunCapture(flags);
 }

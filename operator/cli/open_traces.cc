@@ -123,9 +123,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
   return traces;
 }
 
-absl::StatusOr<std::vector<convert::WorkerTrace>> AlignTraces(
-    const std::vector<OpenTrace>& traces) {
-  std::vector<convert::WorkerTrace> aligned;
+absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces) {
+  AlignedTraces aligned;
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const OpenTrace& trace : traces) {
     const auto named = [&](const absl::Status& status) {
@@ -139,10 +138,11 @@ absl::StatusOr<std::vector<convert::WorkerTrace>> AlignTraces(
     // A trace that does not say when it began is shown from the beginning.
     const std::int64_t begins = *zero == 0 ? 0 : *zero - ClockOffset(*space);
     if (begins != 0) earliest = std::min(earliest, begins);
-    aligned.push_back({trace.worker, *std::move(space), begins});
+    aligned.workers.push_back({trace.worker, *std::move(space), begins});
   }
-  for (convert::WorkerTrace& trace : aligned)
+  for (convert::WorkerTrace& trace : aligned.workers)
     trace.shift_ns = trace.shift_ns == 0 ? 0 : trace.shift_ns - earliest;
+  if (earliest != std::numeric_limits<std::int64_t>::max()) aligned.zero_ns = earliest;
   return aligned;
 }
 

@@ -26,8 +26,13 @@ struct OpenTrace {
 absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
                                                   const std::string& storage_config);
 
+struct AlignedTraces {
+  std::vector<convert::WorkerTrace> workers{};
+  std::int64_t zero_ns = 0;  // From which their shifts count, Unix time; 0 = no trace says.
+};
+
 // Puts traces on one clock: each worker's own start, less the clock offset that its capture
 // measured. Refers to the bytes of `traces`.
-absl::StatusOr<std::vector<convert::WorkerTrace>> AlignTraces(const std::vector<OpenTrace>& traces);
+absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces);
 
 }  // namespace strobe

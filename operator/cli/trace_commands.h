@@ -1,4 +1,4 @@
-// `strobe inspect` and `strobe convert`: what traces hold, and traces for other tools.
+// `strobe inspect`, `convert` and `merge`: what traces hold, and traces for other tools.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -17,6 +17,7 @@ struct ConvertFlags {
 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags);
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags);
+void AddMergeFlags(CLI::App& command, ConvertFlags& flags);  // Then RunConvert.
 
 // 0 = done; 1 = the traces cannot be read or the output not be written; 2 = the flags are wrong.
 int RunInspect(const InspectFlags& flags);

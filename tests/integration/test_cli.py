@@ -128,5 +128,5 @@ def test_bash_completes_commands_and_flags():
     script = strobe("completion", "bash").stdout
     probe = script + '\nCOMP_WORDS=(strobe capture --log); COMP_CWORD=2; _strobe; echo "${COMPREPLY[@]}"\n' \
                      'COMP_WORDS=(strobe c); COMP_CWORD=1; _strobe; echo "${COMPREPLY[@]}"\n'
-    assert subprocess.run(["bash", "-c", probe], capture_output=True, text=True).stdout.split("\n")[:2] == ["--logdir", "capture cp completion"]
+    assert subprocess.run(["bash", "-c", probe], capture_output=True, text=True).stdout.split("\n")[:2] == ["--logdir", "capture cp convert completion"]
     assert strobe("completion", "tcsh").returncode == 2

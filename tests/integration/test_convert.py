@@ -155,6 +155,18 @@ def test_workers_come_onto_one_clock(tmp_path, protos):
     assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["ahead /host:CPU", "right /host:CPU"]
     assert "begins 300us after the first" in strobe("inspect", tmp_path / "run").stdout
 
+    # As one XSpace, for XProf and everybody else who reads them.
+    strobe("merge", tmp_path / "run", "-o", tmp_path / "all.xplane.pb")
+    merged = xplane_pb2.XSpace.FromString((tmp_path / "all.xplane.pb").read_bytes())
+    hosts = [p for p in merged.planes if p.lines]
+    assert [p.name for p in hosts] == ["/host:CPU [ahead]", "/host:CPU [right]"] and len({p.id for p in hosts}) == 2
+    moments = {line.timestamp_ns * 1000 + line.events[0].offset_ps for p in hosts for line in p.lines}
+    assert moments == {800_000_000}
+    from xprof.convert import raw_to_tool_data
+
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(tmp_path / "all.xplane.pb")], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    assert [e["ts"] for e in json.loads(data)["traceEvents"] if e.get("ph") == "X"] == [800, 800]
+
 
 def test_inspect_tells_what_a_capture_holds(group, tmp_path, protos):
     rig = AgentRig(group, tmp_path)

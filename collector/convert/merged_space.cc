@@ -1,0 +1,39 @@
+#include "collector/convert/merged_space.h"
+
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/xplane/builder.h"
+#include "collector/xplane/edit.h"
+#include "collector/xplane/names.h"
+
+namespace strobe::convert {
+
+absl::Status WriteMergedSpace(std::span<const WorkerTrace> traces, std::int64_t zero_ns,
+                              const Sink& sink) {
+  std::int64_t id = 0;
+  std::string piece;
+  for (const WorkerTrace& trace : traces) {
+    for (const xplane::Plane& plane : trace.space.planes) {
+      // What they say of times holds for that worker's clock only; one such plane is written below.
+      if (plane.name.starts_with(xplane::kTaskEnvironmentPlane) ||
+          plane.name == xplane::kStrobePlane)
+        continue;
+      piece.clear();
+      RETURN_IF_ERROR(xplane::AppendPlane(
+          plane.bytes, {.tag = trace.worker, .shift_ns = trace.shift_ns, .id = ++id}, piece));
+      RETURN_IF_ERROR(sink(piece));
+    }
+    piece.clear();
+    for (const std::string_view text : trace.space.errors)
+      wire::AppendBytesField(xplane::kErrorsField, StrCat(trace.worker, ": ", text), piece);
+    for (const std::string_view text : trace.space.warnings)
+      wire::AppendBytesField(xplane::kWarningsField, StrCat(trace.worker, ": ", text), piece);
+    RETURN_IF_ERROR(sink(piece));
+  }
+  xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
+  if (zero_ns != 0)
+    environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(zero_ns));
+  return sink(environment.Encode());
+}
+
+}  // namespace strobe::convert
