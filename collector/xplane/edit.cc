@@ -27,7 +27,9 @@ absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std
   }
   RETURN_IF_ERROR(reader.status());
   std::string moved;
-  AppendVarintField(3, static_cast<std::uint64_t>(timestamp + shift_ns), moved);
+  // Unsigned: hostile numbers may wrap, not overflow.
+  AppendVarintField(3, static_cast<std::uint64_t>(timestamp) + static_cast<std::uint64_t>(shift_ns),
+                    moved);
   wire::AppendVarint(3 << 3 | 2, to);
   wire::AppendVarint(line.size() + moved.size(), to);
   to.append(line).append(moved);
@@ -98,7 +100,8 @@ absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::stri
   // Both count from their own start; joined they count from the earlier one.
   ASSIGN_OR_RETURN(const std::int64_t whole_zero, TimeZero(whole));
   ASSIGN_OR_RETURN(const std::int64_t part_zero, TimeZero(part));
-  const std::int64_t later = whole_zero == 0 || part_zero == 0 ? 0 : part_zero - whole_zero;
+  std::int64_t later = 0;
+  if (whole_zero > 0 && part_zero > 0) later = part_zero - whole_zero;
   std::string joined;
   if (later < 0) {
     ASSIGN_OR_RETURN(joined, ShiftLines(whole, -later));
