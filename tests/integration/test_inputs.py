@@ -70,7 +70,7 @@ def test_defaults_are_filled_in(kubectl):
                    "spec": {"target": {"pods": ["a"]}, "logdir": "/logs"}})
     spec = kubectl.get("profilerequest", "small")["spec"]
     assert spec["duration"] == "2s" and spec["attempts"] == 3 and spec["minWorkers"] == "100%"
-    assert spec["tracers"] == {"host": 2, "device": 1, "python": 0}
+    assert spec["tracers"] == {"host": 2, "hostFilter": 0, "device": 1, "python": 0}
     assert spec["reclaimPolicy"] == "Retain" and spec["cancel"] is False
 
 
