@@ -82,6 +82,9 @@ std::string EncodeStatPlane(std::string_view name,
   return plane.Encode();
 }
 
+namespace {
+
+// The XSpace with every line's time stamp moved by so much.
 absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns) {
   std::string shifted;
   shifted.reserve(xspace.size());
@@ -95,6 +98,8 @@ absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shi
   RETURN_IF_ERROR(reader.status());
   return shifted;
 }
+
+}  // namespace
 
 absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole) {
   // Both count from their own start; joined they count from the earlier one.

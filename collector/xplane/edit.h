@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 namespace strobe::xplane {
 
@@ -28,9 +27,6 @@ struct PlaneChange {
 // Appends a plane's bytes, changed, as one more field of an XSpace. DataLoss when they are none;
 // some of it may have been appended then.
 absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std::string& to);
-
-// The XSpace with every line's time stamp moved by so much. DataLoss when it is none.
-absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns);
 
 // Appends `part`, the XSpace of one process of a worker, to `whole`; lines keep their absolute
 // times, although each profiler counts from its own start. With a tag every plane of the part is

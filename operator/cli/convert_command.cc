@@ -1,7 +1,3 @@
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 

@@ -195,21 +195,12 @@ void DeviceTracer::WriteDevices() {
 }
 
 void DeviceTracer::WriteClock() {
-  const wire::TickKind kind = file_->header()->tick_kind;
-  // The tightest of a few, so that an interrupt in between does not count.
-  wire::ClockRecord best{};
-  std::uint64_t width = ~0ull;
-  for (int i = 0; i < 8; ++i) {
-    std::uint64_t device_ns = 0;
-    const std::uint64_t before = wire::Ticks(kind);
-    if (cupti_.timestamp(&device_ns) != CUPTI_SUCCESS) return;
-    const std::uint64_t after = wire::Ticks(kind);
-    if (after - before >= width) continue;
-    width = after - before;
-    best = {device_ns, before + width / 2};
-  }
+  wire::TickMoment moment;
+  const auto read = [this](std::uint64_t& ns) { return cupti_.timestamp(&ns) == CUPTI_SUCCESS; };
+  if (!wire::ReadTogether(file_->header()->tick_kind, read, moment)) return;
   std::lock_guard<std::mutex> lock(writing_);
-  ring_->Record(RecordType::kClock, best);
+  ring_->Record(RecordType::kClock,
+                wire::ClockRecord{.device_ns = moment.other_ns, .ticks = moment.ticks});
 }
 
 void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,

@@ -12,7 +12,6 @@
 
 #include "collector/base/strings.h"
 #include "collector/xplane/trace_me_text.h"
-#include "sidecar/wire/ticks.h"
 
 namespace strobe {
 namespace {
@@ -62,22 +61,14 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
   }
 }
 
-}  // namespace
-
-TickMoment MomentNow(wire::TickKind kind) {
-  // The tightest of a few, so that an interrupt in between does not count.
-  TickMoment best;
-  std::uint64_t width = ~0ull;
-  for (int i = 0; i < 8; ++i) {
-    const std::uint64_t before = wire::Ticks(kind);
-    const std::uint64_t monotonic = wire::MonotonicNs();
-    const std::uint64_t after = wire::Ticks(kind);
-    if (after - before >= width) continue;
-    width = after - before;
-    best = {before + width / 2, monotonic};
-  }
-  return best;
+wire::TickMoment MomentNow(wire::TickKind kind) {
+  wire::TickMoment moment;
+  const auto read = [](std::uint64_t& ns) { return ns = wire::MonotonicNs(), true; };
+  wire::ReadTogether(kind, read, moment);
+  return moment;
 }
+
+}  // namespace
 
 RecordedProgram::RecordedProgram(wire::RingFile file, From from)
     : file_(std::move(file)),
@@ -206,13 +197,13 @@ std::string RecordedProgram::Label() const {
 }
 
 TickScale RecordedProgram::Scale(const TraceWindow& window) const {
-  const TickMoment end = MomentNow(kind_);
+  const wire::TickMoment end = MomentNow(kind_);
   const double ns_per_tick = end.ticks == begin_.ticks
                                  ? 1
-                                 : static_cast<double>(end.monotonic_ns - begin_.monotonic_ns) /
+                                 : static_cast<double>(end.other_ns - begin_.other_ns) /
                                        static_cast<double>(end.ticks - begin_.ticks);
   return {begin_.ticks,
-          (static_cast<std::int64_t>(begin_.monotonic_ns) + window.wall_minus_monotonic_ns -
+          (static_cast<std::int64_t>(begin_.other_ns) + window.wall_minus_monotonic_ns -
            window.start_ns) *
               1000,
           ns_per_tick * 1000};

@@ -14,14 +14,9 @@
 #include "sidecar/source/device_verdict.h"
 #include "sidecar/wire/ring_file.h"
 #include "sidecar/wire/ring_reader.h"
+#include "sidecar/wire/ticks.h"
 
 namespace strobe {
-
-// Ticks and CLOCK_MONOTONIC at one moment.
-struct TickMoment {
-  std::uint64_t ticks = 0, monotonic_ns = 0;
-};
-TickMoment MomentNow(wire::TickKind kind);
 
 // Where the trace begins and ends, on the wall clock. Its lines count from the start.
 struct TraceWindow {
@@ -92,7 +87,7 @@ class RecordedProgram {
 
   wire::RingFile file_;
   const wire::TickKind kind_;
-  const TickMoment begin_;
+  const wire::TickMoment begin_;  // With CLOCK_MONOTONIC.
   From from_;
   bool wrapped_ = false;  // A ring had overwritten some of what was before.
   std::vector<wire::RingReader> readers_;

@@ -50,4 +50,26 @@ inline std::uint64_t Ticks(TickKind kind) {
   return kind == TickKind::kCycles ? Cycles() : MonotonicNs();
 }
 
+// Ticks and another clock at one moment.
+struct TickMoment {
+  std::uint64_t ticks = 0, other_ns = 0;
+};
+
+// `read(std::uint64_t&)` reads the other clock. False when it could not.
+template <typename Read>
+bool ReadTogether(TickKind kind, const Read& read, TickMoment& moment) {
+  // The tightest of a few, so that an interrupt in between does not count.
+  std::uint64_t width = ~0ull;
+  for (int i = 0; i < 8; ++i) {
+    std::uint64_t other_ns = 0;
+    const std::uint64_t before = Ticks(kind);
+    if (!read(other_ns)) return false;
+    const std::uint64_t after = Ticks(kind);
+    if (after - before >= width) continue;
+    width = after - before;
+    moment = {before + width / 2, other_ns};
+  }
+  return true;
+}
+
 }  // namespace strobe::wire
