@@ -8,7 +8,9 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/convert/json_text.h"
+#include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
+#include "collector/xplane/names.h"
 
 namespace strobe::convert {
 namespace {
@@ -123,7 +125,7 @@ class Writer {
       ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
       const std::int64_t first = tid + 1;
       for (const Placed& event : events) {
-        if (line.name == kCounterLine) {  // Counters belong to the process.
+        if (line.name == xplane::kCounterLine) {  // Counters belong to the process.
           RETURN_IF_ERROR(Counter(plane, event, shift_ps));
         } else {
           // Lanes come into being in the order of their numbers.
@@ -196,7 +198,7 @@ class Writer {
     // In hexadecimal, because no double holds it.
     out_ += ",\"cat\":\"flow\",\"id\":\"0x";
     std::array<char, 16> digits;
-    const std::uint64_t id = FlowId(flow.type, flow.id);
+    const std::uint64_t id = xplane::FlowId(flow.type, flow.id);
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id, 16).ptr;
     out_.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
     out_ += phase == "f" ? "\",\"bp\":\"e\"}" : "\"}";

@@ -5,7 +5,9 @@
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
+#include "collector/xplane/names.h"
 
 namespace strobe::convert {
 namespace {
@@ -161,7 +163,7 @@ class Writer {
   absl::Status WriteLine(const Plane& plane, const xplane::Line& line, std::uint64_t process,
                          std::int64_t shift_ps) {
     ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
-    const bool counter = line.name == kCounterLine;
+    const bool counter = line.name == xplane::kCounterLine;
     std::vector<Lane> lanes;
     for (const Placed& placed : events) {
       while (lanes.size() <= placed.lane)
@@ -219,9 +221,10 @@ class Writer {
         AppendBytesField(annotation::kString, *text, annotation_);
       AppendBytesField(event::kAnnotations, annotation_, what_);
     }));
-    if (producer) AppendFixed64Field(event::kFlowIds, FlowId(producer_type, *producer), what_);
+    if (producer)
+      AppendFixed64Field(event::kFlowIds, xplane::FlowId(producer_type, *producer), what_);
     if (consumer)
-      AppendFixed64Field(event::kEndingFlowIds, FlowId(consumer_type, *consumer), what_);
+      AppendFixed64Field(event::kEndingFlowIds, xplane::FlowId(consumer_type, *consumer), what_);
     return absl::OkStatus();
   }
 

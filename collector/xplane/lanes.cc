@@ -8,9 +8,6 @@
 namespace strobe::xplane {
 namespace {
 
-// A file in which all overlaps all must not cost the square of its events; what is beyond shares
-// the last lane.
-constexpr std::uint32_t kMostLanes = 1024;
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 
 // Hostile numbers end at the edge instead of wrapping round.

@@ -13,6 +13,8 @@ inline constexpr std::string_view kHostPlane = "/host:CPU";
 inline constexpr std::string_view kDevicePrefix = "/device:";
 inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
 inline constexpr std::string_view kNvtxPlane = "/host:NVTX-CUPTI";
+// Lines that hold one value per event instead of spans of time.
+inline constexpr std::string_view kCounterLine = "_counters_";
 // The profiler's own start and stop, Unix nanoseconds: the only absolute times in a saved trace.
 // Lines' time stamps count from the start.
 inline constexpr std::string_view kProfileStart = "profile_start_time";

@@ -164,7 +164,29 @@ absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat) {
   return reader.status();
 }
 
+absl::StatusOr<bool> ReadInteger(std::string_view bytes, std::int64_t& name_id,
+                                 std::int64_t& value) {
+  bool integer = false;
+  Reader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == 1) name_id = reader.signed_value();
+    if (reader.field() != 3 && reader.field() != 4) continue;
+    value = reader.signed_value();
+    integer = true;
+  }
+  RETURN_IF_ERROR(reader.status());
+  return integer;
+}
+
 }  // namespace internal
+
+std::optional<double> Stat::Number() const {
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  if (const auto* natural = std::get_if<std::uint64_t>(&value))
+    return static_cast<double>(*natural);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  return std::nullopt;
+}
 
 std::optional<std::int64_t> Stat::Integer() const {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;

@@ -23,6 +23,8 @@ struct Stat {
 
   // As an integer, when it is one.
   std::optional<std::int64_t> Integer() const;
+  // As a number, when it is one.
+  std::optional<double> Number() const;
 };
 
 struct Event {
@@ -77,6 +79,9 @@ struct Space {
 namespace internal {
 absl::Status ReadEvent(std::string_view bytes, Event& event);
 absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat);
+// Name and value of a stat that is an integer; false for others.
+absl::StatusOr<bool> ReadInteger(std::string_view bytes, std::int64_t& name_id,
+                                 std::int64_t& value);
 }  // namespace internal
 
 // `visit(const Event&)`, in the order of the file.
@@ -89,6 +94,21 @@ absl::Status ForEachEvent(const Line& line, const Visit& visit) {
     if (absl::Status status = internal::ReadEvent(reader.bytes(), event); !status.ok())
       return status;
     visit(event);
+  }
+  return reader.status();
+}
+
+// `visit(std::int64_t name_id, std::int64_t value)` for the stats that are integers: faster than
+// ForEachStat, because nothing is looked up.
+template <typename Visit>
+absl::Status ForEachInteger(const Event& event, const Visit& visit) {
+  wire::Reader reader(event.bytes);
+  while (reader.Next()) {
+    if (reader.field() != 4 || !reader.is_bytes()) continue;
+    std::int64_t name_id = 0, value = 0;
+    const absl::StatusOr<bool> integer = internal::ReadInteger(reader.bytes(), name_id, value);
+    if (!integer.ok()) return integer.status();
+    if (*integer) visit(name_id, value);
   }
   return reader.status();
 }

@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "collector/analysis/event_stats.h"
 #include "collector/base/status_macros.h"
@@ -7,6 +8,7 @@
 #include "collector/convert/chrome_trace.h"
 #include "collector/convert/merged_space.h"
 #include "collector/convert/perfetto_trace.h"
+#include "collector/index/build.h"
 #include "operator/cli/open_place.h"
 #include "operator/cli/open_traces.h"
 #include "operator/cli/output_file.h"
@@ -47,7 +49,19 @@ absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink
   return absl::OkStatus();
 }
 
-absl::Status Write(const ConvertFlags& flags, const AlignedTraces& traces, const Sink& sink) {
+absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTraces& traces,
+                        const Sink& sink) {
+  if (opened.size() != 1)
+    return absl::InvalidArgumentError(
+        StrCat("an index is of one trace, and here are ", opened.size(),
+               "; give one .xplane.pb file (strobe view makes those of a whole run)"));
+  return index::BuildIndex(opened[0].bytes(), traces.workers[0].space,
+                           {.threads = std::thread::hardware_concurrency()}, sink);
+}
+
+absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                   const AlignedTraces& traces, const Sink& sink) {
+  if (flags.to == "index") return WriteIndex(opened, traces, sink);
   if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);
   if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);
   if (flags.to == "stats") return WriteStats(traces.workers, sink);
@@ -59,13 +73,14 @@ absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
                    OpenTraces(flags.place, flags.storage_config));
   ASSIGN_OR_RETURN(const AlignedTraces traces, AlignTraces(opened));
   if (flags.out == "-") {
-    return Write(flags, traces, [](std::string_view piece) {
+    return Write(flags, opened, traces, [](std::string_view piece) {
       std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
       return std::cout ? absl::OkStatus() : absl::DataLossError("cannot write to the output");
     });
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, OutputFile::Create(flags.out));
-  RETURN_IF_ERROR(Write(flags, traces, [&](std::string_view piece) { return file->Write(piece); }));
+  RETURN_IF_ERROR(
+      Write(flags, opened, traces, [&](std::string_view piece) { return file->Write(piece); }));
   return file->Finish(written);
 }
 
@@ -77,12 +92,14 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
                   "a .xplane.pb file, a run, or a logdir (then its newest run)")
       ->required();
   command
-      .add_option("--to", flags.to,
-                  "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
-                  "smaller and faster to load), stats (CSV: count and times per kind of event) or "
-                  "xplane (one trace of all workers, for XProf; strobe merge is the same)")
+      .add_option(
+          "--to", flags.to,
+          "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
+          "smaller and faster to load), stats (CSV: count and times per kind of event), index (of "
+          "one trace, which strobe view then need not make) or xplane (one trace of all workers, "
+          "for XProf; strobe merge is the same)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"chrome", "perfetto", "stats", "xplane"}));
+      ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "xplane"}));
   command
       .add_option("-o,--out", flags.out,
                   "file to write, - for the standard output; .gz at its end compresses")

@@ -1,6 +1,6 @@
 // make_xspace EVENTS FILE: a trace as large jobs make them: four GPUs of eight streams and 32 host
 // threads (64 rows), 500 names each, two levels of nesting, steps, one to three stats per event,
-// flows.
+// and an arrow from each inner event of a thread to one of a stream.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -17,7 +17,9 @@ using strobe::xplane::PlaneBuilder;
 
 class Row {
  public:
-  Row(PlaneBuilder& plane, std::string_view prefix) : plane_(plane) {
+  // `pair`: rows of the same number on both sides share their launches.
+  Row(PlaneBuilder& plane, std::string_view prefix, long pair)
+      : plane_(plane), correlations_(pair * 10'000'000) {
     for (int i = 0; i < 500; ++i)
       names_.push_back(plane.EventId(std::string(prefix) + "_" + std::to_string(i)));
   }
@@ -40,14 +42,15 @@ class Row {
   std::vector<std::int64_t> names_;
   const std::int64_t step_ = plane_.StatId("group_id"), bytes_ = plane_.StatId("bytes_accessed");
   const std::int64_t correlation_ = plane_.StatId("correlation_id");
-  long correlations_ = 0;
+  long correlations_;
 };
 
-void Fill(PlaneBuilder& plane, std::string_view prefix, int lines, long events, int seed) {
+void Fill(PlaneBuilder& plane, std::string_view prefix, int lines, long events, int seed,
+          int first_pair) {
   constexpr long kInner = 9;
-  Row row(plane, prefix);
   std::mt19937_64 random(static_cast<unsigned>(seed));
   for (int line = 0; line < lines; ++line) {
+    Row row(plane, prefix, first_pair + line);
     plane.BeginLine(line + 1, std::string(prefix) + " line " + std::to_string(line), 1000);
     std::int64_t at = 0;
     for (long made = 0, step = 0; made < events / lines; made += kInner + 1, ++step)
@@ -63,11 +66,11 @@ int main(int argc, char** argv) {
   std::ofstream file(argv[2], std::ios::binary);
   for (int gpu = 0; gpu < 4; ++gpu) {
     PlaneBuilder plane(std::string(strobe::xplane::kGpuPrefix) + std::to_string(gpu), gpu);
-    Fill(plane, "kernel", 8, events / 8, gpu);
+    Fill(plane, "kernel", 8, events / 8, gpu, 8 * gpu);
     file << plane.Encode();
   }
   PlaneBuilder host(strobe::xplane::kHostPlane);
-  Fill(host, "op", 32, events / 2, 99);
+  Fill(host, "op", 32, events / 2, 99, 0);
   file << host.Encode();
   PlaneBuilder environment(strobe::xplane::kTaskEnvironmentPlane);
   environment.AddPlaneStat(strobe::xplane::kProfileStart, std::uint64_t{1'790'000'000'000'000'000});

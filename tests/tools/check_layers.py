@@ -14,6 +14,7 @@ ARROWS = {
     "collector/xplane": ["collector/base"],
     "collector/analysis": ["collector/base", "collector/xplane"],
     "collector/convert": ["collector/base", "collector/xplane"],
+    "collector/index": ["collector/base", "collector/xplane"],
     "collector/logdir": ["collector/base"],
     "collector/storage": ["collector/base", "collector/logdir"],
     # Loaded into other people's programs: the C++ standard library and POSIX, nothing else.
@@ -35,7 +36,7 @@ ARROWS = {
     "operator/metrics": ["operator/core", "operator/controller", "collector/base", "collector/logdir"],
     # Without Kubernetes: a stock profiler server is captured through a sidecar in the command itself.
     "operator/cli": ["operator/core", "operator/workers", "collector/analysis", "collector/base", "collector/convert",
-                     "collector/logdir", "collector/storage", "collector/xplane",
+                     "collector/index", "collector/logdir", "collector/storage", "collector/xplane",
                      "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool"],
     "operator/main": ["operator/config", "operator/controller", "operator/core", "operator/kube", "operator/metrics",
                       "operator/workers", "collector/base", "collector/http"],

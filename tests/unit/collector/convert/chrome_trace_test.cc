@@ -8,6 +8,7 @@
 #include "collector/convert/json_text.h"
 #include "collector/convert/perfetto_trace.h"
 #include "collector/xplane/builder.h"
+#include "collector/xplane/names.h"
 
 namespace strobe::convert {
 namespace {
@@ -29,7 +30,7 @@ std::string Sample() {
   plane.AddEvent(plane.EventId("take"), 4'000'000, 10);
   plane.AddEventStat(plane.StatId("_ct"), std::int64_t{15});
   plane.AddEventStat(plane.StatId("_c"), std::int64_t{42});
-  plane.BeginLine(2, kCounterLine, 1);
+  plane.BeginLine(2, xplane::kCounterLine, 1);
   plane.AddEvent(plane.EventId("memory"), 5'000'000, 0);
   plane.AddEventStat(plane.StatId("bytes"), std::uint64_t{77});
   return plane.Encode();

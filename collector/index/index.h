@@ -1,0 +1,114 @@
+// An index opened for questions. Whatever its bytes say, no question reads outside of them.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collector/index/format.h"
+#include "collector/index/varint.h"
+
+namespace strobe::index {
+
+// An event as the index keeps it.
+struct Entry {
+  std::int64_t begin_ps = 0, duration_ps = 0;
+  std::uint32_t name = 0;   // Text.
+  std::uint64_t place = 0;  // Of its bytes in the trace.
+
+  // Hostile numbers may wrap, not overflow.
+  std::int64_t end_ps() const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(begin_ps) +
+                                     static_cast<std::uint64_t>(duration_ps));
+  }
+};
+
+struct LinkTarget {
+  std::uint32_t ordinal = 0;  // Of the event asked about.
+  std::uint32_t track = 0, other = 0;
+};
+
+class Index {
+ public:
+  // DataLoss when this is no index, or one of another version, or a cut one. The bytes must lie on
+  // 8 and outlive it.
+  static absl::StatusOr<Index> Open(std::string_view bytes);
+
+  const Header& header() const { return *header_; }
+  std::span<const Plane> planes() const { return planes_; }
+  std::span<const Row> rows() const { return rows_; }
+  std::span<const Track> tracks() const { return tracks_; }
+  std::span<const Level> levels(const Track& track) const {
+    return Part(levels_, track.first_level, track.levels);
+  }
+  std::span<const Block> blocks(const Track& track) const {
+    return Part(blocks_, track.first_block, track.blocks);
+  }
+  std::span<const Bucket> buckets(const Level& level) const {
+    return Part(buckets_, level.first, level.count);
+  }
+  std::span<const double> values(const Track& track) const {
+    return Part(values_, track.first_value, track.events);
+  }
+  std::span<const Range> ranges(const Track& track) const {
+    return Part(ranges_, track.first_range, track.blocks);
+  }
+  std::uint32_t texts() const { return static_cast<std::uint32_t>(text_ends_.size()); }
+  std::string_view Text(std::uint32_t id) const;
+  // Events of that name.
+  std::uint64_t TextCount(std::uint32_t id) const;
+
+  // The events of a block, in their order.
+  template <typename Visit>
+  void ForEachEntry(const Block& block, const Visit& visit) const {
+    VarintReader reader(
+        event_data_.substr(std::min<std::uint64_t>(block.data, event_data_.size())));
+    Entry entry{.begin_ps = block.begin_ps, .place = block.place};
+    for (std::uint32_t i = 0; i < std::min(block.events, kBlockEvents); ++i) {
+      entry.begin_ps =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(entry.begin_ps) + reader.Next());
+      entry.duration_ps = static_cast<std::int64_t>(reader.Next() & kPositive);
+      entry.name = static_cast<std::uint32_t>(reader.Next());
+      entry.place += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
+      visit(entry);
+    }
+  }
+  // Nothing where there is no such event.
+  std::optional<Entry> EntryAt(const Track& track, std::uint64_t ordinal) const;
+  // Number of the first event that begins at or after `at_ps`.
+  std::uint64_t FirstFrom(const Track& track, std::int64_t at_ps) const;
+  // Number of the first event that may reach beyond `at_ps`: all that do come after it.
+  std::uint64_t FirstReaching(const Track& track, std::int64_t at_ps) const;
+
+  // Arrows that leave or reach events with numbers in [from, to).
+  void ForEachLink(const Track& track, bool incoming, std::uint64_t from, std::uint64_t to,
+                   const std::function<void(const LinkTarget&)>& visit) const;
+
+ private:
+  static constexpr std::uint64_t kPositive = ~std::uint64_t{0} >> 1;
+
+  template <typename T>
+  static std::span<const T> Part(std::span<const T> all, std::uint64_t first, std::uint64_t count) {
+    if (first > all.size()) return {};
+    return all.subspan(first, std::min<std::uint64_t>(count, all.size() - first));
+  }
+
+  const Header* header_ = nullptr;
+  std::span<const Plane> planes_;
+  std::span<const Row> rows_;
+  std::span<const Track> tracks_;
+  std::span<const Level> levels_;
+  std::span<const Block> blocks_;
+  std::span<const Bucket> buckets_;
+  std::span<const Range> ranges_;
+  std::span<const double> values_;
+  std::span<const LinkBlock> link_blocks_;
+  std::span<const std::uint64_t> text_ends_, text_counts_;
+  std::string_view texts_, event_data_, link_data_;
+};
+
+}  // namespace strobe::index

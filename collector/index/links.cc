@@ -1,0 +1,83 @@
+#include "collector/index/links.h"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+
+#include "collector/index/sort_by_key.h"
+#include "collector/index/varint.h"
+
+namespace strobe::index {
+namespace {
+
+// The ends of one id: outgoing before incoming, each in the order of time on its track.
+void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
+  std::sort(group.begin(), group.end(), [](const LinkEnd& a, const LinkEnd& b) {
+    return std::tie(a.track, a.ordinal) < std::tie(b.track, b.ordinal);
+  });
+  const auto ins = static_cast<std::size_t>(
+      std::find_if(group.begin(), group.end(), [](const LinkEnd& e) { return e.incoming(); }) -
+      group.begin());
+  const std::size_t incoming = group.size() - ins;
+  if (ins == 0 || incoming == 0) return;
+  for (std::size_t i = 0; i < std::max(ins, incoming); ++i) {
+    const LinkEnd& from = group[std::min(i, ins - 1)];
+    const LinkEnd& to = group[ins + std::min(i, incoming - 1)];
+    links.push_back({from.track, from.ordinal, to.track & ~LinkEnd::kIncoming, to.ordinal});
+  }
+}
+
+}  // namespace
+
+std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads) {
+  SortByKey(ends, threads, [](const LinkEnd& end) { return end.id; });
+  std::vector<Link> links;
+  links.reserve(ends.size() / 2);  // As many as there are when all are pairs.
+  for (std::size_t begin = 0, end = 0; begin < ends.size(); begin = end) {
+    while (end < ends.size() && ends[end].id == ends[begin].id) ++end;
+    JoinGroup(std::span(ends).subspan(begin, end - begin), links);
+  }
+  return links;
+}
+
+void SortLinks(std::vector<Link>& links, std::size_t threads) {
+  SortByKey(links, threads,
+            [](const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; });
+}
+
+void TurnRound(std::vector<Link>& links, std::size_t threads) {
+  for (Link& link : links) {
+    std::swap(link.track, link.other_track);
+    std::swap(link.ordinal, link.other_ordinal);
+  }
+  SortLinks(links, threads);
+}
+
+LinkLists EncodeLinks(const std::vector<Link>& links, std::uint32_t tracks) {
+  LinkLists lists;
+  lists.first_block.reserve(tracks + 1);
+  std::size_t next = 0;
+  for (std::uint32_t track = 0; track < tracks; ++track) {
+    lists.first_block.push_back(lists.blocks.size());
+    std::uint32_t ordinal = 0;
+    std::int64_t other = 0;
+    for (std::size_t n = 0; next < links.size() && links[next].track == track; ++next, ++n) {
+      const Link& link = links[next];
+      if (n % kBlockEvents == 0) {
+        lists.blocks.push_back({link.ordinal, 0, lists.data.size()});
+        ordinal = link.ordinal;
+        other = 0;
+      }
+      ++lists.blocks.back().links;
+      PutVarint(link.ordinal - ordinal, lists.data);
+      PutVarint(link.other_track, lists.data);
+      PutVarint(ZigZag(link.other_ordinal - other), lists.data);
+      ordinal = link.ordinal;
+      other = link.other_ordinal;
+    }
+  }
+  lists.first_block.push_back(lists.blocks.size());
+  return lists;
+}
+
+}  // namespace strobe::index

@@ -1,0 +1,42 @@
+// Arrows between events: from what starts a piece of work to what does it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/index/format.h"
+
+namespace strobe::index {
+
+// One end of an arrow: an event that names a producer's or a consumer's number.
+struct LinkEnd {
+  std::uint64_t id = 0;
+  std::uint32_t track = 0, ordinal = 0;
+
+  // The direction shares a word with the track, for there may be as many ends as events.
+  static constexpr std::uint32_t kIncoming = 1u << 31;
+  bool incoming() const { return (track & kIncoming) != 0; }
+};
+
+struct Link {
+  std::uint32_t track = 0, ordinal = 0;  // The event on whose list it stands,
+  std::uint32_t other_track = 0, other_ordinal = 0;
+};
+
+// Joins the ends that share an id, one beginning to one end or to many; with many on both sides,
+// the first to the first and so on. Ends without a partner lead nowhere and are left out.
+std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads);
+
+// Encodes links, which are sorted by track and ordinal, for tracks [0, tracks).
+struct LinkLists {
+  std::string data;
+  std::vector<LinkBlock> blocks;
+  std::vector<std::uint64_t> first_block;  // Per track, and one more: where its blocks begin.
+};
+LinkLists EncodeLinks(const std::vector<Link>& links, std::uint32_t tracks);
+
+// Each link as its other end sees it, sorted for that list.
+void TurnRound(std::vector<Link>& links, std::size_t threads);
+void SortLinks(std::vector<Link>& links, std::size_t threads);
+
+}  // namespace strobe::index

@@ -1,0 +1,76 @@
+// Sorts many small records by a 64-bit number, in place and on several threads.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collector/base/parallel.h"
+
+namespace strobe::index {
+namespace internal {
+
+constexpr unsigned kDigitBits = 8;
+constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+
+// Where each digit's records begin, and the end.
+template <typename T, typename Key>
+std::array<std::size_t, kDigits + 1> DigitBegins(std::span<const T> records, unsigned shift,
+                                                 const Key& key) {
+  std::array<std::size_t, kDigits + 1> begins{};
+  for (const T& record : records) ++begins[(key(record) >> shift) % kDigits + 1];
+  for (std::size_t i = 0; i < kDigits; ++i) begins[i + 1] += begins[i];
+  return begins;
+}
+
+// By the lowest `bits` bits, digit by digit from the lowest, with room for as many records again.
+template <typename T, typename Key>
+void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
+  constexpr std::size_t kFew = 64;
+  if (records.size() <= kFew) {
+    std::stable_sort(records.begin(), records.end(),
+                     [&](const T& a, const T& b) { return key(a) < key(b); });
+    return;
+  }
+  std::vector<T> room(records.size());
+  std::span<T> from = records, to = room;
+  for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
+    std::array<std::size_t, kDigits + 1> at = DigitBegins<T>(from, shift, key);
+    for (const T& record : from) to[at[(key(record) >> shift) % kDigits]++] = record;
+    std::swap(from, to);
+  }
+  if (from.data() != records.data()) std::copy(from.begin(), from.end(), records.begin());
+}
+
+}  // namespace internal
+
+// `key(record)`: the number to sort by. Records of the same number come in some order, always the
+// same one for the same input.
+template <typename T, typename Key>
+void SortByKey(std::vector<T>& records, std::size_t threads, const Key& key) {
+  std::uint64_t differ = 0;
+  for (const T& record : records) differ |= key(record) ^ key(records.front());
+  const auto bits = static_cast<unsigned>(std::bit_width(differ));
+  if (bits == 0) return;
+  // First by the highest digit that differs: each record is swapped to its place, no room needed.
+  const unsigned shift = bits > internal::kDigitBits ? bits - internal::kDigitBits : 0;
+  const auto begins = internal::DigitBegins<T>(records, shift, key);
+  auto next = begins;
+  for (std::size_t digit = 0; digit < internal::kDigits; ++digit) {
+    while (next[digit] < begins[digit + 1]) {
+      const std::size_t home = (key(records[next[digit]]) >> shift) % internal::kDigits;
+      if (home == digit)
+        ++next[digit];
+      else
+        std::swap(records[next[digit]], records[next[home]++]);
+    }
+  }
+  ParallelFor(internal::kDigits, threads, [&](std::size_t digit) {
+    internal::SortLowBits(
+        std::span(records).subspan(begins[digit], begins[digit + 1] - begins[digit]), shift, key);
+  });
+}
+
+}  // namespace strobe::index

@@ -1,0 +1,66 @@
+#include "collector/index/track_writer.h"
+
+#include <algorithm>
+
+#include "collector/index/varint.h"
+
+namespace strobe::index {
+
+void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t name,
+                      std::uint64_t place) {
+  if (events_ % kBlockEvents == 0) {
+    blocks.push_back({.begin_ps = begin_ps, .end_ps = end_ps, .data = data.size(), .place = place});
+    last_begin_ = begin_ps;
+    last_place_ = place;
+  }
+  const std::int64_t duration = end_ps - begin_ps;
+  PutVarint(static_cast<std::uint64_t>(begin_ps - last_begin_), data);
+  PutVarint(static_cast<std::uint64_t>(duration), data);
+  PutVarint(name, data);
+  PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), data);
+  last_begin_ = begin_ps;
+  last_place_ = place;
+
+  Block& block = blocks.back();
+  block.end_ps = std::max(block.end_ps, end_ps);
+  block.names |= std::uint64_t{1} << name % 64;
+  block.busy_ps += static_cast<float>(duration);
+  if (block.events == 0 || static_cast<float>(duration) > block.longest_ps) {
+    block.longest_ps = static_cast<float>(duration);
+    block.name = name;
+  }
+  ++block.events;
+  track.end_ps = events_ == 0 ? end_ps : std::max(track.end_ps, end_ps);
+  track.longest_ps = std::max(track.longest_ps, duration);
+  buckets_.Add(begin_ps, duration, name, events_);
+  ++events_;
+}
+
+void TrackWriter::AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t place,
+                           double value) {
+  if (events_ % kBlockEvents == 0) ranges.push_back({value, value});
+  ranges.back().least = std::min(ranges.back().least, value);
+  ranges.back().most = std::max(ranges.back().most, value);
+  values.push_back(value);
+  Add(at_ps, at_ps, name, place);
+}
+
+void TrackWriter::Finish() {
+  constexpr std::size_t kFew = 32;
+  track.events = events_;
+  data.shrink_to_fit();
+  blocks.shrink_to_fit();
+  values.shrink_to_fit();
+  finest = buckets_.level();
+  levels.push_back(buckets_.Take());
+  levels.back().shrink_to_fit();
+  for (std::uint32_t level = finest; levels.back().size() > kFew && level + kLevelStep <= kCoarsest;
+       level += kLevelStep) {
+    std::vector<Bucket> coarser = levels.back();
+    Coarsen(kLevelStep, coarser);
+    coarser.shrink_to_fit();
+    levels.push_back(std::move(coarser));
+  }
+}
+
+}  // namespace strobe::index

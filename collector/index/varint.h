@@ -1,0 +1,45 @@
+// Varints of the index's blocks. Reading never passes the end: what is cut reads as 0.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace strobe::index {
+
+inline void PutVarint(std::uint64_t value, std::string& out) {
+  char bytes[10];
+  std::size_t size = 0;
+  for (; value >= 0x80; value >>= 7) bytes[size++] = static_cast<char>(value | 0x80);
+  bytes[size++] = static_cast<char>(value);
+  out.append(bytes, size);
+}
+
+class VarintReader {
+ public:
+  explicit VarintReader(std::string_view bytes)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+  std::uint64_t Next() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; at_ != end_ && shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(*at_++);
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    return 0;
+  }
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+// Small numbers of either sign as small numbers.
+inline std::uint64_t ZigZag(std::int64_t value) {
+  return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
+}
+inline std::int64_t UnZigZag(std::uint64_t value) {
+  return static_cast<std::int64_t>(value >> 1 ^ (0 - (value & 1)));
+}
+
+}  // namespace strobe::index

@@ -1,0 +1,166 @@
+#include "collector/index/index.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+#include <set>
+
+#include "collector/index/window.h"
+#include "collector/xplane/builder.h"
+#include "collector/xplane/lanes.h"
+#include "tests/fakes/made_index.h"
+
+namespace strobe::index {
+namespace {
+
+// Two planes: launches on the host, work on a device, and a producer with two consumers.
+std::string Job(int launches) {
+  xplane::PlaneBuilder host("/host:CPU");
+  host.BeginLine(1, "main", 5);
+  for (int i = 0; i < launches; ++i) {
+    host.AddEvent(host.EventId("cudaLaunchKernel"), i * 1'000'000ll, 300'000);
+    host.AddEventStat(host.StatId("correlation_id"), static_cast<std::uint64_t>(i + 1));
+  }
+  host.BeginLine(2, "pool", 5);
+  for (int i = 0; i < 3; ++i) {
+    host.AddEvent(host.EventId(i == 0 ? "give" : "take"), i * 1000, 10);
+    host.AddEventStat(host.StatId(i == 0 ? "_pt" : "_ct"), std::int64_t{15});
+    host.AddEventStat(host.StatId(i == 0 ? "_p" : "_c"), std::int64_t{-77});
+  }
+  xplane::PlaneBuilder gpu("/device:GPU:0");
+  gpu.BeginLine(13, "Stream #13(Compute)", 5);
+  for (int i = 0; i < launches; ++i) {
+    gpu.AddEvent(gpu.EventId("kernel_" + std::to_string(i % 50)), 500'000 + i * 1'000'000ll,
+                 400'000);
+    gpu.AddEventStat(gpu.StatId("correlation_id"), static_cast<std::uint64_t>(i + 1));
+  }
+  return host.Encode() + gpu.Encode();
+}
+
+TEST(Index, HoldsEveryEventWithItsPlaceInTheTrace) {
+  const MadeIndex made(Job(1000), 2);
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  EXPECT_EQ(made.index.header().events, 2003u);
+  std::uint64_t seen = 0;
+  for (const xplane::Plane& plane : made.space.planes) {
+    for (const xplane::Line& line : plane.lines) {
+      const auto row = std::find_if(made.index.rows().begin(), made.index.rows().end(),
+                                    [&](auto& r) { return r.id == line.id; });
+      ASSERT_NE(row, made.index.rows().end());
+      const Track& track = made.index.tracks()[row->first_track];
+      std::uint64_t ordinal = 0;
+      const std::vector<xplane::Placed> events = *xplane::PlaceEvents(line);
+      for (const xplane::Placed& event : events) {
+        const std::optional<Entry> entry = made.index.EntryAt(track, ordinal++);
+        ASSERT_TRUE(entry.has_value());
+        EXPECT_EQ(entry->begin_ps, event.begin_ps);
+        EXPECT_EQ(entry->end_ps(), event.end_ps);
+        EXPECT_EQ(made.index.Text(entry->name), plane.NameOf(event.event));
+        EXPECT_EQ(made.trace.data() + entry->place, event.event.bytes.data());
+        ++seen;
+      }
+      EXPECT_FALSE(made.index.EntryAt(track, ordinal).has_value());
+    }
+  }
+  EXPECT_EQ(seen, 2003u);
+}
+
+TEST(Index, CountsNames) {
+  const MadeIndex made(Job(1000));
+  std::uint64_t launches = 0;
+  for (std::uint32_t id = 0; id < made.index.texts(); ++id) {
+    if (made.index.Text(id) == "cudaLaunchKernel") launches += made.index.TextCount(id);
+  }
+  EXPECT_EQ(launches, 1000u);
+}
+
+TEST(Index, ArrowsLeadBothWays) {
+  const MadeIndex made(Job(1000), 2);
+  const auto row_of = [&](std::string_view name) {
+    for (const Row& row : made.index.rows()) {
+      if (made.index.Text(row.name) == name) return row;
+    }
+    return Row{};
+  };
+  const Track& launches = made.index.tracks()[row_of("main").first_track];
+  const std::uint32_t kernels = row_of("Stream #13(Compute)").first_track;
+  std::uint32_t found = 0;
+  made.index.ForEachLink(launches, false, 100, 900, [&](const LinkTarget& link) {
+    EXPECT_EQ(link.track, kernels);
+    EXPECT_EQ(link.other, link.ordinal);
+    ++found;
+  });
+  EXPECT_EQ(found, 800u);
+  made.index.ForEachLink(made.index.tracks()[kernels], true, 999, 1000,
+                         [&](const LinkTarget& link) {
+                           EXPECT_EQ(link.other, 999u);
+                           ++found;
+                         });
+  EXPECT_EQ(found, 801u);
+  std::multiset<std::uint32_t> taken;
+  made.index.ForEachLink(made.index.tracks()[row_of("pool").first_track], false, 0, 1,
+                         [&](const LinkTarget& link) { taken.insert(link.other); });
+  EXPECT_THAT(taken, testing::ElementsAre(1u, 2u));
+}
+
+TEST(Index, IsRefusedWhenItIsNone) {
+  const MadeIndex made(Job(10));
+  EXPECT_FALSE(Index::Open("").ok());
+  EXPECT_FALSE(Index::Open(made.view().substr(0, 100)).ok());
+  EXPECT_FALSE(Index::Open(made.view().substr(0, made.size - 64)).ok());
+  std::vector<std::uint64_t> other = made.words;
+  other[1] += 1;  // The version.
+  EXPECT_FALSE(Index::Open({reinterpret_cast<const char*>(other.data()), made.size}).ok());
+}
+
+TEST(Index, AnotherTraceHasAnotherSource) {
+  EXPECT_EQ(SourceOf(Job(10)), SourceOf(Job(10)));
+  EXPECT_NE(SourceOf(Job(10)), SourceOf(Job(11)));
+  std::string large(10 << 20, 'x');
+  const Source before = SourceOf(large);
+  large[0] = 'y';
+  EXPECT_NE(SourceOf(large), before);
+}
+
+TEST(Index, AnEmptyTraceHasAnEmptyIndex) {
+  const MadeIndex made("");
+  ASSERT_TRUE(made.status.ok());
+  EXPECT_EQ(made.index.header().events, 0u);
+  EXPECT_TRUE(made.index.rows().empty());
+}
+
+// Asks everything there is to ask.
+void AskAll(const Index& index) {
+  for (const Row& row : index.rows()) index.Text(row.name);
+  for (const Track& track : index.tracks()) {
+    for (const std::uint32_t level : {0u, 20u, 40u, 62u}) {
+      const Window window{0, std::int64_t{1} << std::min(level + 8, 62u), level};
+      for (const Item& item : Look(index, track, window)) index.Text(item.name);
+      LookAtValues(index, track, window);
+    }
+    CountEvents(index, track, 1'000'000, 900'000'000);
+    index.EntryAt(track, 100);
+    for (const bool incoming : {false, true})
+      index.ForEachLink(track, incoming, 0, 2000, [](const LinkTarget&) {});
+  }
+}
+
+TEST(Index, DamageReadsAsNonsenseButNeverOutside) {
+  std::mt19937 random(static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
+  const MadeIndex made(Job(700));
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::uint64_t> damaged = made.words;
+    for (int i = 0; i < 20; ++i) {
+      // Half of them in the tables, where they hurt most.
+      const std::size_t within =
+          i % 2 == 0 ? damaged.size() : std::min<std::size_t>(damaged.size(), 300);
+      damaged[random() % within] ^= std::uint64_t{1} << random() % 64;
+    }
+    const absl::StatusOr<Index> index =
+        Index::Open({reinterpret_cast<const char*>(damaged.data()), made.size});
+    if (index.ok()) AskAll(*index);
+  }
+}
+
+}  // namespace
+}  // namespace strobe::index
