@@ -19,6 +19,8 @@
 namespace strobe {
 namespace {
 
+using convert::AlignedTraces;
+using convert::OpenTrace;
 using convert::Sink;
 using convert::WorkerTrace;
 
@@ -71,7 +73,7 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
 absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
                    OpenTraces(flags.place, flags.storage_config));
-  ASSIGN_OR_RETURN(const AlignedTraces traces, AlignTraces(opened));
+  ASSIGN_OR_RETURN(const AlignedTraces traces, convert::AlignTraces(opened));
   if (flags.out == "-") {
     return Write(flags, opened, traces, [](std::string_view piece) {
       std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));

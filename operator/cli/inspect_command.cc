@@ -17,6 +17,8 @@ namespace strobe {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using convert::AlignedTraces;
+using convert::OpenTrace;
 using convert::WorkerTrace;
 
 std::string Time(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
@@ -179,7 +181,7 @@ int RunInspect(const InspectFlags& flags) {
   const absl::StatusOr<std::vector<OpenTrace>> traces =
       OpenTraces(flags.place, flags.storage_config);
   if (!traces.ok()) return Complain(traces.status());
-  const absl::StatusOr<AlignedTraces> aligned = AlignTraces(*traces);
+  const absl::StatusOr<AlignedTraces> aligned = convert::AlignTraces(*traces);
   if (!aligned.ok()) return Complain(aligned.status());
   Json all = Json::array();
   for (const WorkerTrace& trace : aligned->workers) {

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
-#include "collector/xplane/names.h"
-#include "collector/xplane/summary.h"
 #include "operator/cli/open_place.h"
 
 namespace strobe {
 namespace {
 
 namespace fs = std::filesystem;
+using convert::OpenTrace;
 
 constexpr std::string_view kEnding = ".xplane.pb";
 constexpr std::uint64_t kLargest = 64ull << 30;
@@ -86,30 +84,6 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
   return OpenRun(place, storage_config);
 }
 
-// What the capture measured, as it stands in the trace.
-std::int64_t ClockOffset(const xplane::Space& space) {
-  std::int64_t offset = 0;
-  if (const xplane::Plane* plane = space.Find(xplane::kStrobePlane)) {
-    const absl::Status status = plane->ForEachStat([&](const xplane::Stat& stat) {
-      if (plane->NameOf(stat) == "clock_offset_ns") offset = stat.Integer().value_or(0);
-    });
-    if (!status.ok()) return 0;
-  }
-  return offset;
-}
-
-// Some writers give lines the Unix time instead of that since the profiler's start.
-void CountFromZero(std::int64_t zero, xplane::Space& space) {
-  constexpr std::int64_t kNobodyRecordsSoLong = 100'000'000'000'000'000;  // Three years, in ns.
-  for (xplane::Plane& plane : space.planes) {
-    for (xplane::Line& line : plane.lines) {
-      if (line.timestamp_ns < kNobodyRecordsSoLong) continue;
-      if (zero == 0) zero = line.timestamp_ns;
-      line.timestamp_ns -= zero;
-    }
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
@@ -121,29 +95,6 @@ absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
   std::sort(traces.begin(), traces.end(),
             [](const OpenTrace& a, const OpenTrace& b) { return a.worker < b.worker; });
   return traces;
-}
-
-absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces) {
-  AlignedTraces aligned;
-  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
-  for (const OpenTrace& trace : traces) {
-    const auto named = [&](const absl::Status& status) {
-      return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", Words(status))));
-    };
-    absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace.bytes());
-    if (!space.ok()) return named(space.status());
-    const absl::StatusOr<std::int64_t> zero = xplane::TimeZero(*space);
-    if (!zero.ok()) return named(zero.status());
-    CountFromZero(*zero, *space);
-    // A trace that does not say when it began is shown from the beginning.
-    const std::int64_t begins = *zero == 0 ? 0 : *zero - ClockOffset(*space);
-    if (begins != 0) earliest = std::min(earliest, begins);
-    aligned.workers.push_back({trace.worker, *std::move(space), begins});
-  }
-  for (convert::WorkerTrace& trace : aligned.workers)
-    trace.shift_ns = trace.shift_ns == 0 ? 0 : trace.shift_ns - earliest;
-  if (earliest != std::numeric_limits<std::int64_t>::max()) aligned.zero_ns = earliest;
-  return aligned;
 }
 
 }  // namespace strobe

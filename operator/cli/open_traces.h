@@ -1,38 +1,15 @@
 // The traces that a command reads: one file, a run, or the newest run of a logdir.
 #pragma once
 #include <string>
-#include <string_view>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/mapped_file.h"
-#include "collector/convert/traces.h"
+#include "collector/convert/align.h"
 
 namespace strobe {
 
-struct OpenTrace {
-  std::string worker{};  // File name without ".xplane.pb".
-  // Mapped where the file is on this machine, else read into memory.
-  std::variant<std::string, MappedFile> content{};
-
-  std::string_view bytes() const {
-    const auto* text = std::get_if<std::string>(&content);
-    return text != nullptr ? std::string_view(*text) : std::get<MappedFile>(content).bytes();
-  }
-};
-
 // Sorted by worker. InvalidArgument or NotFound say what to give instead.
-absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
-                                                  const std::string& storage_config);
-
-struct AlignedTraces {
-  std::vector<convert::WorkerTrace> workers{};
-  std::int64_t zero_ns = 0;  // From which their shifts count, Unix time; 0 = no trace says.
-};
-
-// Puts traces on one clock: each worker's own start, less the clock offset that its capture
-// measured. Refers to the bytes of `traces`.
-absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces);
+absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& place,
+                                                           const std::string& storage_config);
 
 }  // namespace strobe

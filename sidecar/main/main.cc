@@ -232,10 +232,10 @@ int Serve(const Flags& flags) {
   if (!flags.http_listen.empty()) {
     absl::StatusOr<std::unique_ptr<HttpServer>> started = HttpServer::Start(
         flags.http_listen, {{"/healthz",
-                             [](const std::string&) {
+                             [](const Request&) {
                                return Page{200, "ok\n"};
                              }},
-                            {"/metrics", [&](const std::string&) {
+                            {"/metrics", [&](const Request&) {
                                return MetricsPage(metrics.Render(
                                    runner.holder(), spool == nullptr ? 0 : spool->used_bytes()));
                              }}});

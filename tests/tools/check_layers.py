@@ -52,7 +52,7 @@ FENCED = {
     "grpcpp/": ["operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
     "cupti": ["sidecar/agent"],
     "cuda.h": ["sidecar/agent"],
-    "zlib.h": ["operator/cli"],
+    "zlib.h": ["operator/cli", "collector/http"],
     "CLI/": ["operator/cli", "operator/main", "sidecar/main"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

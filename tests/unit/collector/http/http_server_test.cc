@@ -32,8 +32,8 @@ std::string Exchange(int port, const std::string& request) {
 }
 
 TEST(HttpServer, ServesItsPagesAndNothingElse) {
-  const auto server = HttpServer::Start("127.0.0.1:0", {{"/metrics", [](const std::string& query) {
-                                                           return Page{200, "x " + query};
+  const auto server = HttpServer::Start("127.0.0.1:0", {{"/metrics", [](const Request& request) {
+                                                           return Page{200, "x " + request.query};
                                                          }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto get = [&](const std::string& line) {
@@ -46,7 +46,7 @@ TEST(HttpServer, ServesItsPagesAndNothingElse) {
 }
 
 TEST(HttpServer, TurnsClientsAwayBeyondItsBound) {
-  const auto server = HttpServer::Start("127.0.0.1:0", {{"/", [](const std::string&) {
+  const auto server = HttpServer::Start("127.0.0.1:0", {{"/", [](const Request&) {
                                                            return Page{200, "ok"};
                                                          }}});
   std::vector<int> idle;

@@ -1,0 +1,65 @@
+#include "collector/convert/align.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "collector/base/strings.h"
+#include "collector/xplane/names.h"
+#include "collector/xplane/summary.h"
+
+namespace strobe::convert {
+namespace {
+
+// What the capture measured, as it stands in the trace.
+absl::Status ReadClock(const xplane::Space& space, WorkerTrace& trace) {
+  const xplane::Plane* plane = space.Find(xplane::kStrobePlane);
+  if (plane == nullptr) return absl::OkStatus();
+  return plane->ForEachStat([&](const xplane::Stat& stat) {
+    if (plane->NameOf(stat) == "clock_offset_ns")
+      trace.clock_offset_ns = stat.Integer().value_or(0);
+    if (plane->NameOf(stat) == "clock_error_ns") trace.clock_error_ns = stat.Integer();
+    if (trace.clock_error_ns.value_or(0) < 0) trace.clock_error_ns.reset();  // Never measured.
+  });
+}
+
+// Some writers give lines the Unix time instead of that since the profiler's start.
+void CountFromZero(std::int64_t zero, xplane::Space& space) {
+  constexpr std::int64_t kNobodyRecordsSoLong = 100'000'000'000'000'000;  // Three years, in ns.
+  for (xplane::Plane& plane : space.planes) {
+    for (xplane::Line& line : plane.lines) {
+      if (line.timestamp_ns < kNobodyRecordsSoLong) continue;
+      if (zero == 0) zero = line.timestamp_ns;
+      line.timestamp_ns -= zero;
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces) {
+  AlignedTraces aligned;
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (const OpenTrace& trace : traces) {
+    const auto named = [&](const absl::Status& status) {
+      return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", Words(status))));
+    };
+    absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace.bytes());
+    if (!space.ok()) return named(space.status());
+    const absl::StatusOr<std::int64_t> zero = xplane::TimeZero(*space);
+    if (!zero.ok()) return named(zero.status());
+    CountFromZero(*zero, *space);
+    WorkerTrace worker{.worker = trace.worker};
+    if (const absl::Status clock = ReadClock(*space, worker); !clock.ok()) return named(clock);
+    // A trace that does not say when it began is shown from the beginning.
+    worker.shift_ns = *zero == 0 ? 0 : *zero - worker.clock_offset_ns;
+    if (worker.shift_ns != 0) earliest = std::min(earliest, worker.shift_ns);
+    worker.space = *std::move(space);
+    aligned.workers.push_back(std::move(worker));
+  }
+  for (WorkerTrace& trace : aligned.workers)
+    trace.shift_ns = trace.shift_ns == 0 ? 0 : trace.shift_ns - earliest;
+  if (earliest != std::numeric_limits<std::int64_t>::max()) aligned.zero_ns = earliest;
+  return aligned;
+}
+
+}  // namespace strobe::convert

@@ -1,0 +1,35 @@
+// Traces of one run, opened and put on one clock.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collector/base/mapped_file.h"
+#include "collector/convert/traces.h"
+
+namespace strobe::convert {
+
+struct OpenTrace {
+  std::string worker{};  // File name without ".xplane.pb".
+  // Mapped where the file is on this machine, else read into memory.
+  std::variant<std::string, MappedFile> content{};
+
+  std::string_view bytes() const {
+    const auto* text = std::get_if<std::string>(&content);
+    return text != nullptr ? std::string_view(*text) : std::get<MappedFile>(content).bytes();
+  }
+};
+
+struct AlignedTraces {
+  std::vector<convert::WorkerTrace> workers{};
+  std::int64_t zero_ns = 0;  // From which their shifts count, Unix time; 0 = no trace says.
+};
+
+// Puts traces on one clock: each worker's own start, less the clock offset that its capture
+// measured. Refers to the bytes of `traces`.
+absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces);
+
+}  // namespace strobe::convert

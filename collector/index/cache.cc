@@ -1,0 +1,181 @@
+#include "collector/index/cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+
+namespace strobe::index {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".index";
+
+std::string NameOf(const Source& source) {
+  return StrCat(absl::Hex(source.size), "-", absl::Hex(source.mark, absl::kZeroPad16), kEnding);
+}
+
+// A file under a passing name, which becomes visible when it is whole.
+class PassingFile {
+ public:
+  explicit PassingFile(std::string path) : path_(std::move(path)) {
+    passing_ = StrCat(path_, ".", ::getpid(), ".part");
+    fd_ = ::open(passing_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd_ < 0) status_ = absl::ErrnoToStatus(errno, passing_);
+  }
+  ~PassingFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!done_) ::unlink(passing_.c_str());
+  }
+  PassingFile(const PassingFile&) = delete;
+  PassingFile& operator=(const PassingFile&) = delete;
+
+  absl::Status Write(std::string_view piece) {
+    while (status_.ok() && !piece.empty()) {
+      const ssize_t written = ::write(fd_, piece.data(), piece.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0)
+        status_ = absl::ErrnoToStatus(errno, passing_);
+      else
+        piece.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return status_;
+  }
+  absl::Status Finish() {
+    RETURN_IF_ERROR(status_);
+    if (::rename(passing_.c_str(), path_.c_str()) != 0) return absl::ErrnoToStatus(errno, path_);
+    done_ = true;
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  std::string passing_;
+  int fd_ = -1;
+  bool done_ = false;
+  absl::Status status_;
+};
+
+// Deletes what was not used for longest, and parts that a killed process left.
+void Prune(const Cache& cache) {
+  struct Found {
+    fs::path path;
+    fs::file_time_type used;
+    std::uint64_t size;
+  };
+  std::vector<Found> found;
+  std::uint64_t total = 0;
+  std::error_code error;
+  const auto now = fs::file_time_type::clock::now();
+  for (fs::directory_iterator it(cache.directory, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;  // Somebody else may prune at the same time.
+    const auto used = it->last_write_time(gone);
+    const std::uint64_t size = gone ? 0 : it->file_size(gone);
+    if (gone) continue;
+    const std::string& path = it->path().native();
+    if (path.ends_with(".part") && now - used > std::chrono::hours(1)) {
+      fs::remove(it->path(), gone);
+    } else if (path.ends_with(kEnding)) {
+      found.push_back({it->path(), used, size});
+      total += size;
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.used < b.used; });
+  for (const Found& file : found) {
+    if (total <= cache.most_bytes) break;
+    fs::remove(file.path, error);
+    total -= file.size;
+  }
+}
+
+absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_view trace,
+                       const xplane::Space& space, const BuildOptions& options) {
+  std::error_code error;
+  fs::create_directories(cache.directory, error);
+  PassingFile file(path);
+  RETURN_IF_ERROR(file.Write(""));
+  RETURN_IF_ERROR(
+      BuildIndex(trace, space, options, [&](std::string_view piece) { return file.Write(piece); }));
+  RETURN_IF_ERROR(file.Finish());
+  Prune(cache);
+  return absl::OkStatus();
+}
+
+bool WasThePath(const absl::Status& status) {
+  return !absl::IsDataLoss(status) && !absl::IsCancelled(status) && !absl::IsOutOfRange(status);
+}
+
+}  // namespace
+
+absl::StatusOr<StoredIndex> StoredIndex::Open(const std::string& path, const Source& source) {
+  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  StoredIndex stored;
+  ASSIGN_OR_RETURN(stored.index_, Index::Open(file->bytes()));
+  if (stored.index_.header().source != source)
+    return absl::FailedPreconditionError(StrCat(path, " is the index of another trace"));
+  stored.bytes_ = *std::move(file);
+  return stored;
+}
+
+absl::StatusOr<StoredIndex> StoredIndex::Keep(std::vector<std::uint64_t> words) {
+  StoredIndex stored;
+  ASSIGN_OR_RETURN(stored.index_, Index::Open({reinterpret_cast<const char*>(words.data()),
+                                               words.size() * sizeof(std::uint64_t)}));
+  stored.bytes_ = std::move(words);
+  return stored;
+}
+
+std::string DefaultCacheDirectory() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return StrCat(cache, "/strobe");
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? StrCat(home, "/.cache/strobe") : "";
+}
+
+absl::StatusOr<StoredIndex> OpenOrBuild(const Cache& cache, const std::string& beside,
+                                        std::string_view trace, const xplane::Space& space,
+                                        const BuildOptions& options, std::string& warning) {
+  const Source source = SourceOf(trace);
+  if (!beside.empty()) {
+    absl::StatusOr<StoredIndex> stored = StoredIndex::Open(beside, source);
+    if (stored.ok()) return stored;
+    if (!absl::IsNotFound(stored.status())) warning = Words(stored.status());
+  }
+  if (!cache.directory.empty()) {
+    const std::string path = StrCat(cache.directory, "/", NameOf(source));
+    absl::StatusOr<StoredIndex> stored = StoredIndex::Open(path, source);
+    if (!stored.ok()) {
+      const absl::Status built = BuildInto(cache, path, trace, space, options);
+      if (built.ok()) return StoredIndex::Open(path, source);
+      if (!WasThePath(built)) return built;
+      warning = StrCat("the index is kept in memory only: ", Words(built));
+    } else {
+      std::error_code error;  // Used now.
+      fs::last_write_time(path, fs::file_time_type::clock::now(), error);
+      return stored;
+    }
+  }
+  std::vector<std::uint64_t> words;
+  std::size_t used = 0;
+  RETURN_IF_ERROR(BuildIndex(trace, space, options, [&](std::string_view piece) {
+    words.resize((used + piece.size() + 7) / 8);
+    std::memcpy(reinterpret_cast<char*>(words.data()) + used, piece.data(), piece.size());
+    used += piece.size();
+    return absl::OkStatus();
+  }));
+  return StoredIndex::Keep(std::move(words));
+}
+
+}  // namespace strobe::index

@@ -1,0 +1,97 @@
+#include "collector/index/cache.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "collector/xplane/builder.h"
+
+namespace strobe::index {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CacheTest : public testing::Test {
+ protected:
+  CacheTest() { fs::create_directories(folder_); }
+  ~CacheTest() override { fs::remove_all(folder_); }
+
+  static std::string Trace(int events) {
+    xplane::PlaneBuilder plane("p");
+    plane.BeginLine(1, "l", 0);
+    for (int i = 0; i < events; ++i) plane.AddEvent(plane.EventId("e"), i * 100, 50);
+    return plane.Encode();
+  }
+  absl::StatusOr<StoredIndex> Get(const std::string& trace, const std::string& beside = "") {
+    warning_.clear();
+    done_ = 0;
+    return OpenOrBuild(cache_, beside, trace, *xplane::Space::Read(trace), {.done = &done_},
+                       warning_);
+  }
+  std::size_t Files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(cache_.directory), fs::directory_iterator()));
+  }
+
+  const std::string folder_ =
+      (fs::temp_directory_path() / ("strobe-cache-" + std::to_string(::getpid()))).native();
+  Cache cache_{.directory = folder_ + "/made/by/need"};
+  std::atomic<std::uint64_t> done_{0};
+  std::string warning_;
+};
+
+TEST_F(CacheTest, ReadsATraceOnce) {
+  EXPECT_EQ(Get(Trace(10))->index().header().events, 10u);
+  EXPECT_EQ(done_, 10u);
+  EXPECT_EQ(Get(Trace(10))->index().header().events, 10u);
+  EXPECT_EQ(done_, 0u) << "from the cache";
+  EXPECT_EQ(Get(Trace(11))->index().header().events, 11u);
+  EXPECT_EQ(Files(), 2u) << "nothing passing is left";
+}
+
+TEST_F(CacheTest, DamageIsMadeAnew) {
+  ASSERT_TRUE(Get(Trace(10)).ok());
+  const fs::path file = fs::directory_iterator(cache_.directory)->path();
+  fs::resize_file(file, 200);
+  EXPECT_EQ(Get(Trace(10))->index().header().events, 10u);
+  EXPECT_EQ(done_, 10u);
+}
+
+TEST_F(CacheTest, AStaleIndexBesideTheTraceIsRefused) {
+  ASSERT_TRUE(Get(Trace(10)).ok());
+  const std::string beside = folder_ + "/worker.index";
+  fs::copy_file(fs::directory_iterator(cache_.directory)->path(), beside);
+  cache_.directory.clear();
+  EXPECT_EQ(Get(Trace(10), beside)->index().header().events, 10u);
+  EXPECT_EQ(done_, 0u);
+  EXPECT_EQ(Get(Trace(12), beside)->index().header().events, 12u);
+  EXPECT_NE(warning_.find("another trace"), std::string::npos) << warning_;
+}
+
+TEST_F(CacheTest, WithoutAPlaceItLivesInMemory) {
+  std::ofstream(folder_ + "/file") << "x";
+  cache_.directory = folder_ + "/file/no";
+  EXPECT_EQ(Get(Trace(10))->index().header().events, 10u);
+  EXPECT_NE(warning_.find("in memory only"), std::string::npos) << warning_;
+}
+
+TEST_F(CacheTest, KeepsWithinItsBound) {
+  ASSERT_TRUE(Get(Trace(10)).ok());
+  cache_.most_bytes = fs::file_size(fs::directory_iterator(cache_.directory)->path()) + 100;
+  ASSERT_TRUE(Get(Trace(11)).ok());
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(CacheTest, WhoeverStopsLeavesNothing) {
+  const std::string trace = Trace(10);
+  const std::atomic<bool> stop{true};
+  EXPECT_TRUE(absl::IsCancelled(
+      OpenOrBuild(cache_, "", trace, *xplane::Space::Read(trace), {.stop = &stop}, warning_)
+          .status()));
+  EXPECT_EQ(Files(), 0u);
+}
+
+}  // namespace
+}  // namespace strobe::index
