@@ -12,6 +12,8 @@ find_package(Boost REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 
 # CUDA's headers, both generations: tools/cuda_headers. Shared by all presets.
 set(STROBE_CUDA ${PROJECT_SOURCE_DIR}/build/cuda)

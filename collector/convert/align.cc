@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
@@ -36,14 +37,22 @@ void CountFromZero(std::int64_t zero, xplane::Space& space) {
 
 }  // namespace
 
-absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces) {
+absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace) {
+  ASSIGN_OR_RETURN(xplane::Space space, xplane::Space::Read(trace));
+  ASSIGN_OR_RETURN(const std::int64_t zero, xplane::TimeZero(space));
+  CountFromZero(zero, space);
+  return space;
+}
+
+absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
+                                          xplane::Depth depth) {
   AlignedTraces aligned;
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const OpenTrace& trace : traces) {
     const auto named = [&](const absl::Status& status) {
       return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", Words(status))));
     };
-    absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace.bytes());
+    absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace.bytes(), depth);
     if (!space.ok()) return named(space.status());
     const absl::StatusOr<std::int64_t> zero = xplane::TimeZero(*space);
     if (!zero.ok()) return named(zero.status());

@@ -1,6 +1,7 @@
 // Traces of one run, opened and put on one clock.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,12 +15,14 @@ namespace strobe::convert {
 
 struct OpenTrace {
   std::string worker{};  // File name without ".xplane.pb".
-  // Mapped where the file is on this machine, else read into memory.
-  std::variant<std::string, MappedFile> content{};
+  std::string path{};    // On this machine; empty when it came from elsewhere.
+  // Mapped where the file is on this machine, else read into memory. Their address stays when the
+  // object is moved.
+  std::variant<std::unique_ptr<const std::string>, MappedFile> content{};
 
   std::string_view bytes() const {
-    const auto* text = std::get_if<std::string>(&content);
-    return text != nullptr ? std::string_view(*text) : std::get<MappedFile>(content).bytes();
+    const auto* text = std::get_if<std::unique_ptr<const std::string>>(&content);
+    return text != nullptr ? std::string_view(**text) : std::get<MappedFile>(content).bytes();
   }
 };
 
@@ -30,6 +33,10 @@ struct AlignedTraces {
 
 // Puts traces on one clock: each worker's own start, less the clock offset that its capture
 // measured. Refers to the bytes of `traces`.
-absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces);
+absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
+                                          xplane::Depth depth = xplane::Depth::kLines);
+
+// One trace, its lines' time stamps counted from the trace's zero, as AlignTraces has them.
+absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace);
 
 }  // namespace strobe::convert

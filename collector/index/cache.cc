@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".index";
 
-std::string NameOf(const Source& source) {
-  return StrCat(absl::Hex(source.size), "-", absl::Hex(source.mark, absl::kZeroPad16), kEnding);
+std::string PathOf(const Cache& cache, const Source& source) {
+  return StrCat(cache.directory, "/", absl::Hex(source.size), "-",
+                absl::Hex(source.mark, absl::kZeroPad16), kEnding);
 }
 
 // A file under a passing name, which becomes visible when it is whole.
@@ -144,28 +145,33 @@ std::string DefaultCacheDirectory() {
   return home != nullptr && home[0] == '/' ? StrCat(home, "/.cache/strobe") : "";
 }
 
-absl::StatusOr<StoredIndex> OpenOrBuild(const Cache& cache, const std::string& beside,
-                                        std::string_view trace, const xplane::Space& space,
-                                        const BuildOptions& options, std::string& warning) {
+absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& beside,
+                                       std::string_view trace, std::string& warning) {
   const Source source = SourceOf(trace);
   if (!beside.empty()) {
     absl::StatusOr<StoredIndex> stored = StoredIndex::Open(beside, source);
     if (stored.ok()) return stored;
     if (!absl::IsNotFound(stored.status())) warning = Words(stored.status());
   }
+  if (cache.directory.empty()) return absl::NotFoundError("no index is kept");
+  const std::string path = PathOf(cache, source);
+  absl::StatusOr<StoredIndex> stored = StoredIndex::Open(path, source);
+  if (!stored.ok()) return absl::NotFoundError(Words(stored.status()));
+  std::error_code error;  // Used now.
+  fs::last_write_time(path, fs::file_time_type::clock::now(), error);
+  return stored;
+}
+
+absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view trace,
+                                        const xplane::Space& space, const BuildOptions& options,
+                                        std::string& warning) {
   if (!cache.directory.empty()) {
-    const std::string path = StrCat(cache.directory, "/", NameOf(source));
-    absl::StatusOr<StoredIndex> stored = StoredIndex::Open(path, source);
-    if (!stored.ok()) {
-      const absl::Status built = BuildInto(cache, path, trace, space, options);
-      if (built.ok()) return StoredIndex::Open(path, source);
-      if (!WasThePath(built)) return built;
-      warning = StrCat("the index is kept in memory only: ", Words(built));
-    } else {
-      std::error_code error;  // Used now.
-      fs::last_write_time(path, fs::file_time_type::clock::now(), error);
-      return stored;
-    }
+    const Source source = SourceOf(trace);
+    const std::string path = PathOf(cache, source);
+    const absl::Status built = BuildInto(cache, path, trace, space, options);
+    if (built.ok()) return StoredIndex::Open(path, source);
+    if (!WasThePath(built)) return built;
+    warning = StrCat("the index is kept in memory only: ", Words(built));
   }
   std::vector<std::uint64_t> words;
   std::size_t used = 0;

@@ -38,11 +38,15 @@ struct Cache {
 // $XDG_CACHE_HOME/strobe or ~/.cache/strobe; empty when neither is known.
 std::string DefaultCacheDirectory();
 
-// The trace's index: from `beside` when that is one of this trace, else from the cache, else made
-// and put there. A cache that cannot be written costs a warning in `warning` and memory, not the
-// index.
-absl::StatusOr<StoredIndex> OpenOrBuild(const Cache& cache, const std::string& beside,
-                                        std::string_view trace, const xplane::Space& space,
-                                        const BuildOptions& options, std::string& warning);
+// The trace's index from `beside`, when that is one of this trace, or from the cache; NotFound.
+// What stands beside and does not fit is told in `warning`.
+absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& beside,
+                                       std::string_view trace, std::string& warning);
+
+// Makes it and keeps it in the cache. A cache that cannot be written costs a warning in `warning`
+// and memory, not the index.
+absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view trace,
+                                        const xplane::Space& space, const BuildOptions& options,
+                                        std::string& warning);
 
 }  // namespace strobe::index

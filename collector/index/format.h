@@ -104,8 +104,9 @@ struct Block {
   std::uint64_t place = 0;                // In the trace, of the first event.
   std::uint64_t names = 0;                // Bit name % 64 of each event.
   float busy_ps = 0, longest_ps = 0;
-  std::uint32_t name = 0;    // Of the longest.
-  std::uint32_t events = 0;  // kBlockEvents, or fewer in a track's last.
+  std::uint32_t name = 0;     // Of the longest,
+  std::uint16_t longest = 0;  // and its number within the block.
+  std::uint16_t events = 0;   // kBlockEvents, or fewer in a track's last.
 };
 
 struct Bucket {

@@ -68,7 +68,7 @@ class Index {
     VarintReader reader(
         event_data_.substr(std::min<std::uint64_t>(block.data, event_data_.size())));
     Entry entry{.begin_ps = block.begin_ps, .place = block.place};
-    for (std::uint32_t i = 0; i < std::min(block.events, kBlockEvents); ++i) {
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(block.events, kBlockEvents); ++i) {
       entry.begin_ps =
           static_cast<std::int64_t>(static_cast<std::uint64_t>(entry.begin_ps) + reader.Next());
       entry.duration_ps = static_cast<std::int64_t>(reader.Next() & kPositive);

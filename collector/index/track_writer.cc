@@ -28,6 +28,7 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
   if (block.events == 0 || static_cast<float>(duration) > block.longest_ps) {
     block.longest_ps = static_cast<float>(duration);
     block.name = name;
+    block.longest = block.events;
   }
   ++block.events;
   track.end_ps = events_ == 0 ? end_ps : std::max(track.end_ps, end_ps);

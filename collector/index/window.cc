@@ -108,7 +108,7 @@ void FromBlocks(const Index& index, const Track& track, const Window& window, Sl
       slots.Add({.slot = slot,
                  .count = block->events,
                  .name = block->name,
-                 .ordinal = number,
+                 .ordinal = number + block->longest,
                  .longest_ps = block->longest_ps,
                  .busy_ps = block->busy_ps},
                 block->begin_ps);

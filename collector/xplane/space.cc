@@ -77,7 +77,7 @@ absl::Status ReadStatName(std::string_view entry, Plane& plane) {
   return reader.status();
 }
 
-absl::Status ReadPlane(std::string_view bytes, Plane& plane) {
+absl::Status ReadPlane(std::string_view bytes, Depth depth, Plane& plane) {
   plane.bytes = bytes;
   Reader reader(bytes);
   while (reader.Next()) {
@@ -89,7 +89,8 @@ absl::Status ReadPlane(std::string_view bytes, Plane& plane) {
         plane.name = reader.bytes();
         break;
       case 3:
-        RETURN_IF_ERROR(ReadLine(reader.bytes(), plane.lines.emplace_back()));
+        plane.lines.push_back({.bytes = reader.bytes()});
+        if (depth == Depth::kLines) RETURN_IF_ERROR(ReadLine(reader.bytes(), plane.lines.back()));
         break;
       case 4:
         RETURN_IF_ERROR(ReadEventName(reader.bytes(), plane));
@@ -106,9 +107,7 @@ absl::Status ReadPlane(std::string_view bytes, Plane& plane) {
 
 }  // namespace
 
-namespace internal {
-
-absl::Status ReadEvent(std::string_view bytes, Event& event) {
+absl::Status ParseEvent(std::string_view bytes, Event& event) {
   event.bytes = bytes;
   Reader reader(bytes);
   while (reader.Next()) {
@@ -131,6 +130,8 @@ absl::Status ReadEvent(std::string_view bytes, Event& event) {
   }
   return reader.status();
 }
+
+namespace internal {
 
 absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat) {
   Reader reader(bytes);
@@ -228,13 +229,26 @@ absl::Status Plane::ForEachStat(const std::function<void(const Stat&)>& visit) c
   return reader.status();
 }
 
-absl::StatusOr<Space> Space::Read(std::string_view bytes) {
+absl::Status Plane::ForEachKindStat(const EventName& kind,
+                                    const std::function<void(const Stat&)>& visit) const {
+  constexpr std::uint32_t kStatsOfMetadata = 5;
+  Reader reader(kind.bytes);
+  while (reader.Next()) {
+    if (reader.field() != kStatsOfMetadata || !reader.is_bytes()) continue;
+    Stat stat;
+    RETURN_IF_ERROR(internal::ReadStat(*this, reader.bytes(), stat));
+    visit(stat);
+  }
+  return reader.status();
+}
+
+absl::StatusOr<Space> Space::Read(std::string_view bytes, Depth depth) {
   Space space;
   Reader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
       case 1:
-        RETURN_IF_ERROR(ReadPlane(reader.bytes(), space.planes.emplace_back()));
+        RETURN_IF_ERROR(ReadPlane(reader.bytes(), depth, space.planes.emplace_back()));
         break;
       case 2:
         space.errors.push_back(reader.bytes());

@@ -66,18 +66,27 @@ struct Plane {
 
   // Of the plane itself.
   absl::Status ForEachStat(const std::function<void(const Stat&)>& visit) const;
+  // Those that all events of a name share.
+  absl::Status ForEachKindStat(const EventName& kind,
+                               const std::function<void(const Stat&)>& visit) const;
 };
+
+// How far a space is read. Lines of which only the bytes are known cost nothing, however many
+// events they hold.
+enum class Depth { kLines, kPlanes };
 
 struct Space {
   std::vector<Plane> planes{};
   std::vector<std::string_view> errors{}, warnings{}, hostnames{};
 
-  static absl::StatusOr<Space> Read(std::string_view bytes);
+  static absl::StatusOr<Space> Read(std::string_view bytes, Depth depth = Depth::kLines);
   const Plane* Find(std::string_view name) const;
 };
 
+// One event from its own bytes.
+absl::Status ParseEvent(std::string_view bytes, Event& event);
+
 namespace internal {
-absl::Status ReadEvent(std::string_view bytes, Event& event);
 absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat);
 // Name and value of a stat that is an integer; false for others.
 absl::StatusOr<bool> ReadInteger(std::string_view bytes, std::int64_t& name_id,
@@ -91,8 +100,7 @@ absl::Status ForEachEvent(const Line& line, const Visit& visit) {
   while (reader.Next()) {
     if (reader.field() != 4 || !reader.is_bytes()) continue;
     Event event;
-    if (absl::Status status = internal::ReadEvent(reader.bytes(), event); !status.ok())
-      return status;
+    if (absl::Status status = ParseEvent(reader.bytes(), event); !status.ok()) return status;
     visit(event);
   }
   return reader.status();

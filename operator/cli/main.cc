@@ -11,6 +11,7 @@
 #include "operator/cli/logdir_commands.h"
 #include "operator/cli/outcomes_command.h"
 #include "operator/cli/trace_commands.h"
+#include "operator/cli/view_command.h"
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
@@ -47,6 +48,10 @@ int main(int argc, char** argv) {
   strobe::ConvertFlags merge_flags;
   CLI::App* merge = app.add_subcommand("merge", "all workers of a run as one trace, on one clock");
   strobe::AddMergeFlags(*merge, merge_flags);
+
+  strobe::ViewFlags view_flags;
+  CLI::App* view = app.add_subcommand("view", "show traces in the browser");
+  strobe::AddViewFlags(*view, view_flags);
 
   std::string outcome, shell;
   bool markdown = false;
@@ -95,5 +100,6 @@ int main(int argc, char** argv) {
   if (*inspect) return strobe::RunInspect(inspect_flags);
   if (*convert) return strobe::RunConvert(convert_flags);
   if (*merge) return strobe::RunConvert(merge_flags);
+  if (*view) return strobe::RunView(view_flags);
   return strobe::RunCapture(flags);
 }

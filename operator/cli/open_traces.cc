@@ -26,7 +26,7 @@ std::string WorkerOf(std::string_view file) {
 absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
-  return OpenTrace{WorkerOf(path), *std::move(file)};
+  return OpenTrace{WorkerOf(path), path, *std::move(file)};
 }
 
 // A folder with traces in it, however it came to be.
@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   for (const StoredObject& object : objects) {
     if (!object.key.ends_with(kEnding)) continue;
     ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, object.key, kLargest));
-    traces.push_back({WorkerOf(object.key), std::move(bytes)});
+    traces.push_back({WorkerOf(object.key), "", std::make_unique<const std::string>(std::move(bytes))});
   }
   return traces;
 }

@@ -17,6 +17,8 @@ ARROWS = {
     "collector/index": ["collector/base", "collector/xplane"],
     "collector/logdir": ["collector/base"],
     "collector/storage": ["collector/base", "collector/logdir"],
+    "collector/viewer": ["collector/analysis", "collector/base", "collector/convert", "collector/http", "collector/index",
+                         "collector/xplane"],
     # Loaded into other people's programs: the C++ standard library and POSIX, nothing else.
     "sidecar/wire": [],
     "sidecar/sdk": [],
@@ -36,7 +38,8 @@ ARROWS = {
     "operator/metrics": ["operator/core", "operator/controller", "collector/base", "collector/logdir"],
     # Without Kubernetes: a stock profiler server is captured through a sidecar in the command itself.
     "operator/cli": ["operator/core", "operator/workers", "collector/analysis", "collector/base", "collector/convert",
-                     "collector/index", "collector/logdir", "collector/storage", "collector/xplane",
+                     "collector/http", "collector/index", "collector/logdir", "collector/storage", "collector/viewer",
+                     "collector/xplane",
                      "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool"],
     "operator/main": ["operator/config", "operator/controller", "operator/core", "operator/kube", "operator/metrics",
                       "operator/workers", "collector/base", "collector/http"],
@@ -52,6 +55,7 @@ FENCED = {
     "grpcpp/": ["operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
     "cupti": ["sidecar/agent"],
     "cuda.h": ["sidecar/agent"],
+    "re2/": ["collector/viewer"],
     "zlib.h": ["operator/cli", "collector/http"],
     "CLI/": ["operator/cli", "operator/main", "sidecar/main"],
 }

@@ -27,8 +27,9 @@ class CacheTest : public testing::Test {
   absl::StatusOr<StoredIndex> Get(const std::string& trace, const std::string& beside = "") {
     warning_.clear();
     done_ = 0;
-    return OpenOrBuild(cache_, beside, trace, *xplane::Space::Read(trace), {.done = &done_},
-                       warning_);
+    absl::StatusOr<StoredIndex> stored = OpenStored(cache_, beside, trace, warning_);
+    if (stored.ok()) return stored;
+    return BuildStored(cache_, trace, *xplane::Space::Read(trace), {.done = &done_}, warning_);
   }
   std::size_t Files() const {
     return static_cast<std::size_t>(
@@ -88,8 +89,7 @@ TEST_F(CacheTest, WhoeverStopsLeavesNothing) {
   const std::string trace = Trace(10);
   const std::atomic<bool> stop{true};
   EXPECT_TRUE(absl::IsCancelled(
-      OpenOrBuild(cache_, "", trace, *xplane::Space::Read(trace), {.stop = &stop}, warning_)
-          .status()));
+      BuildStored(cache_, trace, *xplane::Space::Read(trace), {.stop = &stop}, warning_).status()));
   EXPECT_EQ(Files(), 0u);
 }
 

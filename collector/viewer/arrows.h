@@ -1,0 +1,37 @@
+// Arrows between events that touch a window.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "collector/viewer/loaded_run.h"
+
+namespace strobe::viewer {
+
+struct ArrowEnd {
+  std::uint32_t row = 0, track = 0, ordinal = 0;
+  std::int64_t begin_ps = 0, duration_ps = 0;  // On the run's clock.
+};
+
+struct Arrow {
+  ArrowEnd from{}, to{};
+};
+
+struct ArrowRequest {
+  std::vector<std::uint32_t> rows{};
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::uint32_t limit = 1000;
+};
+
+struct Arrows {
+  std::uint64_t total = 0;  // Of which as many as the limit are told, evenly picked.
+  std::vector<Arrow> arrows{};
+};
+
+// Those with an end on one of the rows and in the window.
+Arrows FindArrows(const LoadedRun& run, const ArrowRequest& request);
+
+// Those of one event.
+std::vector<Arrow> ArrowsOf(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
+                            std::uint32_t ordinal, std::size_t limit);
+
+}  // namespace strobe::viewer

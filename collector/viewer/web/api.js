@@ -1,0 +1,35 @@
+// Questions to the server.
+
+export class Api {
+  constructor(run) {
+    this.run = run;
+  }
+  url(path, parameters = {}) {
+    const query = new URLSearchParams({ run: this.run });
+    for (const [name, value] of Object.entries(parameters)) query.set(name, typeof value === "number" ? whole(value) : value);
+    return `/api/${path}?${query}`;
+  }
+  async get(path, parameters) {
+    const answer = await fetch(this.url(path, parameters));
+    if (!answer.ok) throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
+    return answer.json();
+  }
+}
+
+/** A time as the server reads it: no exponent, no fraction. */
+function whole(number) {
+  return BigInt(Math.round(number)).toString();
+}
+
+/** "0-3,7" for rows 0, 1, 2, 3 and 7. */
+export function ranges(rows) {
+  const sorted = [...rows].sort((a, b) => a - b);
+  const parts = [];
+  for (let i = 0; i < sorted.length; ) {
+    let j = i;
+    while (j + 1 < sorted.length && sorted[j + 1] === sorted[j] + 1) ++j;
+    parts.push(i === j ? `${sorted[i]}` : `${sorted[i]}-${sorted[j]}`);
+    i = j + 1;
+  }
+  return parts.join(",");
+}

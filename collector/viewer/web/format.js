@@ -1,0 +1,37 @@
+// Times, counts and sizes as people read them. Times are picoseconds.
+
+const UNITS = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"], [1, "ps"]];
+
+/** "12.345 ms". `digits`: behind the point, trailing zeros cut. */
+export function time(ps, digits = 3) {
+  const size = Math.abs(ps);
+  const [unit, name] = UNITS.find(([u]) => size >= u) ?? UNITS[4];
+  return `${trim((ps / unit).toFixed(name === "ps" ? 0 : digits))} ${name}`;
+}
+
+/** Exactly, in the unit that suits: every picosecond is told. */
+export function exact(ps) {
+  const [unit, name] = UNITS.find(([u]) => Math.abs(ps) >= u) ?? UNITS[4];
+  return `${trim((ps / unit).toFixed(Math.round(Math.log10(unit))))} ${name}`;
+}
+
+/** Of a tick, when ticks are `step` apart: as many digits as tell them apart. */
+export function tick(ps, step) {
+  const [unit, name] = UNITS.find(([u]) => Math.max(Math.abs(ps), step) >= u) ?? UNITS[4];
+  const digits = Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9));
+  return `${(ps / unit).toFixed(digits)} ${name}`;
+}
+
+export function count(number) {
+  return number.toLocaleString("en-US");
+}
+
+/** 12.3 G; `unit` behind it. */
+export function amount(number, unit) {
+  const scale = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([s]) => number >= s);
+  return scale ? `${trim((number / scale[0]).toFixed(2))} ${scale[1]}${unit}` : `${trim(number.toFixed(2))} ${unit}`;
+}
+
+function trim(text) {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}

@@ -1,0 +1,109 @@
+// Which row lies where. Sections are a worker's planes; pinned rows stay at the top.
+
+export const TRACK = 15; // Height of a track in pixels,
+export const GAP = 3; // of what lies between rows
+export const SECTION = 20; // and of a section's head.
+export const COUNTER = 34;
+const MOST_TRACKS = 12; // Of a row that nobody has opened.
+const MANY_ROWS = 400;
+
+export class Layout {
+  constructor(description) {
+    this.description = description;
+    this.pinned = [];
+    this.filter = null; // (row) => boolean
+    this.closed = new Set(); // Keys of sections.
+    this.open = new Set(); // Rows shown with all of their tracks.
+    this.shut = new Set(); // Rows shown with one track only.
+    this.sections = [];
+    for (const [number, row] of description.rows.entries()) {
+      const key = `${row.worker}/${row.plane}`;
+      let section = this.sections.at(-1);
+      if (!section || section.key !== key) {
+        const worker = description.workers[row.worker].name;
+        section = { key, rows: [], title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane };
+        this.sections.push(section);
+      }
+      section.rows.push(number);
+    }
+    // Of a large run, the first worker is shown whole and of the others what ran on devices.
+    if (description.rows.length > MANY_ROWS) {
+      for (const section of this.sections) {
+        const row = description.rows[section.rows[0]];
+        if (row.worker > 0 && !row.plane.startsWith("/device:")) this.closed.add(section.key);
+      }
+    }
+    this.update();
+  }
+
+  tracksOf(number) {
+    const row = this.description.rows[number];
+    if (row.kind === "counter" || this.shut.has(number)) return 1;
+    return this.open.has(number) ? row.tracks : Math.min(row.tracks, MOST_TRACKS);
+  }
+
+  heightOf(number) {
+    return this.description.rows[number].kind === "counter" ? COUNTER + GAP : this.tracksOf(number) * TRACK + GAP;
+  }
+
+  /** `tracks`: 0 for a counter. */
+  rowAt(row, y) {
+    const counter = this.description.rows[row].kind === "counter";
+    return { type: "row", row, y, height: this.heightOf(row), tracks: counter ? 0 : this.tracksOf(row) };
+  }
+
+  /** Places everything anew: `items` {type, y, height, row, tracks | section}, `pins` the same for pinned rows. */
+  update() {
+    this.pins = [];
+    let y = 0;
+    for (const row of this.pinned) {
+      this.pins.push(this.rowAt(row, y));
+      y += this.heightOf(row);
+    }
+    this.pinHeight = y;
+    this.items = [];
+    y = 0;
+    for (const section of this.sections) {
+      const rows = this.filter ? section.rows.filter(this.filter) : section.rows;
+      if (rows.length === 0) continue;
+      this.items.push({ type: "section", section, y, height: SECTION });
+      y += SECTION;
+      if (this.closed.has(section.key) && !this.filter) continue;
+      for (const row of rows) {
+        this.items.push(this.rowAt(row, y));
+        y += this.heightOf(row);
+      }
+    }
+    this.height = y;
+  }
+
+  /** Items that touch [top, bottom). */
+  visible(top, bottom) {
+    let low = 0, high = this.items.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.items[middle].y + this.items[middle].height <= top) low = middle + 1;
+      else high = middle;
+    }
+    const found = [];
+    for (let i = low; i < this.items.length && this.items[i].y < bottom; ++i) found.push(this.items[i]);
+    return found;
+  }
+
+  itemOf(row) {
+    return this.items.find((item) => item.row === row) ?? null;
+  }
+
+  /** Opens what hides a row. */
+  reveal(row) {
+    const section = this.sections.find((candidate) => candidate.rows.includes(row));
+    if (section) this.closed.delete(section.key);
+    if (this.filter && !this.filter(row)) this.filter = null;
+    this.update();
+  }
+
+  pin(row) {
+    this.pinned = this.pinned.includes(row) ? this.pinned.filter((other) => other !== row) : [...this.pinned, row];
+    this.update();
+  }
+}

@@ -1,0 +1,87 @@
+// What is drawn over the timeline: selection, marks, arrows, the box and the interval being dragged.
+import { time } from "./format.js";
+import { GAP, TRACK } from "./layout.js";
+import { AXIS } from "./renderer.js";
+
+const FONT = "12px system-ui, sans-serif";
+
+export function drawOverlay(renderer, view, state, place) {
+  const { context, theme, width, height } = renderer;
+  const x = (ps) => renderer.x(ps, view);
+  context.font = FONT;
+  context.textBaseline = "middle";
+
+  for (const { begin, end } of state.shades) {
+    context.fillStyle = theme.shade;
+    context.fillRect(x(begin), AXIS, Math.max(1, x(end) - x(begin)), height - AXIS);
+  }
+
+  context.lineWidth = 1;
+  context.strokeStyle = context.fillStyle = theme.arrow;
+  for (const [from, to] of state.arrows) drawArrow(context, x, place, from, to);
+
+  context.lineWidth = 2;
+  context.strokeStyle = theme.text;
+  for (const event of state.selected) {
+    const at = place(event.row, event.track);
+    if (at === null) continue;
+    const a = Math.max(-4, x(event.beginPs)), b = Math.min(width + 4, x(event.beginPs + event.durationPs));
+    if (b < -4 || a > width + 4) continue;
+    context.strokeRect(a, at, Math.max(2, b - a), TRACK - 1);
+  }
+  context.lineWidth = 1;
+
+  for (const interval of [...state.marks, ...(state.timing ? [state.timing] : [])]) drawInterval(context, theme, x, height, interval);
+
+  if (state.box) {
+    const { x0, y0, x1, y1 } = state.box;
+    context.fillStyle = theme.shade;
+    context.strokeStyle = theme.accent;
+    context.fillRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+    context.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+  }
+  if (state.pointer && state.pointer.y > 0) {
+    context.strokeStyle = theme.grid;
+    context.beginPath();
+    context.moveTo(state.pointer.x + 0.5, AXIS);
+    context.lineTo(state.pointer.x + 0.5, height);
+    context.stroke();
+  }
+}
+
+function drawInterval(context, theme, x, height, { begin, end }) {
+  const a = x(begin), b = x(end);
+  context.strokeStyle = context.fillStyle = theme.mark;
+  context.beginPath();
+  for (const at of [a, b]) {
+    context.moveTo(at, AXIS - 12);
+    context.lineTo(at, height);
+  }
+  context.moveTo(a, AXIS + 8);
+  context.lineTo(b, AXIS + 8);
+  context.stroke();
+  const text = time(end - begin, 4);
+  const size = context.measureText(text).width;
+  const left = Math.max(4, Math.min((a + b) / 2 - size / 2, context.canvas.width));
+  context.fillStyle = `rgb(${theme.back})`;
+  context.fillRect(left - 3, AXIS + 1, size + 6, 15);
+  context.fillStyle = theme.mark;
+  context.fillText(text, left, AXIS + 9);
+}
+
+function drawArrow(context, x, place, from, to) {
+  const y0 = place(from.row, from.track), y1 = place(to.row, to.track);
+  if (y0 === null || y1 === null) return;
+  const x0 = x(from.beginPs + Math.min(from.durationPs, Math.max(0, to.beginPs - from.beginPs))), x1 = x(to.beginPs);
+  const middle0 = y0 + (TRACK - GAP) / 2, middle1 = y1 + (TRACK - GAP) / 2;
+  const bend = Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2));
+  context.beginPath();
+  context.moveTo(x0, middle0);
+  context.bezierCurveTo(x0 + bend, middle0, x1 - bend, middle1, x1, middle1);
+  context.stroke();
+  context.beginPath();
+  context.moveTo(x1, middle1);
+  context.lineTo(x1 - 5, middle1 - 3);
+  context.lineTo(x1 - 5, middle1 + 3);
+  context.fill();
+}
