@@ -3,6 +3,7 @@
 import itertools
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,23 @@ def read_manifest(logdir):
     found = sorted(Path(logdir).glob("plugins/profile/*/strobe.json"))
     assert len(found) == 1, found
     return json.loads(found[0].read_text())
+
+
+@pytest.fixture(scope="session")
+def jax_trace(tmp_path_factory):
+    """A real JAX trace."""
+    directory = tmp_path_factory.mktemp("jax")
+    program = f"""
+import jax, jax.numpy as jnp
+step = jax.jit(lambda x: jnp.tanh(x @ x).sum())
+x = jnp.ones((200, 200))
+step(x).block_until_ready()
+with jax.profiler.trace({str(directory)!r}):
+    for i in range(20):
+        with jax.profiler.StepTraceAnnotation("train", step_num=i):
+            with jax.profiler.TraceAnnotation("a <b> \\"c\\"", key="value"):
+                step(x).block_until_ready()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env={"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin"})
+    (trace,) = directory.rglob("*.xplane.pb")
+    return trace

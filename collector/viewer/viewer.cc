@@ -156,7 +156,8 @@ Page Viewer::Answer(const Request& request) {
 bool Viewer::MayAsk(const std::string& host) const {
   std::string name = host.substr(0, host.find(':'));
   if (host.starts_with('[')) name = host.substr(0, host.find(']') + 1);
-  if (name == "localhost" || name == "[::1]" || name.starts_with("127.")) return true;
+  const bool digits = name.find_first_not_of("0123456789.") == std::string::npos;
+  if (name == "localhost" || name == "[::1]" || (digits && name.starts_with("127."))) return true;
   return std::find(options_.hosts.begin(), options_.hosts.end(), name) != options_.hosts.end();
 }
 

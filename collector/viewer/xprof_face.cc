@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -84,7 +85,7 @@ class Writer {
         returned, ",\"filteredByVisibility\":", filtered ? "true" : "false", ",\"fullTimespan\":[",
         static_cast<double>(run_.begin_ps) / kPsPerMs, ",",
         static_cast<double>(run_.end_ps) / kPsPerMs,
-        "],\"showCounterMessage\":\"\",\"totalCounterEvents\":0,\"traceEvents\":[{}");
+        "],\"showCounterMessage\":\"\",\"totalCounterEvents\":0,\"traceEvents\":[");
   }
   void Tail() { out_ += "]}"; }
 
@@ -118,7 +119,8 @@ class Writer {
     const RowRef& ref = run_.rows[number];
     const Worker& worker = run_.WorkerOf(ref);
     const Track& track = worker.index().tracks()[run_.RowOf(ref).first_track + track_number];
-    out_ += StrCat(",{\"ph\":\"X\",\"pid\":", Pid(number), ",\"tid\":", Tid(number, track.lane),
+    Begin();
+    out_ += StrCat("{\"ph\":\"X\",\"pid\":", Pid(number), ",\"tid\":", Tid(number, track.lane),
                    ",\"ts\":", Micros(entry.begin_ps + worker.shift_ps),
                    ",\"dur\":", Micros(std::max<std::int64_t>(entry.duration_ps, 1)), ",\"name\":");
     AppendJsonText(worker.index().Text(entry.name), out_);
@@ -131,7 +133,8 @@ class Writer {
   void Counter(std::uint32_t number, const std::vector<index::Sample>& samples) {
     const RowRef& ref = run_.rows[number];
     const Worker& worker = run_.WorkerOf(ref);
-    out_ += StrCat(",{\"ph\":\"C\",\"pid\":", Pid(number), ",\"name\":");
+    Begin();
+    out_ += StrCat("{\"ph\":\"C\",\"pid\":", Pid(number), ",\"name\":");
     AppendJsonText(worker.index().Text(run_.RowOf(ref).name), out_);
     out_ += ",\"event_stats\":\"value\",\"entries\":[";
     bool first = true;
@@ -151,23 +154,29 @@ class Writer {
     const bool device = index.Text(index.planes()[plane].name).starts_with(xplane::kDevicePrefix);
     return (ref.worker + 1) * kPerHost + (device ? 1 : kFirstOther) + plane % 200;
   }
+  void Begin() {
+    if (std::exchange(some_, true)) out_ += ",";
+  }
   static std::uint32_t Tid(std::uint32_t number, std::uint32_t lane) {
     return number * 1024 + lane + 1;
   }
   void Metadata(std::string_view what, std::uint32_t pid, std::uint32_t tid,
                 std::string_view name) {
-    out_ += StrCat(",{\"ph\":\"M\",\"pid\":", pid, ",\"tid\":", tid, ",\"name\":\"", what,
+    Begin();
+    out_ += StrCat("{\"ph\":\"M\",\"pid\":", pid, ",\"tid\":", tid, ",\"name\":\"", what,
                    "\",\"args\":{\"name\":");
     AppendJsonText(name, out_);
     out_ += "}}";
   }
   void Number(std::string_view what, std::uint32_t pid, std::uint32_t tid, std::uint32_t index) {
-    out_ += StrCat(",{\"ph\":\"M\",\"pid\":", pid, ",\"tid\":", tid, ",\"name\":\"", what,
+    Begin();
+    out_ += StrCat("{\"ph\":\"M\",\"pid\":", pid, ",\"tid\":", tid, ",\"name\":\"", what,
                    "\",\"args\":{\"sort_index\":", index, "}}");
   }
 
   const LoadedRun& run_;
   std::string out_;
+  bool some_ = false;  // An event is there already.
 };
 
 // What is drawn of one track: `visit(ordinal, entry)`.

@@ -28,28 +28,6 @@ def perfetto(trace, *queries):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.fixture(scope="module")
-def jax_run(tmp_path_factory, python_package):
-    """A real JAX trace."""
-    import sys
-
-    directory = tmp_path_factory.mktemp("jax")
-    program = f"""
-import jax, jax.numpy as jnp
-step = jax.jit(lambda x: jnp.tanh(x @ x).sum())
-x = jnp.ones((200, 200))
-step(x).block_until_ready()
-with jax.profiler.trace({str(directory)!r}):
-    for i in range(20):
-        with jax.profiler.StepTraceAnnotation("train", step_num=i):
-            with jax.profiler.TraceAnnotation("a <b> \\"c\\"", key="value"):
-                step(x).block_until_ready()
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env={"JAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin"})
-    (trace,) = directory.rglob("*.xplane.pb")
-    return trace
-
-
 @pytest.fixture
 def space_of(protos):
     def read(path):
@@ -65,12 +43,12 @@ def spans(chrome):
     return Counter((e["name"], round(e["ts"] * 1e6), round(e["dur"] * 1e6)) for e in chrome["traceEvents"] if e["ph"] == "X")
 
 
-def test_chrome_json_has_every_event_that_xprof_shows(jax_run, tmp_path):
+def test_chrome_json_has_every_event_that_xprof_shows(jax_trace, tmp_path):
     from xprof.convert import raw_to_tool_data
 
-    strobe("convert", jax_run, "--to", "chrome", "-o", tmp_path / "t.json")
+    strobe("convert", jax_trace, "--to", "chrome", "-o", tmp_path / "t.json")
     ours = spans(json.loads((tmp_path / "t.json").read_text()))
-    data, _ = raw_to_tool_data.xspace_to_tool_data([str(jax_run)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(jax_trace)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
     theirs = spans(json.loads(data))
     # XProf makes events of its own at load (regions of thread pools, steps), puts a step's number behind its name, and gives what
     # has no length a picosecond.
@@ -83,10 +61,10 @@ def test_chrome_json_has_every_event_that_xprof_shows(jax_run, tmp_path):
     assert set(hidden) <= {"train", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"}, hidden
 
 
-def test_perfettos_engine_reads_the_native_export(jax_run, tmp_path, space_of):
+def test_perfettos_engine_reads_the_native_export(jax_trace, tmp_path, space_of):
     out = tmp_path / "t.pftrace"
-    strobe("convert", jax_run, "--to", "perfetto", "-o", out)
-    expected = sum(len(line.events) for plane in space_of(jax_run).planes for line in plane.lines)
+    strobe("convert", jax_trace, "--to", "perfetto", "-o", out)
+    expected = sum(len(line.events) for plane in space_of(jax_trace).planes for line in plane.lines)
     (count,), errors, (train,), arguments = [*perfetto(
         out, "select count(*) from slice", "select name, value from stats where severity = 'error' and value > 0",
         "select count(*) from slice where name = 'train'",
@@ -95,11 +73,11 @@ def test_perfettos_engine_reads_the_native_export(jax_run, tmp_path, space_of):
     assert sorted(int(value) for (value,) in arguments) == list(range(20))
 
 
-def test_perfettos_engine_reads_the_json_too(jax_run, tmp_path, space_of):
-    strobe("convert", jax_run, "-o", tmp_path / "t.json.gz")
+def test_perfettos_engine_reads_the_json_too(jax_trace, tmp_path, space_of):
+    strobe("convert", jax_trace, "-o", tmp_path / "t.json.gz")
     with gzip.open(tmp_path / "t.json.gz", "rt") as file:
         (tmp_path / "t.json").write_text(file.read())
-    expected = sum(len(line.events) for plane in space_of(jax_run).planes for line in plane.lines)
+    expected = sum(len(line.events) for plane in space_of(jax_trace).planes for line in plane.lines)
     (count,), errors = perfetto(tmp_path / "t.json", "select count(*) from slice", "select name, value from stats where severity = 'error' and value > 0")
     assert count == [expected] and errors == []
 
@@ -186,18 +164,18 @@ def test_inspect_tells_what_a_capture_holds(group, tmp_path, protos):
     assert rows[0].startswith("worker,plane,event,count") and any('"add_floats(float*, int)"' in row for row in rows)
 
 
-def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_run):
+def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_trace):
     (tmp_path / "text").write_text("no trace")
-    (tmp_path / "cut.xplane.pb").write_bytes(jax_run.read_bytes()[:-7])
+    (tmp_path / "cut.xplane.pb").write_bytes(jax_trace.read_bytes()[:-7])
     (tmp_path / "empty").mkdir()
     for place, code, words in (("text", 1, "malformed protobuf"), ("cut.xplane.pb", 1, "cut: "), ("empty", 1, "has no runs"), ("none", 2, "")):
         done = strobe("inspect", tmp_path / place if place != "none" else "relative/none", check=False)
         assert done.returncode == code and words in done.stderr, done.stderr
-    done = strobe("convert", jax_run, "-o", tmp_path / "no/such/folder/t.json", check=False)
+    done = strobe("convert", jax_trace, "-o", tmp_path / "no/such/folder/t.json", check=False)
     assert done.returncode == 1 and "cannot write" in done.stderr
     # A pipe is written to and stays one.
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
-    strobe("convert", jax_run, "-o", tmp_path / "pipe")
+    strobe("convert", jax_trace, "-o", tmp_path / "pipe")
     assert json.loads(reader.communicate(timeout=30)[0])["traceEvents"] and (tmp_path / "pipe").is_fifo()
     assert not [p for p in tmp_path.iterdir() if "partial" in p.name], "nothing half-written is left"

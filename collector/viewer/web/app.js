@@ -445,7 +445,7 @@ async function search(direction) {
       round = true;
       ({ hits } = await api.get("find", { ...question, from: direction < 0 ? description.endPs + 1 : description.beginPs, backwards: direction < 0 ? 1 : 0 }));
     }
-    $("find-count").textContent = total === 0 ? "nothing found" : `${count(total)} events, ${count(kinds)} names`;
+    $("find-count").textContent = total === 0 ? "nothing found" : `${count(total)} events, ${count(kinds)} ${kinds === 1 ? "name" : "names"}`;
     if (hits.length === 0) return redraw();
     panel.events("found", `${count(total)} events match “${find.text}”${round ? ", from the other end" : ""}`, description, hits, null);
     if (direction !== 0) {

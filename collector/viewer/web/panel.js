@@ -116,7 +116,7 @@ export class Panel {
       table("Workers on one clock", ["Worker", "Events", "Begins", "Clock against ours", "Problems"], workers),
       steps.length > 0 && element("p", `${count(steps.length)} steps. Step time: median ${time(at(0.5))}, p95 ${time(at(0.95))}, shortest ${time(all[0])}, longest ${time(all.at(-1))}`, "note"),
       steps.length > 0
-        ? table("Steps", ["Step", "Time", "", "First to begin", "Last to begin", "Spread of begins", "Last to end", "Spread of ends", "Shortest and longest"], rows)
+        ? table("Steps", ["Step", "Time", "Length", "First to begin", "Last to begin", "Spread of begins", "Last to end", "Spread of ends", "Shortest and longest"], rows)
         : element("p", "No step is told of: annotate the training loop with a step number to compare workers step by step.", "note"),
     );
   }
@@ -154,7 +154,6 @@ function table(caption, heads, rows) {
     for (const text of heads) {
       const th = element("th", text);
       th.scope = "col";
-      if (!text) th.setAttribute("aria-label", "Bar");
       head.append(th);
     }
   }

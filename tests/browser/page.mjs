@@ -1,0 +1,77 @@
+// Chromium with the viewer's page in it.
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const require = createRequire(join(process.env.STROBE_BROWSER, "package.json"));
+const puppeteer = require("puppeteer-core");
+export const AXE = require.resolve("axe-core/axe.min.js");
+
+const SHOTS = process.env.STROBE_SHOTS;
+mkdirSync(SHOTS, { recursive: true });
+
+/** A browser that reaches nothing but this machine. */
+export function launch(...flags) {
+  return puppeteer.launch({
+    executablePath: process.env.STROBE_CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--font-render-hinting=none", "--force-device-scale-factor=1", ...flags],
+    defaultViewport: { width: 1280, height: 800 },
+  });
+}
+
+/** The page, its troubles and every URL it asked for. */
+export async function open(browser, url) {
+  const page = await browser.newPage();
+  page.troubles = [];
+  page.asked = [];
+  page.on("pageerror", (error) => page.troubles.push(error.message));
+  page.on("console", (message) => message.type() === "error" && page.troubles.push(message.text()));
+  page.on("dialog", (dialog) => {
+    page.troubles.push(`a dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  // Workers' requests too.
+  const session = await page.createCDPSession();
+  await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+  page.on("request", (request) => page.asked.push(request.url()));
+  page.on("workercreated", (worker) => worker.client?.on?.("Network.requestWillBeSent", ({ request }) => page.asked.push(request.url)));
+  await page.goto(url);
+  await idle(page);
+  return page;
+}
+
+export async function idle(page) {
+  await page.waitForFunction(() => globalThis.strobe?.idle && globalThis.strobe.painted, { polling: 20 });
+}
+
+export async function shot(page, name) {
+  await page.screenshot({ path: join(SHOTS, `${name}.png`) });
+}
+
+export const view = (page) => page.evaluate(() => globalThis.strobe.view);
+export const rowNamed = (page, name, worker = 0) => page.evaluate(
+  (wanted, of) => globalThis.strobe.description.rows.findIndex((row) => row.name === wanted && row.worker === of), name, worker);
+
+/** Where on the page a time of a row's track lies. */
+export async function pointOf(page, row, track, ps) {
+  return page.evaluate((r, t, at) => {
+    const box = document.getElementById("canvas").getBoundingClientRect();
+    return { x: box.left + globalThis.strobe.x(at), y: box.top + globalThis.strobe.placeOf(r, t) + 7 };
+  }, row, track, ps);
+}
+
+export async function text(page, selector) {
+  return page.$eval(selector, (node) => node.textContent);
+}
+
+export async function press(page, ...keys) {
+  for (const key of keys) await page.keyboard.press(key);
+  await idle(page);
+}
+
+export async function hold(page, key, milliseconds) {
+  await page.keyboard.down(key);
+  await new Promise((resolve) => setTimeout(resolve, milliseconds));
+  await page.keyboard.up(key);
+  await idle(page);
+}

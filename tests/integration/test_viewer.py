@@ -1,0 +1,237 @@
+"""strobe view: its page in Chromium, its data, and XProf's own page against it."""
+
+import gzip
+import http.client
+import importlib.util
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import BIN, BUILD, ROOT
+from tests.support.stores import Versity, strobe_env
+from tests.support.traces import write_run
+
+
+class View:
+    def __init__(self, group, name, *arguments, env=None):
+        self.process = group.start(name, [BIN / "strobe", "view", *map(str, arguments), "--listen", "127.0.0.1:0"], env=env)
+        self.process.wait_for("Ctrl-C ends", 30)
+        self.url = re.search(r"http://\S+", self.process.output()).group()
+
+    def get(self, path, **headers):
+        request = urllib.request.Request(self.url.rstrip("/") + path, headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            body = answer.read()
+            return gzip.decompress(body) if answer.headers["Content-Encoding"] == "gzip" else body
+
+    def json(self, path):
+        return json.loads(self.get(path))
+
+    def refused(self, path, **headers):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            self.get(path, **headers)
+        return error.value.code, error.value.read().decode()
+
+    def loaded(self):
+        deadline = time.monotonic() + 30
+        while (run := self.json("/api/run")).get("loading"):
+            assert time.monotonic() < deadline
+        return run
+
+
+@pytest.fixture(scope="module")
+def logdir(tmp_path_factory, protos):
+    directory = tmp_path_factory.mktemp("logdir")
+    write_run(directory, "2026_11_20_10_00_00", **{"worker-0": {}})
+    write_run(directory, "2026_11_21_10_00_00", **{
+        "worker-0": {},
+        # Its clock is 5 ms ahead of ours, and it begins each step 2 ms after the other.
+        "worker-1": {"late": 2_000_000_000, "clock_offset_ns": 5_000_000, "slow": 1.5},
+    })
+    return directory
+
+
+@pytest.fixture(scope="module")
+def view(session_group, logdir, tmp_path_factory):
+    view = View(session_group, "view", logdir, "--cache", tmp_path_factory.mktemp("cache"))
+    view.loaded()
+    return view
+
+
+def node(script, view, **env):
+    done = subprocess.run(["node", "--test", ROOT / "tests/browser" / script], capture_output=True, text=True, timeout=540,
+                          env={**os.environ, "STROBE_VIEW": view.url, "STROBE_BROWSER": str(BUILD / "tools/browser"),
+                               "STROBE_SHOTS": str(BUILD / "shots"), **env})
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+
+
+def test_every_feature_of_the_page(view):
+    node("viewer.test.mjs", view)
+
+
+def test_xprofs_own_page_works_against_this_server(view):
+    xprof = Path(importlib.util.find_spec("xprof").origin).parent / "static"
+    node("xprof_page.test.mjs", view, STROBE_XPROF=str(xprof))
+
+
+def spans(data):
+    """(process, thread, name, begin, length) of all events, times in ps."""
+    names = {}
+    for event in data["traceEvents"]:
+        if event.get("name") in ("process_name", "thread_name"):
+            names[event["name"], event["pid"], event.get("tid", 0)] = event["args"]["name"]
+    return Counter((names["thread_name", e["pid"], e["tid"]], e["name"], round(e["ts"] * 1e6), round(e["dur"] * 1e6))
+                   for e in data["traceEvents"] if e.get("ph") == "X")
+
+
+def test_xprofs_questions_get_xprofs_answers(session_group, tmp_path, jax_trace):
+    from xprof.convert import raw_to_tool_data
+
+    view = View(session_group, "jax", jax_trace, "--cache", "none")
+    run, = view.json("/data/plugin/profile/runs")
+    assert view.json(f"/data/plugin/profile/run_tools?run={run}") == ["trace_viewer@"]
+    host, = (h["hostname"] for h in view.json(f"/data/plugin/profile/hosts?run={run}&tag=trace_viewer@"))
+    ours = view.json(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host={host}&resolution=0")
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(jax_trace)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    theirs = json.loads(data)
+    assert set(theirs) - {"tasks", "stackFrames", "mpmdPipelineView"} <= set(ours)
+    names = {name for _, name, *_ in spans(ours)}
+    missing = Counter({event: n for event, n in (spans(theirs) - spans(ours)).items() if event[1] in names})
+    assert not missing, "every event that XProf shows under a name of the trace, on the same thread, at the same picosecond"
+    shown = spans(ours)
+    assert sum(shown.values()) > 300
+
+    # One event's details, as XProf's page asks for them.
+    event = next(e for e in ours["traceEvents"] if e.get("ph") == "X" and e["name"].startswith("a <b>"))
+    query = urllib.parse.urlencode({"run": run, "tag": "trace_viewer@", "host": host, "event_name": event["name"],
+                                    "start_time_ms": event["ts"] / 1e3, "duration_ms": event["dur"] / 1e3, "unique_id": event["args"]["uid"]})
+    detailed = [e for e in view.json(f"/data/plugin/profile/data?{query}")["traceEvents"] if e.get("ph") == "X"]
+    assert detailed[0]["args"]["key"] == "value"
+    found = view.json(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host={host}&search_prefix=a%20%3Cb")
+    assert sum(e.get("ph") == "X" for e in found["traceEvents"]) == 20
+    # Fewer bins, fewer events: the longest of each bin.
+    few = view.json(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host={host}&resolution=50")
+    assert few["filteredByVisibility"] and few["returnedEventsSize"] < sum(shown.values())
+    assert view.refused(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host=nobody")[0] == 404
+
+
+def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
+    for path, code, words in [
+        ("/nothing", 404, "no such page"),
+        ("/../../etc/passwd", 404, "no such page"),
+        ("/api/tiles?rows=x", 400, "rows: write up to 1024 numbers, such as 3,5-9"),
+        ("/api/tiles?rows=0-9999999", 400, "rows: write up to"),
+        ("/api/tiles?rows=0&slots=99999", 400, "slots: 99999 is not from 1 to 4096"),
+        ("/api/tiles?rows=0&level=56&slots=4096", 400, "slots: the window is longer than any trace"),
+        ("/api/tiles?rows=0&begin=1e9", 400, 'begin: "1e9" is no integer'),
+        ("/api/run?run=../../x", 404, "there is no run ../../x"),
+        ("/api/find?q=", 400, "q: write 1 to 1000 bytes"),
+        ("/api/find?regex=1&q=(a", 400, "is no regular expression"),
+        ("/api/event?row=99999&track=0&ordinal=0", 404, "no such event"),
+        ("/api/event?row=0&track=0&ordinal=999999", 404, "no such event"),
+        ("/api/select?tracks=1:2", 400, "tracks: write up to"),
+        ("/api/arrows?rows=0&begin=5&end=4", 400, "end: lies before begin"),
+        ("/data/plugin/profile/data?tag=overview_page", 404, "only tag=trace_viewer@"),
+    ]:
+        status, body = view.refused(path)
+        assert (status, words in body) == (code, True), (path, status, body)
+    # Rows that there are not are no rows.
+    assert view.get("/api/tiles?rows=5000-5100")[:2] == b"\x01\x00"
+
+
+def test_pages_from_elsewhere_get_nothing(view, session_group, logdir):
+    """A name of somebody else's that points to this machine must not read the traces (DNS rebinding)."""
+    for name in ("evil.example", "127.evil.example.", "localhost.evil.example"):
+        status, body = view.refused("/api/runs", Host=name)
+        assert status == 403 and "--allow-host" in body, name
+    host = view.url.split("/")[2]
+    for name in ("localhost", "127.0.0.1", "[::1]:80", host):
+        assert view.get("/api/runs", Host=name)
+    allowed = View(session_group, "allowed", logdir, "--cache", "none", "--allow-host", "traces.example")
+    assert allowed.get("/api/runs", Host="traces.example:443")
+    with urllib.request.urlopen(view.url) as page:
+        policy = page.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy and "frame-ancestors 'none'" in policy
+        assert page.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_hostile_questions_end_no_server(view):
+    import random
+
+    random.seed(seed := random.randrange(1 << 30))
+    print("seed", seed)
+    words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
+             "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards"]
+    values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
+              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*"]
+    paths = ["api/runs", "api/run", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps",
+             "data/plugin/profile/data", "data/plugin/profile/hosts"]
+    server = view.url.split("/")[2]
+    for _ in range(1500):
+        query = "&".join(f"{random.choice(words)}={random.choice(values)}" for _ in range(random.randrange(6)))
+        if random.random() < 0.5:
+            query += "&rows=0-20&tracks=0:0-9&row=0&track=0&ordinal=0&q=e&tag=trace_viewer@&host=ALL_HOSTS"
+        connection = http.client.HTTPConnection(server, timeout=30)
+        connection.request("GET", f"/{random.choice(paths)}?{query}", headers={"Accept-Encoding": "gzip"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status in (200, 400, 404), (query, answer.status)
+        connection.close()
+    assert view.process.running()
+
+
+def test_a_trace_is_read_once_and_damage_is_told(session_group, logdir, tmp_path):
+    run = logdir / "plugins/profile/2026_11_20_10_00_00"
+    for _ in range(2):
+        View(session_group, "cached", run, "--cache", tmp_path / "cache").loaded()
+    index, = (tmp_path / "cache").iterdir()
+    trace = tmp_path / "cut.xplane.pb"
+    trace.write_bytes((run / "worker-0.xplane.pb").read_bytes()[:-5])
+    view = View(session_group, "damaged", trace, "--cache", "none")
+    status, body = view.refused("/api/run")
+    assert status == 500 and "cut: malformed protobuf at byte" in body
+    # An index beside the trace is taken when it is this trace's.
+    copy = tmp_path / "beside" / "w.xplane.pb"
+    copy.parent.mkdir()
+    copy.write_bytes((run / "worker-0.xplane.pb").read_bytes())
+    subprocess.run([BIN / "strobe", "convert", copy, "--to", "index", "-o", copy.parent / "w.index", "--quiet"], check=True)
+    assert View(session_group, "beside", copy, "--cache", "none").loaded()["warnings"] == []
+    copy.write_bytes((logdir / "plugins/profile/2026_11_21_10_00_00/worker-1.xplane.pb").read_bytes())
+    assert "is the index of another trace" in View(session_group, "stale", copy, "--cache", "none").loaded()["warnings"][0]
+
+
+def test_runs_in_object_storage(session_group, logdir, tmp_path):
+    server = Versity(session_group, tmp_path / "s3")
+    (tmp_path / "s3").mkdir(exist_ok=True)
+    server.start()
+    run = "plugins/profile/2026_11_21_10_00_00"
+    for worker in ("worker-0", "worker-1"):
+        server.write(f"logs/{run}/{worker}.xplane.pb", (logdir / run / f"{worker}.xplane.pb").read_bytes())
+    view = View(session_group, "s3", f"s3://{server.bucket}/logs", "--cache", "none", env=strobe_env(server))
+    assert view.json("/api/runs") == {"place": f"s3://{server.bucket}/logs", "runs": ["2026_11_21_10_00_00"]}
+    assert [w["name"] for w in view.loaded()["workers"]] == ["worker-0", "worker-1"]
+
+
+def test_mistakes_on_the_command_line_are_explained(tmp_path):
+    def strobe(*arguments):
+        return subprocess.run([BIN / "strobe", "view", *map(str, arguments)], capture_output=True, text=True, timeout=30)
+
+    assert "has no runs; strobe capture makes one" in strobe(tmp_path).stderr
+    done = strobe(tmp_path / "nothing.xplane.pb")
+    assert done.returncode in (1, 2) and "nothing.xplane.pb" in done.stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        (tmp_path / "a.xplane.pb").write_bytes(b"")
+        done = strobe(tmp_path / "a.xplane.pb", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+        assert done.returncode == 1 and "--listen 127.0.0.1:0 picks a free port" in done.stderr
