@@ -226,7 +226,7 @@ absl::StatusOr<Page> Viewer::Runs(const Query&) {
 
 absl::StatusOr<Page> Viewer::Describe(const Query& query) {
   // As long as a page may wait without asking again.
-  constexpr Nanos kMoment = std::chrono::milliseconds(250);
+  constexpr Nanos kMoment = std::chrono::milliseconds(100);
   ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
   ASSIGN_OR_RETURN(const Run run, loader->Get(kMoment));
   if (run != nullptr) return JsonPage(DescribeRun(*run));

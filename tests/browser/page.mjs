@@ -1,9 +1,9 @@
 // Chromium with the viewer's page in it.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
-const require = createRequire(join(process.env.STROBE_BROWSER, "package.json"));
+const require = createRequire(join(resolve(process.env.STROBE_BROWSER), "package.json"));
 const puppeteer = require("puppeteer-core");
 export const AXE = require.resolve("axe-core/axe.min.js");
 

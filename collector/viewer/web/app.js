@@ -32,12 +32,14 @@ let dirty = true, moved = 0, lastFrame = 0, arrowNumber = 0;
 async function start() {
   const link = readLink();
   setTheme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  // Both at once: without a name the server takes the first run.
+  const opened = openRun(link.run, link);
   try {
-    const { runs, place } = await new Api(link.run).get("runs");
+    const { runs, place } = await new Api("").get("runs");
     document.title = `${place} – Strobe`;
     $("run").replaceChildren(...runs.map((run) => new Option(run, run, false, run === link.run)));
     $("run").title = place;
-    await openRun($("run").value, link);
+    await opened;
   } catch (error) {
     fail(error);
   }
@@ -48,7 +50,7 @@ async function openRun(run, link = {}) {
   const opened = api;
   const progress = $("progress");
   for (;;) {
-    const answer = await api.get("run");
+    const answer = await opened.get("run"); // The server waits a moment before it says "loading".
     if (opened !== api) return; // Another run was chosen meanwhile.
     if (!answer.loading) {
       show(answer, link);
@@ -58,7 +60,6 @@ async function openRun(run, link = {}) {
     progress.firstElementChild.style.width = `${answer.total ? (100 * answer.done) / answer.total : 0}%`;
     progress.setAttribute("aria-valuenow", answer.total ? Math.round((100 * answer.done) / answer.total) : 0);
     progress.lastElementChild.textContent = answer.total ? `Reading ${count(answer.total)} events: ${count(answer.done)}` : "Opening the traces…";
-    await new Promise((resolve) => setTimeout(resolve, 50));
   }
   progress.hidden = true;
 }
@@ -66,6 +67,7 @@ async function openRun(run, link = {}) {
 function show(answer, link) {
   store?.close();
   description = answer;
+  api.run = answer.run;
   store = new TileStore(api, description, redraw, fail);
   layout = new Layout(description);
   Object.assign(state, { top: 0, selected: [], marks: [], shades: [], arrows: [] });
@@ -76,6 +78,7 @@ function show(answer, link) {
   scroll(link.top ?? 0);
   if (link.end > link.begin) setView(link.begin, link.end);
   else wholeTrace();
+  want(bands()); // While the first frame is drawn.
   for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2) state.marks.push({ begin: link.marks[i], end: link.marks[i + 1] });
   if (link.find) {
     $("find-text").value = link.find;
@@ -212,14 +215,18 @@ function frame(now) {
       dirty = false;
       const shown = bands();
       const level = levelFor(view, renderer.width);
-      const rows = [...new Set(shown.flatMap((band) => band.items).filter((item) => item.type === "row").map((item) => item.row))];
       renderer.draw(view, shown, store, level);
       drawOverlay(renderer, view, state, placeOf);
       labels.draw(description, layout, shown, renderer.height, `${count(description.events)} events`);
-      store.want(rows, view, level);
+      want(shown);
     }
   }
   requestAnimationFrame(frame);
+}
+
+function want(shown) {
+  const rows = new Set(shown.flatMap((band) => band.items).filter((item) => item.type === "row").map((item) => item.row));
+  store.want([...rows], view, levelFor(view, renderer.width));
 }
 
 function moveHeld(elapsed) {

@@ -79,3 +79,10 @@ export function decodeTiles(bytes) {
   }
   return { rows, texts, buffers };
 }
+
+/** {rows, texts, buffers} of a URL; throws what the server says. */
+export async function fetchTiles(url) {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error((await answer.text()).trim());
+  return decodeTiles(new Uint8Array(await answer.arrayBuffer()));
+}

@@ -1,6 +1,7 @@
 // The timeline's data, loaded like a map: aligned tiles per row and zoom, what is visible first, a
 // coarser one drawn until the right one is there.
 import { ranges } from "./api.js";
+import { fetchTiles } from "./decode.js";
 
 export const TILE_SLOTS = 512;
 const MOST_AT_ONCE = 3;
@@ -21,6 +22,12 @@ export function unitOf(level) {
   return 2 ** Math.max(level - 6, 0);
 }
 
+function startWorker() {
+  return new Worker("/decoder.js", { type: "module" });
+}
+// Starts while the run is still being read.
+let spare = startWorker();
+
 export class TileStore {
   /** `changed()`: something new can be drawn. `failed(message)`. */
   constructor(api, description, changed, failed) {
@@ -36,7 +43,8 @@ export class TileStore {
     this.number = 0;
     this.items = 0;
     this.clock = 0;
-    this.worker = new Worker("/decoder.js", { type: "module" });
+    this.worker = spare ?? startWorker();
+    spare = null;
     this.worker.onmessage = ({ data }) => this.take(data);
     this.worker.onerror = () => this.failed("the page's own worker could not be started");
   }
@@ -73,7 +81,7 @@ export class TileStore {
     };
     for (let index = this.first; index <= this.last; ++index) add(this.overview, index);
     const from = Math.floor(view.begin / tileSpan(level)), to = Math.floor(view.end / tileSpan(level));
-    const inside = (index) => index * tileSpan(level) <= (this.last + 1) * tileSpan(this.overview) && (index + 1) * tileSpan(level) >= this.first * tileSpan(this.overview);
+    const inside = (index) => index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) && (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
     for (let index = from; index <= to; ++index) if (inside(index)) add(level, index);
     for (const index of [from - 1, to + 1]) if (inside(index)) add(level, index); // Where people go next.
     for (const question of questions) {
@@ -91,7 +99,10 @@ export class TileStore {
     const id = ++this.number;
     this.waiting.set(id, { level, index, rows });
     for (const row of rows) this.asked.add(`${row}:${level}:${index}`);
-    this.worker.postMessage({ id, url: this.api.url("tiles", { rows: ranges(rows), begin: index * tileSpan(level), level, slots: TILE_SLOTS }) });
+    const url = this.api.url("tiles", { rows: ranges(rows), begin: index * tileSpan(level), level, slots: TILE_SLOTS });
+    // The first picture does not wait until the worker has started.
+    if (id === 1) fetchTiles(url).then((tiles) => this.take({ id, ...tiles }), (error) => this.take({ id, error: error.message }));
+    else this.worker.postMessage({ id, url });
   }
 
   take({ id, rows, texts, error }) {
