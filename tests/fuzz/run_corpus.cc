@@ -1,0 +1,79 @@
+// run_corpus TARGET FOLDER ROUNDS [SEED]: gives a target every file of the folder, and each again
+// with random damage. Prints the seed, with which the same damage comes again.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/targets.h"
+
+namespace {
+
+// Flips, cuts, doubles and transplants, as real damage and real attackers do.
+std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
+                   std::mt19937_64& random) {
+  for (std::uint64_t i = 0, times = 1 + random() % 6; i < times && !bytes.empty(); ++i) {
+    const std::size_t at = random() % bytes.size();
+    switch (random() % 7) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ 1 << random() % 8);
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 2:
+        bytes.resize(at);
+        break;
+      case 3:
+        bytes.insert(at, bytes.substr(at, random() % 40));
+        break;
+      case 4:
+        bytes.erase(at, random() % 20);
+        break;
+      case 5:  // The largest varint.
+        bytes.replace(at, std::min<std::size_t>(10, bytes.size() - at),
+                      "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+        break;
+      default: {
+        const std::string& other = corpus[random() % corpus.size()];
+        bytes.insert(at, other.substr(other.empty() ? 0 : random() % other.size(), random() % 60));
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4)
+    return std::fprintf(stderr, "run_corpus space|index|query FOLDER ROUNDS [SEED]\n"), 2;
+  const std::string name = argv[1];
+  const auto target = name == "space"   ? strobe::fuzz::Space
+                      : name == "index" ? strobe::fuzz::Index
+                                        : strobe::fuzz::Query;
+  std::vector<std::string> corpus;
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(argv[2]))
+    files.push_back(file.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& path : files) {
+    std::ifstream file(path, std::ios::binary);
+    corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  if (corpus.empty()) return std::fprintf(stderr, "%s is empty\n", argv[2]), 1;
+  const std::uint64_t seed =
+      argc > 4 ? std::strtoull(argv[4], nullptr, 10) : std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
+  std::mt19937_64 random(seed);
+  for (const std::string& bytes : corpus) target(bytes);
+  for (long round = std::atol(argv[3]); round > 0; --round)
+    target(Damage(corpus[random() % corpus.size()], corpus, random));
+  return 0;
+}

@@ -1,0 +1,12 @@
+// What is fed with bytes that nobody vouches for. Each takes whatever comes and must neither crash
+// nor read outside of it.
+#pragma once
+#include <string_view>
+
+namespace strobe::fuzz {
+
+void Space(std::string_view bytes);  // The trace reader, and all that is made from a trace.
+void Index(std::string_view bytes);  // The index reader and every question to it.
+void Query(std::string_view bytes);  // "path?query" to the viewer.
+
+}  // namespace strobe::fuzz
