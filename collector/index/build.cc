@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "collector/analysis/derived_lines.h"
 #include "collector/base/parallel.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -52,12 +53,24 @@ class NameIds {
   std::unordered_map<std::int64_t, std::uint32_t> sparse_;
 };
 
+// The trace, or the lines derived from it, which stand behind it.
+struct Part {
+  std::string_view bytes{};
+  std::uint64_t first_place = 0;
+
+  std::uint64_t PlaceOf(const xplane::Placed& event) const {
+    return first_place + static_cast<std::uint64_t>(event.event.bytes.data() - bytes.data());
+  }
+};
+
 // One line of the trace on its way into the index: a row, or one row per counter.
 struct LineWork {
   const xplane::Plane* plane = nullptr;
   const xplane::Line* line = nullptr;
   const NameIds* names = nullptr;
+  const Part* part = nullptr;
   std::uint32_t plane_index = 0;
+  std::uint32_t derived = 0;  // As in Row.
 
   std::deque<TrackWriter> tracks{};
   std::vector<LinkEnd> ends{};  // Their tracks count from the line's first.
@@ -67,13 +80,9 @@ struct LineWork {
   absl::Status status{};
 };
 
-std::uint64_t PlaceOf(const xplane::Placed& event, std::string_view trace) {
-  return static_cast<std::uint64_t>(event.event.bytes.data() - trace.data());
-}
-
 class LineReader {
  public:
-  LineReader(std::string_view trace, LineWork& work) : trace_(trace), work_(work) {}
+  explicit LineReader(LineWork& work) : work_(work) {}
 
   absl::Status Read() {
     ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(*work_.line));
@@ -112,7 +121,7 @@ class LineReader {
       }
       const std::uint32_t name = work_.names->Of(event.event.name_id);
       Count(name);
-      track.Add(event.begin_ps, event.end_ps, name, PlaceOf(event, trace_));
+      track.Add(event.begin_ps, event.end_ps, name, work_.part->PlaceOf(event));
     }
     return absl::OkStatus();
   }
@@ -129,7 +138,7 @@ class LineReader {
         if (!value) value = stat.Number();
       }));
       Count(name);
-      work_.tracks[found->second].AddValue(event.begin_ps, name, PlaceOf(event, trace_),
+      work_.tracks[found->second].AddValue(event.begin_ps, name, work_.part->PlaceOf(event),
                                            value.value_or(0));
     }
     return absl::OkStatus();
@@ -148,7 +157,6 @@ class LineReader {
     ++work_.counts[name];
   }
 
-  const std::string_view trace_;
   LineWork& work_;
 };
 
@@ -181,6 +189,7 @@ class Builder {
       : trace_(trace), space_(space), options_(options) {}
 
   absl::Status Run(const Sink& sink) {
+    RETURN_IF_ERROR(Derive());
     CollectLines();
     RETURN_IF_ERROR(ReadLines());
     LayOut();
@@ -189,16 +198,34 @@ class Builder {
   }
 
  private:
+  absl::Status Derive() {
+    ASSIGN_OR_RETURN(derived_, DeriveLines(space_));
+    ASSIGN_OR_RETURN(derived_space_, xplane::Space::Read(derived_));
+    derived_part_ = {derived_, trace_.size()};
+    return absl::OkStatus();
+  }
+
   void CollectLines() {
     for (const xplane::Plane& plane : space_.planes) {
-      names_.push_back(std::make_unique<NameIds>(plane, texts_));
-      const auto index = static_cast<std::uint32_t>(planes_.size());
       planes_.push_back({.name = texts_.Id(plane.name), .id = plane.id});
-      for (const xplane::Line& line : plane.lines) {
-        if (line.events == 0) continue;
-        lines_.push_back({&plane, &line, names_.back().get(), index});
-        texts_.Id(line.name);
+      CollectPlane(plane, trace_part_, static_cast<std::uint32_t>(planes_.size() - 1), 0);
+      // A plane's derived lines right behind its own, so that its rows stand together.
+      for (std::uint32_t i = 0; i < derived_space_.planes.size(); ++i) {
+        const xplane::Plane& derived = derived_space_.planes[i];
+        if (derived.name == plane.name && derived.id == plane.id)
+          CollectPlane(derived, derived_part_, static_cast<std::uint32_t>(planes_.size() - 1),
+                       i + 1);
       }
+    }
+  }
+
+  void CollectPlane(const xplane::Plane& plane, const Part& part, std::uint32_t index,
+                    std::uint32_t derived) {
+    names_.push_back(std::make_unique<NameIds>(plane, texts_));
+    for (const xplane::Line& line : plane.lines) {
+      if (line.events == 0) continue;
+      lines_.push_back({&plane, &line, names_.back().get(), &part, index, derived});
+      texts_.Id(line.name);
     }
   }
 
@@ -214,7 +241,7 @@ class Builder {
       if (options_.stop != nullptr && *options_.stop)
         work.status = absl::CancelledError("nobody waits for the index any more");
       else
-        work.status = LineReader(trace_, work).Read();
+        work.status = LineReader(work).Read();
       if (options_.done != nullptr) *options_.done += work.line->events;
     });
     for (const LineWork& work : lines_) RETURN_IF_ERROR(work.status);
@@ -254,6 +281,7 @@ class Builder {
                      .first_track = first_track,
                      .tracks = tracks,
                      .kind = kind,
+                     .derived = work.derived,
                      .id = work.line->id});
   }
 
@@ -332,7 +360,8 @@ class Builder {
         text_counts_.size() * sizeof(std::uint64_t),
         text_bytes,
         event_data_,
-        outs_.data.size() + ins_.data.size()};
+        outs_.data.size() + ins_.data.size(),
+        derived_.size()};
     std::uint64_t at = sizeof(Header);
     for (std::size_t i = 0; i < kSections; ++i) {
       header.extents[i] = {at, sizes[i]};
@@ -359,6 +388,8 @@ class Builder {
     RETURN_IF_ERROR(out.Pad());
     RETURN_IF_ERROR(out.Bytes(outs_.data));
     RETURN_IF_ERROR(out.Bytes(ins_.data));
+    RETURN_IF_ERROR(out.Pad());
+    RETURN_IF_ERROR(out.Bytes(derived_));
     return out.Pad();
   }
 
@@ -381,6 +412,10 @@ class Builder {
   const std::string_view trace_;
   const xplane::Space& space_;
   const BuildOptions& options_;
+  const Part trace_part_{trace_, 0};
+  std::string derived_;
+  xplane::Space derived_space_;
+  Part derived_part_;
   Texts texts_;
   std::vector<std::unique_ptr<NameIds>> names_;
   std::vector<LineWork> lines_;

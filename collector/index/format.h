@@ -38,6 +38,7 @@ enum Section : std::uint32_t {
   kTexts,       // bytes
   kEventData,   // bytes
   kLinkData,    // bytes
+  kDerived,     // An encoded XSpace: lines that the trace itself does not hold
   kSections
 };
 
@@ -74,7 +75,9 @@ struct Row {
   std::uint32_t plane = 0, name = 0;  // Text.
   std::uint32_t first_track = 0, tracks = 0;
   RowKind kind = RowKind::kSpans;
-  std::uint32_t unused = 0;
+  // 0: its events are the trace's. Else they are those of plane `derived` - 1 of kDerived, and
+  // their places count on behind the trace's end.
+  std::uint32_t derived = 0;
   std::int64_t id = 0;  // Of the line.
   std::uint64_t events = 0;
 };

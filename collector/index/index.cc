@@ -44,7 +44,7 @@ absl::StatusOr<Index> Index::Open(std::string_view bytes) {
       Take(bytes, at[kTextEnds], index.text_ends_) &&
       Take(bytes, at[kTextCounts], index.text_counts_) && Take(bytes, at[kTexts], index.texts_) &&
       Take(bytes, at[kEventData], index.event_data_) &&
-      Take(bytes, at[kLinkData], index.link_data_);
+      Take(bytes, at[kLinkData], index.link_data_) && Take(bytes, at[kDerived], index.derived_);
   if (!whole) return absl::DataLossError("the index is cut or damaged");
   for (const Row& row : index.rows_) {
     if (row.plane >= index.planes_.size() || row.first_track > index.tracks_.size() ||

@@ -57,6 +57,8 @@ class Index {
   std::span<const Range> ranges(const Track& track) const {
     return Part(ranges_, track.first_range, track.blocks);
   }
+  // See DeriveLines.
+  std::string_view derived() const { return derived_; }
   std::uint32_t texts() const { return static_cast<std::uint32_t>(text_ends_.size()); }
   std::string_view Text(std::uint32_t id) const;
   // Events of that name.
@@ -108,7 +110,7 @@ class Index {
   std::span<const double> values_;
   std::span<const LinkBlock> link_blocks_;
   std::span<const std::uint64_t> text_ends_, text_counts_;
-  std::string_view texts_, event_data_, link_data_;
+  std::string_view texts_, event_data_, link_data_, derived_;
 };
 
 }  // namespace strobe::index

@@ -38,22 +38,20 @@ Json ToJson(const xplane::Stat& stat) {
 }
 
 // The event's own bytes, from the length that stands before them in the file.
-absl::StatusOr<xplane::Event> ReadAt(const Worker& worker, const Entry& entry) {
-  const std::string_view file = worker.trace.bytes();
-  if (entry.place == 0 || entry.place > file.size())
+absl::StatusOr<xplane::Event> ReadAt(std::string_view file, std::uint64_t place) {
+  if (place == 0 || place > file.size())
     return absl::DataLossError("the index does not fit the trace");
   // An event's fields end where the next field of its line begins; its length is the varint before.
   std::uint64_t length = 0;
-  std::size_t at = entry.place - 1;
+  std::size_t at = place - 1;
   unsigned bytes = 1;
   while (bytes < 10 && at > 0 && (static_cast<unsigned char>(file[at - 1]) & 0x80) != 0)
     --at, ++bytes;
   for (unsigned i = 0; i < bytes; ++i)
     length |= static_cast<std::uint64_t>(static_cast<unsigned char>(file[at + i]) & 0x7f) << 7 * i;
-  if (length > file.size() - entry.place)
-    return absl::DataLossError("the index does not fit the trace");
+  if (length > file.size() - place) return absl::DataLossError("the index does not fit the trace");
   xplane::Event event;
-  RETURN_IF_ERROR(xplane::ParseEvent(file.substr(entry.place, length), event));
+  RETURN_IF_ERROR(xplane::ParseEvent(file.substr(place, length), event));
   return event;
 }
 
@@ -152,9 +150,11 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
   const std::optional<Entry> entry =
       index.EntryAt(index.tracks()[row.first_track + track], ordinal);
   if (!entry) return none;
-  if (row.plane >= worker.space.planes.size())
-    return absl::DataLossError("the index does not fit the trace");
-  const xplane::Plane& plane = worker.space.planes[row.plane];
+  const std::vector<xplane::Plane>& planes =
+      row.derived == 0 ? worker.space.planes : worker.derived.planes;
+  const std::size_t plane_number = row.derived == 0 ? row.plane : row.derived - 1;
+  if (plane_number >= planes.size()) return absl::DataLossError("the index does not fit the trace");
+  const xplane::Plane& plane = planes[plane_number];
 
   Json json = {{"row", number},
                {"track", track},
@@ -166,7 +166,10 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
                {"beginPs", entry->begin_ps + worker.shift_ps},
                {"durationPs", entry->duration_ps},
                {"selfPs", SelfTime(index, row.first_track + track, *entry)}};
-  ASSIGN_OR_RETURN(const xplane::Event event, ReadAt(worker, *entry));
+  const std::string_view trace = worker.trace.bytes();
+  ASSIGN_OR_RETURN(const xplane::Event event,
+                   row.derived == 0 ? ReadAt(trace, entry->place)
+                                    : ReadAt(index.derived(), entry->place - trace.size()));
   Json args = Json::array();
   const auto add = [&](const xplane::Stat& stat) {
     args.push_back({{"name", plane.NameOf(stat)}, {"value", ToJson(stat)}});

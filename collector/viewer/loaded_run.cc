@@ -103,10 +103,13 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
           std::max(run.end_ps, std::clamp(header.end_ps, -kFarthest, kFarthest) + shift_ps);
     }
     run.events += header.events;
+    ASSIGN_OR_RETURN(xplane::Space derived,
+                     xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
     run.workers.push_back({.name = from.worker,
                            .trace = std::move(traces[i]),
                            .space = std::move(from.space),
                            .stored = *std::move(stored),
+                           .derived = std::move(derived),
                            .shift_ps = shift_ps,
                            .clock_offset_ns = from.clock_offset_ns,
                            .clock_error_ns = from.clock_error_ns});

@@ -15,6 +15,7 @@ struct Worker {
   convert::OpenTrace trace{};
   xplane::Space space{};  // Its planes; their lines are read by whoever needs them.
   index::StoredIndex stored{};
+  xplane::Space derived{};    // Of the index: lines that the trace itself does not hold.
   std::int64_t shift_ps = 0;  // From its own times to those of the run.
   std::int64_t clock_offset_ns = 0;
   std::optional<std::int64_t> clock_error_ns{};

@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.processes import BIN, BUILD, ROOT
 from tests.support.stores import Versity, strobe_env
-from tests.support.traces import write_run
+from tests.support.traces import MS, US, PlaneWriter, write_run
 
 
 class View:
@@ -123,6 +123,44 @@ def test_xprofs_questions_get_xprofs_answers(session_group, tmp_path, jax_trace)
     few = view.json(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host={host}&resolution=50")
     assert few["filteredByVisibility"] and few["returnedEventsSize"] < sum(shown.values())
     assert view.refused(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host=nobody")[0] == 404
+
+
+def test_steps_of_a_gpu_are_those_that_xprof_derives(session_group, tmp_path, protos):
+    from tensorflow import xplane_pb2
+    from xprof.convert import raw_to_tool_data
+
+    space = xplane_pb2.XSpace()
+    gpu, host = PlaneWriter(space, "/device:GPU:0"), PlaneWriter(space, "/host:CPU")
+    gpu.line("Stream #13(Compute)", id=13)
+    host.line("python", id=4711)
+    for i in range(3):
+        host.event("train", i * 10 * MS, 9 * MS, step_num=i, _r=1)
+        for k in range(5):
+            host.event("cudaLaunchKernel", i * 10 * MS + MS + k * 100 * US, 50 * US, correlation_id=5 * i + k + 1, device_id=0)
+            gpu.event(f"kernel_{k}", i * 10 * MS + (2 + k) * MS, 800 * US, correlation_id=5 * i + k + 1, hlo_module="jit_step", hlo_op=f"op.{k}")
+    trace = tmp_path / "gpu.xplane.pb"
+    trace.write_bytes(space.SerializeToString())
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(trace)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    theirs = {event: n for event, n in spans(json.loads(data)).items() if event[0] == "Steps"}
+    view = View(session_group, "gpu", trace, "--cache", "none")
+    ours = spans(view.json("/data/plugin/profile/data?tag=trace_viewer@&host=ALL_HOSTS&resolution=0"))
+    assert len(theirs) == 3 and theirs == {event: n for event, n in ours.items() if event[0] == "Steps"}
+    assert {line for line, *_ in ours} == {"Steps", "XLA Modules", "XLA Ops", "Launch Stats", "Stream #13(Compute)", "python"}
+    # A derived event has details too, and stands among the rows of its device.
+    row, = (i for i, r in enumerate(view.loaded()["rows"]) if r["name"] == "Launch Stats")
+    event = view.json(f"/api/event?row={row}&track=0&ordinal=0")
+    assert event["plane"] == "/device:GPU:0" and {"name": "num_launches", "value": 5} in event["args"]
+
+
+def test_64_workers_on_one_timeline(session_group, tmp_path, protos):
+    folder = write_run(tmp_path, "run", **{f"w{i:02}": {"late": i * MS // 10, "clock_offset_ns": i * 1_000_000} for i in range(64)})
+    view = View(session_group, "sixtyfour", folder, "--cache", "none")
+    run = view.loaded()
+    assert len(run["workers"]) == 64 and len(run["rows"]) == 640
+    assert {w["shiftPs"] for w in run["workers"]} == {0}, "what their clocks are apart is taken out"
+    step = view.json("/api/steps")["steps"][0]
+    assert (step["firstToBegin"], step["lastToBegin"], step["beginSpreadPs"]) == (0, 63, 63 * MS // 10)
+    assert view.json("/api/find?q=fusion.1")["total"] == 64 * 5
 
 
 def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):

@@ -14,7 +14,7 @@ ARROWS = {
     "collector/xplane": ["collector/base"],
     "collector/analysis": ["collector/base", "collector/xplane"],
     "collector/convert": ["collector/base", "collector/xplane"],
-    "collector/index": ["collector/base", "collector/xplane"],
+    "collector/index": ["collector/analysis", "collector/base", "collector/xplane"],
     "collector/logdir": ["collector/base"],
     "collector/storage": ["collector/base", "collector/logdir"],
     "collector/viewer": ["collector/analysis", "collector/base", "collector/convert", "collector/http", "collector/index",

@@ -1,0 +1,296 @@
+#include "collector/analysis/derived_lines.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/analysis/steps.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/xplane/builder.h"
+#include "collector/xplane/lanes.h"
+#include "collector/xplane/names.h"
+
+namespace strobe {
+namespace {
+
+using xplane::Event;
+using xplane::Line;
+using xplane::Plane;
+using xplane::PlaneBuilder;
+using xplane::Stat;
+
+// XLA's number of the first derived line.
+constexpr std::int64_t kFirstLine = 0xdeadbeef;
+constexpr std::string_view kSteps = "Steps", kLaunches = "Launch Stats",
+                           kScopes = "Framework Name Scope";
+
+struct Launch {
+  std::optional<std::size_t> step{};  // Around it.
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+using Launches = std::unordered_map<std::int64_t, Launch>;  // By correlation id.
+
+// The step that holds a moment, the one that began last.
+std::optional<std::size_t> StepAt(const std::vector<Step>& steps, std::int64_t at_ps) {
+  auto next = std::upper_bound(steps.begin(), steps.end(), at_ps,
+                               [](std::int64_t t, const Step& step) { return t < step.begin_ps; });
+  constexpr int kLooks = 64;  // Several threads' steps may lie over each other.
+  for (int i = 0; i < kLooks && next != steps.begin(); ++i) {
+    --next;
+    if (at_ps < next->end_ps) return static_cast<std::size_t>(next - steps.begin());
+  }
+  return std::nullopt;
+}
+
+absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& steps,
+                          Launches& launches) {
+  for (const Plane& plane : space.planes) {
+    const std::int64_t correlation = plane.StatId("correlation_id");
+    if (correlation == 0 || plane.name.starts_with(xplane::kDevicePrefix)) continue;
+    for (const Line& line : plane.lines) {
+      ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(line));
+      for (const xplane::Placed& event : events) {
+        RETURN_IF_ERROR(ForEachInteger(event.event, [&](std::int64_t name_id, std::int64_t value) {
+          if (name_id == correlation && value != 0)
+            launches[value] = {StepAt(steps, event.begin_ps), event.begin_ps, event.end_ps};
+        }));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Which of an event's stats become lines, in the order of the lines.
+enum Told { kModule, kOp, kFrameworkOp, kSource, kTold };
+constexpr std::array<std::string_view, kTold> kStats = {"hlo_module", "hlo_op", "tf_op", "source"};
+constexpr std::array<std::string_view, kTold> kLines = {"XLA Modules", "XLA Ops", "Framework Ops",
+                                                        "Source code"};
+
+struct Work {
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::optional<std::size_t> step{};
+  std::array<std::string_view, kTold> told{};
+};
+
+struct Span {
+  std::string name{};
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::optional<std::size_t> step{};
+};
+
+// Makes one event of neighbours that share a name and a step.
+void Extend(std::string_view name, const Work& work, std::vector<Span>& spans) {
+  if (!spans.empty() && spans.back().name == name && spans.back().step == work.step) {
+    spans.back().end_ps = std::max(spans.back().end_ps, work.end_ps);
+    return;
+  }
+  // Of two streams at once the later begins where the earlier ends, so that a line nests.
+  const std::int64_t begin =
+      spans.empty() ? work.begin_ps : std::max(work.begin_ps, spans.back().end_ps);
+  if (begin < work.end_ps || spans.empty())
+    spans.push_back({std::string(name), begin, std::max(begin, work.end_ps), work.step});
+}
+
+// "a/b/op:Type": "a/b/op".
+std::string_view OpName(std::string_view framework_op) {
+  return framework_op.substr(0, framework_op.rfind(':'));
+}
+
+absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& launches) {
+  std::vector<Work> all;
+  const std::int64_t correlation = plane.StatId("correlation_id");
+  std::array<std::int64_t, kTold> ids{};
+  bool any = !launches.empty() && correlation != 0;
+  for (std::size_t i = 0; i < kTold; ++i) {
+    ids[i] = plane.StatId(kStats[i]);
+    any = any || ids[i] != 0;
+  }
+  if (!any) return all;
+  for (const Line& line : plane.lines) {
+    ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(line));
+    for (const xplane::Placed& event : events) {
+      Work work{event.begin_ps, event.end_ps};
+      bool tells = false;
+      RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
+        if (stat.name_id == correlation) {
+          const auto launch = launches.find(stat.Integer().value_or(0));
+          if (launch != launches.end()) work.step = launch->second.step;
+        }
+        const auto* text = std::get_if<std::string_view>(&stat.value);
+        for (std::size_t i = 0; i < kTold && text != nullptr; ++i) {
+          if (stat.name_id != ids[i] || text->empty()) continue;
+          work.told[i] = *text;
+          tells = true;
+        }
+      }));
+      if (tells || work.step) all.push_back(work);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Work& a, const Work& b) { return a.begin_ps < b.begin_ps; });
+  return all;
+}
+
+class PlaneDeriver {
+ public:
+  PlaneDeriver(const Plane& plane, const std::vector<Step>& steps)
+      : steps_(steps), builder_(plane.name, plane.id) {}
+
+  void Derive(const std::vector<Work>& all) {
+    std::map<std::size_t, Span> step_spans;
+    std::array<std::vector<Span>, kTold> told;
+    std::vector<std::vector<Span>> scopes;  // By depth.
+    for (const Work& work : all) {
+      if (work.step) {
+        const auto [span, added] =
+            step_spans.try_emplace(*work.step, Span{"", work.begin_ps, work.end_ps, work.step});
+        span->second.end_ps = std::max(span->second.end_ps, work.end_ps);
+      }
+      for (std::size_t i = 0; i < kTold; ++i) {
+        if (!work.told[i].empty())
+          Extend(i == kFrameworkOp ? OpName(work.told[i]) : work.told[i], work, told[i]);
+      }
+      if (!work.told[kFrameworkOp].empty()) AddScopes(work, scopes);
+    }
+    std::vector<Span> steps;
+    for (auto& [step, span] : step_spans) {
+      span.name = StepName(step);
+      steps.push_back(span);
+    }
+    Write(0, kSteps, steps);
+    Write(4, kLines[kModule], told[kModule]);
+    Write(5, kLines[kOp], told[kOp]);
+    std::vector<Span> nested;
+    for (const std::vector<Span>& depth : scopes)
+      nested.insert(nested.end(), depth.begin(), depth.end());
+    Write(2, kScopes, nested);
+    Write(3, kLines[kFrameworkOp], told[kFrameworkOp]);
+    Write(7, kLines[kSource], told[kSource]);
+  }
+
+  // Of the launches whose work ran on this plane, by step.
+  void AddLaunches(const std::map<std::size_t, std::vector<Launch>>& by_step) {
+    if (by_step.empty()) return;
+    builder_.BeginLine(kFirstLine + 1, kLaunches, 0);
+    const std::int64_t most = builder_.StatId("max_launch_time_us"),
+                       average = builder_.StatId("avg_launch_time_us"),
+                       count = builder_.StatId("num_launches");
+    for (const auto& [step, launches] : by_step) {
+      std::int64_t begin = launches.front().begin_ps, end = launches.front().end_ps;
+      std::int64_t longest = 0, sum = 0;
+      for (const Launch& launch : launches) {
+        begin = std::min(begin, launch.begin_ps);
+        end = std::max(end, launch.end_ps);
+        longest = std::max(longest, launch.end_ps - launch.begin_ps);
+        sum += launch.end_ps - launch.begin_ps;
+      }
+      const auto number = static_cast<std::int64_t>(launches.size());
+      const auto micros = [](std::int64_t ps) { return static_cast<double>(ps) / 1e6; };
+      builder_.AddEvent(builder_.EventId(StepName(step)), begin, end - begin);
+      builder_.AddEventStat(most, micros(longest));
+      builder_.AddEventStat(average, micros(sum) / static_cast<double>(number));
+      builder_.AddEventStat(count, number);
+      some_ = true;
+    }
+  }
+
+  std::string Encode() { return some_ ? builder_.Encode() : ""; }
+
+ private:
+  std::string StepName(std::size_t step) const {
+    return StrCat(steps_[step].name, " ", steps_[step].number);
+  }
+
+  // The scopes around the operation: neighbours share one as long as all around it is shared too.
+  static void AddScopes(const Work& work, std::vector<std::vector<Span>>& scopes) {
+    const std::string_view path = OpName(work.told[kFrameworkOp]);
+    std::size_t depth = 0;
+    bool shared = true;
+    for (std::size_t end = path.find('/'); end != std::string_view::npos && depth < 64;
+         end = path.find('/', end + 1), ++depth) {
+      if (scopes.size() <= depth) scopes.emplace_back();
+      std::vector<Span>& spans = scopes[depth];
+      const std::size_t slash = path.rfind('/', end - 1);
+      const std::string_view name = slash == std::string_view::npos || end == 0
+                                        ? path.substr(0, end)
+                                        : path.substr(slash + 1, end - slash - 1);
+      shared =
+          shared && !spans.empty() && spans.back().name == name && spans.back().step == work.step;
+      if (shared)
+        spans.back().end_ps = std::max(spans.back().end_ps, work.end_ps);
+      else
+        spans.push_back({std::string(name), work.begin_ps, work.end_ps, work.step});
+    }
+  }
+
+  void Write(std::int64_t number, std::string_view name, const std::vector<Span>& spans) {
+    if (spans.empty()) return;
+    some_ = true;
+    builder_.BeginLine(kFirstLine + number, name, 0);
+    const std::int64_t group = builder_.StatId("group_id");
+    for (const Span& span : spans) {
+      builder_.AddEvent(builder_.EventId(span.name), span.begin_ps, span.end_ps - span.begin_ps);
+      if (span.step) builder_.AddEventStat(group, static_cast<std::int64_t>(*span.step));
+    }
+  }
+
+  const std::vector<Step>& steps_;
+  PlaneBuilder builder_;
+  bool some_ = false;
+};
+
+// Somebody has derived them already.
+bool HasDerivedLines(const Plane& plane) {
+  return std::any_of(plane.lines.begin(), plane.lines.end(), [](const Line& line) {
+    return line.name == kSteps || line.name == kLaunches || line.name == kScopes ||
+           std::find(kLines.begin(), kLines.end(), line.name) != kLines.end();
+  });
+}
+
+// Launches of the work on a plane, by step.
+absl::StatusOr<std::map<std::size_t, std::vector<Launch>>> LaunchesOf(const Plane& plane,
+                                                                      const Launches& launches) {
+  std::map<std::size_t, std::vector<Launch>> by_step;
+  const std::int64_t correlation = plane.StatId("correlation_id");
+  if (correlation == 0 || launches.empty()) return by_step;
+  for (const Line& line : plane.lines) {
+    RETURN_IF_ERROR(ForEachEvent(line, [&](const Event& event) {
+      // Damage has shown itself when the plane's work was read.
+      ForEachInteger(event, [&](std::int64_t name_id, std::int64_t value) {
+        const auto launch = name_id == correlation ? launches.find(value) : launches.end();
+        if (launch != launches.end() && launch->second.step)
+          by_step[*launch->second.step].push_back(launch->second);
+      }).IgnoreError();
+    }));
+  }
+  return by_step;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DeriveLines(const xplane::Space& space) {
+  std::string encoded;
+  const bool any = std::any_of(space.planes.begin(), space.planes.end(), [](const Plane& plane) {
+    return plane.name.starts_with(xplane::kGpuPrefix) && !HasDerivedLines(plane);
+  });
+  if (!any) return encoded;
+  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(space));
+  Launches launches;
+  if (!steps.empty()) RETURN_IF_ERROR(ReadLaunches(space, steps, launches));
+  for (const Plane& plane : space.planes) {
+    if (!plane.name.starts_with(xplane::kGpuPrefix) || HasDerivedLines(plane)) continue;
+    ASSIGN_OR_RETURN(const std::vector<Work> work, ReadWork(plane, launches));
+    PlaneDeriver deriver(plane, steps);
+    deriver.Derive(work);
+    ASSIGN_OR_RETURN(const auto by_step, LaunchesOf(plane, launches));
+    deriver.AddLaunches(by_step);
+    encoded += deriver.Encode();
+  }
+  return encoded;
+}
+
+}  // namespace strobe
