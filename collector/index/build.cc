@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "collector/analysis/derived_lines.h"
+#include "collector/base/mutex.h"
 #include "collector/base/parallel.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -73,7 +74,8 @@ struct LineWork {
   std::uint32_t derived = 0;  // As in Row.
 
   std::deque<TrackWriter> tracks{};
-  std::vector<LinkEnd> ends{};  // Their tracks count from the line's first.
+  PackedEnds ends{};              // Their tracks count from the line's first,
+  std::uint32_t first_track = 0;  // which is this.
   std::vector<std::uint64_t> counts{};
   std::int64_t begin_ps = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ps = std::numeric_limits<std::int64_t>::min();
@@ -84,8 +86,9 @@ class LineReader {
  public:
   explicit LineReader(LineWork& work) : work_(work) {}
 
-  absl::Status Read() {
-    ASSIGN_OR_RETURN(const std::vector<xplane::Placed> events, xplane::PlaceEvents(*work_.line));
+  // `events`: memory of the line before.
+  absl::Status Read(std::vector<xplane::Placed>& events) {
+    RETURN_IF_ERROR(xplane::PlaceEvents(*work_.line, events));
     if (events.size() >= kMostEvents)
       return absl::OutOfRangeError(StrCat("line \"", work_.line->name, "\" has ", events.size(),
                                           " events; up to ", kMostEvents, " can be shown"));
@@ -96,7 +99,7 @@ class LineReader {
     RETURN_IF_ERROR(work_.line->name == xplane::kCounterLine ? ReadValues(events)
                                                              : ReadSpans(events));
     for (TrackWriter& track : work_.tracks) track.Finish();
-    work_.ends.shrink_to_fit();
+    work_.ends.Shrink();
     return absl::OkStatus();
   }
 
@@ -116,7 +119,7 @@ class LineReader {
       TrackWriter& track = work_.tracks[number];
       if (flows.any()) {
         RETURN_IF_ERROR(flows.Read(event.event, [&](std::uint64_t id, bool incoming) {
-          work_.ends.push_back({id, number | (incoming ? LinkEnd::kIncoming : 0), track.events()});
+          work_.ends.Add({id, number | (incoming ? LinkEnd::kIncoming : 0), track.events()});
         }));
       }
       const std::uint32_t name = work_.names->Of(event.event.name_id);
@@ -241,11 +244,27 @@ class Builder {
       if (options_.stop != nullptr && *options_.stop)
         work.status = absl::CancelledError("nobody waits for the index any more");
       else
-        work.status = LineReader(work).Read();
+        work.status = ReadLine(work);
       if (options_.done != nullptr) *options_.done += work.line->events;
     });
+    spare_.clear();
     for (const LineWork& work : lines_) RETURN_IF_ERROR(work.status);
     return absl::OkStatus();
+  }
+
+  absl::Status ReadLine(LineWork& work) {
+    std::vector<xplane::Placed> events;
+    {
+      MutexLock lock(&mutex_);
+      if (!spare_.empty()) {
+        events = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    const absl::Status status = LineReader(work).Read(events);
+    MutexLock lock(&mutex_);
+    spare_.push_back(std::move(events));
+    return status;
   }
 
   // Gives every track its number and its places in the sections.
@@ -253,7 +272,7 @@ class Builder {
     for (LineWork& work : lines_) {
       const bool counters = work.line->name == xplane::kCounterLine;
       const auto first_track = static_cast<std::uint32_t>(tracks_.size());
-      for (LinkEnd& end : work.ends) end.track += first_track;
+      work.first_track = first_track;
       for (std::uint32_t i = 0; i < work.tracks.size(); ++i) {
         TrackWriter& made = work.tracks[i];
         if (counters)
@@ -313,10 +332,7 @@ class Builder {
     std::size_t size = 0;
     for (const LineWork& work : lines_) size += work.ends.size();
     ends.reserve(size);
-    for (LineWork& work : lines_) {
-      ends.insert(ends.end(), work.ends.begin(), work.ends.end());
-      std::vector<LinkEnd>().swap(work.ends);
-    }
+    for (LineWork& work : lines_) work.ends.Unpack(work.first_track, ends);
     std::vector<Link> links = JoinEnds(std::move(ends), options_.threads);
     const auto tracks = static_cast<std::uint32_t>(tracks_.size());
     SortLinks(links, options_.threads);
@@ -418,6 +434,10 @@ class Builder {
   Part derived_part_;
   Texts texts_;
   std::vector<std::unique_ptr<NameIds>> names_;
+  Mutex mutex_;
+  // One per thread: asking the system for as much memory anew for each line costs as much as
+  // reading it.
+  std::vector<std::vector<xplane::Placed>> spare_;
   std::vector<LineWork> lines_;
   std::vector<Plane> planes_;
   std::vector<Row> rows_;

@@ -29,6 +29,29 @@ void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
 
 }  // namespace
 
+void PackedEnds::Add(const LinkEnd& end) {
+  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - last_.id)), bytes_);
+  const std::uint64_t track = end.track & ~LinkEnd::kIncoming;
+  PutVarint(track << 1 | (end.incoming() ? 1 : 0), bytes_);
+  PutVarint(ZigZag(std::int64_t{end.ordinal} - last_.ordinal), bytes_);
+  last_ = end;
+  ++size_;
+}
+
+void PackedEnds::Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends) {
+  VarintReader reader(bytes_);
+  LinkEnd end;
+  for (std::size_t i = 0; i < size_; ++i) {
+    end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
+    const std::uint64_t track = reader.Next();
+    end.track = first_track + static_cast<std::uint32_t>(track >> 1);
+    if ((track & 1) != 0) end.track |= LinkEnd::kIncoming;
+    end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
+    ends.push_back(end);
+  }
+  *this = {};
+}
+
 std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads) {
   SortByKey(ends, threads, [](const LinkEnd& end) { return end.id; });
   std::vector<Link> links;

@@ -18,6 +18,21 @@ struct LinkEnd {
   bool incoming() const { return (track & kIncoming) != 0; }
 };
 
+// The ends of one line as they come, packed: a tenth of their size until all lines are read.
+class PackedEnds {
+ public:
+  void Add(const LinkEnd& end);
+  std::size_t size() const { return size_; }
+  void Shrink() { bytes_.shrink_to_fit(); }
+  // Appends them, their tracks counted from `first_track`, and forgets them.
+  void Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends);
+
+ private:
+  std::string bytes_;
+  std::size_t size_ = 0;
+  LinkEnd last_{};
+};
+
 struct Link {
   std::uint32_t track = 0, ordinal = 0;  // The event on whose list it stands,
   std::uint32_t other_track = 0, other_ordinal = 0;

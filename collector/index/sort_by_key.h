@@ -51,7 +51,12 @@ void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
 template <typename T, typename Key>
 void SortByKey(std::vector<T>& records, std::size_t threads, const Key& key) {
   std::uint64_t differ = 0;
-  for (const T& record : records) differ |= key(record) ^ key(records.front());
+  bool sorted = true;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    differ |= key(records[i]) ^ key(records.front());
+    sorted = sorted && (i == 0 || key(records[i - 1]) <= key(records[i]));
+  }
+  if (sorted) return;
   const auto bits = static_cast<unsigned>(std::bit_width(differ));
   if (bits == 0) return;
   // First by the highest digit that differs: each record is swapped to its place, no room needed.

@@ -31,6 +31,12 @@ bool Before(const Placed& a, const Placed& b) {
 
 absl::StatusOr<std::vector<Placed>> PlaceEvents(const Line& line) {
   std::vector<Placed> placed;
+  RETURN_IF_ERROR(PlaceEvents(line, placed));
+  return placed;
+}
+
+absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed) {
+  placed.clear();
   placed.reserve(line.events);
   const std::int64_t origin = ToPs(line.timestamp_ns);
   RETURN_IF_ERROR(ForEachEvent(line, [&](const Event& event) {
@@ -57,7 +63,7 @@ absl::StatusOr<std::vector<Placed>> PlaceEvents(const Line& line) {
       break;
     }
   }
-  return placed;
+  return absl::OkStatus();
 }
 
 }  // namespace strobe::xplane

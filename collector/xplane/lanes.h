@@ -24,5 +24,7 @@ struct Placed {
 // Begin ascending, longer ones first, else in the order of the file. Aggregated events, which have
 // no time, are left out. A negative duration counts as 0.
 absl::StatusOr<std::vector<Placed>> PlaceEvents(const Line& line);
+// The same into a vector that was used before, whose memory is used again.
+absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed);
 
 }  // namespace strobe::xplane

@@ -26,7 +26,7 @@ bool Reader::ReadVarint(std::uint64_t& value) {
   return false;
 }
 
-bool Reader::Next() {
+bool Reader::NextOfAny() {
   if (rest_.empty()) return false;
   const char* begin = rest_.data();
   std::uint64_t tag = 0;
