@@ -47,7 +47,7 @@ class View:
 
     def __init__(self, place, cache):
         self.process = subprocess.Popen([BIN / "strobe", "view", place, "--cache", cache, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
-        self.url = re.search(r"http://\S+[^/]", self.process.stdout.readline()).group()
+        self.url = re.search(r"http://[^/\s]+", self.process.stdout.readline()).group()
         while (run := json.loads(self.get("/api/run")[2])).get("loading"):
             pass
         self.run = run
