@@ -172,6 +172,10 @@ class SectionWriter {
     at_ += bytes.size();
     return bytes.empty() ? absl::OkStatus() : sink_(bytes);
   }
+  absl::Status All(const Chunks& chunks) {
+    for (const std::string& chunk : chunks.all()) RETURN_IF_ERROR(Bytes(chunk));
+    return absl::OkStatus();
+  }
   template <typename T>
   absl::Status Values(const std::vector<T>& values) {
     return Bytes({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
@@ -400,10 +404,10 @@ class Builder {
     RETURN_IF_ERROR(out.Values(text_counts_));
     for (const std::string_view text : texts_.all()) RETURN_IF_ERROR(out.Bytes(text));
     RETURN_IF_ERROR(out.Pad());
-    RETURN_IF_ERROR(ForTracks([&](TrackWriter& t) { return out.Bytes(t.data); }));
+    RETURN_IF_ERROR(ForTracks([&](TrackWriter& t) { return out.All(t.data); }));
     RETURN_IF_ERROR(out.Pad());
-    RETURN_IF_ERROR(out.Bytes(outs_.data));
-    RETURN_IF_ERROR(out.Bytes(ins_.data));
+    RETURN_IF_ERROR(out.All(outs_.data));
+    RETURN_IF_ERROR(out.All(ins_.data));
     RETURN_IF_ERROR(out.Pad());
     RETURN_IF_ERROR(out.Bytes(derived_));
     return out.Pad();

@@ -30,24 +30,26 @@ void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
 }  // namespace
 
 void PackedEnds::Add(const LinkEnd& end) {
-  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - last_.id)), bytes_);
+  std::string& tail = bytes_.Tail();
+  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - last_.id)), tail);
   const std::uint64_t track = end.track & ~LinkEnd::kIncoming;
-  PutVarint(track << 1 | (end.incoming() ? 1 : 0), bytes_);
-  PutVarint(ZigZag(std::int64_t{end.ordinal} - last_.ordinal), bytes_);
+  PutVarint(track << 1 | (end.incoming() ? 1 : 0), tail);
+  PutVarint(ZigZag(std::int64_t{end.ordinal} - last_.ordinal), tail);
   last_ = end;
   ++size_;
 }
 
 void PackedEnds::Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends) {
-  VarintReader reader(bytes_);
   LinkEnd end;
-  for (std::size_t i = 0; i < size_; ++i) {
-    end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
-    const std::uint64_t track = reader.Next();
-    end.track = first_track + static_cast<std::uint32_t>(track >> 1);
-    if ((track & 1) != 0) end.track |= LinkEnd::kIncoming;
-    end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
-    ends.push_back(end);
+  for (const std::string& chunk : bytes_.all()) {  // None is cut within an end.
+    for (VarintReader reader(chunk); !reader.done();) {
+      end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
+      const std::uint64_t track = reader.Next();
+      end.track = first_track + static_cast<std::uint32_t>(track >> 1);
+      if ((track & 1) != 0) end.track |= LinkEnd::kIncoming;
+      end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
+      ends.push_back(end);
+    }
   }
   *this = {};
 }
@@ -92,9 +94,10 @@ LinkLists EncodeLinks(const std::vector<Link>& links, std::uint32_t tracks) {
         other = 0;
       }
       ++lists.blocks.back().links;
-      PutVarint(link.ordinal - ordinal, lists.data);
-      PutVarint(link.other_track, lists.data);
-      PutVarint(ZigZag(link.other_ordinal - other), lists.data);
+      std::string& tail = lists.data.Tail();
+      PutVarint(link.ordinal - ordinal, tail);
+      PutVarint(link.other_track, tail);
+      PutVarint(ZigZag(link.other_ordinal - other), tail);
       ordinal = link.ordinal;
       other = link.other_ordinal;
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/index/chunks.h"
 #include "collector/index/format.h"
 
 namespace strobe::index {
@@ -23,12 +24,12 @@ class PackedEnds {
  public:
   void Add(const LinkEnd& end);
   std::size_t size() const { return size_; }
-  void Shrink() { bytes_.shrink_to_fit(); }
+  void Shrink() { bytes_.Shrink(); }
   // Appends them, their tracks counted from `first_track`, and forgets them.
   void Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends);
 
  private:
-  std::string bytes_;
+  Chunks bytes_;
   std::size_t size_ = 0;
   LinkEnd last_{};
 };
@@ -44,7 +45,7 @@ std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads);
 
 // Encodes links, which are sorted by track and ordinal, for tracks [0, tracks).
 struct LinkLists {
-  std::string data;
+  Chunks data;
   std::vector<LinkBlock> blocks;
   std::vector<std::uint64_t> first_block;  // Per track, and one more: where its blocks begin.
 };

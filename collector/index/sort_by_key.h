@@ -34,8 +34,10 @@ void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
                      [&](const T& a, const T& b) { return key(a) < key(b); });
     return;
   }
-  std::vector<T> room(records.size());
-  std::span<T> from = records, to = room;
+  // Kept from one call to the next, and until the thread ends.
+  thread_local std::vector<T> room;
+  if (room.size() < records.size()) room.resize(records.size());
+  std::span<T> from = records, to = std::span(room).first(records.size());
   for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
     std::array<std::size_t, kDigits + 1> at = DigitBegins<T>(from, shift, key);
     for (const T& record : from) to[at[(key(record) >> shift) % kDigits]++] = record;

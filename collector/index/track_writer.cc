@@ -14,10 +14,11 @@ void TrackWriter::Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t 
     last_place_ = place;
   }
   const std::int64_t duration = end_ps - begin_ps;
-  PutVarint(static_cast<std::uint64_t>(begin_ps - last_begin_), data);
-  PutVarint(static_cast<std::uint64_t>(duration), data);
-  PutVarint(name, data);
-  PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), data);
+  std::string& tail = data.Tail();
+  PutVarint(static_cast<std::uint64_t>(begin_ps - last_begin_), tail);
+  PutVarint(static_cast<std::uint64_t>(duration), tail);
+  PutVarint(name, tail);
+  PutVarint(ZigZag(static_cast<std::int64_t>(place - last_place_)), tail);
   last_begin_ = begin_ps;
   last_place_ = place;
 
@@ -49,7 +50,7 @@ void TrackWriter::AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t
 void TrackWriter::Finish() {
   constexpr std::size_t kFew = 32;
   track.events = events_;
-  data.shrink_to_fit();
+  data.Shrink();
   blocks.shrink_to_fit();
   values.shrink_to_fit();
   finest = buckets_.level();

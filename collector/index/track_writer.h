@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collector/index/buckets.h"
+#include "collector/index/chunks.h"
 #include "collector/index/format.h"
 
 namespace strobe::index {
@@ -20,7 +21,7 @@ class TrackWriter {
 
   // What has been encoded. Offsets count from the track's own begin; levels from the finest.
   Track track{};
-  std::string data;
+  Chunks data;
   std::vector<Block> blocks;
   std::vector<std::vector<Bucket>> levels;
   std::uint32_t finest = 0;

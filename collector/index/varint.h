@@ -19,6 +19,8 @@ class VarintReader {
   explicit VarintReader(std::string_view bytes)
       : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
+  bool done() const { return at_ == end_; }
+
   std::uint64_t Next() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; at_ != end_ && shift < 64; shift += 7) {

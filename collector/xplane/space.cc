@@ -165,20 +165,6 @@ absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat) {
   return reader.status();
 }
 
-absl::StatusOr<bool> ReadInteger(std::string_view bytes, std::int64_t& name_id,
-                                 std::int64_t& value) {
-  bool integer = false;
-  Reader reader(bytes);
-  while (reader.Next()) {
-    if (reader.field() == 1) name_id = reader.signed_value();
-    if (reader.field() != 3 && reader.field() != 4) continue;
-    value = reader.signed_value();
-    integer = true;
-  }
-  RETURN_IF_ERROR(reader.status());
-  return integer;
-}
-
 }  // namespace internal
 
 std::optional<double> Stat::Number() const {

@@ -88,9 +88,6 @@ absl::Status ParseEvent(std::string_view bytes, Event& event);
 
 namespace internal {
 absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat);
-// Name and value of a stat that is an integer; false for others.
-absl::StatusOr<bool> ReadInteger(std::string_view bytes, std::int64_t& name_id,
-                                 std::int64_t& value);
 }  // namespace internal
 
 // `visit(const Event&)`, in the order of the file.
@@ -114,9 +111,16 @@ absl::Status ForEachInteger(const Event& event, const Visit& visit) {
   while (reader.Next()) {
     if (reader.field() != 4 || !reader.is_bytes()) continue;
     std::int64_t name_id = 0, value = 0;
-    const absl::StatusOr<bool> integer = internal::ReadInteger(reader.bytes(), name_id, value);
-    if (!integer.ok()) return integer.status();
-    if (*integer) visit(name_id, value);
+    bool integer = false;
+    wire::Reader stat(reader.bytes());
+    while (stat.Next()) {
+      if (stat.field() == 1) name_id = stat.signed_value();
+      if (stat.field() != 3 && stat.field() != 4) continue;
+      value = stat.signed_value();
+      integer = true;
+    }
+    if (!stat.status().ok()) return stat.status();
+    if (integer) visit(name_id, value);
   }
   return reader.status();
 }

@@ -21,15 +21,16 @@ class Reader {
   bool Next() {
     // Nearly all fields of a trace: a tag of one byte, and behind it a varint or a short length.
     // This is where the reading of a trace takes its time.
-    if (rest_.size() >= kPlenty) {
-      const auto* at = reinterpret_cast<const unsigned char*>(rest_.data());
+    const auto* at = reinterpret_cast<const unsigned char*>(rest_.data());
+    const auto* end = at + rest_.size();
+    if (end - at >= 2) {
       const unsigned tag = *at++;
       const unsigned type = tag & 7;
       if (tag < 0x80 && tag >> 3 != 0 && (type == 0 || type == 2)) {
         std::uint64_t value = 0;
-        for (unsigned shift = 0; shift < 70; shift += 7) {
+        for (unsigned shift = 0; shift < 70 && at != end; shift += 7) {
           const std::uint64_t byte = *at++;
-          value |= (byte & 0x7f) << (shift & 63);
+          value |= (byte & 0x7f) << shift;
           if (byte < 0x80) return Take(tag, type, value, reinterpret_cast<const char*>(at));
         }
       }
@@ -49,9 +50,6 @@ class Reader {
   std::string_view raw() const { return raw_; }
 
  private:
-  // More than a tag and the longest varint.
-  static constexpr std::size_t kPlenty = 16;
-
   bool Take(unsigned tag, unsigned type, std::uint64_t value, const char* behind) {
     const char* begin = rest_.data();
     const auto head = static_cast<std::size_t>(behind - begin);

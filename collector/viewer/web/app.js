@@ -89,11 +89,11 @@ function show(answer, link) {
   if (link.event?.length === 3) selectEvent({ row: link.event[0], track: link.event[1], ordinal: link.event[2] });
   const problems = [...description.warnings, ...description.workers.flatMap((worker) => worker.problems.map((text) => `${worker.name}: ${text}`))];
   if (description.events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
-  else if (problems.length) say(problems.join("\n"));
+  else if (problems.length) tell(problems.join("\n"));
 }
 
 function fail(error) {
-  say(error.message ?? String(error));
+  tell(error.message ?? String(error));
   if (!description) {
     const note = document.createElement("p");
     note.className = "note problem";
@@ -102,8 +102,19 @@ function fail(error) {
   }
 }
 
+/** For whoever listens to the page. */
 function say(text) {
   $("announce").textContent = text;
+}
+
+/** For everybody, for a while. */
+function tell(text) {
+  say(text);
+  const notice = $("notice");
+  notice.textContent = text;
+  notice.hidden = false;
+  clearTimeout(tell.timer);
+  tell.timer = setTimeout(() => { notice.hidden = true; }, 6000);
 }
 
 // ---- View ----------------------------------------------------------------------------------------
@@ -253,7 +264,7 @@ async function selectEvent(which, add = false) {
     return event;
   } catch (error) {
     if (!add) clearSelection();
-    say(error.message);
+    tell(error.message);
     return null;
   }
 }
@@ -315,7 +326,7 @@ async function selectBox({ x0, y0, x1, y1 }) {
     say(`${count(answer.count)} events selected`);
     settle();
   } catch (error) {
-    say(error.message);
+    tell(error.message);
   }
 }
 
@@ -327,18 +338,18 @@ function selectedTime() {
 
 function zoomToSelection() {
   const selected = selectedTime() ?? state.marks.at(-1);
-  if (!selected) return say("Nothing is selected.");
+  if (!selected) return tell("Nothing is selected.");
   const margin = Math.max((selected.end - selected.begin) * 0.1, LEAST_SPAN / 4);
   setView(selected.begin - margin, selected.end + margin);
 }
 
 function markSelection() {
   const selected = selectedTime();
-  if (!selected) return say("Nothing is selected.");
+  if (!selected) return tell("Nothing is selected.");
   const same = state.marks.findIndex((mark) => mark.begin === selected.begin && mark.end === selected.end);
   if (same >= 0) state.marks.splice(same, 1);
   else state.marks.push(selected);
-  say(same >= 0 ? "The mark is gone." : `Marked ${exact(selected.end - selected.begin)}.`);
+  tell(same >= 0 ? "The mark is gone." : `Marked ${exact(selected.end - selected.begin)}.`);
   settle();
 }
 
@@ -369,10 +380,9 @@ async function jump(hit) {
 async function neighbour(direction) {
   const [event] = state.selected;
   const ordinal = event.ordinal + direction;
-  if (ordinal < 0) return;
-  const next = await selectEvent({ row: event.row, track: event.track, ordinal });
+  const next = ordinal < 0 ? null : await api.get("event", { row: event.row, track: event.track, ordinal }).catch(() => null);
   if (next) await jump(next);
-  else selectEvent({ row: event.row, track: event.track, ordinal: event.ordinal });
+  else tell("There is no further event at this depth of the row.");
 }
 
 function zoomToStep(begin, end, step) {
@@ -415,7 +425,7 @@ async function openTable(row, from = view.begin) {
     panel.events("table", `Events of ${name}`, description, hits, hits.length === limit ? () => openTable(row, last.beginPs + 1) : null);
     say(`${hits.length} events of ${name}`);
   } catch (error) {
-    say(error.message);
+    tell(error.message);
   }
 }
 
@@ -488,10 +498,10 @@ async function fetchArrows() {
     const end = ([row, track, ordinal, beginPs, durationPs]) => ({ row, track, ordinal, beginPs, durationPs });
     state.arrows = arrows.map(([from, to]) => [end(from), end(to)]);
     $("flows").title = `${count(arrows.length)} of ${count(total)} flow events drawn (v)`;
-    say(`${count(arrows.length)} of ${count(total)} flow events are drawn`);
+    tell(`${count(arrows.length)} of ${count(total)} flow events are drawn`);
     redraw();
   } catch (error) {
-    say(error.message);
+    tell(error.message);
   }
 }
 
@@ -509,7 +519,7 @@ async function toggleCompare() {
     const { steps } = await api.get("steps");
     panel.compare(description, steps);
   } catch (error) {
-    say(error.message);
+    tell(error.message);
   }
 }
 
