@@ -33,8 +33,9 @@ std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window)
 
 }  // namespace
 
-Judgement JudgeTrace(const xplane::TraceSummary& trace, const Window& window, bool expects_device) {
-  const std::string gap = CoverageGap(trace, window);
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const std::optional<Window>& window,
+                     bool expects_device) {
+  const std::string gap = window ? CoverageGap(trace, *window) : "";
   const bool covers = gap.empty();
   const auto judged = [covers](Outcome outcome, std::string message) {
     return Judgement{outcome, std::move(message), covers};

@@ -1,5 +1,6 @@
 // Is this trace what was asked for, and if not, which one cause explains it best?
 #pragma once
+#include <optional>
 #include <string>
 
 #include "collector/base/clock.h"
@@ -20,7 +21,9 @@ struct Judgement {
   bool covers_window = false;
 };
 
+// `window`: none for a trace of which nobody knows what was asked; then any times will do.
 // `expects_device`: the job is known to use an accelerator and device tracing was asked for.
-Judgement JudgeTrace(const xplane::TraceSummary& trace, const Window& window, bool expects_device);
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const std::optional<Window>& window,
+                     bool expects_device);
 
 }  // namespace strobe

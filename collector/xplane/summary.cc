@@ -38,6 +38,10 @@ std::int64_t Earlier(std::int64_t a, std::int64_t b) {
 
 absl::StatusOr<TraceSummary> Summarize(std::string_view xspace) {
   ASSIGN_OR_RETURN(const Space space, Space::Read(xspace));
+  return Summarize(space);
+}
+
+absl::StatusOr<TraceSummary> Summarize(const Space& space) {
   TraceSummary summary;
   for (const Plane& plane : space.planes) {
     if (IsEnvironment(plane)) {

@@ -29,6 +29,7 @@ struct TraceSummary {
 
 // DataLoss when the bytes are no XSpace. Unknown fields are skipped.
 absl::StatusOr<TraceSummary> Summarize(std::string_view xspace);
+absl::StatusOr<TraceSummary> Summarize(const Space& space);
 
 // From when on the lines' time stamps count, in Unix nanoseconds: the profiler's start, the
 // earliest one when several processes were joined; 0 = the trace does not say.

@@ -4,6 +4,7 @@
 
 #include "collector/analysis/event_stats.h"
 #include "collector/analysis/steps.h"
+#include "collector/analysis/verdict.h"
 #include "collector/base/duration.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -55,25 +56,24 @@ struct Inspected {
   std::vector<std::size_t> lines{};  // As many as planes.
   std::vector<StepSummary> steps{};
   std::vector<std::string> problems{};
+  Verdict verdict{};
 };
 
-absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const std::string& wanted) {
+absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& flags) {
   Inspected result{.worker = trace.worker, .shift_ns = trace.shift_ns};
-  std::uint64_t events = 0;
   for (const xplane::Plane& plane : trace.space.planes) {
-    if (!Contains(plane.name, wanted)) continue;
+    if (!Contains(plane.name, flags.plane)) continue;
     ASSIGN_OR_RETURN(PlaneStats stats, ComputeStats(plane));
-    events += stats.events;
     result.planes.push_back(std::move(stats));
     result.lines.push_back(plane.lines.size());
   }
   ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space));
   result.steps = SumSteps(steps);
+  ASSIGN_OR_RETURN(result.verdict, JudgeSpace(trace.space, steps, flags.expect_device));
   for (const std::string_view text : trace.space.errors)
     result.problems.push_back(StrCat("error: ", text));
   for (const std::string_view text : trace.space.warnings)
     result.problems.push_back(StrCat("warning: ", text));
-  if (events == 0) result.problems.emplace_back("no plane has an event");
   return result;
 }
 
@@ -85,6 +85,14 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
   std::cout << worker.worker;
   if (workers > 1)
     std::cout << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
+  std::cout << "\n";
+  const Judgement& judged = worker.verdict.judgement;
+  const OutcomeInfo& outcome = Describe(judged.outcome);
+  std::cout << "verdict: " << outcome.name;
+  if (!judged.message.empty()) std::cout << ", " << judged.message;
+  std::cout << "\n";
+  if (judged.outcome != Outcome::kOk) std::cout << "what to do: " << outcome.remedy << "\n";
+  for (const std::string& evidence : worker.verdict.evidence) std::cout << "  " << evidence << "\n";
   std::cout << "\n";
   std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
   for (std::size_t i = 0; i < worker.planes.size(); ++i) {
@@ -148,8 +156,16 @@ Json ToJson(const Inspected& worker) {
                      {"minPs", step.lengths_ps.front()},
                      {"maxPs", step.lengths_ps.back()}});
   }
+  const Judgement& judged = worker.verdict.judgement;
+  const OutcomeInfo& outcome = Describe(judged.outcome);
   return {{"worker", worker.worker},
           {"shiftNs", worker.shift_ns},
+          {"verdict",
+           {{"outcome", outcome.name},
+            {"message", judged.message},
+            {"remedy", judged.outcome == Outcome::kOk ? "" : outcome.remedy},
+            {"retryable", outcome.retryable},
+            {"evidence", worker.verdict.evidence}}},
           {"planes", std::move(planes)},
           {"steps", std::move(steps)},
           {"problems", worker.problems}};
@@ -165,11 +181,15 @@ void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
   command.add_option("--top", flags.top, "so many kinds of events per plane; 0 = none")
       ->capture_default_str();
   command.add_option("--plane", flags.plane, "only planes whose name holds this");
+  command.add_flag("--expect-device", flags.expect_device,
+                   "the job uses an accelerator: a trace without its plane is no good trace");
   command.add_option("--output", flags.output, "table or json (all kinds)")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "json"}));
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
+      "Says first whether the trace is good, and if not why and what to do; strobe outcomes lists "
+      "the causes.\n"
       "Examples:\n"
       "  strobe inspect /nfs/logs\n"
       "  strobe inspect gs://bucket/logs/plugins/profile/RUN --plane GPU --top 30\n"
@@ -185,7 +205,7 @@ int RunInspect(const InspectFlags& flags) {
   if (!aligned.ok()) return Complain(aligned.status());
   Json all = Json::array();
   for (const WorkerTrace& trace : aligned->workers) {
-    const absl::StatusOr<Inspected> worker = Inspect(trace, flags.plane);
+    const absl::StatusOr<Inspected> worker = Inspect(trace, flags);
     if (!worker.ok()) return Complain(worker.status());
     if (flags.output == "json") {
       all.push_back(ToJson(*worker));

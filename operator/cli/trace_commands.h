@@ -9,6 +9,7 @@ namespace strobe {
 struct InspectFlags {
   std::string place{}, storage_config{}, output = "table", plane{};
   std::size_t top = 10;
+  bool expect_device = false;
 };
 struct ConvertFlags {
   std::string place{}, storage_config{}, to = "chrome", out{};

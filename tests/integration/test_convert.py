@@ -146,13 +146,26 @@ def test_workers_come_onto_one_clock(tmp_path, protos):
     assert [e["ts"] for e in json.loads(data)["traceEvents"] if e.get("ph") == "X"] == [800, 800]
 
 
+def test_inspect_says_why_a_trace_is_empty(jax_trace, tmp_path):
+    """Of any profiler's trace, without a cluster."""
+    (good,) = json.loads(strobe("inspect", jax_trace, "--output", "json").stdout)
+    assert good["verdict"]["outcome"] == "Ok"
+    (missing,) = json.loads(strobe("inspect", jax_trace, "--output", "json", "--expect-device").stdout)
+    assert missing["verdict"]["outcome"] == "DeviceTraceMissing" and "tracers.device" in missing["verdict"]["remedy"]
+    (tmp_path / "empty.xplane.pb").write_bytes(b"")
+    table = strobe("inspect", tmp_path / "empty.xplane.pb").stdout
+    assert "verdict: NoHostEvents" in table and "what to do: Capture while the job trains" in table
+
+
 def test_inspect_tells_what_a_capture_holds(group, tmp_path, protos):
     rig = AgentRig(group, tmp_path)
     rig.cuda_program(100, 10)
     rig.sidecar().capture()
     table = strobe("inspect", rig.logdir).stdout
     assert "/device:GPU:0" in table and "add_floats(float*, int)" in table
+    assert "verdict: Ok" in table and "asked for" in table
     (worker,) = json.loads(strobe("inspect", rig.logdir, "--output", "json").stdout)
+    assert worker["verdict"]["outcome"] == "Ok" and worker["verdict"]["remedy"] == ""
     (steps,) = worker["steps"]
     assert steps["name"] == "train" and steps["last"] - steps["first"] + 1 == steps["count"] > 20
     gpu = next(p for p in worker["planes"] if p["name"] == "/device:GPU:0")

@@ -1,0 +1,75 @@
+#include "collector/analysis/verdict.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/xplane/builder.h"
+#include "collector/xplane/names.h"
+
+namespace strobe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+constexpr std::int64_t kStart = 1'790'000'000'000'000'000, kSecond = 1'000'000'000;
+
+struct Given {
+  std::int64_t late_ns = 0;
+  int steps = 3, kernels = 5;
+  bool device = true, ours = true;
+};
+
+Verdict Judge(const Given& given, bool expects_device = false) {
+  xplane::PlaneBuilder host(xplane::kHostPlane), gpu("/device:GPU:0"),
+      environment(xplane::kTaskEnvironmentPlane), strobe(xplane::kStrobePlane);
+  host.BeginLine(1, "main", 0);
+  for (int i = 0; i < given.steps; ++i) {
+    host.AddEvent(host.EventId("train"), i * 200'000'000'000ll, 100'000'000'000);
+    host.AddEventStat(host.StatId("step_num"), std::int64_t{i});
+  }
+  gpu.BeginLine(1, "Stream #1(Compute)", 0);
+  for (int i = 0; i < given.kernels; ++i) gpu.AddEvent(gpu.EventId("kernel"), i * 1000, 500);
+  environment.AddPlaneStat(xplane::kProfileStart,
+                           static_cast<std::uint64_t>(kStart + given.late_ns));
+  environment.AddPlaneStat(xplane::kProfileStop, static_cast<std::uint64_t>(kStart + 2 * kSecond));
+  strobe.AddPlaneStat("instant_ns", kStart);
+  strobe.AddPlaneStat("duration_ns", kSecond);
+  const std::string trace = host.Encode() + environment.Encode() +
+                            (given.device ? gpu.Encode() : "") +
+                            (given.ours ? strobe.Encode() : "");
+  const xplane::Space space = *xplane::Space::Read(trace);
+  return *JudgeSpace(space, *FindSteps(space), expects_device);
+}
+
+TEST(JudgeSpace, AGoodTraceIsOkAndSaysWhy) {
+  const Verdict verdict = Judge({});
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kOk);
+  EXPECT_THAT(verdict.evidence, ElementsAre("recorded for 2s, asked for 1s",
+                                            "3 events of hosts, 5 events of 1 device",
+                                            "3 training steps of about 100ms"));
+}
+
+TEST(JudgeSpace, AgainstTheWindowThatWasAskedFor) {
+  const Verdict verdict = Judge({.late_ns = 7'000'000});
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kLateStart);
+  EXPECT_EQ(verdict.judgement.message, "recording began 7ms after the instant");
+  EXPECT_EQ(Judge({.late_ns = 7'000'000, .ours = false}).judgement.outcome, Outcome::kOk)
+      << "of others nobody knows what was asked";
+}
+
+TEST(JudgeSpace, NamesTheCause) {
+  Verdict verdict = Judge({.kernels = 0});
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kNoDeviceActivity);
+  EXPECT_THAT(verdict.evidence, Contains("/device:GPU:0 has no event"));
+  verdict = Judge({.device = false}, true);
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kDeviceTraceMissing);
+  EXPECT_THAT(verdict.evidence, Contains("3 events of hosts, no plane of a device"));
+  verdict = Judge({.steps = 0, .kernels = 0, .device = false});
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kNoHostEvents);
+  EXPECT_THAT(verdict.evidence,
+              Contains("no training step is told of: none ended within the window, or the loop is "
+                       "not annotated"));
+}
+
+}  // namespace
+}  // namespace strobe
