@@ -76,8 +76,12 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
   if (result.bytes > 0) {
     const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
     text += StrCat("run: ", logdir.ok() ? logdir->RunUrl(result.run) : result.run, "\n");
-    if (logdir.ok() && logdir->scheme() == "file")
-      text += StrCat("open it: xprof --logdir ", logdir->path(), "\n");
+    if (logdir.ok() && logdir->scheme() == "file") {
+      text += StrCat("open it: strobe view ", logdir->path(), "   or xprof --logdir ",
+                     logdir->path(), "\n");
+    } else if (logdir.ok()) {
+      text += StrCat("open it: strobe view ", logdir->url(), "\n");
+    }
   }
   if (!result.manifest_error.empty())
     text += StrCat("the manifest could not be written: ", result.manifest_error, "\n");

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.control_plane import ControlPlane, Kubectl  # noqa: E402
 from tests.support.operator import Operator  # noqa: E402
-from tests.support.processes import BUILD, ROOT, TOOLS, Group  # noqa: E402
+from tests.support.processes import BIN, BUILD, ROOT, TOOLS, Group  # noqa: E402
 from tests.support.workers import start_workers  # noqa: E402
 
 
@@ -72,7 +72,8 @@ def main():
                 request = kubectl.get("profilerequest", "first-look")
                 skew = request["status"]["skew"]
                 say(f"skew {skew['achieved']} +-{skew.get('error', '?')}, {time.monotonic() - began:.1f} s since make demo was ready to begin")
-                say(f"open it: {BUILD}/venv/bin/xprof --logdir {logdir} --port 8791   then http://localhost:8791")
+                say(f"open it: {BIN}/strobe view {logdir}")
+                say(f"     or: {BUILD}/venv/bin/xprof --logdir {logdir} --port 8791   then http://localhost:8791")
             else:
                 print(operator.process.output()[-4000:])
             if os.environ.get("KEEP") == "1":

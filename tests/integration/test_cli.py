@@ -18,7 +18,7 @@ def test_sidecars_and_stock_servers_in_one_capture(make_workers, trainers, logdi
     stock = f"grpc://localhost:{trainers[1].profiler_port}"
     result = capture("--workers", f"{worker.address},{stock}", "--logdir", logdir, "--duration", "300ms", "--delay", "500ms")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count(" Ok ") == 2 and "skew:" in result.stdout and "open it: xprof --logdir" in result.stdout
+    assert result.stdout.count(" Ok ") == 2 and "skew:" in result.stdout and "open it: strobe view " in result.stdout and "or xprof --logdir" in result.stdout
     assert len(list(logdir.rglob("*.xplane.pb"))) == 2
     assert "armed" in result.stderr, "progress for people"
 
