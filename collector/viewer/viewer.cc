@@ -26,7 +26,7 @@ constexpr std::size_t kMostRows = 1024;
 constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
 constexpr std::int64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
 // XProf's page waits for its data; ours asks again.
-constexpr Nanos kXprofWait = std::chrono::seconds(300);
+constexpr Nanos kXprofWait = std::chrono::seconds(60);
 constexpr std::string_view kXprof = "/data/plugin/profile";
 
 Page JsonPage(std::string text) {
@@ -188,8 +188,21 @@ absl::StatusOr<Page> Viewer::Route(const Request& request) {
   return absl::NotFoundError("no such page");
 }
 
+std::shared_ptr<Loader> Viewer::Known(const std::string& run) {
+  const auto known = std::find_if(loaders_.begin(), loaders_.end(),
+                                  [&](const auto& loader) { return loader.first == run; });
+  if (known == loaders_.end()) return nullptr;
+  std::rotate(known, known + 1, loaders_.end());
+  return loaders_.back().second;
+}
+
 absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const Query& query) {
   std::string name = query.Text("run");
+  {
+    MutexLock lock(&mutex_);
+    if (std::shared_ptr<Loader> known = Known(name)) return known;
+  }
+  // Only for runs that are not open: in a bucket this is a request of its own.
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, library_.Runs());
   if (runs.empty())
     return absl::NotFoundError(StrCat(library_.place(), " has no runs; strobe capture makes one"));
@@ -198,12 +211,7 @@ absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const Query& query) {
     return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
   std::shared_ptr<Loader> evicted;  // Ends outside of the lock: it waits for its thread.
   MutexLock lock(&mutex_);
-  const auto known = std::find_if(loaders_.begin(), loaders_.end(),
-                                  [&](const auto& loader) { return loader.first == name; });
-  if (known != loaders_.end()) {
-    std::rotate(known, known + 1, loaders_.end());
-    return loaders_.back().second;
-  }
+  if (std::shared_ptr<Loader> known = Known(name)) return known;
   if (loaders_.size() >= kMostLoaded) {
     evicted = std::move(loaders_.front().second);
     loaders_.erase(loaders_.begin());
@@ -212,9 +220,18 @@ absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const Query& query) {
   return loaders_.back().second;
 }
 
-absl::StatusOr<Viewer::Run> Viewer::RunOf(const Query& query) {
+absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader, Nanos wait) {
+  absl::StatusOr<Run> run = loader->Get(wait);
+  if (run.ok()) return run;
+  // Whoever asks again may have cured what was wrong.
+  MutexLock lock(&mutex_);
+  std::erase_if(loaders_, [&](const auto& known) { return known.second == loader; });
+  return run;
+}
+
+absl::StatusOr<Viewer::Run> Viewer::RunOf(const Query& query, Nanos wait) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
-  ASSIGN_OR_RETURN(Run run, loader->Get(Nanos{0}));
+  ASSIGN_OR_RETURN(Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
   return run;
 }
@@ -228,7 +245,7 @@ absl::StatusOr<Page> Viewer::Describe(const Query& query) {
   // As long as a page may wait without asking again.
   constexpr Nanos kMoment = std::chrono::milliseconds(100);
   ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
-  ASSIGN_OR_RETURN(const Run run, loader->Get(kMoment));
+  ASSIGN_OR_RETURN(const Run run, Loaded(loader, kMoment));
   if (run != nullptr) return JsonPage(DescribeRun(*run));
   return JsonPage(Json{{"loading", true},
                        {"done", loader->progress().done.load()},
@@ -336,9 +353,7 @@ absl::StatusOr<Page> Viewer::XprofTools(const Query&) {
 }
 
 absl::StatusOr<Page> Viewer::XprofHostsPage(const Query& query) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
-  ASSIGN_OR_RETURN(const Run run, loader->Get(kXprofWait));
-  if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
+  ASSIGN_OR_RETURN(const Run run, RunOf(query, kXprofWait));
   return JsonPage(XprofHosts(*run));
 }
 
@@ -348,9 +363,7 @@ absl::StatusOr<Page> Viewer::XprofDataPage(const Query& query) {
     return absl::NotFoundError("only tag=trace_viewer@ is served here");
   if (query.Text("format") == "pb")
     return absl::InvalidArgumentError("format: only json is served here");
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
-  ASSIGN_OR_RETURN(const Run run, loader->Get(kXprofWait));
-  if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
+  ASSIGN_OR_RETURN(const Run run, RunOf(query, kXprofWait));
   ASSIGN_OR_RETURN(std::string json, XprofData(*run, query));
   return JsonPage(std::move(json));
 }

@@ -34,8 +34,13 @@ class Viewer {
 
   bool MayAsk(const std::string& host) const;
   absl::StatusOr<Page> Route(const Request& request);
+  // A run that is open already, or null.
+  std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Loader>> LoaderOf(const Query& query);
-  absl::StatusOr<Run> RunOf(const Query& query);
+  // Unavailable while the run is being read.
+  absl::StatusOr<Run> RunOf(const Query& query, Nanos wait = Nanos{0});
+  // The same, but null while it is being read. What could not be read is forgotten.
+  absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
 
   absl::StatusOr<Page> Runs(const Query& query);
   absl::StatusOr<Page> Describe(const Query& query);

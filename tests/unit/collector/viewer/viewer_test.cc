@@ -52,10 +52,11 @@ std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
 class Shelf final : public Library {
  public:
   absl::StatusOr<std::vector<std::string>> Runs() override {
+    ++listed;
     return std::vector<std::string>{"second", "first", "broken"};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
-    if (run == "broken") return absl::PermissionDeniedError("the bucket says no");
+    if (run == "broken" && opened++ == 0) return absl::PermissionDeniedError("the bucket says no");
     std::vector<convert::OpenTrace> traces;
     constexpr std::int64_t kZero = 1'790'000'000'000'000'000;
     for (const int worker : {0, 1})
@@ -65,6 +66,8 @@ class Shelf final : public Library {
     return traces;
   }
   std::string place() const override { return "file:///shelf"; }
+
+  std::atomic<int> listed{0}, opened{0};
 };
 
 class ViewerTest : public testing::Test {
@@ -101,6 +104,14 @@ TEST_F(ViewerTest, DescribesARun) {
   for (const json& row : run["rows"]) rows.push_back(row["name"]);
   EXPECT_THAT(rows, ElementsAre("XLA Modules", "Stream #13(Compute)", "main", "memory",
                                 "XLA Modules", "Stream #13(Compute)", "main", "memory"));
+}
+
+TEST_F(ViewerTest, AnOpenRunIsNotLookedForAgain) {
+  Run("run=first");
+  const int listed = shelf_.listed;
+  Ask("/api/find", "run=first&q=kernel");
+  EXPECT_EQ(Get("/api/tiles", "run=first&rows=0&level=20&slots=512").status, 200);
+  EXPECT_EQ(shelf_.listed, listed) << "each listing of a bucket costs time and money";
 }
 
 TEST_F(ViewerTest, TilesHoldEveryEventOnce) {
@@ -217,6 +228,7 @@ TEST_F(ViewerTest, WhatCannotBeReadSaysWhy) {
   Page page = Get("/api/run", "run=broken");
   EXPECT_EQ(page.status, 500);
   EXPECT_EQ(page.body, "the bucket says no\n");
+  EXPECT_EQ(Run("run=broken")["events"], 2 * 2013) << "asked again, it is tried again";
   EXPECT_EQ(Get("/api/run", "run=none").status, 404);
 }
 
