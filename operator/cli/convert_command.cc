@@ -13,6 +13,7 @@
 #include "operator/cli/open_traces.h"
 #include "operator/cli/output_file.h"
 #include "operator/cli/report_table.h"
+#include "operator/cli/stats_json.h"
 #include "operator/cli/storage_flags.h"
 #include "operator/cli/trace_commands.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 using convert::AlignedTraces;
 using convert::OpenTrace;
+using Json = nlohmann::ordered_json;
 using convert::Sink;
 using convert::WorkerTrace;
 
@@ -51,6 +53,21 @@ absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink
   return absl::OkStatus();
 }
 
+absl::Status WriteStatsJson(const std::vector<WorkerTrace>& traces, const Sink& sink) {
+  Json workers = Json::array();
+  for (const WorkerTrace& trace : traces) {
+    Json planes = Json::array();
+    for (const xplane::Plane& plane : trace.space.planes) {
+      ASSIGN_OR_RETURN(const PlaneStats stats, ComputeStats(plane));
+      planes.push_back(StatsToJson(stats));
+    }
+    workers.push_back({{"worker", trace.worker}, {"planes", std::move(planes)}});
+  }
+  return sink(workers.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+bool WantsJson(std::string_view out) { return out.ends_with(".json") || out.ends_with(".json.gz"); }
+
 absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTraces& traces,
                         const Sink& sink) {
   if (opened.size() != 1)
@@ -66,7 +83,9 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
   if (flags.to == "index") return WriteIndex(opened, traces, sink);
   if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);
   if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);
-  if (flags.to == "stats") return WriteStats(traces.workers, sink);
+  if (flags.to == "stats")
+    return WantsJson(flags.out) ? WriteStatsJson(traces.workers, sink)
+                                : WriteStats(traces.workers, sink);
   return convert::WriteChromeTrace(traces.workers, sink);
 }
 
@@ -97,7 +116,8 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
       .add_option(
           "--to", flags.to,
           "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
-          "smaller and faster to load), stats (CSV: count and times per kind of event), index (of "
+          "smaller and faster to load), stats (count and times per kind of event: CSV, or JSON "
+          "when the file ends in .json), index (of "
           "one trace, which strobe view then need not make) or xplane (one trace of all workers, "
           "for XProf; strobe merge is the same)")
       ->capture_default_str()

@@ -11,6 +11,7 @@
 #include "operator/cli/open_place.h"
 #include "operator/cli/open_traces.h"
 #include "operator/cli/report_table.h"
+#include "operator/cli/stats_json.h"
 #include "operator/cli/storage_flags.h"
 #include "operator/cli/trace_commands.h"
 
@@ -130,22 +131,9 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
 Json ToJson(const Inspected& worker) {
   Json planes = Json::array(), steps = Json::array();
   for (std::size_t i = 0; i < worker.planes.size(); ++i) {
-    const PlaneStats& plane = worker.planes[i];
-    Json kinds = Json::array();
-    for (const EventStats& kind : plane.kinds) {
-      kinds.push_back({{"name", kind.name},
-                       {"count", kind.count},
-                       {"totalPs", kind.total_ps},
-                       {"selfPs", kind.self_ps},
-                       {"minPs", kind.min_ps},
-                       {"maxPs", kind.max_ps}});
-    }
-    planes.push_back({{"name", plane.plane},
-                      {"lines", worker.lines[i]},
-                      {"events", plane.events},
-                      {"beginPs", plane.begin_ps},
-                      {"endPs", plane.end_ps},
-                      {"kinds", std::move(kinds)}});
+    Json plane = StatsToJson(worker.planes[i]);
+    plane["lines"] = worker.lines[i];
+    planes.push_back(std::move(plane));
   }
   for (const StepSummary& step : worker.steps) {
     steps.push_back({{"name", step.name},

@@ -3,7 +3,7 @@
 //   node bench.mjs frames URL                   gaps between frames while a key is held for three seconds
 //   node bench.mjs perfetto WEB_DIST TRACE      Perfetto's page: from handing it a file until tracks are drawn
 import { spawn } from "node:child_process";
-import { createReadStream, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { idle, launch, open } from "./page.mjs";
@@ -65,7 +65,6 @@ async function perfetto(browser, [dist, trace]) {
   const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm", json: "application/json" };
   const server = createServer((request, response) => {
     const path = new URL(request.url, "http://x").pathname;
-    if (path === "/trace") return createReadStream(trace).pipe(response);
     try {
       const body = readFileSync(join(dist, path === "/" ? "index.html" : path));
       response.setHeader("Content-Type", types[path.split(".").at(-1)] ?? "text/html");

@@ -146,6 +146,17 @@ def test_workers_come_onto_one_clock(tmp_path, protos):
     assert [e["ts"] for e in json.loads(data)["traceEvents"] if e.get("ph") == "X"] == [800, 800]
 
 
+def test_statistics_come_as_a_table_or_as_json(jax_trace, tmp_path):
+    import csv
+
+    strobe("convert", jax_trace, "--to", "stats", "-o", tmp_path / "stats.csv")
+    strobe("convert", jax_trace, "--to", "stats", "-o", tmp_path / "stats.json")
+    table = list(csv.DictReader((tmp_path / "stats.csv").read_text().splitlines()))
+    (worker,) = json.loads((tmp_path / "stats.json").read_text())
+    kinds = {(plane["name"], kind["name"]): kind["count"] for plane in worker["planes"] for kind in plane["kinds"]}
+    assert kinds == {(row["plane"], row["event"]): int(row["count"]) for row in table} and len(kinds) > 5
+
+
 def test_inspect_says_why_a_trace_is_empty(jax_trace, tmp_path):
     """Of any profiler's trace, without a cluster."""
     (good,) = json.loads(strobe("inspect", jax_trace, "--output", "json").stdout)
