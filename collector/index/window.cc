@@ -201,11 +201,4 @@ std::vector<Sample> LookAtValues(const Index& index, const Track& track, const W
   return samples;
 }
 
-std::uint64_t CountEvents(const Index& index, const Track& track, std::int64_t begin_ps,
-                          std::int64_t end_ps) {
-  std::vector<Item> reaching;
-  ReachingInto(index, track, begin_ps, reaching);
-  return reaching.size() + index.FirstFrom(track, end_ps) - index.FirstFrom(track, begin_ps);
-}
-
 }  // namespace strobe::index

@@ -35,8 +35,4 @@ struct Sample {
 // A counter's values by slot, the one that holds at the window's begin first.
 std::vector<Sample> LookAtValues(const Index& index, const Track& track, const Window& window);
 
-// Events in [begin, end): those that begin there, and those that reach in from before.
-std::uint64_t CountEvents(const Index& index, const Track& track, std::int64_t begin_ps,
-                          std::int64_t end_ps);
-
 }  // namespace strobe::index

@@ -47,7 +47,7 @@ inline void AskAll(const Index& index) {
       for (const Item& item : Look(index, track, window)) index.Text(item.name);
       LookAtValues(index, track, window);
     }
-    CountEvents(index, track, 1'000'000, 900'000'000);
+    index.FirstReaching(track, 1'000'000);
     index.EntryAt(track, 100);
     for (const bool incoming : {false, true})
       index.ForEachLink(track, incoming, 0, 2000, [](const LinkTarget&) {});

@@ -6,7 +6,7 @@
  *   spans {begin, end: Float32Array, text: Uint32Array, count: Uint32Array, busy, flags: Uint8Array, texts: string[]}
  *   or counters {at: Float32Array, least, most, last: Float64Array}
  */
-export function decodeTiles(bytes) {
+function decodeTiles(bytes) {
   let at = 0;
   const varint = () => {
     let value = 0, scale = 1;

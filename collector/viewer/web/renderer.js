@@ -249,7 +249,7 @@ export class Renderer {
 }
 
 /** 1, 2 or 5 times a power of ten, at least `least`. */
-export function niceStep(least) {
+function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return [1, 2, 5, 10].map((n) => n * power).find((step) => step >= least) ?? 10 * power;
 }

@@ -3,7 +3,7 @@
 import { ranges } from "./api.js";
 import { fetchTiles } from "./decode.js";
 
-export const TILE_SLOTS = 512;
+const TILE_SLOTS = 512;
 const MOST_AT_ONCE = 3;
 const MOST_ROWS = 256; // Of one question.
 const MOST_ITEMS = 6e6; // Kept, about 100 MB; the oldest go first.

@@ -65,7 +65,7 @@ TEST(Window, LosesNothing) {
           random() % (2 + static_cast<std::uint64_t>(made.index.header().end_ps >> window.level)));
       window.begin_ps = first << window.level;
       window.end_ps = (first + 1 + static_cast<std::int64_t>(random() % 600)) << window.level;
-      std::uint64_t drawn = 0, counted = 0;
+      std::uint64_t drawn = 0;
       for (const Track& track : made.index.tracks()) {
         std::int64_t last = std::numeric_limits<std::int64_t>::min();
         for (const Item& item : Look(made.index, track, window)) {
@@ -77,11 +77,9 @@ TEST(Window, LosesNothing) {
             EXPECT_EQ(item.end_ps - item.begin_ps, std::int64_t{1} << window.level);
           }
         }
-        counted += CountEvents(made.index, track, window.begin_ps, window.end_ps);
       }
       const std::uint64_t expected = InWindow(events, window.begin_ps, window.end_ps);
       ASSERT_EQ(drawn, expected) << "round " << round << " level " << window.level;
-      ASSERT_EQ(counted, expected);
     }
   }
 }
