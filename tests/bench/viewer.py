@@ -46,7 +46,7 @@ class View:
     """A server with a run that is read already."""
 
     def __init__(self, place, cache):
-        self.process = subprocess.Popen([BIN / "strobe", "view", place, "--cache", cache, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", BIN / "strobe", "view", place, "--cache", cache, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
         self.url = re.search(r"http://[^/\s]+", self.process.stdout.readline()).group()
         while (run := json.loads(self.get("/api/run")[2])).get("loading"):
             pass

@@ -16,7 +16,7 @@ async function paint(browser, [strobe, trace, cache]) {
   const page = await browser.newPage();
   await page.setViewport({ width: 1600, height: 900 });
   const began = performance.now();
-  const server = spawn(strobe, ["view", trace, "--cache", cache, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn("setpriv", ["--pdeathsig", "KILL", strobe, "view", trace, "--cache", cache, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const url = await new Promise((resolve) => server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data)[0])));
     await page.goto(url, { waitUntil: "domcontentloaded" });
