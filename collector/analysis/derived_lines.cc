@@ -17,7 +17,6 @@
 namespace strobe {
 namespace {
 
-using xplane::Event;
 using xplane::Line;
 using xplane::Plane;
 using xplane::PlaneBuilder;
@@ -73,6 +72,7 @@ constexpr std::array<std::string_view, kTold> kLines = {"XLA Modules", "XLA Ops"
 struct Work {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<std::size_t> step{};
+  const Launch* launch = nullptr;  // Of a step's work.
   std::array<std::string_view, kTold> told{};
 };
 
@@ -118,7 +118,10 @@ absl::StatusOr<std::vector<Work>> ReadWork(const Plane& plane, const Launches& l
       RETURN_IF_ERROR(ForEachStat(plane, event.event, [&](const Stat& stat) {
         if (stat.name_id == correlation) {
           const auto launch = launches.find(stat.Integer().value_or(0));
-          if (launch != launches.end()) work.step = launch->second.step;
+          if (launch != launches.end() && launch->second.step) {
+            work.step = launch->second.step;
+            work.launch = &launch->second;
+          }
         }
         const auto* text = std::get_if<std::string_view>(&stat.value);
         for (std::size_t i = 0; i < kTold && text != nullptr; ++i) {
@@ -142,6 +145,7 @@ class PlaneDeriver {
 
   void Derive(const std::vector<Work>& all) {
     std::map<std::size_t, Span> step_spans;
+    std::map<std::size_t, std::vector<const Launch*>> launches;
     std::array<std::vector<Span>, kTold> told;
     std::vector<std::vector<Span>> scopes;  // By depth.
     for (const Work& work : all) {
@@ -149,6 +153,7 @@ class PlaneDeriver {
         const auto [span, added] =
             step_spans.try_emplace(*work.step, Span{"", work.begin_ps, work.end_ps, work.step});
         span->second.end_ps = std::max(span->second.end_ps, work.end_ps);
+        launches[*work.step].push_back(work.launch);
       }
       for (std::size_t i = 0; i < kTold; ++i) {
         if (!work.told[i].empty())
@@ -170,23 +175,27 @@ class PlaneDeriver {
     Write(2, kScopes, nested);
     Write(3, kLines[kFrameworkOp], told[kFrameworkOp]);
     Write(7, kLines[kSource], told[kSource]);
+    WriteLaunches(launches);
   }
 
+  std::string Encode() { return some_ ? builder_.Encode() : ""; }
+
+ private:
   // Of the launches whose work ran on this plane, by step.
-  void AddLaunches(const std::map<std::size_t, std::vector<Launch>>& by_step) {
+  void WriteLaunches(const std::map<std::size_t, std::vector<const Launch*>>& by_step) {
     if (by_step.empty()) return;
     builder_.BeginLine(kFirstLine + 1, kLaunches, 0);
     const std::int64_t most = builder_.StatId("max_launch_time_us"),
                        average = builder_.StatId("avg_launch_time_us"),
                        count = builder_.StatId("num_launches");
     for (const auto& [step, launches] : by_step) {
-      std::int64_t begin = launches.front().begin_ps, end = launches.front().end_ps;
+      std::int64_t begin = launches.front()->begin_ps, end = launches.front()->end_ps;
       std::int64_t longest = 0, sum = 0;
-      for (const Launch& launch : launches) {
-        begin = std::min(begin, launch.begin_ps);
-        end = std::max(end, launch.end_ps);
-        longest = std::max(longest, launch.end_ps - launch.begin_ps);
-        sum += launch.end_ps - launch.begin_ps;
+      for (const Launch* launch : launches) {
+        begin = std::min(begin, launch->begin_ps);
+        end = std::max(end, launch->end_ps);
+        longest = std::max(longest, launch->end_ps - launch->begin_ps);
+        sum += launch->end_ps - launch->begin_ps;
       }
       const auto number = static_cast<std::int64_t>(launches.size());
       const auto micros = [](std::int64_t ps) { return static_cast<double>(ps) / 1e6; };
@@ -198,9 +207,6 @@ class PlaneDeriver {
     }
   }
 
-  std::string Encode() { return some_ ? builder_.Encode() : ""; }
-
- private:
   std::string StepName(std::size_t step) const {
     return StrCat(steps_[step].name, " ", steps_[step].number);
   }
@@ -251,25 +257,6 @@ bool HasDerivedLines(const Plane& plane) {
   });
 }
 
-// Launches of the work on a plane, by step.
-absl::StatusOr<std::map<std::size_t, std::vector<Launch>>> LaunchesOf(const Plane& plane,
-                                                                      const Launches& launches) {
-  std::map<std::size_t, std::vector<Launch>> by_step;
-  const std::int64_t correlation = plane.StatId("correlation_id");
-  if (correlation == 0 || launches.empty()) return by_step;
-  for (const Line& line : plane.lines) {
-    RETURN_IF_ERROR(ForEachEvent(line, [&](const Event& event) {
-      // Damage has shown itself when the plane's work was read.
-      ForEachInteger(event, [&](std::int64_t name_id, std::int64_t value) {
-        const auto launch = name_id == correlation ? launches.find(value) : launches.end();
-        if (launch != launches.end() && launch->second.step)
-          by_step[*launch->second.step].push_back(launch->second);
-      }).IgnoreError();
-    }));
-  }
-  return by_step;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> DeriveLines(const xplane::Space& space) {
@@ -286,8 +273,6 @@ absl::StatusOr<std::string> DeriveLines(const xplane::Space& space) {
     ASSIGN_OR_RETURN(const std::vector<Work> work, ReadWork(plane, launches));
     PlaneDeriver deriver(plane, steps);
     deriver.Derive(work);
-    ASSIGN_OR_RETURN(const auto by_step, LaunchesOf(plane, launches));
-    deriver.AddLaunches(by_step);
     encoded += deriver.Encode();
   }
   return encoded;

@@ -35,13 +35,19 @@ void CountFromZero(std::int64_t zero, xplane::Space& space) {
   }
 }
 
+absl::StatusOr<xplane::Space> ReadFromZero(std::string_view trace, xplane::Depth depth,
+                                           std::int64_t& zero) {
+  ASSIGN_OR_RETURN(xplane::Space space, xplane::Space::Read(trace, depth));
+  ASSIGN_OR_RETURN(zero, xplane::TimeZero(space));
+  CountFromZero(zero, space);
+  return space;
+}
+
 }  // namespace
 
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace) {
-  ASSIGN_OR_RETURN(xplane::Space space, xplane::Space::Read(trace));
-  ASSIGN_OR_RETURN(const std::int64_t zero, xplane::TimeZero(space));
-  CountFromZero(zero, space);
-  return space;
+  std::int64_t zero = 0;
+  return ReadFromZero(trace, xplane::Depth::kLines, zero);
 }
 
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
@@ -52,15 +58,13 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
     const auto named = [&](const absl::Status& status) {
       return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", Words(status))));
     };
-    absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace.bytes(), depth);
+    std::int64_t zero = 0;
+    absl::StatusOr<xplane::Space> space = ReadFromZero(trace.bytes(), depth, zero);
     if (!space.ok()) return named(space.status());
-    const absl::StatusOr<std::int64_t> zero = xplane::TimeZero(*space);
-    if (!zero.ok()) return named(zero.status());
-    CountFromZero(*zero, *space);
     WorkerTrace worker{.worker = trace.worker};
     if (const absl::Status clock = ReadClock(*space, worker); !clock.ok()) return named(clock);
     // A trace that does not say when it began is shown from the beginning.
-    worker.shift_ns = *zero == 0 ? 0 : *zero - worker.clock_offset_ns;
+    worker.shift_ns = zero == 0 ? 0 : zero - worker.clock_offset_ns;
     if (worker.shift_ns != 0) earliest = std::min(earliest, worker.shift_ns);
     worker.space = *std::move(space);
     aligned.workers.push_back(std::move(worker));

@@ -79,6 +79,20 @@ class Index {
       visit(entry);
     }
   }
+  // The events with numbers in [first, last): `visit(std::uint64_t ordinal, const Entry&)`.
+  template <typename Visit>
+  void ForEachEntry(const Track& track, std::uint64_t first, std::uint64_t last,
+                    const Visit& visit) const {
+    const std::span<const Block> all = blocks(track);
+    for (std::uint64_t block = first / kBlockEvents;
+         block < all.size() && block * kBlockEvents < last; ++block) {
+      std::uint64_t ordinal = block * kBlockEvents;
+      ForEachEntry(all[block], [&](const Entry& entry) {
+        if (ordinal >= first && ordinal < last) visit(ordinal, entry);
+        ++ordinal;
+      });
+    }
+  }
   // Nothing where there is no such event.
   std::optional<Entry> EntryAt(const Track& track, std::uint64_t ordinal) const;
   // Number of the first event that begins at or after `at_ps`.

@@ -126,17 +126,12 @@ void FromBlocks(const Index& index, const Track& track, const Window& window, Sl
 // Events that begin before `at` and end after it, in the order of begins.
 void ReachingInto(const Index& index, const Track& track, std::int64_t at_ps,
                   std::vector<Item>& items) {
-  std::uint64_t ordinal = index.FirstReaching(track, at_ps);
-  const std::span<const Block> blocks = index.blocks(track);
-  for (std::uint64_t number = ordinal / kBlockEvents;
-       number < blocks.size() && blocks[number].begin_ps < at_ps; ++number) {
-    auto here = static_cast<std::uint32_t>(number * kBlockEvents);
-    index.ForEachEntry(blocks[number], [&](const Entry& entry) {
-      if (here >= ordinal && entry.begin_ps < at_ps && entry.end_ps() > at_ps)
-        items.push_back({entry.begin_ps, entry.end_ps(), entry.name, 1, here, 1});
-      ++here;
-    });
-  }
+  index.ForEachEntry(track, index.FirstReaching(track, at_ps), index.FirstFrom(track, at_ps),
+                     [&](std::uint64_t ordinal, const Entry& entry) {
+                       if (entry.end_ps() > at_ps)
+                         items.push_back({entry.begin_ps, entry.end_ps(), entry.name, 1,
+                                          static_cast<std::uint32_t>(ordinal), 1});
+                     });
 }
 
 }  // namespace

@@ -9,21 +9,10 @@ using index::Index;
 using index::LinkTarget;
 using index::Track;
 
-// An event of a worker's track, as the page names it.
-ArrowEnd EndAt(const LoadedRun& run, std::uint32_t worker_number, std::uint32_t track_number,
-               std::uint32_t ordinal) {
-  const Worker& worker = run.workers[worker_number];
-  const Index& index = worker.index();
-  const Track& track = index.tracks()[track_number];
-  const index::Entry entry = index.EntryAt(track, ordinal).value_or(index::Entry{});
-  return {run.NumberOf(worker_number, track.row),
-          track_number - index.rows()[track.row].first_track, ordinal,
-          entry.begin_ps + worker.shift_ps, entry.duration_ps};
-}
-
 Arrow ArrowFrom(const LoadedRun& run, std::uint32_t worker, std::uint32_t track,
                 const LinkTarget& link, bool incoming) {
-  Arrow arrow{EndAt(run, worker, track, link.ordinal), EndAt(run, worker, link.track, link.other)};
+  Arrow arrow{ReferTo(run, worker, track, link.ordinal),
+              ReferTo(run, worker, link.track, link.other)};
   if (incoming) std::swap(arrow.from, arrow.to);
   return arrow;
 }
@@ -34,6 +23,20 @@ struct Range {
 };
 
 }  // namespace
+
+EventRef ReferTo(const LoadedRun& run, std::uint32_t worker_number, std::uint32_t track_number,
+                 std::uint32_t ordinal) {
+  const Worker& worker = run.workers[worker_number];
+  const Index& index = worker.index();
+  const Track& track = index.tracks()[track_number];
+  const index::Entry entry = index.EntryAt(track, ordinal).value_or(index::Entry{});
+  return {run.NumberOf(worker_number, track.row),
+          track_number - index.rows()[track.row].first_track,
+          ordinal,
+          entry.begin_ps + worker.shift_ps,
+          entry.duration_ps,
+          index.Text(entry.name)};
+}
 
 Arrows FindArrows(const LoadedRun& run, const ArrowRequest& request) {
   std::vector<Range> ranges;

@@ -1,19 +1,26 @@
 // Arrows between events that touch a window.
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "collector/viewer/loaded_run.h"
 
 namespace strobe::viewer {
 
-struct ArrowEnd {
+// An event, as the page names it.
+struct EventRef {
   std::uint32_t row = 0, track = 0, ordinal = 0;
   std::int64_t begin_ps = 0, duration_ps = 0;  // On the run's clock.
+  std::string_view name{};
 };
 
+// `track`: of the worker's index. Refers to the run.
+EventRef ReferTo(const LoadedRun& run, std::uint32_t worker, std::uint32_t track,
+                 std::uint32_t ordinal);
+
 struct Arrow {
-  ArrowEnd from{}, to{};
+  EventRef from{}, to{};
 };
 
 struct ArrowRequest {

@@ -55,31 +55,23 @@ absl::StatusOr<xplane::Event> ReadAt(std::string_view file, std::uint64_t place)
   return event;
 }
 
-Json Brief(const LoadedRun& run, const ArrowEnd& end) {
-  const RowRef& ref = run.rows[end.row];
-  const Index& index = run.WorkerOf(ref).index();
-  const index::Row& row = run.RowOf(ref);
-  const Entry entry =
-      index.EntryAt(index.tracks()[row.first_track + end.track], end.ordinal).value_or(Entry{});
-  return {{"row", end.row},
-          {"track", end.track},
-          {"ordinal", end.ordinal},
-          {"name", index.Text(entry.name)},
-          {"line", index.Text(row.name)},
-          {"beginPs", end.begin_ps},
-          {"durationPs", end.duration_ps}};
+Json Brief(const LoadedRun& run, const EventRef& event) {
+  return {{"row", event.row},
+          {"track", event.track},
+          {"ordinal", event.ordinal},
+          {"name", event.name},
+          {"line", run.LineOf(event.row)},
+          {"beginPs", event.begin_ps},
+          {"durationPs", event.duration_ps}};
 }
 
-// The event of the same worker's row that lies at the middle of another.
-std::optional<ArrowEnd> Around(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
+// The event of a worker's track that lies at the middle of another.
+std::optional<EventRef> Around(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
                                std::int64_t middle_ps) {
   const std::optional<std::uint32_t> ordinal = EventAt(run, number, track, middle_ps, 0);
   if (!ordinal) return std::nullopt;
-  const Worker& worker = run.WorkerOf(run.rows[number]);
-  const index::Row& row = run.RowOf(run.rows[number]);
-  const Entry entry =
-      worker.index().EntryAt(worker.index().tracks()[row.first_track + track], *ordinal).value();
-  return ArrowEnd{number, track, *ordinal, entry.begin_ps + worker.shift_ps, entry.duration_ps};
+  return ReferTo(run, run.rows[number].worker, run.RowOf(run.rows[number]).first_track + track,
+                 *ordinal);
 }
 
 // What ran then on lines that tell of larger pieces of work, on the same plane: by time, so that
@@ -120,21 +112,13 @@ std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, st
   constexpr std::uint64_t kMostLooks = 100'000;
   std::optional<std::uint32_t> best;
   std::int64_t longest = -1;
-  const std::span<const index::Block> blocks = index.blocks(asked);
-  for (std::uint64_t number = first / index::kBlockEvents;
-       number < blocks.size() && number * index::kBlockEvents < std::min(last, first + kMostLooks);
-       ++number) {
-    std::uint64_t ordinal = number * index::kBlockEvents;
-    index.ForEachEntry(blocks[number], [&](const Entry& entry) {
-      const bool here =
-          ordinal >= first && ordinal < last && (entry.begin_ps >= at || entry.end_ps() > at);
-      if (here && entry.duration_ps > longest) {
-        longest = entry.duration_ps;
-        best = static_cast<std::uint32_t>(ordinal);
-      }
-      ++ordinal;
-    });
-  }
+  index.ForEachEntry(asked, first, std::min(last, first + kMostLooks),
+                     [&](std::uint64_t ordinal, const Entry& entry) {
+                       const bool here = entry.begin_ps >= at || entry.end_ps() > at;
+                       if (!here || entry.duration_ps <= longest) return;
+                       longest = entry.duration_ps;
+                       best = static_cast<std::uint32_t>(ordinal);
+                     });
   return best;
 }
 

@@ -42,6 +42,10 @@ struct LoadedRun {
   const index::Row& RowOf(const RowRef& row) const {
     return workers[row.worker].index().rows()[row.row];
   }
+  // Name of a row's line.
+  std::string_view LineOf(std::uint32_t row) const {
+    return WorkerOf(rows[row]).index().Text(RowOf(rows[row]).name);
+  }
   // Number of a worker's row; every row has one.
   std::uint32_t NumberOf(std::uint32_t worker, std::uint32_t row) const;
 

@@ -15,15 +15,11 @@ using index::Track;
 std::vector<Entry> EntriesIn(const Index& index, const Track& track, std::int64_t begin_ps,
                              std::int64_t end_ps) {
   std::vector<Entry> entries;
-  std::uint64_t ordinal = index.FirstReaching(track, begin_ps);
-  const std::span<const index::Block> blocks = index.blocks(track);
-  for (std::uint64_t number = ordinal / index::kBlockEvents;
-       number < blocks.size() && blocks[number].begin_ps < end_ps; ++number) {
-    index.ForEachEntry(blocks[number], [&](const Entry& entry) {
-      if (entry.begin_ps < end_ps && (entry.begin_ps >= begin_ps || entry.end_ps() > begin_ps))
-        entries.push_back(entry);
-    });
-  }
+  index.ForEachEntry(track, index.FirstReaching(track, begin_ps), index.FirstFrom(track, end_ps),
+                     [&](std::uint64_t, const Entry& entry) {
+                       if (entry.begin_ps >= begin_ps || entry.end_ps() > begin_ps)
+                         entries.push_back(entry);
+                     });
   return entries;
 }
 

@@ -129,7 +129,7 @@ absl::StatusOr<Page> FindPage(const LoadedRun& run, FindRequest& request, const 
                        {"hits", std::move(hits)}});
 }
 
-Json ToJson(const ArrowEnd& end) {
+Json ToJson(const EventRef& end) {
   return {end.row, end.track, end.ordinal, end.begin_ps, end.duration_ps};
 }
 

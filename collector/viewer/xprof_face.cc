@@ -192,18 +192,10 @@ void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked
     }
     return;
   }
-  std::uint64_t ordinal = index.FirstReaching(track, begin);
-  const std::uint64_t last = index.FirstFrom(track, end);
-  const std::span<const index::Block> blocks = index.blocks(track);
-  for (std::uint64_t n = ordinal / index::kBlockEvents; n < blocks.size(); ++n) {
-    std::uint64_t here = n * index::kBlockEvents;
-    if (here >= last) break;
-    index.ForEachEntry(blocks[n], [&](const Entry& entry) {
-      if (here >= ordinal && here < last && (entry.begin_ps >= begin || entry.end_ps() > begin))
-        visit(here, entry);
-      ++here;
-    });
-  }
+  index.ForEachEntry(track, index.FirstReaching(track, begin), index.FirstFrom(track, end),
+                     [&](std::uint64_t ordinal, const Entry& entry) {
+                       if (entry.begin_ps >= begin || entry.end_ps() > begin) visit(ordinal, entry);
+                     });
 }
 
 // XProf's page asks for one event by its name and times.
