@@ -4,15 +4,22 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
 #include <cstdlib>
+#include <list>
 #include <optional>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "collector/base/mutex.h"
 #include "collector/base/strings.h"
+#include "collector/tls/live_identity.h"
 
 namespace strobe {
 namespace {
@@ -22,17 +29,31 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
-constexpr int kMostConnections = 64;
-// A long answer must not keep health checks waiting.
-constexpr int kThreads = 4;
 constexpr std::size_t kMostToCompress = std::size_t{1} << 30;
 constexpr std::chrono::seconds kDeadline{10};
 constexpr std::chrono::seconds kIdle{90};
+constexpr std::uint32_t kMostHeaderBytes = 64 << 10;
+constexpr std::size_t kSmallBody = 1024;  // Of a GET, which has none.
+// Of all connections together; whoever comes then is told to come again.
+constexpr std::int64_t kMostBodyBytesAtOnce = std::int64_t{256} << 20;
+
+// A connection that waits for its client: to finish the handshake, to ask, or to go on asking.
+class Idler {
+ public:
+  virtual ~Idler() = default;
+  virtual void Close() = 0;  // From any thread.
+};
 
 struct Shared {
+  HttpOptions options;
   std::map<std::string, HttpServer::Handler> pages;
   HttpServer::Handler otherwise;
-  std::atomic<int> connections{0};
+  std::atomic<bool> draining{false};
+  std::atomic<std::int64_t> body_bytes{0};
+
+  Mutex mutex;
+  std::size_t connections ABSL_GUARDED_BY(mutex) = 0;
+  std::list<std::weak_ptr<Idler>> idlers ABSL_GUARDED_BY(mutex);  // Longest idle first.
 };
 
 std::string Gzip(const std::string& text) {
@@ -50,59 +71,172 @@ std::string Gzip(const std::string& text) {
   return out;
 }
 
-class Connection : public std::enable_shared_from_this<Connection> {
+// A share of the bytes that all bodies may take together.
+class BodyShare {
  public:
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
-      : stream_(std::move(socket)), shared_(std::move(shared)) {
-    ++shared_->connections;
+  explicit BodyShare(Shared& shared) : shared_(shared) {}
+  ~BodyShare() { Release(); }
+  BodyShare(const BodyShare&) = delete;
+  BodyShare& operator=(const BodyShare&) = delete;
+
+  bool Take(std::int64_t bytes) {
+    Release();
+    bytes_ = bytes;
+    return (shared_.body_bytes += bytes) <= kMostBodyBytesAtOnce;
   }
-  ~Connection() { --shared_->connections; }
+  void Release() { shared_.body_bytes -= std::exchange(bytes_, 0); }
+
+ private:
+  Shared& shared_;
+  std::int64_t bytes_ = 0;
+};
+
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+template <typename Stream>
+class Connection final : public Idler, public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  // With a TLS context for a TlsStream.
+  template <typename... Tls>
+  Connection(tcp::socket socket, std::shared_ptr<Shared> shared, const std::shared_ptr<Tls>&... tls)
+      : tls_(tls...),
+        stream_(std::move(socket), *tls...),
+        shared_(std::move(shared)),
+        share_(*shared_) {}
+  ~Connection() override {
+    EndIdling();
+    MutexLock lock(&shared_->mutex);
+    --shared_->connections;
+  }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  void Start() {
+    if constexpr (std::is_same_v<Stream, PlainStream>) {
+      Read(kDeadline);
+    } else {
+      Idle();
+      Socket().expires_after(kDeadline);
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [self = this->shared_from_this()](beast::error_code error) {
+                                self->EndIdling();
+                                if (!error) self->Read(kDeadline);
+                              });
+    }
+  }
+
+  void Close() override {
+    asio::post(stream_.get_executor(), [self = this->shared_from_this()] {
+      beast::error_code ignored;
+      self->Socket().socket().close(ignored);
+    });
+  }
+
+ private:
+  beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
+
+  void Idle() {
+    MutexLock lock(&shared_->mutex);
+    place_ = shared_->idlers.insert(shared_->idlers.end(), this->weak_from_this());
+  }
+  void EndIdling() {
+    MutexLock lock(&shared_->mutex);
+    if (place_) shared_->idlers.erase(*std::exchange(place_, std::nullopt));
+  }
+
   void Read(std::chrono::seconds deadline) {
     parser_.emplace();
-    parser_->body_limit(1024);
-    stream_.expires_after(deadline);
+    parser_->header_limit(kMostHeaderBytes);
+    parser_->body_limit(std::max(shared_->options.most_body_bytes, kSmallBody));
+    share_.Release();
+    Idle();
+    Socket().expires_after(deadline);
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+          self->EndIdling();
+          if (error == http::error::body_limit)
+            return self->Refuse({413, "the body is too long\n"});
+          if (!error) self->ReadBody();
+        });
+  }
+
+  void ReadBody() {
+    if (parser_->is_done()) return Answer();
+    const auto length = parser_->content_length();
+    const std::size_t most = std::max(shared_->options.most_body_bytes, kSmallBody);
+    if (!share_.Take(static_cast<std::int64_t>(length ? *length : most)))
+      return Refuse({503, "too many requests at once\n", "text/plain", {{"Retry-After", "1"}}});
+    Socket().expires_after(kDeadline);
     http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](beast::error_code error, std::size_t) {
+                     [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+                       if (error == http::error::body_limit)
+                         return self->Refuse({413, "the body is too long\n"});
                        if (!error) self->Answer();
                      });
   }
 
- private:
+  // For a request that has not been read to its end.
+  void Refuse(Page page) {
+    response_ = {};
+    response_.keep_alive(false);
+    Write(std::move(page), /*head=*/false, /*gzip=*/false);
+  }
+
   void Answer() {
-    const http::request<http::string_body> request = parser_->release();
+    http::request<http::string_body> request = parser_->release();
+    const bool head = request.method() == http::verb::head;
+    const bool gzip =
+        request[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
     Page page{405, "only GET is served here\n"};
-    if (request.method() == http::verb::get || request.method() == http::verb::head)
+    if (head || request.method() == http::verb::get ||
+        (request.method() == http::verb::post && shared_->options.most_body_bytes > 0)) {
       page = PageFor(request);
+    }
     response_ = {};
     response_.version(request.version());
+    response_.keep_alive(request.keep_alive() && !shared_->draining);
+    Write(std::move(page), head, gzip);
+  }
+
+  void Write(Page page, bool head, bool gzip) {
     response_.result(static_cast<unsigned>(page.status));
     response_.set(http::field::content_type, page.content_type);
     response_.set(http::field::cache_control, "no-store");
     for (const auto& [name, value] : page.headers) response_.set(name, value);
-    response_.keep_alive(request.keep_alive());
     response_.body() = std::move(page.body);
-    if (page.compress && response_.body().size() < kMostToCompress &&
-        request[http::field::accept_encoding].find("gzip") != beast::string_view::npos) {
+    if (page.compress && gzip && response_.body().size() < kMostToCompress) {
       response_.body() = Gzip(response_.body());
       response_.set(http::field::content_encoding, "gzip");
     }
     response_.prepare_payload();
-    if (request.method() == http::verb::head) response_.body().clear();
-    stream_.expires_after(kDeadline);
+    if (head) response_.body().clear();
+    Socket().expires_after(kDeadline);
     http::async_write(stream_, response_,
-                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         if (error) return;
                         if (self->response_.keep_alive()) return self->Read(kIdle);
-                        self->stream_.socket().shutdown(tcp::socket::shutdown_send, error);
+                        self->End();
                       });
   }
 
-  Page PageFor(const http::request<http::string_body>& asked) const {
-    Request request{.path = std::string(asked.target()),
-                    .host = std::string(asked[http::field::host])};
+  void End() {
+    if constexpr (std::is_same_v<Stream, PlainStream>) {
+      beast::error_code ignored;
+      Socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
+    } else {
+      Socket().expires_after(kDeadline);
+      stream_.async_shutdown([self = this->shared_from_this()](beast::error_code) {});
+    }
+  }
+
+  Page PageFor(http::request<http::string_body>& asked) const {
+    Request request{.method = std::string(asked.method_string()),
+                    .path = std::string(asked.target()),
+                    .host = std::string(asked[http::field::host]),
+                    .content_type = std::string(asked[http::field::content_type]),
+                    .body = std::move(asked.body())};
     if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
       request.query = request.path.substr(query + 1);
       request.path.resize(query);
@@ -112,16 +246,53 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return shared_->otherwise ? shared_->otherwise(request) : Page{404, "no such page\n"};
   }
 
-  beast::tcp_stream stream_;
+  // Kept while the stream uses it; a renewed certificate is for new connections.
+  const std::shared_ptr<asio::ssl::context> tls_;
+  Stream stream_;
   const std::shared_ptr<Shared> shared_;
-  beast::flat_buffer buffer_{16384};
+  BodyShare share_;
+  std::optional<std::list<std::weak_ptr<Idler>>::iterator> place_;
+  beast::flat_buffer buffer_{kMostHeaderBytes + 16384};
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
 };
 
+// The TLS context of the identity as it is now.
+class TlsContexts {
+ public:
+  explicit TlsContexts(const LiveIdentity* identity) : identity_(identity) {}
+
+  // Null when the certificate cannot be used.
+  std::shared_ptr<asio::ssl::context> Current() {
+    const std::shared_ptr<const Identity> identity = identity_->Get();
+    if (identity != made_of_) {
+      auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
+      SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+      // Idle connections should cost little.
+      SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);
+      const auto bytes = [](const std::string& text) { return asio::buffer(text); };
+      beast::error_code error;
+      context->use_certificate_chain(bytes(identity->own.certificate), error);
+      if (!error)
+        context->use_private_key(bytes(identity->own.key), asio::ssl::context::pem, error);
+      if (error) return current_;
+      made_of_ = identity;
+      current_ = std::move(context);
+    }
+    return current_;
+  }
+
+ private:
+  const LiveIdentity* const identity_;
+  std::shared_ptr<const Identity> made_of_;
+  std::shared_ptr<asio::ssl::context> current_;
+};
+
 class BeastServer final : public HttpServer {
  public:
-  BeastServer(std::map<std::string, Handler> pages, Handler otherwise) : acceptor_(context_) {
+  BeastServer(const HttpOptions& options, std::map<std::string, Handler> pages, Handler otherwise)
+      : acceptor_(context_), tls_(options.identity) {
+    shared_->options = options;
     shared_->pages = std::move(pages);
     shared_->otherwise = std::move(otherwise);
   }
@@ -130,7 +301,8 @@ class BeastServer final : public HttpServer {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  absl::Status Listen(const std::string& listen) {
+  absl::Status Listen() {
+    const std::string& listen = shared_->options.listen;
     const std::size_t colon = listen.rfind(':');
     if (colon == std::string::npos)
       return absl::InvalidArgumentError(StrCat("\"", listen, "\" is no host:port"));
@@ -148,36 +320,63 @@ class BeastServer final : public HttpServer {
     if (error)
       return absl::UnavailableError(StrCat("cannot listen on ", listen, ": ", error.message()));
     Accept();
-    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { context_.run(); });
+    for (int i = 0; i < shared_->options.threads; ++i)
+      threads_.emplace_back([this] { context_.run(); });
     return absl::OkStatus();
   }
   int port() const override { return acceptor_.local_endpoint().port(); }
+  void Drain() override { shared_->draining = true; }
 
  private:
   void Accept() {
-    acceptor_.async_accept(
-        asio::make_strand(context_), [this](beast::error_code error, tcp::socket socket) {
-          if (error == asio::error::operation_aborted) return;
-          // Beyond the bound a client is turned away at once instead of waiting for nothing.
-          if (!error && shared_->connections < kMostConnections)
-            std::make_shared<Connection>(std::move(socket), shared_)->Read(kDeadline);
-          Accept();
-        });
+    acceptor_.async_accept(asio::make_strand(context_),
+                           [this](beast::error_code error, tcp::socket socket) {
+                             if (error == asio::error::operation_aborted) return;
+                             if (!error) Take(std::move(socket));
+                             Accept();
+                           });
+  }
+
+  void Take(tcp::socket socket) {
+    std::shared_ptr<Idler> evicted;
+    {
+      MutexLock lock(&shared_->mutex);
+      if (shared_->connections >= shared_->options.most_connections) {
+        // All of them at work: whoever comes now is turned away.
+        if (shared_->idlers.empty()) return;
+        evicted = shared_->idlers.front().lock();
+        // To the end, so that the next one to come does not hit the same.
+        shared_->idlers.splice(shared_->idlers.end(), shared_->idlers, shared_->idlers.begin());
+      }
+      ++shared_->connections;
+    }
+    if (evicted != nullptr) evicted->Close();
+    if (shared_->options.identity == nullptr) {
+      std::make_shared<Connection<PlainStream>>(std::move(socket), shared_)->Start();
+      return;
+    }
+    if (const auto context = tls_.Current(); context != nullptr) {
+      std::make_shared<Connection<TlsStream>>(std::move(socket), shared_, context)->Start();
+      return;
+    }
+    MutexLock lock(&shared_->mutex);
+    --shared_->connections;
   }
 
   asio::io_context context_;
   tcp::acceptor acceptor_;
+  TlsContexts tls_;  // Of whoever accepts; one at a time.
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::vector<std::thread> threads_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen,
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
                                                               std::map<std::string, Handler> pages,
                                                               Handler otherwise) {
-  auto server = std::make_unique<BeastServer>(std::move(pages), std::move(otherwise));
-  if (const absl::Status status = server->Listen(listen); !status.ok()) return status;
+  auto server = std::make_unique<BeastServer>(options, std::move(pages), std::move(otherwise));
+  if (const absl::Status status = server->Listen(); !status.ok()) return status;
   return server;
 }
 

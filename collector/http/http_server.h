@@ -1,5 +1,6 @@
-// A small HTTP/1.1 server for GET: metrics, health and the viewer's pages. Every read and write has
-// a deadline and connections are bounded, so slow or idle clients cannot hold it.
+// A small HTTP/1.1 server: metrics, health, the viewer's pages and, over TLS, the webhooks. Every
+// read and write has a deadline, connections and bodies are bounded, and when there are too many
+// connections the one that has been idle longest goes: slow or idle clients cannot hold it.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,10 +13,15 @@
 
 namespace strobe {
 
+class LiveIdentity;
+
 struct Request {
-  std::string path{};   // As sent, without the query.
-  std::string query{};  // As sent, without '?'.
-  std::string host{};   // Of the Host header.
+  std::string method{};  // GET, HEAD or, where bodies are taken, POST.
+  std::string path{};    // As sent, without the query.
+  std::string query{};   // As sent, without '?'.
+  std::string host{};    // Of the Host header.
+  std::string content_type{};
+  std::string body{};
 };
 
 struct Page {
@@ -32,18 +38,30 @@ inline Page MetricsPage(std::string text) {
   return {200, std::move(text), "text/plain; version=0.0.4; charset=utf-8"};
 }
 
+struct HttpOptions {
+  std::string listen{};  // "host:port"; port 0 picks a free one.
+  std::size_t most_connections = 64;
+  std::size_t most_body_bytes = 0;  // 0 = nobody may POST. Longer ones get 413.
+  // Requests that are answered at once. A long answer must not keep health checks waiting.
+  int threads = 4;
+  // Whose certificate to serve TLS with; followed when it is renewed. Outlives the server.
+  const LiveIdentity* identity = nullptr;
+};
+
 class HttpServer {
  public:
   // Called from several threads at once.
   using Handler = std::function<Page(const Request& request)>;
 
-  // "host:port"; port 0 picks a free one. Fails when the address cannot be bound. `otherwise`
-  // answers for all paths that `pages` does not name; empty = not found.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& listen,
+  // Fails when the address cannot be bound. `otherwise` answers for all paths that `pages` does not
+  // name; empty = not found.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
                                                            std::map<std::string, Handler> pages,
                                                            Handler otherwise = {});
   virtual ~HttpServer() = default;  // Ends all connections.
   virtual int port() const = 0;
+  // From now on each answer ends its connection, so that clients look for another server.
+  virtual void Drain() = 0;
 };
 
 }  // namespace strobe

@@ -103,7 +103,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
   viewer::Viewer viewer(*library, std::move(options));
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(
-      flags.listen, {}, [&](const Request& request) { return viewer.Answer(request); });
+      {.listen = flags.listen}, {}, [&](const Request& request) { return viewer.Answer(request); });
   if (!server.ok())
     return absl::Status(
         server.status().code(),

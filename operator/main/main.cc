@@ -135,14 +135,14 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpServer> http,
-      HttpServer::Start(config.http_listen, {{"/healthz",
-                                              [](const Request&) {
-                                                return Page{200, "ok\n"};
-                                              }},
-                                             {"/readyz", [&](const Request&) { return ready(); }},
-                                             {"/metrics", [&](const Request&) {
-                                                return MetricsPage(metrics.Render());
-                                              }}}));
+      HttpServer::Start(
+          {.listen = config.http_listen},
+          {{"/healthz",
+            [](const Request&) {
+              return Page{200, "ok\n"};
+            }},
+           {"/readyz", [&](const Request&) { return ready(); }},
+           {"/metrics", [&](const Request&) { return MetricsPage(metrics.Render()); }}}));
   reflector.Start();
 
   std::unique_ptr<Workers> workers;

@@ -230,15 +230,16 @@ int Serve(const Flags& flags) {
   }
   std::unique_ptr<HttpServer> http;
   if (!flags.http_listen.empty()) {
-    absl::StatusOr<std::unique_ptr<HttpServer>> started = HttpServer::Start(
-        flags.http_listen, {{"/healthz",
-                             [](const Request&) {
-                               return Page{200, "ok\n"};
-                             }},
-                            {"/metrics", [&](const Request&) {
-                               return MetricsPage(metrics.Render(
-                                   runner.holder(), spool == nullptr ? 0 : spool->used_bytes()));
-                             }}});
+    absl::StatusOr<std::unique_ptr<HttpServer>> started =
+        HttpServer::Start({.listen = flags.http_listen},
+                          {{"/healthz",
+                            [](const Request&) {
+                              return Page{200, "ok\n"};
+                            }},
+                           {"/metrics", [&](const Request&) {
+                              return MetricsPage(metrics.Render(
+                                  runner.holder(), spool == nullptr ? 0 : spool->used_bytes()));
+                            }}});
     if (!started.ok()) {
       LogError("cannot serve metrics", {{"error", std::string(started.status().message())}});
       return 1;

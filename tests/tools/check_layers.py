@@ -10,7 +10,9 @@ ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().paren
 # not here is not meant.
 ARROWS = {
     "collector/base": [],
-    "collector/http": ["collector/base"],
+    "collector/tls": ["collector/base"],
+    "collector/grpc_tls": ["collector/base", "collector/tls"],
+    "collector/http": ["collector/base", "collector/tls"],
     "collector/xplane": ["collector/base"],
     "collector/analysis": ["collector/base", "collector/xplane"],
     "collector/convert": ["collector/base", "collector/xplane"],
@@ -52,7 +54,8 @@ FENCED = {
     "prometheus/": ["operator/metrics", "sidecar/service"],
     "boost/": ["collector/http"],
     "spdlog/": ["collector/base"],
-    "grpcpp/": ["operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
+    "openssl/": ["collector/base", "collector/tls", "operator/kube"],
+    "grpcpp/": ["collector/grpc_tls", "operator/enroll", "operator/workers", "operator/cli", "sidecar/source", "sidecar/service", "sidecar/main"],
     "cupti": ["sidecar/agent"],
     "cuda.h": ["sidecar/agent"],
     "re2/": ["collector/viewer"],

@@ -2,8 +2,12 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "collector/tls/live_identity.h"
+#include "collector/tls/openssl_handles.h"
 
 namespace strobe {
 namespace {
@@ -32,9 +36,10 @@ std::string Exchange(int port, const std::string& request) {
 }
 
 TEST(HttpServer, ServesItsPagesAndNothingElse) {
-  const auto server = HttpServer::Start("127.0.0.1:0", {{"/metrics", [](const Request& request) {
-                                                           return Page{200, "x " + request.query};
-                                                         }}});
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/metrics", [](const Request& request) {
+                                                       return Page{200, "x " + request.query};
+                                                     }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto get = [&](const std::string& line) {
     return Exchange((*server)->port(), line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -45,20 +50,96 @@ TEST(HttpServer, ServesItsPagesAndNothingElse) {
   EXPECT_THAT(Exchange((*server)->port(), "nonsense\r\n\r\n"), "");
 }
 
-TEST(HttpServer, TurnsClientsAwayBeyondItsBound) {
-  const auto server = HttpServer::Start("127.0.0.1:0", {{"/", [](const Request&) {
-                                                           return Page{200, "ok"};
-                                                         }}});
+TEST(HttpServer, TheLongestIdleGoWhenThereAreTooMany) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                       return Page{200, "ok"};
+                                                                     }}});
   std::vector<int> idle;
-  for (int i = 0; i < 64; ++i) idle.push_back(Dial((*server)->port()));
-  EXPECT_EQ(Exchange((*server)->port(), ""), "") << "closed at once";
+  for (int i = 0; i < 300; ++i) idle.push_back(Dial((*server)->port()));
+  EXPECT_THAT(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              HasSubstr("200 OK"));
+  char byte;
+  EXPECT_EQ(read(idle.front(), &byte, 1), 0) << "closed by the server";
   for (const int fd : idle) close(fd);
 }
 
+TEST(HttpServer, TakesBodiesUpToItsBound) {
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0", .most_body_bytes = 2000},
+                        {{"/", [](const Request& request) {
+                            return Page{200, request.method + request.body + request.content_type};
+                          }}});
+  const auto post = [&](const std::string& headers, const std::string& body) {
+    return Exchange((*server)->port(), "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+                                           headers + "\r\n\r\n" + body);
+  };
+  EXPECT_THAT(post("Content-Type: a/b\r\nContent-Length: 3", "abc"), HasSubstr("POSTabca/b"));
+  EXPECT_THAT(post("Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n\r\n"), HasSubstr("POSTabc"));
+  EXPECT_THAT(post("Content-Length: 2001", std::string(2001, 'x')), HasSubstr("413"));
+  EXPECT_THAT(
+      post("Transfer-Encoding: chunked", "900\r\n" + std::string(0x900, 'x') + "\r\n0\r\n\r\n"),
+      HasSubstr("413"));
+  EXPECT_THAT(post("Content-Length: 99999999999", ""), HasSubstr("413"));
+}
+
+TEST(HttpServer, DrainingEndsConnections) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                       return Page{200, "ok"};
+                                                                     }}});
+  (*server)->Drain();
+  EXPECT_THAT(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+              HasSubstr("Connection: close"));
+}
+
+// What OpenSSL's client, trusting these roots and no others, gets.
+std::string ExchangeTls(int port, const std::string& roots, const std::string& request) {
+  SSL_CTX* context = SSL_CTX_new(TLS_client_method());
+  const auto trusted = openssl::ReadCertificates(roots);
+  for (const openssl::Certificate& root : *trusted)
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get());
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  SSL* ssl = SSL_new(context);
+  const int fd = Dial(port);
+  SSL_set_fd(ssl, fd);
+  SSL_set1_host(ssl, "hooks.svc");
+  std::string answer;
+  if (SSL_connect(ssl) == 1) {
+    SSL_write(ssl, request.data(), static_cast<int>(request.size()));
+    char buffer[4096];
+    for (int n = 0; (n = SSL_read(ssl, buffer, sizeof buffer)) > 0;)
+      answer.append(buffer, static_cast<std::size_t>(n));
+  }
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  close(fd);
+  return answer;
+}
+
+TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
+  const WallTime now = SystemClock().WallNow();
+  const Validity validity{now - std::chrono::hours(1), now + std::chrono::hours(1)};
+  const KeyPair first = *NewAuthority("first", validity),
+                second = *NewAuthority("second", validity);
+  const Claim claim{"x", {"hooks.svc"}, Usage::kServer, validity};
+  const KeyPair own = *NewCertificate(first, claim);
+  LiveIdentity identity({own, first.certificate});
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0", .identity = &identity},
+                                        {{"/", [](const Request&) {
+                                            return Page{200, "ok"};
+                                          }}});
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  EXPECT_THAT(ExchangeTls((*server)->port(), first.certificate, get), HasSubstr("200 OK"));
+  EXPECT_EQ(Exchange((*server)->port(), get).find("200 OK"), std::string::npos) << "plain text";
+  identity.Renew(*Certify(second, *NewSigningRequest(own.key), claim), second.certificate);
+  EXPECT_EQ(ExchangeTls((*server)->port(), first.certificate, get), "");
+  EXPECT_THAT(ExchangeTls((*server)->port(), second.certificate, get), HasSubstr("200 OK"));
+}
+
 TEST(HttpServer, SaysWhenItCannotListen) {
-  const auto first = HttpServer::Start("127.0.0.1:0", {});
-  EXPECT_FALSE(HttpServer::Start("127.0.0.1:" + std::to_string((*first)->port()), {}).ok());
-  EXPECT_FALSE(HttpServer::Start("nowhere", {}).ok());
+  const auto first = HttpServer::Start({.listen = "127.0.0.1:0"}, {});
+  EXPECT_FALSE(
+      HttpServer::Start({.listen = "127.0.0.1:" + std::to_string((*first)->port())}, {}).ok());
+  EXPECT_FALSE(HttpServer::Start({.listen = "nowhere"}, {}).ok());
 }
 
 }  // namespace

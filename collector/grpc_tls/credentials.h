@@ -1,0 +1,44 @@
+// gRPC credentials over identities that change while running.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "collector/base/clock.h"
+#include "collector/tls/live_identity.h"
+#include "collector/tls/peer.h"
+
+namespace grpc {
+class ChannelCredentials;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace strobe {
+
+// Names in certificates (SECURITY.md).
+inline constexpr char kOperatorName[] = "operator.strobe.dev";
+std::string PodName(std::string_view pod_uid);  // "<uid>.pod.strobe.dev"
+
+// Called from gRPC's threads with the verdict on each peer that was turned away.
+using PeerObserver = std::function<void(PeerVerdict)>;
+
+// Only a client whose certificate carries `client` gets in. Clock and identity outlive the server.
+std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& clock,
+                                                                 const LiveIdentity& identity,
+                                                                 std::string client,
+                                                                 PeerObserver refused);
+// For clients that have no certificate yet.
+std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIdentity& identity);
+
+// The server must carry the name that the channel was made for: GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+// or the host of its address. Without a key the client shows nothing.
+std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Clock& clock,
+                                                                      const Identity& identity,
+                                                                      PeerObserver refused);
+
+// Calls `failed`, from gRPC's threads, for each connection of this process that ended before
+// certificates could be judged: plain text, garbage, no common version. Call it once, before any
+// server or channel is made.
+void ObserveFailedHandshakes(std::function<void()> failed);
+
+}  // namespace strobe
