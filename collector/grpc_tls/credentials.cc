@@ -111,6 +111,16 @@ std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Cloc
   return grpc::experimental::TlsCredentials(options);
 }
 
+std::shared_ptr<grpc::ChannelCredentials> LiveChannelCredentials::Current() {
+  MutexLock lock(&mutex_);
+  std::shared_ptr<const Identity> identity = identity_.Get();
+  if (identity != made_of_) {
+    current_ = VerifyingChannelCredentials(clock_, *identity, refused_);
+    made_of_ = std::move(identity);
+  }
+  return current_;
+}
+
 void ObserveFailedHandshakes(std::function<void()> failed) {
   FailedHandshake() = std::move(failed);
   gpr_set_log_function([](gpr_log_func_args* args) {

@@ -3,8 +3,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 #include "collector/tls/live_identity.h"
 #include "collector/tls/peer.h"
 
@@ -35,6 +38,22 @@ std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIde
 std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Clock& clock,
                                                                       const Identity& identity,
                                                                       PeerObserver refused);
+
+// The same for an identity that is renewed. Safe for concurrent use; identity and clock outlive it.
+class LiveChannelCredentials {
+ public:
+  LiveChannelCredentials(const Clock& clock, const LiveIdentity& identity, PeerObserver refused)
+      : clock_(clock), identity_(identity), refused_(std::move(refused)) {}
+  std::shared_ptr<grpc::ChannelCredentials> Current();
+
+ private:
+  const Clock& clock_;
+  const LiveIdentity& identity_;
+  const PeerObserver refused_;
+  Mutex mutex_;
+  std::shared_ptr<const Identity> made_of_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::ChannelCredentials> current_ ABSL_GUARDED_BY(mutex_);
+};
 
 // Calls `failed`, from gRPC's threads, for each connection of this process that ended before
 // certificates could be judged: plain text, garbage, no common version. Call it once, before any

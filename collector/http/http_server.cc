@@ -232,9 +232,9 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
   }
 
   Page PageFor(http::request<http::string_body>& asked) const {
-    Request request{.method = std::string(asked.method_string()),
-                    .path = std::string(asked.target()),
+    Request request{.path = std::string(asked.target()),
                     .host = std::string(asked[http::field::host]),
+                    .method = std::string(asked.method_string()),
                     .content_type = std::string(asked[http::field::content_type]),
                     .body = std::move(asked.body())};
     if (const std::size_t query = request.path.find('?'); query != std::string::npos) {

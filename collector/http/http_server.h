@@ -16,10 +16,10 @@ namespace strobe {
 class LiveIdentity;
 
 struct Request {
-  std::string method{};  // GET, HEAD or, where bodies are taken, POST.
   std::string path{};    // As sent, without the query.
   std::string query{};   // As sent, without '?'.
   std::string host{};    // Of the Host header.
+  std::string method{};  // GET, HEAD or, where bodies are taken, POST.
   std::string content_type{};
   std::string body{};
 };

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <sstream>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/base/text_file.h"
 
 namespace strobe {
 namespace {
@@ -160,11 +159,10 @@ absl::StatusOr<StorageConfig> ParseStorageConfig(std::string_view yaml, std::str
 
 absl::StatusOr<StorageConfig> ReadStorageConfig(const std::string& file) {
   if (file.empty()) return StorageConfig{};
-  std::ifstream in(file);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
+  const absl::StatusOr<std::string> text = ReadTextFile(file);
+  if (!text.ok())
     return absl::InvalidArgumentError(StrCat("cannot read storage configuration ", file));
-  return ParseStorageConfig(text.str(), file);
+  return ParseStorageConfig(*text, file);
 }
 
 absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const StorageConfig& config,

@@ -77,6 +77,16 @@ absl::StatusOr<WallTime> ToWallTime(const ASN1_TIME* time) {
 
 }  // namespace
 
+Validity ValidFor(Nanos lifetime, WallTime now) {
+  const auto whole = [](WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); };
+  return {whole(now - kClockLeeway), whole(now + lifetime)};
+}
+
+WallTime RenewalTime(const Validity& validity) {
+  const WallTime from = validity.from + kClockLeeway;
+  return from + (validity.until - from) * 2 / 3;
+}
+
 absl::StatusOr<std::string> NewKey() {
   const Key key(EVP_EC_gen("P-256"));
   if (key == nullptr) return Failure("new key");

@@ -16,6 +16,12 @@ struct Validity {
   WallTime from{}, until{};  // Whole seconds; `until` is the last one.
 };
 
+// Of what is certified now: a little back too, for clocks that are behind.
+inline constexpr Nanos kClockLeeway = std::chrono::minutes(5);
+Validity ValidFor(Nanos lifetime, WallTime now);
+// When two thirds of the lifetime have passed.
+WallTime RenewalTime(const Validity& validity);
+
 enum class Usage { kServer, kClient };
 
 // What an authority says of the holder of a key.

@@ -24,6 +24,13 @@ int MemoryFile(const std::string& content) {
   return file;
 }
 
+// The number changes over to the new file in one step; who reads the old one reads all of it.
+void ExchangeContent(int file, const std::string& content) {
+  const int fresh = MemoryFile(content);
+  dup3(fresh, file, O_CLOEXEC);
+  close(fresh);
+}
+
 std::string PathOf(int file) { return StrCat("/proc/self/fd/", file); }
 
 }  // namespace
@@ -43,12 +50,16 @@ std::shared_ptr<const Identity> LiveIdentity::Get() const {
   return identity_;
 }
 
+void LiveIdentity::Replace(Identity identity) {
+  MutexLock lock(&mutex_);
+  ExchangeContent(key_file_, identity.own.key);
+  ExchangeContent(certificate_file_, identity.own.certificate);
+  identity_ = std::make_shared<const Identity>(std::move(identity));
+}
+
 void LiveIdentity::Renew(std::string certificate, std::string roots) {
   MutexLock lock(&mutex_);
-  // The number changes over to the new file in one step; who reads the old one reads all of it.
-  const int fresh = MemoryFile(certificate);
-  dup3(fresh, certificate_file_, O_CLOEXEC);
-  close(fresh);
+  ExchangeContent(certificate_file_, certificate);
   identity_ = std::make_shared<const Identity>(
       Identity{{std::move(certificate), identity_->own.key}, std::move(roots)});
 }

@@ -27,6 +27,9 @@ class LiveIdentity {
   // The key must be the one of before: its file and the certificate's are read one after the other.
   void Renew(std::string certificate, std::string roots);
 
+  // With another key. Only for whoever reads Get(): the files change one after the other.
+  void Replace(Identity identity);
+
   // Valid as long as this object is.
   std::string key_path() const;
   std::string certificate_path() const;

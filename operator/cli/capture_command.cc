@@ -220,7 +220,7 @@ int RunCapture(const CaptureFlags& flags) {
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
   Stores stores(*config, UrlOptions::kAll);
-  GrpcWorkerConnector sidecars(clock, PlaintextCredentials());
+  GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
   MixedConnector workers(clock, stores, sidecars);
   ThreadExecutor executor;
   ProgressLine line(flags.quiet);

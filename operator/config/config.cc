@@ -2,14 +2,13 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <fstream>
 #include <functional>
 #include <map>
-#include <sstream>
 
 #include "collector/base/duration.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/base/text_file.h"
 
 namespace strobe {
 namespace {
@@ -99,6 +98,26 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
                         {"duration", Duration(config.lease.duration)},
                         {"renewDeadline", Duration(config.lease.renew_deadline)},
                         {"retryPeriod", Duration(config.lease.retry_period)}};
+  const Fields webhook = {{"listen", Scalar(config.webhook.listen, "host:port")},
+                          {"configuration", Scalar(config.webhook.configuration, "a name")},
+                          {"certificate", Scalar(config.webhook.certificate, "a file")},
+                          {"key", Scalar(config.webhook.key, "a file")}};
+  const Fields tls = {{"enrollListen", Scalar(config.tls.enroll_listen, "host:port")},
+                      {"secret", Scalar(config.tls.secret, "a name")},
+                      {"service", Scalar(config.tls.service, "a name")},
+                      {"extraNames", Scalar(config.tls.extra_names, "a list of names")},
+                      {"authorityLifetime", Duration(config.tls.authority_lifetime)},
+                      {"settle", Duration(config.tls.settle)},
+                      {"certificateLifetime", Duration(config.tls.certificate_lifetime)}};
+  const Fields injection = {
+      {"image", Scalar(config.injection.image, "an image")},
+      {"pullPolicy", Choice(config.injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
+      {"cpu", Scalar(config.injection.cpu, "a quantity")},
+      {"memory", Scalar(config.injection.memory, "a quantity")},
+      {"memoryLimit", Scalar(config.injection.memory_limit, "a quantity")},
+      {"spoolSize", Scalar(config.injection.spool_size, "a size")},
+      {"user", Scalar(config.injection.user, "a whole number")},
+      {"frameworkPort", Scalar(config.injection.framework_port, "a port")}};
   RETURN_IF_ERROR(parser.Map(
       root, "",
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
@@ -107,11 +126,17 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
        {"workers", Scalar(config.workers, "a whole number")},
        {"insecurePlaintext", Scalar(config.insecure_plaintext, "true or false")},
        {"lease", map("lease", lease)},
+       {"webhook", map("webhook", webhook)},
+       {"tls", map("tls", tls)},
+       {"injection", map("injection", injection)},
+       {"allowWithoutPolicy", Scalar(config.allow_without_policy, "true or false")},
        {"log",
         map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
                     {"format", Choice(config.log_format, {"text", "json"})}})}}));
   if (config.workers < 1 || config.workers > 64)
     return absl::InvalidArgumentError("workers must be from 1 to 64");
+  if (config.webhook.certificate.empty() != config.webhook.key.empty())
+    return absl::InvalidArgumentError("webhook.certificate and webhook.key go together");
   if (config.watch_timeout < std::chrono::seconds(1))
     return absl::InvalidArgumentError("watch.timeout must be at least 1s");
   return config;
@@ -129,11 +154,10 @@ absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_vi
 }
 
 absl::StatusOr<OperatorConfig> LoadConfig(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return absl::InvalidArgumentError(StrCat("cannot read the configuration file ", file));
-  return ParseConfig(text.str(), file);
+  const absl::StatusOr<std::string> text = ReadTextFile(file);
+  if (!text.ok())
+    return absl::InvalidArgumentError(StrCat("cannot read the configuration file ", file));
+  return ParseConfig(*text, file);
 }
 
 }  // namespace strobe

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "collector/base/clock.h"
@@ -17,6 +18,30 @@ struct LeaseConfig {
   Nanos retry_period = std::chrono::seconds(2);
 };
 
+struct WebhookConfig {
+  std::string listen{};                  // Empty = no webhooks.
+  std::string configuration = "strobe";  // Our two webhook configurations' name.
+  std::string certificate{}, key{};      // PEM files of somebody else's; empty = our own.
+};
+
+struct TlsConfig {
+  std::string enroll_listen = "0.0.0.0:9444";  // Where sidecars get their certificates.
+  std::string secret = "strobe-authority";     // Of our namespace; there already, maybe empty.
+  std::string service = "strobe-operator";     // Of our namespace; what others call us by.
+  std::vector<std::string> extra_names{};      // More DNS names to be called by.
+  Nanos authority_lifetime = std::chrono::hours(365 * 24);
+  Nanos settle = std::chrono::hours(24);
+  Nanos certificate_lifetime = std::chrono::hours(24);
+};
+
+struct InjectionConfig {
+  std::string image = "strobe-sidecar";
+  std::string pull_policy{};
+  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB";
+  int user = 65532;  // 0 = none is set: the namespace's own range.
+  int framework_port = 9012;
+};
+
 struct OperatorConfig {
   std::string http_listen = "0.0.0.0:8080";  // /metrics, /healthz, /readyz.
   std::string watch_namespace{};             // Empty = all.
@@ -24,6 +49,11 @@ struct OperatorConfig {
   int workers = 4;                  // Requests reconciled at once.
   bool insecure_plaintext = false;  // Talk to sidecars without TLS.
   LeaseConfig lease{};
+  WebhookConfig webhook{};
+  TlsConfig tls{};
+  InjectionConfig injection{};
+  // Whether a namespace that no ProfilePolicy matches may have captures.
+  bool allow_without_policy = false;
   std::string log_level = "info", log_format = "text";
 };
 

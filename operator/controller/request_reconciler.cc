@@ -20,6 +20,7 @@ using std::chrono::seconds;
 // Pods of a job that is just being created deserve a little patience.
 constexpr Nanos kTargetPatience = seconds(30);
 constexpr Nanos kTargetRetry = seconds(2);
+constexpr Nanos kPolicyRetry = seconds(5);
 constexpr Nanos kReclaimTimeout = seconds(10);
 
 bool Has(const std::vector<std::string>& finalizers) {
@@ -106,9 +107,61 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& 
   return ReconcileResult{};
 }
 
+absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::HoldBack(
+    const std::string& key, const ProfileRequest& request) {
+  if (!request.requester) {
+    ASSIGN_OR_RETURN(
+        const ReconcileResult refused,
+        Refuse(request, "NotAdmitted",
+               "nobody knows who asked for this: it was created while Strobe's webhook "
+               "was not installed; delete it and create it again"));
+    return refused;
+  }
+  int active = 0;
+  {
+    MutexLock lock(&mutex_);
+    const std::string prefix = request.space + "/";
+    for (const auto& [other, live] : live_)
+      active += other != key && other.starts_with(prefix) ? 1 : 0;
+    // Those that are just beginning count, and of two at once one at least sees the other. This one
+    // stands there too.
+    active += static_cast<int>(starting_.count(request.space)) - 1;
+  }
+  ASSIGN_OR_RETURN(const PolicyVerdict verdict,
+                   deps_.gatekeeper->Judge(request, *request.requester, active));
+  if (verdict.kind == PolicyVerdict::Kind::kAllowed) return std::nullopt;
+  if (verdict.kind == PolicyVerdict::Kind::kRefused) {
+    ASSIGN_OR_RETURN(const ReconcileResult refused, Refuse(request, "NotAllowed", verdict.message));
+    return refused;
+  }
+  RETURN_IF_ERROR(Write(
+      request, PendingStatus(request, "WaitingForPolicy", verdict.message, deps_.clock.WallNow())));
+  return ReconcileResult{std::min(verdict.wait.value_or(kPolicyRetry), kPolicyRetry)};
+}
+
 absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
                                                          const ProfileRequest& request,
                                                          int number) {
+  // Taken up again after a restart, a capture has been judged already.
+  const bool resumes = request.status.attempt == number && !request.status.retry_time;
+  if (deps_.gatekeeper == nullptr || resumes) return Launch(key, request, number);
+  {
+    MutexLock lock(&mutex_);
+    starting_.insert(request.space);
+  }
+  const auto begin = [&]() -> absl::StatusOr<ReconcileResult> {
+    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(key, request));
+    return held ? *held : Launch(key, request, number);
+  };
+  absl::StatusOr<ReconcileResult> result = begin();
+  MutexLock lock(&mutex_);
+  starting_.erase(starting_.find(request.space));
+  return result;
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key,
+                                                          const ProfileRequest& request,
+                                                          int number) {
   const absl::StatusOr<PodQuery> query = QueryFor(request.target);
   if (!query.ok()) return Refuse(request, "UnknownJobKind", Words(query.status()));
   ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, *query));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -13,6 +14,7 @@
 #include "collector/base/mutex.h"
 #include "operator/controller/ports.h"
 #include "operator/core/capture_attempt.h"
+#include "operator/core/gatekeeper.h"
 
 namespace strobe {
 
@@ -30,6 +32,7 @@ class RequestReconciler {
     Cluster& cluster;
     CaptureMetrics& metrics;
     std::function<void(const std::string& key)> enqueue;
+    Gatekeeper* gatekeeper = nullptr;  // Null: whoever can create a request may have it.
   };
 
   explicit RequestReconciler(Dependencies dependencies) : deps_(std::move(dependencies)) {}
@@ -53,10 +56,15 @@ class RequestReconciler {
   absl::StatusOr<ReconcileResult> Expire(const ProfileRequest& request);
   absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request,
                                         int attempt);
+  absl::StatusOr<ReconcileResult> Launch(const std::string& key, const ProfileRequest& request,
+                                         int attempt);
   absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request,
                                          const std::shared_ptr<Live>& live);
   absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
                                          const std::string& message);
+  // Nothing: it may begin.
+  absl::StatusOr<std::optional<ReconcileResult>> HoldBack(const std::string& key,
+                                                          const ProfileRequest& request);
   absl::Status Write(const ProfileRequest& request, const RequestStatus& status);
   absl::Status Reclaim(const ProfileRequest& request);
   std::shared_ptr<Live> Find(const std::string& key) const;
@@ -66,6 +74,7 @@ class RequestReconciler {
   const Dependencies deps_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
+  std::multiset<std::string> starting_ ABSL_GUARDED_BY(mutex_);  // Namespaces of those in Begin.
 };
 
 }  // namespace strobe

@@ -14,6 +14,7 @@ struct Target {
   std::string name{};     // Names the worker everywhere: the pod, or host_port without Kubernetes.
   std::string address{};  // host:port of its sidecar.
   std::string pod{};      // Empty without Kubernetes.
+  std::string pod_uid{};  // Whom its sidecar's certificate must name; empty without Kubernetes.
   std::string container{};
   int rank = -1;       // -1 = not known.
   std::string file{};  // File name of its trace, without ".xplane.pb"; unique in the run.

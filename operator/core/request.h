@@ -8,6 +8,7 @@
 
 #include "collector/base/clock.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/requester.h"
 
 namespace strobe {
 
@@ -59,6 +60,7 @@ struct ProfileRequest {
   WallTime created{};
   bool deleting = false;
   std::vector<std::string> finalizers{};
+  std::optional<Requester> requester{};  // Who asked, as our webhook saw it.
   TargetSpec target{};
   std::string min_workers = "100%";
   CaptureSpec capture{};  // min_workers is filled in once the targets are known.

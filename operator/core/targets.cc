@@ -57,6 +57,7 @@ int ParseRank(const std::map<std::string, std::string>& values, std::string_view
 Target MakeTarget(const PodInfo& pod, const TargetSpec& spec) {
   Target target;
   target.name = target.pod = pod.name;
+  target.pod_uid = pod.uid;
   target.container = spec.container.empty() ? pod.container : spec.container;
   target.rank = RankOf(pod);
   target.file = ToSafeName(pod.name, 240);
@@ -64,9 +65,14 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec) {
     target.outcome = outcome;
     target.message = std::move(message);
   };
-  if (pod.sidecar_port == 0)
+  if (!pod.damage.empty())
+    cannot(Outcome::kSidecarMissing, pod.damage);
+  else if (pod.sidecar_port == 0)
     cannot(Outcome::kSidecarMissing,
-           "the pod has no container strobe-sidecar with a port named strobe");
+           pod.wants_injection
+               ? "the pod carries the label strobe.dev/inject but has no sidecar: the webhook was "
+                 "away when it was created, or another webhook took the sidecar away"
+               : "the pod has no container strobe-sidecar with a port named strobe");
   else if (pod.terminating)
     cannot(Outcome::kUnreachable, "the pod is being deleted");
   else if (pod.ip.empty())

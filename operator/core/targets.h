@@ -12,7 +12,9 @@ namespace strobe {
 
 // What the core needs to know of a pod.
 struct PodInfo {
-  std::string name{}, ip{}, phase{};
+  std::string name{}, uid{}, ip{}, phase{};
+  bool wants_injection = false;  // Carries our label.
+  std::string damage{};          // Why its sidecar cannot work; empty when nothing is known.
   bool terminating = false;
   int sidecar_port = 0;     // Of the container strobe-sidecar's port named strobe; 0 = no such.
   std::string container{};  // The first container that is not the sidecar.

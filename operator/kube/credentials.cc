@@ -4,13 +4,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/base/text_file.h"
 
 namespace strobe::kube {
 namespace {
@@ -92,11 +91,9 @@ absl::Status CheckServer(const Credentials& credentials) {
 
 absl::StatusOr<std::string> FileOrData::Read() const {
   if (file.empty()) return data;
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  if (!in) return absl::UnauthenticatedError(StrCat("cannot read ", file));
-  return std::move(out).str();
+  absl::StatusOr<std::string> text = ReadTextFile(file);
+  if (!text.ok()) return absl::UnauthenticatedError(text.status().message());
+  return text;
 }
 
 absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {

@@ -25,8 +25,15 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   // Injected as a native sidecar, which is an init container; a plain container does too.
   for (const char* list : {"initContainers", "containers"}) {
     for (const Json& container : spec.value(list, Json::array())) {
-      if (container.value("name", "") == kSidecarContainer && pod.sidecar_port == 0)
-        pod.sidecar_port = PortOf(container);
+      if (container.value("name", "") != kSidecarContainer || pod.sidecar_port != 0) continue;
+      pod.sidecar_port = PortOf(container);
+      // Such a one never ends, so that nothing after it ever begins.
+      if (std::string_view(list) == "initContainers" &&
+          container.value("restartPolicy", "") != "Always") {
+        pod.damage =
+            "the container strobe-sidecar has lost its restartPolicy: Always, probably to another "
+            "webhook, and holds the pod in its init phase";
+      }
     }
   }
   for (const Json& container : spec.value("containers", Json::array())) {
@@ -47,9 +54,12 @@ PodInfo ParsePod(const Json& object) {
   try {
     const Json metadata = object.value("metadata", Json::object());
     pod.name = metadata.value("name", "");
+    pod.uid = metadata.value("uid", "");
     pod.terminating = metadata.contains("deletionTimestamp");
     pod.labels = ReadMap(metadata, "labels");
     pod.annotations = ReadMap(metadata, "annotations");
+    const auto label = pod.labels.find(kInjectLabel);
+    pod.wants_injection = label != pod.labels.end() && label->second == "true";
     for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
       pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
     }

@@ -5,6 +5,7 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "operator/kube/pod_json.h"
+#include "operator/kube/pod_list.h"
 #include "operator/kube/request_json.h"
 
 namespace strobe::kube {
@@ -66,19 +67,10 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
     return pods;
   }
   const std::set<std::string> names(query.names.begin(), query.names.end());
-  std::string next;
-  do {
-    std::string path = StrCat(base, "?limit=500");
-    if (!query.selector.empty()) path += StrCat("&labelSelector=", UrlEncode(query.selector));
-    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
-    ASSIGN_OR_RETURN(Json list, client_.Get(path));
-    const Json metadata = list.value("metadata", Json::object());
-    next = metadata.value("continue", "");
-    for (const Json& item : list["items"]) {
-      PodInfo pod = ParsePod(item);
-      if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
-    }
-  } while (!next.empty());
+  RETURN_IF_ERROR(ForEachPod(client_, space, query.selector, [&](const Json& item) {
+    PodInfo pod = ParsePod(item);
+    if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
+  }));
   return pods;
 }
 

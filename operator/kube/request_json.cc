@@ -4,6 +4,7 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "operator/kube/requester_json.h"
 
 namespace strobe::kube {
 namespace {
@@ -185,6 +186,7 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
     request.deleting = metadata.contains("deletionTimestamp");
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
+    request.requester = RequesterOf(object);
     request.capture.request = StrCat(request.space, "/", request.name);
     request.capture.uid = request.uid;
     ReadStatus(object.value("status", Json::object()), request.status);

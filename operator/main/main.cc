@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -20,16 +21,21 @@
 #include "operator/config/config.h"
 #include "operator/controller/request_reconciler.h"
 #include "operator/controller/work_queue.h"
+#include "operator/enroll/authority.h"
 #include "operator/kube/cpprest_transport.h"
+#include "operator/kube/kube_gatekeeper.h"
 #include "operator/kube/leader_elector.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_cluster.h"
 #include "operator/kube/request_json.h"
+#include "operator/main/front_door.h"
 #include "operator/metrics/operator_metrics.h"
 #include "operator/workers/grpc_worker.h"
 
 namespace strobe {
 namespace {
+
+constexpr Nanos kFarewell = std::chrono::seconds(3);
 
 struct Flags {
   std::string config, kubeconfig, http_listen, log_level;
@@ -125,13 +131,30 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
                               if (leading) queue.Add(key);
                             });
   kube::RequestCluster cluster(client, requests, events);
-  GrpcWorkerConnector connector(clock, PlaintextCredentials());
+  kube::KubeGatekeeper gatekeeper(clock, client, requests, !config.allow_without_policy);
+  std::atomic<bool> elected{!config.lease.enabled};
+  std::optional<FrontDoor> door;
+  if (!config.insecure_plaintext || !config.webhook.listen.empty()) {
+    ObserveFailedHandshakes([&metrics] { metrics.PeerRefused("enrollment", "handshake"); });
+    door.emplace(FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
+                                         [&elected] { return elected.load(); }},
+                 [] { raise(SIGTERM); });
+  }
+  GrpcWorkerConnector connector(clock, [&]() {
+    return config.insecure_plaintext ? PlaintextCredentials() : door->WorkerCredentials();
+  });
   ThreadExecutor executor;
   RequestReconciler reconciler({clock, executor, connector, cluster, metrics,
-                                [&queue](const std::string& key) { queue.Add(key); }});
+                                [&queue](const std::string& key) { queue.Add(key); },
+                                // Without webhooks nobody knows who asked.
+                                config.webhook.listen.empty() ? nullptr : &gatekeeper});
 
-  const auto ready = [&] {
-    return reflector.synced() ? Page{200, "ok\n"} : Page{503, "the cache is not filled yet\n"};
+  kube::Stop stopping;
+  const auto ready = [&]() -> Page {
+    if (stopping.is_set()) return {503, "ending\n"};
+    if (!reflector.synced()) return {503, "the cache is not filled yet\n"};
+    if (door && !door->open()) return {503, "there are no certificates yet\n"};
+    return {200, "ok\n"};
   };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpServer> http,
@@ -146,11 +169,9 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   reflector.Start();
 
   std::unique_ptr<Workers> workers;
-  kube::Stop stopping;
-  std::atomic<bool> elected{!config.lease.enabled};
   std::thread starter([&] {
     // A cache that is not filled would make every capture look deleted.
-    while (!elected || !reflector.synced()) {
+    while (!elected || !reflector.synced() || (door && !door->open())) {
       if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
     }
     leading = true;
@@ -172,6 +193,11 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   ending.Wait();
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
+  if (door && !config.webhook.listen.empty()) {
+    // The API server goes on asking us until it has heard that we are not ready any more.
+    door->Drain();
+    std::this_thread::sleep_for(kFarewell);
+  }
   starter.join();
   workers.reset();
   // Captures go on at the workers; the successor finds them again.
@@ -191,11 +217,8 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
   LogLevel level;
   if (!ParseLogLevel(config.log_level, level))
     return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
-  if (!config.insecure_plaintext) {
-    return absl::InvalidArgumentError(
-        "this build talks to sidecars without TLS only; pass --insecure-plaintext (or "
-        "insecurePlaintext: true) to accept that");
-  }
+  RETURN_IF_ERROR(CheckAuthorityRules(
+      {config.tls.authority_lifetime, config.tls.settle, config.tls.certificate_lifetime}));
   return config;
 }
 
@@ -207,7 +230,7 @@ int main(int argc, char** argv) {
   strobe::Flags flags;
   CLI::App app(
       "Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"
-      "Example: strobe-operator --kubeconfig ~/.kube/config --insecure-plaintext",
+      "Example: strobe-operator --config /etc/strobe/operator.yaml",
       "strobe-operator");
   app.set_version_flag("--version", strobe::kVersion);
   app.add_option("--config", flags.config, "YAML file; see docs/configuration.md")

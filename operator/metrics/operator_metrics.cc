@@ -110,6 +110,43 @@ struct OperatorMetrics::Families {
                                         .Name("rest_client_request_duration_seconds")
                                         .Help("How long requests to the API server took.")
                                         .Register(registry);
+  Family<Counter>& webhooks = BuildCounter()
+                                  .Name("controller_runtime_webhook_requests_total")
+                                  .Help("Reviews answered, by webhook and HTTP status.")
+                                  .Register(registry);
+  Family<Histogram>& webhook_time = BuildHistogram()
+                                        .Name("controller_runtime_webhook_latency_seconds")
+                                        .Help("How long answering a review took.")
+                                        .Register(registry);
+  Family<Counter>& injections = BuildCounter()
+                                    .Name("strobe_injections_total")
+                                    .Help(
+                                        "Pods seen by the injecting webhook, by result (injected, "
+                                        "unchanged, skipped, failed).")
+                                    .Register(registry);
+  Family<Counter>& damaged = BuildCounter()
+                                 .Name("strobe_injections_damaged_total")
+                                 .Help(
+                                     "Injections that others had undone (lost) or broken "
+                                     "(mutilated) when the pod was stored.")
+                                 .Register(registry);
+  Family<Gauge>& uninjected = BuildGauge()
+                                  .Name("strobe_uninjected_pods")
+                                  .Help(
+                                      "Pods that carry the label strobe.dev/inject but have no "
+                                      "sidecar that works.")
+                                  .Register(registry);
+  Family<Counter>& enrollments = BuildCounter()
+                                     .Name("strobe_enrollments_total")
+                                     .Help(
+                                         "Sidecars that asked for a certificate, by result (ok, "
+                                         "denied, invalid, failed).")
+                                     .Register(registry);
+  Family<Counter>& refused_peers =
+      BuildCounter()
+          .Name("strobe_refused_peers_total")
+          .Help("Connections ended because of who the other side was, by server and reason.")
+          .Register(registry);
   Family<Gauge>& leader = BuildGauge()
                               .Name("leader_election_master_status")
                               .Help("1 while this process leads.")
@@ -159,6 +196,37 @@ void OperatorMetrics::CaptureEnded(const ProfileRequest& request, const std::str
 
 void OperatorMetrics::ActiveCaptures(std::size_t count) {
   families_->active.Set(static_cast<double>(count));
+}
+
+void OperatorMetrics::Answered(const std::string& webhook, int code, Nanos took) {
+  families_->webhooks.Add({{"webhook", webhook}, {"code", StrCat(code)}}).Increment();
+  families_->webhook_time.Add({{"webhook", webhook}}, kReconcileBuckets).Observe(Seconds(took));
+}
+
+void OperatorMetrics::Injected(const std::string& space, const std::string& result) {
+  families_->injections.Add({{"namespace", space}, {"result", result}}).Increment();
+}
+
+void OperatorMetrics::InjectionDamaged(const std::string& space, const std::string& damage) {
+  families_->damaged.Add({{"namespace", space}, {"damage", damage}}).Increment();
+}
+
+void OperatorMetrics::Enrolled(const std::string& result) {
+  families_->enrollments.Add({{"result", result}}).Increment();
+}
+
+void OperatorMetrics::PeerRefused(const std::string& server, const std::string& reason) {
+  families_->refused_peers.Add({{"server", server}, {"reason", reason}}).Increment();
+}
+
+void OperatorMetrics::UninjectedPods(const std::map<std::string, int>& by_namespace) {
+  for (const std::string& space : known_uninjected_) {
+    if (by_namespace.count(space) == 0) families_->uninjected.Add({{"namespace", space}}).Set(0);
+  }
+  for (const auto& [space, count] : by_namespace) {
+    families_->uninjected.Add({{"namespace", space}}).Set(count);
+    known_uninjected_.insert(space);
+  }
 }
 
 void OperatorMetrics::Reconciled(const std::string& result, Nanos took) {

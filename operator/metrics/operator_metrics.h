@@ -1,14 +1,17 @@
 // The operator's numbers, low in cardinality: pod names stand in statuses and manifests only. Names
 // of the controller and the client equal controller-runtime's, so that its dashboards work.
 #pragma once
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 
+#include "operator/admission/webhooks.h"
 #include "operator/controller/ports.h"
 
 namespace strobe {
 
-class OperatorMetrics final : public CaptureMetrics {
+class OperatorMetrics final : public CaptureMetrics, public WebhookObserver {
  public:
   OperatorMetrics();
   ~OperatorMetrics() override;
@@ -16,6 +19,18 @@ class OperatorMetrics final : public CaptureMetrics {
   void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override;
   void CaptureEnded(const ProfileRequest& request, const std::string& result) override;
   void ActiveCaptures(std::size_t count) override;
+
+  void Answered(const std::string& webhook, int code, Nanos took) override;
+  void Injected(const std::string& space, const std::string& result) override;
+  void InjectionDamaged(const std::string& space, const std::string& damage) override;
+
+  // `result` is ok, denied, invalid or failed.
+  void Enrolled(const std::string& result);
+  // Connections turned away: `server` is enrollment or worker (a sidecar that is not who it should
+  // be); `reason` is handshake or PeerVerdict's name.
+  void PeerRefused(const std::string& server, const std::string& reason);
+  // Of pods that carry the label but cannot be profiled, at the last look.
+  void UninjectedPods(const std::map<std::string, int>& by_namespace);
 
   // `result` is success, requeue_after or error.
   void Reconciled(const std::string& result, Nanos took);
@@ -29,6 +44,7 @@ class OperatorMetrics final : public CaptureMetrics {
  private:
   struct Families;
   const std::unique_ptr<Families> families_;
+  std::set<std::string> known_uninjected_;  // Of UninjectedPods' one caller.
 };
 
 }  // namespace strobe

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collector/base/mutex.h"
+#include "collector/grpc_tls/credentials.h"
 #include "operator/workers/clock_probe.h"
 #include "operator/workers/grpc_status.h"
 #include "operator/workers/undertaker.h"
@@ -198,8 +199,7 @@ class GrpcWorker final : public Worker {
 
 }  // namespace
 
-GrpcWorkerConnector::GrpcWorkerConnector(const Clock& clock,
-                                         std::shared_ptr<grpc::ChannelCredentials> credentials)
+GrpcWorkerConnector::GrpcWorkerConnector(const Clock& clock, Credentials credentials)
     : clock_(clock), credentials_(std::move(credentials)) {}
 
 std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
@@ -215,8 +215,11 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Heeded by TLS alone.
+  if (!target.pod_uid.empty())
+    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, PodName(target.pod_uid));
   return WorkerOver(clock_, undertaker_,
-                    grpc::CreateCustomChannel(target.address, credentials_, arguments));
+                    grpc::CreateCustomChannel(target.address, credentials_(), arguments));
 }
 
 std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker,

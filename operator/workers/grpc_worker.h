@@ -1,5 +1,6 @@
 // Sidecars over gRPC. Callbacks run on gRPC's threads; they must be short.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,12 +16,15 @@ namespace strobe {
 
 class GrpcWorkerConnector final : public WorkerConnector {
  public:
-  GrpcWorkerConnector(const Clock& clock, std::shared_ptr<grpc::ChannelCredentials> credentials);
+  // `credentials` is asked for each connection: certificates are renewed. With TLS a sidecar must
+  // carry the name of its target's pod.
+  using Credentials = std::function<std::shared_ptr<grpc::ChannelCredentials>()>;
+  GrpcWorkerConnector(const Clock& clock, Credentials credentials);
   std::shared_ptr<Worker> Connect(const Target& target) override;
 
  private:
   const Clock& clock_;
-  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const Credentials credentials_;
   Undertaker undertaker_;
 };
 
@@ -28,7 +32,7 @@ class GrpcWorkerConnector final : public WorkerConnector {
 std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker,
                                    const std::shared_ptr<grpc::Channel>& channel);
 
-// Until sidecars have certificates: for whoever passes --insecure-plaintext.
+// For whoever passes --insecure-plaintext.
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();
 
 }  // namespace strobe

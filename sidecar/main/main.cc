@@ -7,7 +7,9 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <optional>
 
@@ -17,8 +19,11 @@
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
+#include "collector/grpc_tls/credentials.h"
 #include "collector/http/http_server.h"
 #include "collector/storage/stores.h"
+#include "sidecar/enroll/enroller.h"
+#include "sidecar/main/install.h"
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
@@ -47,6 +52,7 @@ struct Flags {
   std::string agent_dir, spool_dir, storage_config, spool_keep = "6h", flight_recorder = "0s";
   std::uint64_t spool_size = 8ull << 30;
   bool trust_logdir_options = false, exit_with_parent = false;
+  std::string enroll, token_file = "/var/run/secrets/strobe/token", roots, state_dir, install_dir;
 };
 
 std::string HostName() {
@@ -83,6 +89,25 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
                "serve without TLS: whoever reaches the port may profile the trainer")
       ->envname("STROBE_INSECURE_PLAINTEXT");
+  app.add_option("--enroll", flags.enroll,
+                 "host:port where the operator certifies this worker; the port is then served "
+                 "with TLS to that operator alone")
+      ->envname("STROBE_ENROLL");
+  app.add_option("--token-file", flags.token_file,
+                 "the pod's projected service-account token of audience strobe")
+      ->capture_default_str()
+      ->envname("STROBE_TOKEN_FILE");
+  app.add_option("--roots", flags.roots,
+                 "PEM text (not a file) of the authorities that the operator's certificate may "
+                 "come from")
+      ->envname("STROBE_ROOTS");
+  app.add_option("--state-dir", flags.state_dir,
+                 "directory where newer roots are remembered across restarts")
+      ->envname("STROBE_STATE_DIR");
+  app.add_option("--install-dir", flags.install_dir,
+                 "directory, the trainer's $STROBE_DIR, into which the agent and the Python "
+                 "package are copied before /healthz answers")
+      ->envname("STROBE_INSTALL_DIR");
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
                "end, as by SIGTERM, when the thread that started this ends");
   app.add_option("--grace", flags.grace_seconds,
@@ -132,10 +157,12 @@ std::string Complaint(const Flags& flags) {
   LogLevel level;
   if (!ParseLogLevel(flags.log_level, level))
     return "--log-level must be debug, info, warning or error";
-  if (!flags.insecure_plaintext) {
-    return "this build serves without TLS only; pass --insecure-plaintext to accept that whoever "
-           "reaches --listen may profile the trainer";
+  if (flags.insecure_plaintext == !flags.enroll.empty()) {
+    return "give either --enroll HOST:PORT of the operator, for TLS, or --insecure-plaintext to "
+           "accept that whoever reaches --listen may profile the trainer";
   }
+  if (!flags.enroll.empty() && flags.roots.empty())
+    return "--enroll needs --roots (or $STROBE_ROOTS): whom to believe to be the operator";
   if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
     return StrCat("--spool-keep: ", Words(keep.status()));
   if (const absl::StatusOr<Nanos> back = ParseDuration(flags.flight_recorder); !back.ok())
@@ -157,6 +184,12 @@ int Serve(const Flags& flags) {
   if (!config.ok()) {
     LogError("the storage configuration is wrong", {{"error", Words(config.status())}});
     return 2;
+  }
+  if (!flags.install_dir.empty()) {
+    // The trainer can do without: no reason to hold it up.
+    if (const absl::Status installed = InstallAgent(flags.install_dir); !installed.ok())
+      LogError("annotations and GPU activity are off: the agent cannot be installed",
+               {{"error", Words(installed)}});
   }
   std::unique_ptr<Spool> spool;
   if (!flags.spool_dir.empty()) {
@@ -201,17 +234,43 @@ int Serve(const Flags& flags) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ResourceQuota quota;
   quota.SetMaxThreads(48);
-  int port = 0, compat_port = 0;
-  grpc::ServerBuilder builder;
-  builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port that is taken is an error.
-  builder.SetMaxReceiveMessageSize(5 << 20);
-  builder.AddListeningPort(flags.listen, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&worker);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    LogError("cannot listen; is the port taken?", {{"address", flags.listen}});
-    return 1;
+  int compat_port = 0;
+  std::atomic<int> port{0};
+  std::unique_ptr<grpc::Server> server;
+  const auto serve_workers = [&](const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    grpc::ServerBuilder builder;
+    builder.SetResourceQuota(quota);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port that is taken is an error.
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+    builder.SetMaxReceiveMessageSize(5 << 20);
+    int bound = 0;
+    builder.AddListeningPort(flags.listen, credentials, &bound);
+    builder.RegisterService(&worker);
+    server = builder.BuildAndStart();
+    if (server == nullptr || bound == 0) {
+      LogError("cannot listen; is the port taken?", {{"address", flags.listen}});
+      return false;
+    }
+    port = bound;
+    return true;
+  };
+  std::optional<Enroller> enroller;
+  if (flags.insecure_plaintext) {
+    if (!serve_workers(grpc::InsecureServerCredentials())) return 1;
+  } else {
+    ObserveFailedHandshakes([&metrics] { metrics.PeerRefused("handshake"); });
+    // The trainer does not wait for the operator: the port is served once there is a certificate.
+    enroller.emplace(
+        clock, Enroller::Options{flags.enroll, flags.token_file, flags.roots, flags.state_dir},
+        [&](const LiveIdentity& identity) {
+          const auto refused = [&metrics](PeerVerdict verdict) {
+            metrics.PeerRefused(std::string(Name(verdict)));
+          };
+          if (!serve_workers(MutualServerCredentials(clock, identity, kOperatorName, refused)))
+            raise(SIGTERM);
+          LogInfo("strobe-sidecar serves its operator", {{"port", StrCat(port.load())}});
+        });
+    enroller->Start();
   }
   std::unique_ptr<grpc::Server> compat;
   if (!flags.compat_listen.empty()) {
@@ -248,7 +307,7 @@ int Serve(const Flags& flags) {
   }
   LogInfo("strobe-sidecar serves", {{"version", kVersion},
                                     {"worker", ToSafeName(flags.worker_name, 240)},
-                                    {"port", StrCat(port)},
+                                    {"port", StrCat(port.load())},
                                     {"compat_port", StrCat(compat_port)},
                                     {"http_port", StrCat(http == nullptr ? 0 : http->port())}});
   ending.Wait();
@@ -260,7 +319,8 @@ int Serve(const Flags& flags) {
   // Watchers still get the last report before their streams end.
   worker.Stop();
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
-  server->Shutdown(deadline);
+  enroller.reset();
+  if (server != nullptr) server->Shutdown(deadline);
   if (compat != nullptr) compat->Shutdown(deadline);
   return 0;
 }

@@ -44,6 +44,11 @@ struct SidecarMetrics::Families {
           .Register(registry);
   prometheus::Counter& kept_arrived = kept.Add({{"result", "arrived"}});
   prometheus::Counter& kept_dropped = kept.Add({{"result", "dropped"}});
+  prometheus::Family<prometheus::Counter>& refused_peers =
+      prometheus::BuildCounter()
+          .Name("strobe_sidecar_refused_peers_total")
+          .Help("Connections to the worker port that were turned away, by reason.")
+          .Register(registry);
   prometheus::Family<prometheus::Gauge>& build_info = prometheus::BuildGauge()
                                                           .Name("strobe_build_info")
                                                           .Help("Constant 1 with the version.")
@@ -67,6 +72,9 @@ void SidecarMetrics::CaptureEnded(const v1::Report& report) {
 void SidecarMetrics::UploadRetried() { families_->upload_retries.Increment(); }
 void SidecarMetrics::KeptTraceArrived() { families_->kept_arrived.Increment(); }
 void SidecarMetrics::KeptTraceDropped() { families_->kept_dropped.Increment(); }
+void SidecarMetrics::PeerRefused(const std::string& reason) {
+  families_->refused_peers.Add({{"reason", reason}}).Increment();
+}
 
 std::string SidecarMetrics::Render(const std::string& holder, std::uint64_t spool_bytes) {
   families_->armed.Set(holder.empty() ? 0 : 1);

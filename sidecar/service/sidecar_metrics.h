@@ -18,6 +18,8 @@ class SidecarMetrics {
   void UploadRetried();
   void KeptTraceArrived();
   void KeptTraceDropped();
+  // `reason`: handshake (plain text, garbage), or PeerVerdict's name.
+  void PeerRefused(const std::string& reason);
   // In Prometheus' text format; `holder` is the capture that holds the worker now, if any.
   std::string Render(const std::string& holder, std::uint64_t spool_bytes);
 

@@ -22,6 +22,12 @@ TEST(Certificate, SaysHowLongItHolds) {
   EXPECT_FALSE(ValidityOf("").ok());
 }
 
+TEST(Certificate, IsRenewedAfterTwoThirds) {
+  const Validity validity = ValidFor(hours(24), kNow);
+  EXPECT_LT(validity.from, kNow) << "clocks that are behind";
+  EXPECT_EQ(RenewalTime(validity), kNow + hours(16));
+}
+
 TEST(Certificate, OnlyTheHolderOfAKeyHasItCertified) {
   const KeyPair authority = *NewAuthority("strobe", kValid);
   const Claim claim{"pod", {"u.pod.strobe.dev"}, Usage::kServer, kValid};

@@ -1,0 +1,102 @@
+#include "operator/admission/review.h"
+
+#include "absl/strings/escaping.h"
+#include "collector/base/mutex.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+// Kubernetes' own bound is 10,000; no object of ours or of pods comes near this.
+constexpr int kMostDepth = 200;
+// What a parsed value costs is up to twenty times its text: "[[],[],[]...".
+constexpr std::size_t kMostValues = 400'000;
+constexpr std::size_t kBig = 512 << 10;
+constexpr std::size_t kMostWarningBytes = 256;  // The API server cuts longer ones.
+
+// Looks at brackets and commas only; whether it is JSON the parser will say.
+absl::Status CheckShape(const std::string& text) {
+  int depth = 0;
+  std::size_t values = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++values;
+      if (++depth > kMostDepth) return absl::InvalidArgumentError("nested too deeply");
+    } else if (c == '}' || c == ']') {
+      --depth;
+    } else if (c == ',') {
+      ++values;
+    }
+  }
+  if (values > kMostValues) return absl::InvalidArgumentError("too many values");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AdmissionRequest> Read(const std::string& body) {
+  Json review = Json::parse(body, nullptr, false);
+  if (review.is_discarded()) return absl::InvalidArgumentError("the body is no JSON");
+  try {
+    if (review.at("kind") != "AdmissionReview" || review.at("apiVersion") != "admission.k8s.io/v1")
+      return absl::InvalidArgumentError("the body is no admission.k8s.io/v1 AdmissionReview");
+    Json& asked = review.at("request");
+    AdmissionRequest request;
+    request.uid = asked.at("uid");
+    request.operation = asked.at("operation");
+    request.space = asked.value("namespace", "");
+    request.name = asked.value("name", "");
+    request.dry_run = asked.value("dryRun", false);
+    if (asked.contains("userInfo")) request.user = std::move(asked["userInfo"]);
+    if (asked.contains("object")) request.object = std::move(asked["object"]);
+    if (asked.contains("oldObject")) request.old_object = std::move(asked["oldObject"]);
+    return request;
+  } catch (const Json::exception&) {
+    return absl::InvalidArgumentError(
+        "the AdmissionReview lacks a field or has one of a wrong type");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body) {
+  if (const absl::Status status = CheckShape(body); !status.ok()) return status;
+  if (body.size() < kBig) return Read(body);
+  // One big one at a time: strangers must not be able to fill the memory.
+  static Mutex big;
+  MutexLock lock(&big);
+  return Read(body);
+}
+
+std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) {
+  Json response = {{"uid", uid}, {"allowed", answer.allowed}};
+  if (!answer.allowed)
+    response["status"] = {{"code", answer.code},
+                          {"message", answer.message},
+                          {"reason", answer.code == 403 ? "Forbidden" : "Invalid"}};
+  if (!answer.warnings.empty()) {
+    Json& warnings = response["warnings"] = Json::array();
+    for (const std::string& warning : answer.warnings)
+      warnings.push_back(warning.substr(0, kMostWarningBytes));
+  }
+  if (!answer.patch.empty()) {
+    response["patchType"] = "JSONPatch";
+    response["patch"] =
+        absl::Base64Escape(answer.patch.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  return Json({{"apiVersion", "admission.k8s.io/v1"},
+               {"kind", "AdmissionReview"},
+               {"response", std::move(response)}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace strobe

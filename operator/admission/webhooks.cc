@@ -1,0 +1,179 @@
+#include "operator/admission/webhooks.h"
+
+#include <memory>
+
+#include "collector/base/log.h"
+#include "collector/base/strings.h"
+#include "operator/admission/review.h"
+#include "operator/kube/request_json.h"
+#include "operator/kube/requester_json.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
+
+std::string NameOf(const AdmissionRequest& request) {
+  const Json metadata = request.object.is_object()
+                            ? request.object.value("metadata", Json::object())
+                            : Json::object();
+  const std::string name = request.name.empty() ? metadata.value("generateName", "") : request.name;
+  return StrCat(request.space, "/", name);
+}
+
+class Webhooks {
+ public:
+  Webhooks(WebhookOptions options, Gatekeeper& gatekeeper, WebhookObserver& observer)
+      : options_(std::move(options)), gatekeeper_(gatekeeper), observer_(observer) {}
+
+  // A pod is never refused: whatever goes wrong here is no reason not to train.
+  AdmissionAnswer InjectPod(const AdmissionRequest& request) {
+    Injection injection = Inject(request.object, options_.injection, options_.roots());
+    const bool unchanged = injection.patch.empty();
+    observer_.Injected(request.space, !injection.skipped.empty() ? "skipped"
+                                      : unchanged                ? "unchanged"
+                                                                 : "injected");
+    if (!injection.skipped.empty() || !unchanged) {
+      LogInfo(injection.skipped.empty() ? "injected" : "not injected",
+              {{"pod", NameOf(request)}, {"reason", injection.skipped}});
+    }
+    AdmissionAnswer answer;
+    for (const std::string& warning : injection.warnings)
+      answer.warnings.push_back("strobe: " + warning);
+    answer.patch = std::move(injection.patch);
+    return answer;
+  }
+
+  AdmissionAnswer CheckPod(const AdmissionRequest& request) {
+    AdmissionAnswer answer;
+    const std::string damage = InjectionDamage(request.object);
+    if (damage.empty()) return answer;
+    observer_.InjectionDamaged(request.space, damage.substr(0, damage.find(':')));
+    LogWarning("an injection did not survive", {{"pod", NameOf(request)}, {"damage", damage}});
+    answer.warnings.push_back(
+        StrCat("strobe: the injection is ", damage,
+               "; another webhook may have changed it. This pod cannot be profiled."));
+    return answer;
+  }
+
+  // Nobody but us says who asked: on creation it is the one who creates, later it stays.
+  AdmissionAnswer StampRequest(const AdmissionRequest& request) {
+    AdmissionAnswer answer;
+    const auto annotation = [](const Json& object) -> Json {
+      const Json metadata = object.is_object() ? object.value("metadata", Json::object()) : Json();
+      const Json all =
+          metadata.is_object() ? metadata.value("annotations", Json::object()) : Json::object();
+      return all.is_object() ? all.value(kube::kRequesterAnnotation, Json()) : Json();
+    };
+    const Json now = annotation(request.object);
+    Json should;
+    if (request.operation == "CREATE")
+      should = kube::RequesterToJson(kube::ParseRequester(request.user))
+                   .dump(-1, ' ', false, Json::error_handler_t::replace);
+    else
+      should = annotation(request.old_object);
+    if (now == should) return answer;
+    const Json metadata = request.object.value("metadata", Json::object());
+    if (should.is_null()) {
+      answer.patch.push_back({{"op", "remove"}, {"path", kRequesterPath}});
+      return answer;
+    }
+    if (!metadata.contains("annotations") || metadata["annotations"].is_null()) {
+      answer.patch.push_back(
+          {{"op", "add"}, {"path", "/metadata/annotations"}, {"value", Json::object()}});
+    }
+    answer.patch.push_back({{"op", "add"}, {"path", kRequesterPath}, {"value", should}});
+    return answer;
+  }
+
+  AdmissionAnswer CheckRequest(const AdmissionRequest& request) {
+    // What can be changed later (cancel, ttlAfterFinished) needs no more than the right to update.
+    if (request.operation != "CREATE") return {};
+    Json object = request.object;
+    object["metadata"]["namespace"] = request.space;
+    const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
+    if (!asked.ok()) return Refusal(422, Words(asked.status()));
+    if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
+    const absl::StatusOr<PolicyVerdict> verdict =
+        gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), 0);
+    if (!verdict.ok()) {
+      LogWarning("a request could not be checked", {{"error", Words(verdict.status())}});
+      return Refusal(500, "it could not be checked who may do this; try again");
+    }
+    if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
+    AdmissionAnswer answer;
+    if (verdict->kind == PolicyVerdict::Kind::kWait)
+      answer.warnings.push_back("it will wait: " + verdict->message);
+    return answer;
+  }
+
+  // One who asks `answer` of a review; errors of ours are as the webhook wants them.
+  HttpServer::Handler Page(const Clock& clock, std::string name, bool fail_open,
+                           AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+    return [this, &clock, name = std::move(name), fail_open, answer](const Request& asked) {
+      const MonoTime began = clock.MonoNow();
+      strobe::Page page = Respond(asked, fail_open, answer);
+      observer_.Answered(name, page.status, clock.MonoNow() - began);
+      return page;
+    };
+  }
+
+ private:
+  static AdmissionAnswer Refusal(int code, std::string message) {
+    AdmissionAnswer answer;
+    answer.allowed = false;
+    answer.code = code;
+    answer.message = std::move(message);
+    return answer;
+  }
+
+  strobe::Page Respond(const Request& asked, bool fail_open,
+                       AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+    if (asked.method != "POST") return {405, "POST an AdmissionReview\n"};
+    if (!asked.content_type.starts_with("application/json"))
+      return {415, "the body must be application/json\n"};
+    const absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
+    if (!request.ok()) return {400, Words(request.status()) + "\n"};
+    AdmissionAnswer answered;
+    try {
+      answered = (this->*answer)(*request);
+    } catch (const Json::exception& error) {
+      LogError("a review could not be answered", {{"error", error.what()}});
+      if (fail_open) {
+        observer_.Injected(request->space, "failed");
+        answered.warnings.push_back("strobe: this pod could not be read and was left as it is");
+      } else {
+        answered = Refusal(422, "a field has the wrong type");
+      }
+    }
+    return {200, AnswerReview(request->uid, answered), "application/json"};
+  }
+
+  const WebhookOptions options_;
+  Gatekeeper& gatekeeper_;
+  WebhookObserver& observer_;
+};
+
+}  // namespace
+
+std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
+                                                        Gatekeeper& gatekeeper,
+                                                        WebhookObserver& observer) {
+  auto webhooks = std::make_shared<Webhooks>(std::move(options), gatekeeper, observer);
+  std::map<std::string, HttpServer::Handler> pages;
+  const auto add = [&](const char* path, bool fail_open,
+                       AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+    // The handler keeps them all alive.
+    pages[path] = [webhooks, page = webhooks->Page(clock, path, fail_open, answer)](
+                      const Request& request) { return page(request); };
+  };
+  add("/inject", true, &Webhooks::InjectPod);
+  add("/check-pod", true, &Webhooks::CheckPod);
+  add("/stamp-request", false, &Webhooks::StampRequest);
+  add("/check-request", false, &Webhooks::CheckRequest);
+  return pages;
+}
+
+}  // namespace strobe

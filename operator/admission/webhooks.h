@@ -1,0 +1,36 @@
+// The API server's questions, by path.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+
+#include "collector/base/clock.h"
+#include "collector/http/http_server.h"
+#include "operator/admission/inject.h"
+#include "operator/core/gatekeeper.h"
+
+namespace strobe {
+
+// What happened, for metrics. Called from the server's threads.
+class WebhookObserver {
+ public:
+  virtual ~WebhookObserver() = default;
+  // `code` is the HTTP status, or that of the refusal.
+  virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
+  // `result` is injected, unchanged, skipped or failed.
+  virtual void Injected(const std::string& space, const std::string& result) = 0;
+  // `damage` is lost or mutilated.
+  virtual void InjectionDamaged(const std::string& space, const std::string& damage) = 0;
+};
+
+struct WebhookOptions {
+  InjectionSettings injection{};
+  std::function<std::string()> roots{};  // PEM, of the moment.
+};
+
+// All outlive the pages.
+std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
+                                                        Gatekeeper& gatekeeper,
+                                                        WebhookObserver& observer);
+
+}  // namespace strobe

@@ -1,0 +1,128 @@
+#include "operator/core/policy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "collector/base/duration.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/logdir/logdir.h"
+
+namespace strobe {
+namespace {
+
+using Kind = PolicyVerdict::Kind;
+
+constexpr Nanos kLookAgain = std::chrono::seconds(2);
+
+std::string WithNamespace(std::string prefix, const std::string& space) {
+  constexpr std::string_view kPlace = "{namespace}";
+  for (std::size_t at = 0; (at = prefix.find(kPlace, at)) != std::string::npos; at += space.size())
+    prefix.replace(at, kPlace.size(), space);
+  return prefix;
+}
+
+PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
+  return {Kind::kRefused, StrCat("ProfilePolicy ", policy.name, ": ", why), {}};
+}
+
+PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& space,
+                         const CaptureSpec& capture, WallTime now) {
+  if (!policy.invalid.empty()) return Refused(policy, policy.invalid);
+  std::vector<std::string> prefixes;
+  for (const std::string& prefix : policy.allowed_logdirs)
+    prefixes.push_back(WithNamespace(prefix, space.name));
+  if (std::none_of(prefixes.begin(), prefixes.end(),
+                   [&](const std::string& prefix) { return IsBelow(capture.logdir, prefix); })) {
+    return Refused(policy,
+                   StrCat("logdir ", capture.logdir, " is not below ",
+                          prefixes.empty() ? "anything that is allowed" : Join(prefixes, " or ")));
+  }
+  if (policy.max_duration && capture.duration > *policy.max_duration) {
+    return Refused(policy, StrCat("duration ", FormatDuration(capture.duration), " is longer than ",
+                                  FormatDuration(*policy.max_duration), " (maxDuration)"));
+  }
+  if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
+    return Refused(policy,
+                   StrCat("maxBytesPerWorker must be given and at most ", *policy.max_bytes));
+  }
+  if (policy.max_concurrent && space.active >= *policy.max_concurrent) {
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, ": ", space.active,
+                   " captures are under way in this namespace, ", *policy.max_concurrent,
+                   " may be (maxConcurrent)"),
+            kLookAgain};
+  }
+  if (policy.min_interval && space.last_end && *space.last_end + *policy.min_interval > now) {
+    const Nanos left = *space.last_end + *policy.min_interval - now;
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
+                   " must pass between captures (minInterval)"),
+            left};
+  }
+  return {};
+}
+
+bool IsDigitsAndDots(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
+}  // namespace
+
+PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies,
+                              const NamespaceFacts& space, const CaptureSpec& capture,
+                              WallTime now) {
+  if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
+    return {Kind::kRefused, Words(status), {}};
+  PolicyVerdict best{
+      Kind::kRefused,
+      StrCat("no ProfilePolicy matches namespace ", space.name, "; ask an administrator for one"),
+      {}};
+  bool first = true;
+  for (const ProfilePolicy& policy : policies) {
+    if (!policy.namespaces.Matches(space.labels)) continue;
+    PolicyVerdict verdict = JudgeByOne(policy, space, capture, now);
+    if (verdict.kind == Kind::kAllowed) return verdict;
+    if (first || (best.kind == Kind::kRefused && verdict.kind == Kind::kWait))
+      best = std::move(verdict);
+    else if (best.kind == verdict.kind)
+      best.message += StrCat("; ", verdict.message);
+    first = false;
+  }
+  return best;
+}
+
+absl::Status CheckLogdirIsNoAddress(const std::string& text) {
+  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
+  if (!logdir.options().empty())
+    return absl::InvalidArgumentError("logdir carries options; remove everything from \"?\" on");
+  // A dot at the end makes the same host of a name.
+  std::string bucket = logdir.bucket();
+  while (!bucket.empty() && bucket.back() == '.') bucket.pop_back();
+  std::transform(bucket.begin(), bucket.end(), bucket.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  constexpr std::array<std::string_view, 5> kInside = {".svc", ".local", ".internal", ".localhost",
+                                                       ".localdomain"};
+  const bool inside = bucket == "localhost" || bucket == "metadata" ||
+                      bucket.find(".svc.") != std::string::npos ||
+                      std::any_of(kInside.begin(), kInside.end(),
+                                  [&](std::string_view end) { return bucket.ends_with(end); });
+  // "0x7f000001" is an address to some resolvers.
+  if (inside || IsDigitsAndDots(bucket) || bucket.starts_with("0x")) {
+    return absl::InvalidArgumentError(
+        StrCat("logdir ", logdir.url(), " names a host or an address instead of a bucket"));
+  }
+  return absl::OkStatus();
+}
+
+bool IsBelow(const std::string& logdir, const std::string& prefix) {
+  const absl::StatusOr<Logdir> inner = Logdir::Parse(logdir), outer = Logdir::Parse(prefix);
+  if (!inner.ok() || !outer.ok()) return false;
+  const std::string below = inner->url() + "/";
+  std::string above = outer->url();
+  if (above.back() != '/') above += "/";
+  return below.starts_with(above) || inner->url() == outer->url();
+}
+
+}  // namespace strobe

@@ -1,0 +1,92 @@
+#include "operator/enroll/authority.h"
+
+#include <algorithm>
+
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/tls/openssl_handles.h"
+
+namespace strobe {
+namespace {
+
+constexpr char kEndOfKey[] = "-----END PRIVATE KEY-----\n";
+
+std::vector<std::string> SplitKeys(const std::string& text) {
+  std::vector<std::string> keys;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = text.find(kEndOfKey, begin)) != std::string::npos;) {
+    end += sizeof kEndOfKey - 1;
+    keys.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return keys;
+}
+
+}  // namespace
+
+absl::Status CheckAuthorityRules(const AuthorityRules& rules) {
+  if (rules.certificate_lifetime < std::chrono::seconds(1))
+    return absl::InvalidArgumentError("tls.certificateLifetime must be at least 1s");
+  if (rules.settle < rules.certificate_lifetime)
+    return absl::InvalidArgumentError("tls.settle must be at least tls.certificateLifetime");
+  if (rules.lifetime / 3 <= rules.settle)
+    return absl::InvalidArgumentError("tls.authorityLifetime must be more than 3 x tls.settle");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Authorities> Authorities::Parse(const std::string& certificates,
+                                               const std::string& keys) {
+  ASSIGN_OR_RETURN(const std::vector<openssl::Certificate> read,
+                   openssl::ReadCertificates(certificates));
+  const std::vector<std::string> split = SplitKeys(keys);
+  if (split.size() != read.size()) {
+    return absl::DataLossError(
+        StrCat(read.size(), " authorities but ", split.size(), " keys are stored"));
+  }
+  Authorities authorities;
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    Member member{{openssl::ToPem(read[i]), split[i]}, {}};
+    ASSIGN_OR_RETURN(const openssl::Key key, openssl::ReadKey(split[i]));
+    if (X509_check_private_key(read[i].get(), key.get()) != 1)
+      return absl::DataLossError("a stored authority's key is not its own");
+    ASSIGN_OR_RETURN(member.validity, ValidityOf(member.pair.certificate));
+    authorities.members_.push_back(std::move(member));
+  }
+  return authorities;
+}
+
+absl::StatusOr<bool> Authorities::Rotate(const AuthorityRules& rules, WallTime now) {
+  const auto expired = [now](const Member& member) { return member.validity.until <= now; };
+  bool changed = std::erase_if(members_, expired) > 0;
+  if (members_.empty() || members_.back().validity.until - now < rules.lifetime / 3) {
+    Member fresh;
+    fresh.validity = ValidFor(rules.lifetime, now);
+    // A successor is told from its elder by name too.
+    ASSIGN_OR_RETURN(fresh.pair,
+                     NewAuthority(StrCat("strobe ", FormatRfc3339(now)), fresh.validity));
+    members_.push_back(std::move(fresh));
+    changed = true;
+  }
+  return changed;
+}
+
+std::string Authorities::certificates() const {
+  std::string text;
+  for (const Member& member : members_) text += member.pair.certificate;
+  return text;
+}
+
+std::string Authorities::keys() const {
+  std::string text;
+  for (const Member& member : members_) text += member.pair.key;
+  return text;
+}
+
+const KeyPair& Authorities::Signer(const AuthorityRules& rules, WallTime now) const {
+  const auto settled = std::find_if(members_.rbegin(), members_.rend(), [&](const Member& member) {
+    return member.validity.from + kClockLeeway + rules.settle <= now;
+  });
+  return settled == members_.rend() ? members_.front().pair : settled->pair;
+}
+
+}  // namespace strobe

@@ -1,0 +1,117 @@
+#include "operator/enroll/authority_keeper.h"
+
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/grpc_tls/credentials.h"
+
+namespace strobe {
+
+AuthorityKeeper::AuthorityKeeper(const Clock& clock, AuthorityStore& store, Options options,
+                                 std::function<bool()> leading)
+    : clock_(clock), store_(store), options_(std::move(options)), leading_(std::move(leading)) {}
+
+AuthorityKeeper::~AuthorityKeeper() {
+  stop_.Notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AuthorityKeeper::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void AuthorityKeeper::Run() {
+  // Until there is something everybody waits for it.
+  constexpr Nanos kImpatience = std::chrono::milliseconds(200);
+  std::string complaint;
+  do {
+    const absl::Status status = Look();
+    // Once, not at every look.
+    if (!status.ok() && Words(status) != complaint && !absl::IsAborted(status))
+      LogWarning("certificates cannot be kept up to date", {{"error", Words(status)}});
+    complaint = Words(status);
+  } while (!stop_.WaitFor(ready() ? options_.poll : kImpatience));
+}
+
+absl::Status AuthorityKeeper::Look() {
+  const WallTime now = clock_.WallNow();
+  ASSIGN_OR_RETURN(Authorities authorities, UpToDate(now));
+  {
+    MutexLock lock(&mutex_);
+    authorities_ = std::move(authorities);
+  }
+  return RenewOwn(now);
+}
+
+absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
+  ASSIGN_OR_RETURN(const StoredAuthorities stored, store_.Load());
+  Authorities authorities;
+  if (!stored.certificates.empty()) {
+    ASSIGN_OR_RETURN(authorities, Authorities::Parse(stored.certificates, stored.keys));
+  }
+  if (!leading_()) {
+    if (authorities.empty()) return absl::UnavailableError("the leader has made no authority yet");
+    return authorities;
+  }
+  ASSIGN_OR_RETURN(const bool changed, authorities.Rotate(options_.rules, now));
+  if (changed) {
+    RETURN_IF_ERROR(store_.Save({authorities.certificates(), authorities.keys(), stored.version}));
+    LogInfo("authorities changed", {});
+  }
+  // After they are stored: nobody is told of an authority that could be lost.
+  RETURN_IF_ERROR(store_.TellRoots(authorities.certificates()));
+  return authorities;
+}
+
+absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
+  KeyPair signer;
+  std::string roots;
+  {
+    MutexLock lock(&mutex_);
+    signer = authorities_.Signer(options_.rules, now);
+    roots = authorities_.certificates();
+  }
+  const bool same_signer = signer.certificate == signer_.certificate;
+  if (same_signer && roots == own_roots_ && now < renewal_) return absl::OkStatus();
+  const Validity validity = ValidFor(options_.rules.certificate_lifetime, now);
+  const Claim as_server{"strobe-operator", options_.server_names, Usage::kServer, validity};
+  const Claim as_client{"strobe-operator", {kOperatorName}, Usage::kClient, validity};
+  if (!ready()) {
+    ASSIGN_OR_RETURN(const KeyPair server, NewCertificate(signer, as_server));
+    ASSIGN_OR_RETURN(const KeyPair client, NewCertificate(signer, as_client));
+    server_.emplace(Identity{server, roots});
+    client_.emplace(Identity{client, roots});
+  } else {
+    const auto renew = [&](LiveIdentity& identity, const Claim& claim) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::string request, NewSigningRequest(identity.Get()->own.key));
+      ASSIGN_OR_RETURN(std::string certificate, Certify(signer, request, claim));
+      identity.Renew(std::move(certificate), roots);
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(renew(*server_, as_server));
+    RETURN_IF_ERROR(renew(*client_, as_client));
+  }
+  signer_ = std::move(signer);
+  own_roots_ = std::move(roots);
+  renewal_ = RenewalTime(validity);
+  ready_.Notify();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> AuthorityKeeper::CertifyPod(const std::string& signing_request,
+                                                        const PodIdentity& pod) const {
+  const WallTime now = clock_.WallNow();
+  KeyPair signer;
+  {
+    MutexLock lock(&mutex_);
+    signer = authorities_.Signer(options_.rules, now);
+  }
+  // The common name is for people who look at it, and has room for 64 bytes only.
+  return Certify(signer, signing_request,
+                 {"strobe-sidecar",
+                  {PodName(pod.uid)},
+                  Usage::kServer,
+                  ValidFor(options_.rules.certificate_lifetime, now)});
+}
+
+}  // namespace strobe

@@ -1,0 +1,44 @@
+#include "operator/enroll/enrollment_service.h"
+
+#include "collector/base/log.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::size_t kMostTokenBytes = 16384;
+
+}  // namespace
+
+grpc::Status EnrollmentService::Enroll(grpc::ServerContext*, const v1::EnrollRequest* request,
+                                       v1::EnrollResponse* response) {
+  // What a stranger is told says nothing of why.
+  const grpc::Status denied(grpc::StatusCode::UNAUTHENTICATED, "the token is not accepted");
+  if (request->token().empty() || request->token().size() > kMostTokenBytes) {
+    enrolled_("denied");
+    return denied;
+  }
+  const absl::StatusOr<PodIdentity> pod = reviewer_.Review(request->token());
+  if (absl::IsUnauthenticated(pod.status())) {
+    enrolled_("denied");
+    return denied;
+  }
+  if (!pod.ok()) {
+    enrolled_("failed");
+    LogWarning("a token could not be reviewed", {{"error", Words(pod.status())}});
+    return {grpc::StatusCode::UNAVAILABLE, "the token could not be reviewed; try again"};
+  }
+  const absl::StatusOr<std::string> certificate =
+      keeper_.CertifyPod(request->signing_request(), *pod);
+  if (!certificate.ok()) {
+    enrolled_("invalid");
+    return {grpc::StatusCode::INVALID_ARGUMENT, Words(certificate.status())};
+  }
+  response->set_certificate(*certificate);
+  response->set_roots(keeper_.server().Get()->roots);
+  enrolled_("ok");
+  LogInfo("enrolled", {{"pod", StrCat(pod->space, "/", pod->name)}, {"uid", pod->uid}});
+  return grpc::Status::OK;
+}
+
+}  // namespace strobe

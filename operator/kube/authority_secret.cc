@@ -1,0 +1,71 @@
+#include "operator/kube/authority_secret.h"
+
+#include "absl/strings/escaping.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr char kCertificates[] = "ca.crt", kKeys[] = "ca.key";
+
+absl::StatusOr<std::string> Decoded(const Json& data, const char* key) {
+  std::string text;
+  if (!absl::Base64Unescape(data.value(key, ""), &text))
+    return absl::DataLossError(StrCat("the authorities' Secret: ", key, " is no base64"));
+  return text;
+}
+
+}  // namespace
+
+std::string AuthoritySecret::SecretPath() const {
+  return StrCat("/api/v1/namespaces/", options_.space, "/secrets/", options_.secret);
+}
+
+absl::StatusOr<StoredAuthorities> AuthoritySecret::Load() {
+  absl::StatusOr<Json> secret = client_.Get(SecretPath());
+  if (absl::IsNotFound(secret.status())) {
+    return absl::NotFoundError(StrCat("there is no Secret ", options_.space, "/", options_.secret,
+                                      "; create an empty one (the chart does)"));
+  }
+  RETURN_IF_ERROR(secret.status());
+  const Json data = secret->value("data", Json::object());
+  StoredAuthorities stored;
+  ASSIGN_OR_RETURN(stored.certificates, Decoded(data, kCertificates));
+  ASSIGN_OR_RETURN(stored.keys, Decoded(data, kKeys));
+  stored.version = secret->at("metadata").value("resourceVersion", "");
+  return stored;
+}
+
+absl::Status AuthoritySecret::Save(const StoredAuthorities& authorities) {
+  return client_
+      .MergePatch(SecretPath(), {{"metadata", {{"resourceVersion", authorities.version}}},
+                                 {"data",
+                                  {{kCertificates, absl::Base64Escape(authorities.certificates)},
+                                   {kKeys, absl::Base64Escape(authorities.keys)}}}})
+      .status();
+}
+
+absl::Status AuthoritySecret::TellRoots(const std::string& roots) {
+  if (options_.webhooks.empty()) return absl::OkStatus();
+  const std::string bundle = absl::Base64Escape(roots);
+  for (const char* kind : {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}) {
+    const std::string path =
+        StrCat("/apis/admissionregistration.k8s.io/v1/", kind, "/", options_.webhooks);
+    absl::StatusOr<Json> configuration = client_.Get(path);
+    // Whoever installed us may have wanted none of this kind.
+    if (absl::IsNotFound(configuration.status())) continue;
+    RETURN_IF_ERROR(configuration.status());
+    bool changed = false;
+    for (Json& webhook : (*configuration)["webhooks"]) {
+      if (webhook["clientConfig"].value("caBundle", "") == bundle) continue;
+      webhook["clientConfig"]["caBundle"] = bundle;
+      changed = true;
+    }
+    // With the version that was read: a conflict is tried again at the next look.
+    if (changed) RETURN_IF_ERROR(client_.Replace(path, *configuration).status());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,37 @@
+#include "operator/kube/pod_list.h"
+
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "operator/kube/pod_json.h"
+
+namespace strobe::kube {
+
+absl::Status ForEachPod(Client& client, const std::string& space, const std::string& selector,
+                        const std::function<void(const Json&)>& pod) {
+  const std::string base =
+      space.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", space, "/pods");
+  std::string next;
+  do {
+    std::string path = base + "?limit=500";
+    if (!selector.empty()) path += StrCat("&labelSelector=", UrlEncode(selector));
+    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
+    ASSIGN_OR_RETURN(const Json list, client.Get(path));
+    next = list.value("metadata", Json::object()).value("continue", "");
+    for (const Json& item : list.value("items", Json::array())) pod(item);
+  } while (!next.empty());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
+                                                               const std::string& space) {
+  std::map<std::string, int> counts;
+  RETURN_IF_ERROR(ForEachPod(client, space, StrCat(kInjectLabel, "=true"), [&](const Json& item) {
+    const PodInfo pod = ParsePod(item);
+    const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
+    if (!ended && (pod.sidecar_port == 0 || !pod.damage.empty()))
+      ++counts[item.at("metadata").value("namespace", "")];
+  }));
+  return counts;
+}
+
+}  // namespace strobe::kube

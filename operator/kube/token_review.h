@@ -1,0 +1,23 @@
+// Enrolling's ports over the API server.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "operator/enroll/ports.h"
+#include "operator/kube/client.h"
+
+namespace strobe::kube {
+
+// Audience of the tokens that sidecars show.
+inline constexpr char kTokenAudience[] = "strobe";
+
+class KubeTokenReviewer final : public TokenReviewer {
+ public:
+  explicit KubeTokenReviewer(Client& client) : client_(client) {}
+  absl::StatusOr<PodIdentity> Review(const std::string& token) override;
+
+ private:
+  Client& client_;
+};
+
+}  // namespace strobe::kube

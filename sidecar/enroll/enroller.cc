@@ -1,0 +1,121 @@
+#include "sidecar/enroll/enroller.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <utility>
+
+#include "collector/base/duration.h"
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "collector/base/text_file.h"
+#include "collector/grpc_tls/credentials.h"
+#include "strobe/v1/enrollment.grpc.pb.h"
+
+namespace strobe {
+namespace {
+
+constexpr Nanos kCallTimeout = std::chrono::seconds(10);
+constexpr Nanos kFirstRetry = std::chrono::milliseconds(500), kLastRetry = std::chrono::seconds(60);
+
+// Thousands of sidecars must not come at one moment.
+Nanos Spread(Nanos wait) {
+  static thread_local std::mt19937_64 random{std::random_device{}()};
+  return wait * std::uniform_int_distribution<int>(80, 100)(random) / 100;
+}
+
+std::string RootsFile(const std::string& state_dir) { return state_dir + "/roots.pem"; }
+
+// What is there stays whole whenever we are killed.
+void KeepRoots(const std::string& state_dir, const std::string& roots) {
+  const std::string file = RootsFile(state_dir), hidden = state_dir + "/.roots.pem";
+  std::ofstream out(hidden, std::ios::binary | std::ios::trunc);
+  out << roots;
+  out.close();
+  if (!out || std::rename(hidden.c_str(), file.c_str()) != 0)
+    LogWarning("the roots cannot be kept for the next start", {{"file", file}});
+}
+
+}  // namespace
+
+Enroller::Enroller(const Clock& clock, Options options,
+                   std::function<void(const LiveIdentity&)> enrolled)
+    : clock_(clock), options_(std::move(options)), on_enrolled_(std::move(enrolled)) {}
+
+Enroller::~Enroller() {
+  stop_.Notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Enroller::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Enroller::Run() {
+  roots_ = options_.roots;
+  if (!options_.state_dir.empty()) {
+    // Newer than those of the pod's creation, in all likelihood; both are of our authority.
+    if (const auto kept = ReadTextFile(RootsFile(options_.state_dir)); kept.ok()) roots_ += *kept;
+  }
+  Nanos retry = kFirstRetry;
+  Nanos wait{0};
+  std::string complaint;
+  while (!stop_.WaitFor(wait)) {
+    const absl::Status status = EnrollOnce();
+    if (status.ok()) {
+      wait = Spread(std::max<Nanos>(renewal_ - clock_.WallNow(), kFirstRetry));
+      retry = kFirstRetry;
+      complaint.clear();
+      continue;
+    }
+    if (Words(status) != complaint) {
+      LogWarning(enrolled() ? "the certificate cannot be renewed yet" : "cannot enroll yet",
+                 {{"operator", options_.address}, {"error", Words(status)}});
+      complaint = Words(status);
+    }
+    wait = Spread(retry);
+    retry = std::min(retry * 2, kLastRetry);
+  }
+}
+
+absl::Status Enroller::EnrollOnce() {
+  ASSIGN_OR_RETURN(const std::string token, ReadTextFile(options_.token_file));
+  if (key_.empty()) {
+    ASSIGN_OR_RETURN(key_, NewKey());
+  }
+  v1::EnrollRequest request;
+  request.set_token(token.substr(0, token.find_last_not_of(" \n") + 1));
+  ASSIGN_OR_RETURN(*request.mutable_signing_request(), NewSigningRequest(key_));
+
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::Enrollment::NewStub(grpc::CreateCustomChannel(
+      options_.address, VerifyingChannelCredentials(clock_, {{}, roots_}, nullptr), arguments));
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineIn(kCallTimeout));
+  v1::EnrollResponse response;
+  if (const grpc::Status status = stub->Enroll(&context, request, &response); !status.ok())
+    return absl::UnavailableError(status.error_message());
+  ASSIGN_OR_RETURN(const Validity validity, ValidityOf(response.certificate()));
+  renewal_ = RenewalTime(validity);
+  if (response.roots() != roots_) {
+    roots_ = response.roots();
+    if (!options_.state_dir.empty()) KeepRoots(options_.state_dir, roots_);
+  }
+  if (identity_) {
+    identity_->Renew(response.certificate(), roots_);
+  } else {
+    identity_.emplace(Identity{{response.certificate(), key_}, roots_});
+    enrolled_.Notify();
+    on_enrolled_(*identity_);
+  }
+  LogInfo("enrolled", {{"until", FormatRfc3339(validity.until)}});
+  return absl::OkStatus();
+}
+
+}  // namespace strobe

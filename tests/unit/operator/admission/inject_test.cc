@@ -1,0 +1,194 @@
+#include "operator/admission/inject.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "operator/kube/pod_json.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const InjectionSettings kSettings{.image = "strobe-sidecar:1", .enrollment = "strobe.ns.svc:9444"};
+constexpr char kRoots[] = "-----BEGIN CERTIFICATE-----\n";
+
+Json Pod() {
+  return {{"metadata", {{"name", "p"}, {"labels", {{"strobe.dev/inject", "true"}}}}},
+          {"spec", {{"containers", {{{"name", "train"}, {"image", "jax"}}}}}}};
+}
+
+Json Apply(const Json& pod, const InjectionSettings& settings = kSettings) {
+  return pod.patch(Inject(pod, settings, kRoots).patch);
+}
+const Json& Sidecar(const Json& pod) { return pod["spec"]["initContainers"].back(); }
+std::string Variable(const Json& container, const std::string& name) {
+  for (const Json& entry : container.value("env", Json::array())) {
+    if (entry["name"] == name) return entry.value("value", "");
+  }
+  return "(not set)";
+}
+
+TEST(Inject, AddsANativeSidecarThatTheOperatorFinds) {
+  const Json pod = Apply(Pod());
+  const Json& sidecar = Sidecar(pod);
+  EXPECT_EQ(sidecar["restartPolicy"], "Always");
+  EXPECT_EQ(sidecar["image"], "strobe-sidecar:1");
+  EXPECT_EQ(kube::ParsePod(pod).sidecar_port, 9470);
+  EXPECT_EQ(kube::ParsePod(pod).container, "train");
+  EXPECT_THAT(sidecar["args"], Contains("--enroll=strobe.ns.svc:9444"));
+  EXPECT_EQ(Variable(sidecar, "STROBE_ROOTS"), kRoots);
+  const Json& trainer = pod["spec"]["containers"][0];
+  EXPECT_EQ(Variable(trainer, "STROBE_DIR"), "/var/strobe");
+  EXPECT_EQ(Variable(trainer, "CUDA_INJECTION64_PATH"), "/var/strobe/lib/libstrobe_agent.so");
+  EXPECT_EQ(Variable(trainer, "PYTHONPATH"), "(not set)") << "an image may have one of its own";
+  EXPECT_EQ(trainer["volumeMounts"].size(), 1u) << "no token, no spool for the trainer";
+  EXPECT_EQ(pod["metadata"]["labels"]["strobe.dev/injected"], "true");
+  EXPECT_THAT(pod["metadata"]["annotations"]["strobe.dev/status"].get<std::string>(),
+              HasSubstr(R"("containers":["train"])"));
+  EXPECT_EQ(InjectionDamage(pod), "");
+}
+
+TEST(Inject, OnlyAddsAndOnlyOnce) {
+  const Injection first = Inject(Pod(), kSettings, kRoots);
+  for (const Json& operation : first.patch) EXPECT_EQ(operation["op"], "add");
+  const Json patched = Pod().patch(first.patch);
+  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  // Not even when the settings have changed meanwhile: the pod is what it was admitted as.
+  InjectionSettings other = kSettings;
+  other.image = "strobe-sidecar:2";
+  EXPECT_THAT(Inject(patched, other, "other roots").patch, IsEmpty());
+}
+
+TEST(Inject, LeavesWhatTheUserSet) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};
+  pod["spec"]["containers"][0]["env"] = {{{"name", "CUDA_INJECTION64_PATH"}, {"value", "/mine.so"}},
+                                         {{"name", "PYTHONPATH"}, {"valueFrom", {{"x", "y"}}}}};
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Json patched = pod.patch(injection.patch);
+  EXPECT_EQ(Variable(patched["spec"]["containers"][0], "CUDA_INJECTION64_PATH"), "/mine.so");
+  EXPECT_EQ(patched["spec"]["containers"][0]["env"][1], pod["spec"]["containers"][0]["env"][1]);
+  EXPECT_THAT(injection.warnings, Contains(HasSubstr("sets PYTHONPATH itself")));
+}
+
+TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
+  Json pod = Pod();
+  Json& containers = pod["spec"]["containers"];
+  containers = {{{"name", "proxy"}},
+                {{"name", "a"}, {"resources", {{"limits", {{"nvidia.com/gpu", 8}}}}}},
+                {{"name", "b"}, {"resources", {{"limits", {{"google.com/tpu", 4}}}}}}};
+  const auto trainers = [](const Json& patched) {
+    std::vector<std::string> names;
+    for (const Json& container : patched["spec"]["containers"]) {
+      if (container.contains("volumeMounts")) names.push_back(container["name"]);
+    }
+    return names;
+  };
+  EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("a", "b"));
+  pod["metadata"]["annotations"] = {{"strobe.dev/containers", "b,nobody"}};
+  EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("b"));
+  EXPECT_THAT(Inject(pod, kSettings, "").warnings, Contains(HasSubstr("\"nobody\"")));
+}
+
+TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/framework-port", "9012,9013"},
+                                    {"strobe.dev/memory", "1Gi"},
+                                    {"strobe.dev/storage-secret", "s3-keys"},
+                                    {"strobe.dev/flight-recorder", "10s"},
+                                    {"strobe.dev/compat-port", "9471"},
+                                    {"strobe.dev/port", "99999"},
+                                    {"strobe.dev/cpu", "much"}};
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Json patched = pod.patch(injection.patch);
+  const Json& sidecar = Sidecar(patched);
+  EXPECT_THAT(sidecar["args"],
+              testing::IsSupersetOf<Json>(
+                  {"--framework=localhost:9012,localhost:9013", "--flight-recorder=10s",
+                   "--compat-listen=127.0.0.1:9471", "--listen=0.0.0.0:9470"}));
+  EXPECT_EQ(sidecar["envFrom"][0]["secretRef"]["name"], "s3-keys");
+  EXPECT_EQ(sidecar["resources"]["limits"]["memory"], "1Gi");
+  EXPECT_EQ(sidecar["resources"]["requests"]["cpu"], "50m");
+  EXPECT_THAT(injection.warnings, testing::UnorderedElementsAre(HasSubstr("strobe.dev/port"),
+                                                                HasSubstr("strobe.dev/cpu")));
+}
+
+TEST(Inject, KeepsAGuaranteedPodGuaranteed) {
+  Json pod = Pod();
+  pod["spec"]["containers"][0]["resources"] = {{"requests", {{"cpu", "8"}, {"memory", "8Gi"}}},
+                                               {"limits", {{"cpu", "8"}, {"memory", "8Gi"}}}};
+  const Json resources = Sidecar(Apply(pod))["resources"];
+  EXPECT_EQ(resources["requests"], resources["limits"]);
+  const Json burstable = Sidecar(Apply(Pod()))["resources"];
+  EXPECT_FALSE(burstable["limits"].contains("cpu")) << "nothing may throttle a capture";
+}
+
+TEST(Inject, SomePodsGetNothing) {
+  Json out = Pod(), mirror = Pod(), windows = Pod(), own = Pod(), plain = Pod();
+  out["metadata"]["labels"]["strobe.dev/inject"] = "false";
+  mirror["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
+  windows["spec"]["os"] = {{"name", "windows"}};
+  own["spec"]["initContainers"] = {{{"name", "strobe-sidecar"}}};
+  plain["spec"]["containers"].push_back({{"name", "strobe-sidecar"}});
+  for (const Json& pod : {out, mirror, windows, own, plain, Json(), Json({{"spec", 1}})}) {
+    const Injection injection = Inject(pod, kSettings, kRoots);
+    EXPECT_THAT(injection.patch, IsEmpty()) << pod;
+    EXPECT_NE(injection.skipped, "") << pod;
+    EXPECT_EQ(InjectionDamage(pod), "") << pod;
+  }
+}
+
+TEST(Inject, PutsBackWhatOthersTookAway) {
+  const Json whole = Apply(Pod());
+  Json stripped = whole;
+  stripped["spec"]["initContainers"][0].erase("restartPolicy");
+  EXPECT_THAT(InjectionDamage(stripped), HasSubstr("mutilated: restartPolicy"));
+  EXPECT_EQ(Apply(stripped), whole);
+  Json lost = whole;
+  lost["spec"].erase("initContainers");
+  EXPECT_EQ(InjectionDamage(lost), "lost");
+  EXPECT_EQ(Apply(lost), whole);
+  Json without_volume = whole;
+  without_volume["spec"]["volumes"].erase(0);
+  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("mutilated: volume"));
+  EXPECT_EQ(InjectionDamage(Apply(without_volume)), "");
+}
+
+TEST(Inject, AMountOfTheUsersInOurPlaceIsLeft) {
+  Json pod = Pod();
+  pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/var/strobe"}}};
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  EXPECT_THAT(injection.warnings, Contains(HasSubstr("/var/strobe")));
+  EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, kRoots).patch, IsEmpty());
+}
+
+// Pods as other people's operators and charts make them; fields nobody here knows must survive.
+TEST(Inject, OnACorpusOfRealPods) {
+  std::size_t seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/pods")) {
+    std::ifstream in(entry.path());
+    const Json pod = Json::parse(in);
+    const Injection injection = Inject(pod, kSettings, kRoots);
+    ASSERT_FALSE(injection.patch.empty()) << entry.path();
+    const Json patched = pod.patch(injection.patch);
+    EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty()) << entry.path();
+    EXPECT_EQ(InjectionDamage(patched), "") << entry.path();
+    for (const Json& step : Json::diff(pod, patched)) {
+      // A null is as good as nothing.
+      const bool fills_null =
+          step["op"] == "replace" && pod[Json::json_pointer(step["path"])].is_null();
+      EXPECT_TRUE(step["op"] == "add" || fills_null) << entry.path() << " " << step;
+    }
+    ++seen;
+  }
+  EXPECT_GE(seen, 6u);
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,128 @@
+#include "operator/core/policy.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Kind = PolicyVerdict::Kind;
+
+const WallTime kNow{seconds(1'800'000'000)};
+
+ProfilePolicy Policy(std::vector<std::string> logdirs) {
+  return {.name = "team", .allowed_logdirs = std::move(logdirs)};
+}
+
+CaptureSpec Capture(const std::string& logdir) {
+  CaptureSpec capture;
+  capture.logdir = logdir;
+  return capture;
+}
+
+Kind Judge(const ProfilePolicy& policy, const std::string& logdir) {
+  return JudgeByPolicies({policy}, {"ml", {}}, Capture(logdir), kNow).kind;
+}
+
+TEST(Policy, WithoutOneNothingIsAllowed) {
+  const PolicyVerdict verdict = JudgeByPolicies({}, {"ml", {}}, Capture("gs://b/x"), kNow);
+  EXPECT_EQ(verdict.kind, Kind::kRefused);
+  EXPECT_THAT(verdict.message, HasSubstr("no ProfilePolicy matches namespace ml"));
+}
+
+TEST(Policy, LogdirsArePrefixesPartByPart) {
+  const ProfilePolicy policy = Policy({"gs://team/logs", "/mnt/traces/"});
+  for (const char* inside : {"gs://team/logs", "gs://team/logs/", "gs://team/logs/a/b",
+                             "gs://team//logs/./a", "/mnt/traces/x", "file:///mnt/traces"}) {
+    EXPECT_EQ(Judge(policy, inside), Kind::kAllowed) << inside;
+  }
+  for (const char* outside : {"gs://team/logs2", "gs://team", "gs://team2/logs", "s3://team/logs",
+                              "gs://team/logs/../secret", "/mnt/traces2", "/mnt", "/",
+                              "gs://TEAM/logs", "gs://team/%6cogs"}) {
+    EXPECT_EQ(Judge(policy, outside), Kind::kRefused) << outside;
+  }
+  EXPECT_EQ(Judge(Policy({}), "gs://team/logs"), Kind::kRefused);
+  EXPECT_EQ(Judge(Policy({"gs://team"}), "gs://team/any"), Kind::kAllowed);
+  EXPECT_EQ(Judge(Policy({"nonsense"}), "gs://team/any"), Kind::kRefused);
+}
+
+TEST(Policy, ANamespaceCanHaveItsOwnPlace) {
+  const ProfilePolicy policy = Policy({"gs://team/{namespace}"});
+  EXPECT_EQ(Judge(policy, "gs://team/ml/x"), Kind::kAllowed);
+  EXPECT_EQ(Judge(policy, "gs://team/web/x"), Kind::kRefused);
+}
+
+TEST(Policy, AddressesAreNoBuckets) {
+  for (const char* bad :
+       {"s3://169.254.169.254/latest", "s3://127.0.0.1/x", "s3://2130706433/x", "s3://0x7f000001/x",
+        "gs://localhost/x", "gs://LOCALHOST./x", "gs://metadata.google.internal/x",
+        "s3://minio.storage.svc/x", "s3://minio.storage.svc.cluster.local/x", "az://a.local/x",
+        "s3://b/p?endpoint=http://169.254.169.254", "s3://user:pw@b/p", "http://10.0.0.1/x",
+        "https://b/p", "s3://[::1]/x", "gopher://b/x", "s3://b/p#f", "file://host/p"}) {
+    EXPECT_FALSE(CheckLogdirIsNoAddress(bad).ok()) << bad;
+    EXPECT_EQ(Judge(Policy({bad, "s3://b", "gs://b"}), bad), Kind::kRefused) << bad;
+  }
+  for (const char* good : {"gs://bucket/x", "s3://my.dotted.bucket/x", "az://container", "/data"})
+    EXPECT_TRUE(CheckLogdirIsNoAddress(good).ok()) << good;
+}
+
+TEST(Policy, LimitsAreNamed) {
+  ProfilePolicy policy = Policy({"gs://b"});
+  policy.max_duration = seconds(10);
+  CaptureSpec capture = Capture("gs://b");
+  capture.duration = seconds(11);
+  EXPECT_THAT(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).message,
+              HasSubstr("duration 11s is longer than 10s (maxDuration)"));
+  capture.duration = seconds(10);
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kAllowed);
+  policy.max_bytes = 1000;
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kRefused);
+  capture.max_bytes = 1001;
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kRefused);
+  capture.max_bytes = 1000;
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}}, capture, kNow).kind, Kind::kAllowed);
+}
+
+TEST(Policy, WhatPassesByItselfIsWaitedFor) {
+  ProfilePolicy policy = Policy({"gs://b"});
+  policy.max_concurrent = 2;
+  policy.min_interval = minutes(10);
+  const CaptureSpec capture = Capture("gs://b");
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 1}, capture, kNow).kind, Kind::kAllowed);
+  const PolicyVerdict full = JudgeByPolicies({policy}, {"ml", {}, 2}, capture, kNow);
+  EXPECT_EQ(full.kind, Kind::kWait);
+  EXPECT_THAT(full.message, HasSubstr("2 captures are under way"));
+  const PolicyVerdict soon =
+      JudgeByPolicies({policy}, {"ml", {}, 0, kNow - minutes(4)}, capture, kNow);
+  EXPECT_EQ(soon.kind, Kind::kWait);
+  EXPECT_EQ(soon.wait, minutes(6));
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 0, kNow - minutes(10)}, capture, kNow).kind,
+            Kind::kAllowed);
+}
+
+TEST(Policy, OneThatAllowsAllOfItIsEnough) {
+  ProfilePolicy strict = Policy({"gs://b"}), generous = Policy({"gs://c"});
+  strict.max_duration = seconds(1);
+  generous.name = "other";
+  const NamespaceFacts space{"ml", {}};
+  EXPECT_EQ(JudgeByPolicies({strict, generous}, space, Capture("gs://c"), kNow).kind,
+            Kind::kAllowed);
+  const PolicyVerdict neither = JudgeByPolicies({strict, generous}, space, Capture("gs://b"), kNow);
+  EXPECT_EQ(neither.kind, Kind::kRefused) << "one allows the place, the other the duration";
+  EXPECT_THAT(neither.message, testing::AllOf(HasSubstr("team"), HasSubstr("other")));
+}
+
+TEST(Policy, SelectsNamespacesByTheirLabels) {
+  ProfilePolicy policy = Policy({"gs://b"});
+  policy.namespaces.requirements = {{"team", LabelSelector::Requirement::Operator::kIn, {"ml"}}};
+  EXPECT_EQ(JudgeByPolicies({policy}, {"a", {{"team", "ml"}}}, Capture("gs://b"), kNow).kind,
+            Kind::kAllowed);
+  EXPECT_EQ(JudgeByPolicies({policy}, {"a", {{"team", "x"}}}, Capture("gs://b"), kNow).kind,
+            Kind::kRefused);
+}
+
+}  // namespace
+}  // namespace strobe

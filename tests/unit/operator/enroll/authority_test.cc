@@ -1,0 +1,64 @@
+#include "operator/enroll/authority.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/tls/peer.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::hours;
+
+const WallTime kStart{std::chrono::seconds(1'800'000'000)};
+constexpr Nanos kDay = hours(24);
+
+TEST(AuthorityRules, NothingMayFollowTooFast) {
+  EXPECT_TRUE(CheckAuthorityRules({}).ok());
+  EXPECT_FALSE(CheckAuthorityRules({.settle = hours(23)}).ok());
+  EXPECT_FALSE(CheckAuthorityRules({.lifetime = 3 * kDay}).ok());
+  EXPECT_FALSE(CheckAuthorityRules({.settle = kDay, .certificate_lifetime = Nanos{0}}).ok());
+}
+
+TEST(Authorities, SurviveStorage) {
+  Authorities authorities;
+  ASSERT_TRUE(authorities.Rotate({}, kStart).value());
+  EXPECT_FALSE(authorities.Rotate({}, kStart + kDay).value());
+  ASSERT_TRUE(authorities.Rotate({}, kStart + 300 * kDay).value());
+  const auto read = Authorities::Parse(authorities.certificates(), authorities.keys());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->certificates(), authorities.certificates());
+  EXPECT_EQ(read->keys(), authorities.keys());
+}
+
+TEST(Authorities, DamagedOnesAreRefused) {
+  Authorities one, two;
+  ASSERT_TRUE(one.Rotate({}, kStart).value());
+  ASSERT_TRUE(two.Rotate({}, kStart).value());
+  EXPECT_FALSE(Authorities::Parse(one.certificates(), two.keys()).ok());
+  EXPECT_FALSE(Authorities::Parse(one.certificates(), "").ok());
+  EXPECT_FALSE(Authorities::Parse("x", one.keys()).ok());
+}
+
+// Ten years, looked at every hour: at every moment whatever the one of now signs is trusted by
+// whoever last heard of the authorities a certificate's lifetime ago.
+TEST(Authorities, NobodyEverMeetsAnAuthorityItDoesNotKnow) {
+  const AuthorityRules rules;
+  Authorities authorities;
+  std::map<WallTime, std::string> trusted;  // By when it was heard.
+  std::size_t changes = 0;
+  for (WallTime now = kStart; now < kStart + 3650 * kDay; now += hours(6)) {
+    changes += authorities.Rotate(rules, now).value() ? 1 : 0;
+    trusted[now] = authorities.certificates();
+    const WallTime heard = now - rules.certificate_lifetime;
+    if (trusted.count(heard) == 0) continue;
+    const KeyPair& signer = authorities.Signer(rules, now);
+    ASSERT_THAT(trusted[heard], testing::HasSubstr(signer.certificate)) << FormatRfc3339(now);
+    // And what it signs now does not outlive it.
+    ASSERT_GE(ValidityOf(signer.certificate)->until, now + rules.certificate_lifetime);
+    trusted.erase(trusted.begin(), trusted.find(heard));
+  }
+  EXPECT_GE(changes, 20u) << "one comes and one goes, every eight months";
+}
+
+}  // namespace
+}  // namespace strobe
