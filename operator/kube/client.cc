@@ -94,9 +94,13 @@ absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& pat
 }
 
 absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object) {
+  return ApplyYaml(path, object.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::string& yaml) {
   return Send({.method = "PATCH",
                .path = StrCat(path, "?force=true&fieldManager=", kFieldManager),
-               .body = object.dump(-1, ' ', false, Json::error_handler_t::replace),
+               .body = yaml,
                .content_type = "application/apply-patch+yaml"});
 }
 

@@ -33,6 +33,7 @@ class Client {
   absl::StatusOr<Json> MergePatch(const std::string& path, const Json& patch);
   // Server-side apply as this field manager; conflicts are overruled.
   absl::StatusOr<Json> Apply(const std::string& path, const Json& object);
+  absl::StatusOr<Json> ApplyYaml(const std::string& path, const std::string& yaml);
   absl::Status Delete(const std::string& path, const Json& options = Json::object());
 
   Transport& transport() { return *transport_; }

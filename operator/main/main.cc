@@ -29,6 +29,7 @@
 #include "operator/kube/request_cluster.h"
 #include "operator/kube/request_json.h"
 #include "operator/main/front_door.h"
+#include "operator/main/tasks.h"
 #include "operator/metrics/operator_metrics.h"
 #include "operator/workers/grpc_worker.h"
 
@@ -243,7 +244,21 @@ int main(int argc, char** argv) {
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "talk to sidecars without TLS");
   app.add_flag("--no-leader-election", flags.no_lease,
                "act at once; only when no second operator can run");
+  std::string crds;
+  CLI::App* const apply = app.add_subcommand(
+      "apply-crds", "bring the CRDs in the cluster up to this version's, and end");
+  apply->add_option("--dir", crds, "directory of their YAML files [beside the program]");
+  CLI::App* const check = app.add_subcommand(
+      "check", "see whether the webhooks of the cluster answer (a dry run), and end");
   CLI11_PARSE(app, argc, argv);
+  if (*apply || *check) {
+    strobe::InitLog(strobe::LogLevel::kWarning, strobe::LogFormat::kText);
+    const absl::Status done = *apply ? strobe::ApplyCrds(flags.kubeconfig, crds)
+                                     : strobe::CheckInstallation(flags.kubeconfig);
+    if (!done.ok()) std::cerr << "strobe-operator: " << done.message() << "\n";
+    std::cout.flush();
+    _exit(done.ok() ? 0 : 1);
+  }
   const absl::StatusOr<strobe::OperatorConfig> config = strobe::ConfigOf(flags);
   if (!config.ok()) {
     std::cerr << "strobe-operator: " << config.status().message() << "\n";
