@@ -198,6 +198,19 @@ Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::stri
     environment.push_back({{"name", "STROBE_ROOTS"}, {"value", roots}});
     mounts.push_back({{"name", kTokenVolume}, {"mountPath", kTokenPath}, {"readOnly", true}});
   }
+  // A logdir on a volume of the pod's, such as NFS: "volume:/mount/path".
+  const std::string logdir = wishes.Get(
+      "logdir-volume", "",
+      [&pod](const std::string& text) {
+        const std::size_t colon = text.find(":/");
+        return colon != std::string::npos &&
+               Find(Member(Member(pod, "spec"), "volumes"), text.substr(0, colon)).has_value();
+      },
+      "NAME:/PATH of one of the pod's volumes");
+  if (!logdir.empty()) {
+    const std::size_t colon = logdir.find(':');
+    mounts.push_back({{"name", logdir.substr(0, colon)}, {"mountPath", logdir.substr(colon + 1)}});
+  }
   const bool guaranteed = IsGuaranteed(Member(pod, "spec"));
   const std::string most = memory.empty() ? settings.memory_limit : memory;
   Json requests = {{"cpu", cpu},

@@ -30,17 +30,24 @@ void AuthorityKeeper::Run() {
     if (!status.ok() && Words(status) != complaint && !absl::IsAborted(status))
       LogWarning("certificates cannot be kept up to date", {{"error", Words(status)}});
     complaint = Words(status);
-  } while (!stop_.WaitFor(ready() ? options_.poll : kImpatience));
+    // Also after a failure: a webhook configuration that is not there yet comes in a moment.
+  } while (!stop_.WaitFor(ready() ? options_.poll : std::min(kImpatience, options_.poll)));
 }
 
 absl::Status AuthorityKeeper::Look() {
   const WallTime now = clock_.WallNow();
   ASSIGN_OR_RETURN(Authorities authorities, UpToDate(now));
+  const std::string roots = authorities.certificates();
   {
     MutexLock lock(&mutex_);
     authorities_ = std::move(authorities);
   }
-  return RenewOwn(now);
+  RETURN_IF_ERROR(RenewOwn(now));
+  // After they are stored: nobody is told of an authority that could be lost. Who is not told yet
+  // would refuse us, so that we are not ready before.
+  if (leading_()) RETURN_IF_ERROR(store_.TellRoots(roots));
+  ready_.Notify();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
@@ -58,8 +65,6 @@ absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
     RETURN_IF_ERROR(store_.Save({authorities.certificates(), authorities.keys(), stored.version}));
     LogInfo("authorities changed", {});
   }
-  // After they are stored: nobody is told of an authority that could be lost.
-  RETURN_IF_ERROR(store_.TellRoots(authorities.certificates()));
   return authorities;
 }
 
@@ -76,7 +81,7 @@ absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
   const Validity validity = ValidFor(options_.rules.certificate_lifetime, now);
   const Claim as_server{"strobe-operator", options_.server_names, Usage::kServer, validity};
   const Claim as_client{"strobe-operator", {kOperatorName}, Usage::kClient, validity};
-  if (!ready()) {
+  if (!server_) {
     ASSIGN_OR_RETURN(const KeyPair server, NewCertificate(signer, as_server));
     ASSIGN_OR_RETURN(const KeyPair client, NewCertificate(signer, as_client));
     server_.emplace(Identity{server, roots});
@@ -94,7 +99,6 @@ absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
   signer_ = std::move(signer);
   own_roots_ = std::move(roots);
   renewal_ = RenewalTime(validity);
-  ready_.Notify();
   return absl::OkStatus();
 }
 

@@ -30,7 +30,8 @@ class AuthorityStore {
   virtual absl::StatusOr<StoredAuthorities> Load() = 0;
   // Aborted when somebody else has written meanwhile.
   virtual absl::Status Save(const StoredAuthorities& authorities) = 0;
-  // Tells the API server whom to trust when it calls our webhooks. Does nothing when it knows.
+  // Tells the API server whom to trust when it calls our webhooks. Does nothing when it knows;
+  // fails when there is nothing to tell it by.
   virtual absl::Status TellRoots(const std::string& roots) = 0;
 };
 

@@ -53,8 +53,6 @@ absl::Status AuthoritySecret::TellRoots(const std::string& roots) {
     const std::string path =
         StrCat("/apis/admissionregistration.k8s.io/v1/", kind, "/", options_.webhooks);
     absl::StatusOr<Json> configuration = client_.Get(path);
-    // Whoever installed us may have wanted none of this kind.
-    if (absl::IsNotFound(configuration.status())) continue;
     RETURN_IF_ERROR(configuration.status());
     bool changed = false;
     for (Json& webhook : (*configuration)["webhooks"]) {

@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--port", type=int, required=True, help="of the profiler server")
     parser.add_argument("--pause-ms", type=float, default=20, help="sleep after each step; 0 = busy")
     parser.add_argument("--size", type=int, default=64, help="width of the model")
+    parser.add_argument("--stop-file", help="train until this file exists, then end with success")
     args = parser.parse_args()
 
     jax.profiler.start_server(args.port)
@@ -48,6 +49,8 @@ def main():
     step = 0
     parent = os.getppid()
     while os.getppid() == parent:  # Ends with whoever started it, also when that was killed.
+        if args.stop_file and os.path.exists(args.stop_file):
+            return
         with jax.profiler.StepTraceAnnotation("train", step_num=step):
             weights = train_step(weights, batch, target)
             weights["w1"].block_until_ready()

@@ -1,13 +1,11 @@
 """XProf from PyPI opens what we write: it lists the run, its hosts and tools, and converts them."""
 
-import gzip
 import json
 import subprocess
-import urllib.parse
-import urllib.request
 
 from tests.conftest import read_manifest
-from tests.support.processes import BIN, BUILD, free_port, wait_until
+from tests.support.processes import BIN
+from tests.support.xprof import XProf
 
 
 def test_xprof_opens_the_run(group, make_workers, logdir):
@@ -17,23 +15,9 @@ def test_xprof_opens_the_run(group, make_workers, logdir):
     assert run.returncode == 0, run.stderr
     hosts = [w["name"] for w in read_manifest(logdir)["workers"]]
 
-    port = free_port()
-    group.start("xprof", [BUILD / "venv/bin/xprof", "--logdir", logdir, "--port", port, "--hide_capture_profile_button"])
-    base = f"http://localhost:{port}/data/plugin/profile"
-
-    def get(path, **query):
-        with urllib.request.urlopen(f"{base}/{path}?{urllib.parse.urlencode(query)}", timeout=120) as answer:
-            assert answer.status == 200
-            data = answer.read()
-            return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-
-    def runs():
-        try:
-            return json.loads(get("runs"))
-        except OSError:
-            return None
-
-    assert wait_until(runs, 60, "XProf") == ["look"]
+    xprof = XProf(group, logdir)
+    get = xprof.get
+    assert xprof.wait_for_runs() == ["look"]
     tools = json.loads(get("run_tools", run="look"))
     assert "trace_viewer@" in tools and "overview_page" in tools
     listed = [h["hostname"] for h in json.loads(get("hosts", run="look", tag="trace_viewer@"))]

@@ -17,6 +17,10 @@ from .tls import issue, make_authority, openssl
 class ControlPlane:
     """Starts in a few seconds; everything lies below one directory."""
 
+    # More names in the server's certificate; flags that take the place of those below, by name.
+    server_names = ()
+    apiserver_flags = {}
+
     def __init__(self, group, directory):
         self.group = group
         self.dir = Path(directory)
@@ -45,36 +49,39 @@ class ControlPlane:
 
     def start_apiserver(self):
         pki = self.dir
+        flags = {
+            "etcd-servers": self.etcd, "secure-port": self.port, "bind-address": "127.0.0.1",
+            "advertise-address": "127.0.0.1", "endpoint-reconciler-type": "none",
+            "tls-cert-file": pki / "server.crt", "tls-private-key-file": pki / "server.key",
+            "client-ca-file": pki / "ca.crt",
+            "service-account-key-file": pki / "sa.key", "service-account-signing-key-file": pki / "sa.key",
+            "service-account-issuer": self.url, "service-cluster-ip-range": "10.255.0.0/24",
+            "authorization-mode": "Node,RBAC", "allow-privileged": "true",
+            # Pods are registered without a node; nothing would ever give them a token.
+            "disable-admission-plugins": "ServiceAccount",
+            **self.apiserver_flags,
+        }
         self.apiserver = self.group.start(
-            "kube-apiserver",
-            [TOOLS / "kube-apiserver", "--etcd-servers", self.etcd,
-             "--secure-port", self.port, "--bind-address", "127.0.0.1",
-             "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none",
-             "--tls-cert-file", pki / "server.crt", "--tls-private-key-file", pki / "server.key",
-             "--client-ca-file", pki / "ca.crt",
-             "--service-account-key-file", pki / "sa.key",
-             "--service-account-signing-key-file", pki / "sa.key",
-             "--service-account-issuer", self.url,
-             "--service-cluster-ip-range", "10.255.0.0/24",
-             "--authorization-mode", "Node,RBAC", "--allow-privileged=true",
-             # Pods are registered without a node; nothing would ever give them a token.
-             "--disable-admission-plugins", "ServiceAccount"],
-        )
+            "kube-apiserver", [TOOLS / "kube-apiserver", *(f"--{name}={value}" for name, value in flags.items())])
 
     def _make_certificates(self):
         make_authority(self.dir, "test-ca")
         openssl("genrsa", "-out", self.dir / "sa.key", 2048)
-        issue(self.dir, "server", "/CN=kube-apiserver")
+        issue(self.dir, "server", "/CN=kube-apiserver", names=self.server_names)
         issue(self.dir, "admin", "/O=system:masters/CN=admin", server=False)
 
     def _write_kubeconfig(self):
+        self.write_kubeconfig(self.kubeconfig, "admin")
+
+    def write_kubeconfig(self, path, user, server=None):
+        """For the holder of <user>.crt."""
         def data(name):
             return base64.b64encode((self.dir / name).read_bytes()).decode()
 
-        self.kubeconfig.write_text(json.dumps({
+        path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": self.url, "certificate-authority-data": data("ca.crt")}}],
-            "users": [{"name": "admin", "user": {"client-certificate-data": data("admin.crt"), "client-key-data": data("admin.key")}}],
+            "clusters": [{"name": "test", "cluster": {"server": server or self.url, "certificate-authority-data": data("ca.crt")}}],
+            "users": [{"name": "admin", "user": {"client-certificate-data": data(f"{user}.crt"), "client-key-data": data(f"{user}.key")}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin", "namespace": "default"}}],
         }))
 
@@ -119,5 +126,5 @@ class Kubectl:
         return json.loads(self.run("get", *arguments, "-o", "json").stdout)
 
     def install_crds(self):
-        self.run("apply", "--server-side", "-f", ROOT / "crds" / "profilerequests.yaml")
-        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "--timeout=30s")
+        self.run("apply", "--server-side", "-f", ROOT / "crds")
+        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "crd/profilepolicies.strobe.dev", "--timeout=30s")

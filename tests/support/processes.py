@@ -101,6 +101,11 @@ class Group:
             process.stop()
         self.processes.clear()
 
+    def kill(self):
+        for process in reversed(self.processes):
+            process.kill()
+        self.processes.clear()
+
     def __enter__(self):
         return self
 

@@ -13,12 +13,12 @@ def make_authority(directory, name):
             "-keyout", directory / "ca.key", "-out", directory / "ca.crt")
 
 
-def issue(directory, name, subject, server=True):
-    """<name>.crt and <name>.key, for 127.0.0.1 and localhost when it is a server's."""
+def issue(directory, name, subject, server=True, names=()):
+    """<name>.crt and <name>.key, for 127.0.0.1, localhost and more ("IP:...", "DNS:...") when it is a server's."""
     extra = []
     if server:
         extensions = directory / f"{name}.ext"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        extensions.write_text(f"subjectAltName={','.join(['IP:127.0.0.1', 'DNS:localhost', *names])}\n")
         extra = ["-extfile", extensions]
     openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject,
             "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.csr")

@@ -119,6 +119,16 @@ TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
                                                                 HasSubstr("strobe.dev/cpu")));
 }
 
+TEST(Inject, ALogdirMayLieOnAVolumeOfThePods) {
+  Json pod = Pod();
+  pod["spec"]["volumes"] = {{{"name", "nfs"}, {"nfs", {{"path", "/x"}}}}};
+  pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", "nfs:/mnt/logs"}};
+  EXPECT_THAT(Sidecar(Apply(pod))["volumeMounts"],
+              Contains(Json({{"name", "nfs"}, {"mountPath", "/mnt/logs"}})));
+  pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", "other:/mnt/logs"}};
+  EXPECT_THAT(Inject(pod, kSettings, "").warnings, Contains(HasSubstr("logdir-volume")));
+}
+
 TEST(Inject, KeepsAGuaranteedPodGuaranteed) {
   Json pod = Pod();
   pod["spec"]["containers"][0]["resources"] = {{"requests", {{"cpu", "8"}, {"memory", "8Gi"}}},

@@ -1,0 +1,228 @@
+"""Strobe on a real node, installed with real Helm: what a user does from the first command to the last. Run by
+tests/cluster/inside; takes a machine that can run a node."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.control_plane import Kubectl
+from tests.support.node import BRIDGE, HOST, Node
+from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT, TOOLS, Group, wait_until
+from tests.support.stores import Versity
+from tests.support.xprof import XProf
+
+CHART = ROOT / "helm" / "strobe"
+SPACE = "strobe-system"
+
+
+class NodeStore(Versity):
+    """Reachable from pods."""
+
+    @property
+    def endpoint(self):
+        return f"http://{BRIDGE}:{self.port}"
+
+    def command(self):
+        return [str(part).replace("127.0.0.1", BRIDGE) for part in super().command()]
+
+
+def helm(node, *arguments, check=True):
+    done = subprocess.run([TOOLS / "helm", "--kubeconfig", node.kubeconfig, "--namespace", SPACE, *map(str, arguments)],
+                          capture_output=True, text=True, env={**os.environ, "HELM_CACHE_HOME": str(node.root / "helm")})
+    if check and done.returncode != 0:
+        raise RuntimeError(f"helm {' '.join(map(str, arguments))}: {done.stderr}\n{done.stdout}\n{operator_log(node)}")
+    return done
+
+
+def operator_log(node):
+    kubectl = Kubectl(node.kubeconfig, SPACE)
+    return kubectl.run("get", "pods", "-o", "wide", check=False).stdout + kubectl.run(
+        "logs", "-l", "app.kubernetes.io/component=operator", "--tail=40", "--prefix", check=False).stdout
+
+
+@pytest.fixture(scope="module")
+def node():
+    with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
+        node = Node(group).start()
+        for kind in ("operator", "sidecar"):
+            archive = node.root / f"{kind}.tar"
+            subprocess.run([ROOT / "tools/image", kind, archive], check=True)
+            node.load(archive)
+        yield node
+        group.kill()  # The namespaces take the rest with them.
+
+
+@pytest.fixture(scope="module")
+def store(node):
+    return NodeStore(node.group, node.root / "store", tls=False).start()
+
+
+@pytest.fixture(scope="module")
+def installed(node, store):
+    Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
+    # Nothing of ours needs more than this.
+    Kubectl(node.kubeconfig).run("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=restricted")
+    helm(node, "install", "strobe", CHART, "--set-json", f'logdirs=["{store.url}/{{namespace}}"]', "--set", "replicaCount=2,image.pullPolicy=Never",
+         "--set", "injection.image.pullPolicy=Never,injection.memoryLimit=1Gi", "--wait", "--timeout", "120s")
+    return node
+
+
+@pytest.fixture(scope="module")
+def team(installed, store):
+    """A namespace with an ordinary user, jane, who may profile there."""
+    admin = Kubectl(installed.kubeconfig)
+    admin.run("create", "namespace", "ml")
+    admin.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane", "-n", "ml")
+    keys = [f"--from-literal={name}={value}" for name, value in store.env.items()]
+    admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")
+    return Kubectl(installed.kubeconfig, "ml")
+
+
+def as_jane(kubectl, *objects, check=True):
+    return kubectl.run("apply", "--as=jane", "--as-group=system:authenticated", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+
+
+def host_program(name, command, env=None, labels=None, annotations=None):
+    """A container that runs a program of this machine, and the volumes for it."""
+    places = ["usr", "lib", "lib64", "bin", "root", *Path(ROOT).parts[1:2], "tmp"]
+    return {
+        "metadata": {"labels": labels or {}, "annotations": annotations or {}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": name, "image": HOST, "imagePullPolicy": "Never", "command": command,
+                            "env": [{"name": k, "value": v} for k, v in (env or {}).items()],
+                            "volumeMounts": [{"name": place, "mountPath": f"/{place}"} for place in places]}],
+            "volumes": [{"name": place, "hostPath": {"path": f"/{place}"}} for place in places],
+        },
+    }
+
+
+def training_job(node, name, pods=2, labels=None, annotations=None):
+    template = host_program("train", [str(PYTHON), str(ROOT / "tests/e2e/train_loop.py"), "--port", "9012", "--stop-file", str(node.root / "stop")],
+                            {"PYTHONPATH": str(ROOT), "HOME": "/tmp"}, labels={"strobe.dev/inject": "true", **(labels or {})},
+                            annotations={"strobe.dev/storage-secret": "traces", **(annotations or {})})
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+            "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "backoffLimit": 0, "template": template}}
+
+
+def metric(node, name, **labels):
+    """The sum over all operators of a metric's samples that carry the labels."""
+    admin = Kubectl(node.kubeconfig, SPACE)
+    total = 0
+    for pod in admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]:
+        page = admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout
+        for line in page.splitlines():
+            if line.startswith(name + "{") and all(f'{k}="{v}"' in line for k, v in labels.items()):
+                total += float(line.rsplit(" ", 1)[1])
+    return total
+
+
+def test_the_installation_answers(installed):
+    assert "Succeeded" in helm(installed, "test", "strobe", "--timeout", "60s").stdout
+
+
+def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
+    node = installed
+    team.apply(training_job(node, "llm"))
+    wait_until(lambda: len([p for p in team.get("pods", "-l", "job-name=llm")["items"] if p["status"]["phase"] == "Running"]) == 2, 60, "two pods")
+    pods = team.get("pods", "-l", "job-name=llm")["items"]
+    for pod in pods:
+        assert pod["spec"]["initContainers"][-1]["restartPolicy"] == "Always"
+        assert pod["metadata"]["labels"]["strobe.dev/injected"] == "true"
+    for pod in pods:
+        wait_until(lambda: "ready 9012" in team.run("logs", pod["metadata"]["name"], "-c", "train", check=False).stdout, 90, "training")
+    as_jane(team, profile_request("first-look", f"{store.url}/ml", target={"jobRef": {"kind": "Job", "name": "llm"}}, duration="1s"))
+    waited = team.run("wait", "--as=jane", "--for=condition=Succeeded", "profreq/first-look", "--timeout=90s", check=False)
+    request = team.get("profreq", "first-look")
+    assert waited.returncode == 0, json.dumps(request.get("status"), indent=1) + operator_log(node) + team.run("logs", pods[0]["metadata"]["name"], "-c", "strobe-sidecar").stdout
+    assert request["status"]["workers"]["ok"] == 2
+    assert condition(request, "Synchronized")["status"] == "True"
+    assert "jane" in request["metadata"]["annotations"]["strobe.dev/requester"]
+
+    # The run is what XProf opens.
+    run = request["status"]["run"]
+    copied = subprocess.run([BIN / "strobe", "cp", run, tmp_path / "logs"], capture_output=True, text=True, env={**os.environ, **store.env})
+    assert copied.returncode == 0, copied.stderr
+    xprof = XProf(node.group, tmp_path / "logs")
+    (name,) = xprof.wait_for_runs()
+    hosts = sorted(h["hostname"] for h in json.loads(xprof.get("hosts", run=name, tag="trace_viewer@")))
+    assert hosts == sorted(p["metadata"]["name"] for p in pods)
+    assert json.loads(xprof.get("data", run=name, tag="trace_viewer@", host=hosts[0]))["traceEvents"]
+
+    # The trainer can load what was put beside it.
+    pod = pods[0]["metadata"]["name"]
+    assert "libstrobe_agent.so" in team.run("exec", pod, "-c", "train", "--", "ls", "/var/strobe/lib").stdout
+    assert "__init__.py" in team.run("exec", pod, "-c", "train", "--", "ls", "/var/strobe/python/strobe").stdout
+
+    # A sidecar that runs on does not keep a job from completing.
+    (node.root / "stop").touch()
+    team.run("wait", "--for=condition=Complete", "job/llm", "--timeout=60s")
+    (node.root / "stop").unlink()
+
+
+def test_a_stranger_cannot_reach_a_sidecar(installed, team):
+    team.apply({"apiVersion": "v1", "kind": "Pod", **host_program("train", ["/bin/sleep", "600"], labels={"strobe.dev/inject": "true", "app": "victim"}),
+                **{}} | {"metadata": {"name": "victim", "labels": {"strobe.dev/inject": "true"}}})
+    team.run("wait", "--for=condition=Ready", "pod/victim", "--timeout=60s")
+    address = team.get("pod", "victim")["status"]["podIP"]
+    wait_until(lambda: "serves its operator" in team.run("logs", "victim", "-c", "strobe-sidecar").stdout, 30, "enrollment")
+    refused = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"{address}:9470", "--logdir", "/tmp/x",
+                              "--duration", "100ms"], capture_output=True, text=True)
+    assert refused.returncode != 0
+    page = team.run("get", "--raw", "/api/v1/namespaces/ml/pods/victim:9472/proxy/metrics").stdout
+    assert 'strobe_sidecar_refused_peers_total{reason="handshake"}' in page
+    # What the trainer's container may see of the sidecar's things.
+    assert team.run("exec", "victim", "-c", "train", "--", "ls", "/var/run/secrets/strobe", check=False).returncode != 0
+    team.run("delete", "pod", "victim", "--wait=false")
+
+
+def test_restricted_pods_are_injected(installed, team):
+    admin = Kubectl(installed.kubeconfig)
+    admin.run("create", "namespace", "secure")
+    admin.run("label", "namespace", "secure", "pod-security.kubernetes.io/enforce=restricted", "strobe.dev/inject=true")
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+           "spec": {"securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+                    "containers": [{"name": "c", "image": "strobe-operator:0.1.0", "imagePullPolicy": "Never", "command": ["/opt/strobe/bin/strobe-operator", "--help"],
+                                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}],
+                    "restartPolicy": "Never"}}
+    kubectl = Kubectl(installed.kubeconfig, "secure")
+    kubectl.apply(pod)
+    # By its namespace, without a label of its own; and it runs.
+    assert kubectl.get("pod", "p")["metadata"]["labels"]["strobe.dev/injected"] == "true"
+    wait_until(lambda: kubectl.get("pod", "p")["status"]["phase"] == "Succeeded", 60, "the pod's end")
+    pod["metadata"] = {"name": "out", "labels": {"strobe.dev/inject": "false"}}
+    kubectl.apply(pod)
+    assert "initContainers" not in kubectl.get("pod", "out")["spec"]
+    kubectl.run("delete", "pod", "--all", "--wait=false")
+
+
+def test_an_upgrade_keeps_requests(installed, team, store):
+    before = team.get("profreq", "first-look")
+    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "workers=3", "--wait", "--timeout", "120s")
+    after = team.get("profreq", "first-look")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"] and after["status"] == before["status"]
+    # The new operators know the authority of the old ones: a request is refused by them, not by a broken webhook.
+    refused = team.run("create", "--as=mallory", "-f", "-", stdin=json.dumps(profile_request("no", f"{store.url}/ml")), check=False)
+    assert "Forbidden" in refused.stderr or "may not profile" in refused.stderr
+
+
+def test_uninstalling_leaves_what_the_keep_policy_says(installed, team):
+    admin = Kubectl(installed.kubeconfig)
+    helm(installed, "uninstall", "strobe", "--wait", "--timeout", "60s")
+    left = []
+    for kind in ("clusterroles", "clusterrolebindings", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "profilepolicies"):
+        left += [f"{kind}/{o['metadata']['name']}" for o in admin.get(kind)["items"] if "strobe" in o["metadata"]["name"]]
+    for kind in ("deployments", "services", "secrets", "configmaps", "serviceaccounts", "roles", "rolebindings", "jobs", "poddisruptionbudgets"):
+        left += [f"{kind}/{o['metadata']['name']}" for o in admin.get(kind, "-n", SPACE)["items"] if "strobe" in o["metadata"]["name"]]
+    assert left == []
+    crds = [o["metadata"]["name"] for o in admin.get("crds")["items"]]
+    assert crds == ["profilepolicies.strobe.dev", "profilerequests.strobe.dev"]
+    assert team.get("profreq", "first-look")["status"]["workers"]["ok"] == 2
+    # Pods start without us.
+    team.apply({"apiVersion": "v1", "kind": "Pod", **host_program("c", ["/bin/true"])} | {"metadata": {"name": "later", "labels": {"strobe.dev/inject": "true"}}})
+    wait_until(lambda: team.get("pod", "later")["status"]["phase"] == "Succeeded", 60, "a pod without Strobe")

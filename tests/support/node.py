@@ -1,0 +1,181 @@
+"""A real Kubernetes node: control plane, kubelet, containerd, runc, CNI, kube-proxy and DNS, in the namespaces that
+tests/cluster/inside made. Images come from archives; no registry is asked."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+from .control_plane import ControlPlane, Kubectl
+from .processes import BUILD, ROOT, TOOLS, wait_until
+from .tls import issue
+
+NAME = "node"
+BRIDGE = "10.88.0.1"
+API_SERVICE = "10.255.0.1"
+DNS_SERVICE_ZONE = "cluster.local"
+PAUSE = "pause:strobe"
+HOST = "host-programs:strobe"
+
+
+def docker_archive(path, name, files, entrypoint=()):
+    """A Docker archive of one layer: {path in the image: bytes}."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        for target, content in files.items():
+            info = tarfile.TarInfo(target)
+            if content is None:
+                info.type, info.mode = tarfile.DIRTYPE, 0o1777 if target == "tmp" else 0o755
+                tar.addfile(info)
+            else:
+                info.size, info.mode = len(content), 0o755
+                tar.addfile(info, io.BytesIO(content))
+    layer = layer.getvalue()
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": list(entrypoint)},
+                         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}}).encode()
+    manifest = json.dumps([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]).encode()
+    with tarfile.open(path, "w") as tar:
+        for target, content in {"layer.tar": layer, "config.json": config, "manifest.json": manifest}.items():
+            info = tarfile.TarInfo(target)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+class Node(ControlPlane):
+    server_names = (f"IP:{BRIDGE}", f"IP:{API_SERVICE}", "DNS:kubernetes.default.svc")
+
+    def __init__(self, group):
+        super().__init__(group, Path(os.environ["STROBE_NODE_DIR"]) / "plane")
+        self.root = Path(os.environ["STROBE_NODE_DIR"])
+        self.cgroup = os.environ["STROBE_NODE_CGROUP"]
+        self.socket = self.root / "c.sock"
+        self.apiserver_flags = {
+            "bind-address": "0.0.0.0", "advertise-address": BRIDGE, "endpoint-reconciler-type": "lease",
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "kubelet-client-certificate": self.dir / "admin.crt", "kubelet-client-key": self.dir / "admin.key",
+            "kubelet-preferred-address-types": "InternalIP", "disable-admission-plugins": "DefaultIngressClass",
+        }
+
+    def start(self):
+        # There before anybody listens on it; the CNI plugin takes it over.
+        for command in (["link", "add", "cni0", "type", "bridge"], ["addr", "add", f"{BRIDGE}/16", "dev", "cni0"],
+                        # Services' addresses need a route before kube-proxy's rules see them.
+                        ["link", "set", "cni0", "up"], ["route", "add", "default", "dev", "cni0"]):
+            subprocess.run(["ip", *command], check=True)
+        Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+        self._start_containerd()
+        super().start()
+        self._start_controllers()
+        self._start_kubelet()
+        self._start_network()
+        kubectl = Kubectl(self.kubeconfig)
+        wait_until(lambda: kubectl.run("get", "node", NAME, check=False).returncode == 0, 60, "the node's registration")
+        kubectl.run("wait", "--for=condition=Ready", f"node/{NAME}", "--timeout=60s")
+        return self
+
+    def _make_certificates(self):
+        super()._make_certificates()
+        issue(self.dir, "kubelet", f"/O=system:nodes/CN=system:node:{NAME}", server=False)
+
+    def _start_containerd(self):
+        cni = self.root / "cni"
+        cni.mkdir()
+        (cni / "10-bridge.conflist").write_text(json.dumps({
+            "cniVersion": "1.0.0", "name": "strobe",
+            "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": True, "ipMasq": True, "hairpinMode": True,
+                         "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]], "dataDir": str(self.root / "ipam"),
+                                  "routes": [{"dst": "0.0.0.0/0"}]}}]}))
+        config = self.root / "containerd.toml"
+        config.write_text(f'''
+version = 2
+root = "{self.root}/containerd"
+state = "{self.root}/run"
+oom_score = 0
+[grpc]
+  address = "{self.socket}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "docker.io/library/{PAUSE}"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{cni}"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "{os.environ.get("STROBE_NODE_SNAPSHOTTER", "native")}"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "{ROOT}/tests/cluster/runc"
+''')
+        self.group.start("containerd", ["containerd", "--config", config])
+        wait_until(lambda: self.ctr("version", check=False).returncode == 0, 30, "containerd's start")
+        pause = self.root / "pause"
+        subprocess.run(["gcc", "-static", "-O2", "-o", pause, ROOT / "tests/cluster/pause.c"], check=True)
+        archive = self.root / "image.tar"
+        docker_archive(archive, PAUSE, {"pause": pause.read_bytes()}, ["/pause"])
+        self.load(archive)
+        # Programs of this machine, in pods that mount it.
+        docker_archive(archive, HOST, {name: None for name in ("usr", "lib", "lib64", "bin", "sbin", "root", "tmp", "etc", "proc", "sys", "dev", "work")})
+        self.load(archive)
+
+    def ctr(self, *arguments, check=True):
+        return subprocess.run(["ctr", "--address", str(self.socket), "--namespace", "k8s.io", *map(str, arguments)],
+                              check=check, capture_output=True, text=True)
+
+    def load(self, archive):
+        self.ctr("images", "import", "--snapshotter", os.environ.get("STROBE_NODE_SNAPSHOTTER", "native"), archive)
+
+    def _start_controllers(self):
+        self.group.start("kube-controller-manager", [
+            TOOLS / "kube-controller-manager", "--kubeconfig", self.kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
+            "--service-account-private-key-file", self.dir / "sa.key", "--root-ca-file", self.dir / "ca.crt",
+            "--use-service-account-credentials=false", "--node-monitor-grace-period=5m"])
+        self.group.start("kube-scheduler", [TOOLS / "kube-scheduler", "--kubeconfig", self.kubeconfig, "--leader-elect=false",
+                                            "--bind-address=127.0.0.1"])
+
+    def _start_kubelet(self):
+        for controller in Path("/sys/fs/cgroup").iterdir():
+            if controller.is_dir() and not controller.is_symlink():
+                (controller / self.cgroup).mkdir(exist_ok=True)
+        # A new group of cpuset has no processors until it is given some.
+        cpuset = Path("/sys/fs/cgroup/cpuset")
+        for file in ("cpuset.cpus", "cpuset.mems"):
+            if (cpuset / file).exists():
+                (cpuset / self.cgroup / file).write_text((cpuset / file).read_text())
+        config = self.root / "kubelet.yaml"
+        config.write_text(json.dumps({
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{self.cgroup}", "failSwapOn": False, "enforceNodeAllocatable": [], "resolvConf": "",
+            "containerRuntimeEndpoint": f"unix://{self.socket}", "clusterDomain": DNS_SERVICE_ZONE, "clusterDNS": [BRIDGE],
+            "podLogsDir": str(self.root / "pods"), "volumePluginDir": str(self.root / "volumeplugins"),
+            "authentication": {"x509": {"clientCAFile": str(self.dir / "ca.crt")}, "webhook": {"enabled": True}, "anonymous": {"enabled": False}},
+            "authorization": {"mode": "Webhook"}, "evictionHard": {}, "imageGCHighThresholdPercent": 100,
+            "syncFrequency": "10s", "oomScoreAdj": 0}))
+        kubeconfig = self.root / "kubelet.kubeconfig"
+        self.write_kubeconfig(kubeconfig, "kubelet")
+        self.group.start("kubelet", [TOOLS / "kubelet", "--config", config, "--kubeconfig", kubeconfig, "--root-dir", self.root / "kubelet",
+                                     "--hostname-override", NAME, "--node-ip", BRIDGE, "--cert-dir", self.root / "kubelet-pki"])
+
+    def _start_network(self):
+        config = self.root / "proxy.yaml"
+        config.write_text(json.dumps({
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
+            "clientConnection": {"kubeconfig": str(self.kubeconfig)}, "clusterCIDR": "10.88.0.0/16", "hostnameOverride": NAME,
+            "conntrack": {"maxPerCore": 0}, "iptables": {"syncPeriod": "5s", "minSyncPeriod": "0s"}}))
+        self.group.start("kube-proxy", [TOOLS / "kube-proxy", "--config", config])
+        corefile = self.root / "Corefile"
+        corefile.write_text(f'''.:53 {{
+  bind {BRIDGE}
+  errors
+  kubernetes {DNS_SERVICE_ZONE} in-addr.arpa ip6.arpa {{
+    kubeconfig {self.kubeconfig}
+    ttl 5
+  }}
+}}
+''')
+        self.group.start("coredns", [TOOLS / "coredns", "-conf", corefile])
