@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <array>
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
@@ -32,6 +33,8 @@ using tcp = asio::ip::tcp;
 constexpr std::size_t kMostToCompress = std::size_t{1} << 30;
 constexpr std::chrono::seconds kDeadline{10};
 constexpr std::chrono::seconds kIdle{90};
+constexpr std::chrono::seconds kLinger{2};
+constexpr std::size_t kMostLingered = std::size_t{16} << 20;
 constexpr std::uint32_t kMostHeaderBytes = 64 << 10;
 constexpr std::size_t kSmallBody = 1024;  // Of a GET, which has none.
 // Of all connections together; whoever comes then is told to come again.
@@ -181,6 +184,7 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
   void Refuse(Page page) {
     response_ = {};
     response_.keep_alive(false);
+    refused_ = true;
     Write(std::move(page), /*head=*/false, /*gzip=*/false);
   }
 
@@ -217,8 +221,27 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
                       [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         if (error) return;
                         if (self->response_.keep_alive()) return self->Read(kIdle);
+                        if (self->refused_) return self->Linger();
                         self->End();
                       });
+  }
+
+  // Takes what the client is still sending: closing on unread bytes would reset the connection, and
+  // the client would never read why.
+  void Linger() {
+    if (lingered_ == 0) {
+      Socket().expires_after(kLinger);
+      beast::error_code ignored;
+      if constexpr (std::is_same_v<Stream, PlainStream>)
+        Socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
+    }
+    stream_.async_read_some(
+        asio::buffer(discarded_),
+        [self = this->shared_from_this()](beast::error_code error, std::size_t bytes) {
+          self->lingered_ += bytes;
+          if (error || self->lingered_ > kMostLingered) return self->End();
+          self->Linger();
+        });
   }
 
   void End() {
@@ -255,6 +278,9 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
   beast::flat_buffer buffer_{kMostHeaderBytes + 16384};
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
+  bool refused_ = false;
+  std::size_t lingered_ = 0;
+  std::array<char, 4096> discarded_;
 };
 
 // The TLS context of the identity as it is now.

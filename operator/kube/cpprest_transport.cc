@@ -108,6 +108,7 @@ class CpprestTransport final : public Transport {
       return absl::DeadlineExceededError(
           StrCat(request.method, " ", request.path, " got no answer in time"));
     }
+    if (pending->result.ok() && pending->result->status == 401) token_.Doubt();
     return pending->result;
   }
 

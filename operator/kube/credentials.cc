@@ -141,15 +141,22 @@ absl::StatusOr<Credentials> FindCredentials(const std::string& path) {
   return absl::NotFoundError("no cluster: pass --kubeconfig, set KUBECONFIG or run inside a pod");
 }
 
+void TokenSource::Doubt() {
+  MutexLock lock(&mutex_);
+  doubted_ = true;
+}
+
 absl::StatusOr<std::string> TokenSource::Current() {
   MutexLock lock(&mutex_);
   if (source_.empty()) return std::string();
   const MonoTime now = clock_.MonoNow();
-  if (!token_.empty() && (source_.file.empty() || now - read_at_ < kTokenAge)) return token_;
+  const bool fresh_enough = source_.file.empty() || (!doubted_ && now - read_at_ < kTokenAge);
+  if (!token_.empty() && fresh_enough) return token_;
   const absl::StatusOr<std::string> fresh = source_.Read();
   if (fresh.ok() && !fresh->empty()) {
     token_ = std::string(ToStd(absl::StripAsciiWhitespace(*fresh)));
     read_at_ = now;
+    doubted_ = false;
   } else if (token_.empty()) {
     return fresh.ok() ? absl::UnauthenticatedError(StrCat("token file ", source_.file, " is empty"))
                       : fresh.status();

@@ -36,6 +36,8 @@ class TokenSource {
  public:
   TokenSource(const Clock& clock, FileOrData token) : clock_(clock), source_(std::move(token)) {}
   absl::StatusOr<std::string> Current();  // Empty when there is no token at all.
+  // The server did not take it: the file may have a newer one already.
+  void Doubt();
 
  private:
   const Clock& clock_;
@@ -43,6 +45,7 @@ class TokenSource {
   Mutex mutex_;
   std::string token_ ABSL_GUARDED_BY(mutex_);
   MonoTime read_at_ ABSL_GUARDED_BY(mutex_){};
+  bool doubted_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace strobe::kube

@@ -92,7 +92,8 @@ def test_defaults_are_filled_in(kubectl):
     ("strobe-sidecar", [], "--insecure-plaintext"),
     ("strobe-sidecar", ["--insecure-plaintext", "--framework", "9012"], "is no host:port"),
     ("strobe-sidecar", ["--insecure-plaintext", "--log-level", "loud"], "--log-level must be"),
-    ("strobe-operator", [], "--insecure-plaintext"),
+    ("strobe-sidecar", ["--enroll", "operator:9444"], "--enroll needs --roots"),
+    ("strobe-sidecar", ["--enroll", "operator:9444", "--insecure-plaintext"], "either --enroll"),
     ("strobe-operator", ["--insecure-plaintext", "--config", "/nowhere"], "cannot read the configuration file"),
     ("strobe-operator", ["--insecure-plaintext", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere"),
 ])

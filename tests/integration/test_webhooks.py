@@ -1,0 +1,380 @@
+"""What the webhooks let in, what they refuse and what they survive: a real API server asks them."""
+
+import concurrent.futures
+import http.client
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.support.control_plane import Kubectl
+from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.processes import wait_until
+from tests.support.secure import SecureOperator, allow, make_pod
+from tests.support.tls import issue, make_authority
+
+
+@pytest.fixture
+def secure(group, plane, kubectl):
+    made = []
+
+    def make(**options):
+        made.append(SecureOperator(group, plane, kubectl, **options).start().wait_ready())
+        return made[-1]
+
+    yield make
+    for operator in made:
+        operator.remove()
+
+
+def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
+    arguments = [f"--as={user}"] if user else []
+    arguments += [f"--as-group={group}" for group in groups]
+    if dry_run:
+        arguments.append("--dry-run=server")
+    return kubectl.run("create", *arguments, "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+
+
+def pod(name="p", labels=None, annotations=None, **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"strobe.dev/inject": "true", **(labels or {})}, "annotations": annotations or {}},
+            # As the admission plugin sets it, which this API server runs without.
+            "spec": {"serviceAccountName": "default", "containers": [{"name": "train", "image": "jax"}], **spec}}
+
+
+def grant(kubectl, name, subject, pods=None):
+    """Requests may be created; `pods`: None = no right to profile, [] = all, else their names."""
+    rules = [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create", "get", "patch", "update"]}]
+    if pods is not None:
+        rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"], **({"resourceNames": pods} if pods else {})})
+    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}, "rules": rules},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}, "subjects": [subject]})
+
+
+def user(name):
+    return {"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+
+
+def test_who_may_profile_whom(secure, kubectl, plane):
+    """Acceptance row 15: by impersonation, over every way to have the right or not."""
+    secure()
+    allow(kubectl, "/logs")
+    grant(kubectl, "all", user("all"), [])
+    grant(kubectl, "one", user("one"), ["pod-a", "pod-b"])
+    grant(kubectl, "none", user("none"))
+    grant(kubectl, "team", {"kind": "Group", "name": "team", "apiGroup": "rbac.authorization.k8s.io"}, [])
+    kubectl.run("create", "serviceaccount", "robot")
+    grant(kubectl, "robot", {"kind": "ServiceAccount", "name": "robot", "namespace": kubectl.namespace}, [])
+    selector = {"selector": {"matchLabels": {"app": "x"}}}
+    robot = f"system:serviceaccount:{kubectl.namespace}:robot"
+    for who, groups, target, allowed in [
+        ("all", [], selector, True), ("all", [], {"pods": ["pod-z"]}, True),
+        ("one", [], {"pods": ["pod-a"]}, True), ("one", [], {"pods": ["pod-a", "pod-b"]}, True),
+        ("one", [], {"pods": ["pod-a", "pod-z"]}, False), ("one", [], selector, False),
+        ("none", [], selector, False), ("none", [], {"pods": ["pod-a"]}, False),
+        ("member", ["team"], selector, True), ("none", ["team"], selector, True),
+        (robot, ["system:serviceaccounts"], selector, True),
+    ]:
+        done = create(kubectl, profile_request("r", "/logs", target=target), user=who, groups=groups, dry_run=True)
+        assert (done.returncode == 0) == allowed, (who, target, done.stderr)
+        if not allowed:
+            assert f'user "{who}" may not profile pods in namespace {kubectl.namespace}' in done.stderr and 'verb "profile"' in done.stderr
+    # The right in one namespace is none in another.
+    other = f"{kubectl.namespace}-other"
+    Kubectl(plane.kubeconfig).run("create", "namespace", other)
+    assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
+
+
+def test_nobody_else_says_who_asked(secure, kubectl):
+    secure()
+    allow(kubectl, "/logs")
+    grant(kubectl, "jane", user("jane"), [])
+    request = profile_request("r", "/logs")
+    request["metadata"]["annotations"] = {"strobe.dev/requester": json.dumps({"username": "system:admin", "groups": ["system:masters"]}), "mine": "x"}
+    create(kubectl, request, user="jane", groups=["g"], check=True)
+    stamped = kubectl.get("profreq", "r")["metadata"]["annotations"]
+    assert json.loads(stamped["strobe.dev/requester"])["username"] == "jane" and stamped["mine"] == "x"
+    assert "system:masters" not in stamped["strobe.dev/requester"]
+    for patch in ({"strobe.dev/requester": "{}"}, {"strobe.dev/requester": None}):
+        kubectl.run("patch", "profreq", "r", "--as=jane", "--type=merge", "-p", json.dumps({"metadata": {"annotations": patch}}))
+        assert kubectl.get("profreq", "r")["metadata"]["annotations"]["strobe.dev/requester"] == stamped["strobe.dev/requester"]
+
+
+HOSTILE_LOGDIRS = [
+    "s3://169.254.169.254/latest/meta-data", "s3://[fd00:ec2::254]/x", "s3://127.0.0.1/x", "s3://0x7f000001/x", "s3://2130706433/x", "s3://0/x",
+    "gs://metadata.google.internal/x", "gs://localhost/x", "gs://localhost./x", "s3://minio.storage.svc/x", "s3://minio.storage.svc.cluster.local/x",
+    "s3://kubernetes.default.svc/x", "az://a.b.internal/x", "s3://bucket/x?endpoint=http://169.254.169.254", "s3://bucket/x?proxy=http://evil",
+    "s3://key:secret@bucket/x", "http://169.254.169.254/x", "https://bucket/x", "ftp://bucket/x", "gopher://bucket/x", "file://host/x",
+    "s3://bucket/../other", "s3://bucket/%2e%2e/other", "s3://bucket/x#f", "s3:///x", "//bucket/x", "relative/x", "/etc/../var", "s3://bucket/\tx",
+    "s3://bucket2/x", "s3://bucke/x", "S3://bucket/x", "s3://BUCKET/x", "/other", "gs://bucket/x",
+]
+
+
+@pytest.mark.parametrize("logdir", HOSTILE_LOGDIRS)
+def test_logdirs_that_are_refused(secure_once, logdir):
+    """Acceptance row 16. Nothing here is ever resolved or dialled by the operator, so no answer of a DNS server matters."""
+    kubectl = secure_once
+    done = create(kubectl, profile_request("r", logdir), dry_run=True)
+    assert done.returncode != 0 and ("logdir" in done.stderr or "denied" in done.stderr), (logdir, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def secure_once(plane, tmp_path_factory):
+    from tests.support.processes import Group
+
+    Kubectl(plane.kubeconfig).run("create", "namespace", "logdirs")
+    kubectl = Kubectl(plane.kubeconfig, "logdirs")
+    with Group(tmp_path_factory.mktemp("logs")) as group:
+        operator = SecureOperator(group, plane, kubectl).start().wait_ready()
+        allow(kubectl, "s3://bucket/x")
+        assert create(kubectl, profile_request("r", "s3://bucket/x/y"), dry_run=True, check=True)
+        yield kubectl
+        operator.remove()
+
+
+def test_limits_and_waiting(secure, kubectl, make_workers, logdir):
+    secure(insecurePlaintext=True)
+    assert "no ProfilePolicy matches" in create(kubectl, profile_request("r", logdir)).stderr
+    allow(kubectl, logdir, maxDuration="1s", minInterval="4s")
+    assert "longer than 1s (maxDuration)" in create(kubectl, profile_request("r", logdir, duration="2s")).stderr
+    make_workers(1, kubectl)
+    create(kubectl, profile_request("first", logdir), check=True)
+    assert condition(wait_finished(kubectl, "first"), "Succeeded")["status"] == "True"
+    done = create(kubectl, profile_request("second", logdir), check=True)
+    assert "it will wait" in done.stderr and "minInterval" in done.stderr
+    wait_until(lambda: condition(kubectl.get("profreq", "second"), "Succeeded")["reason"] == "WaitingForPolicy", 10, "the wait")
+    assert condition(wait_finished(kubectl, "second"), "Succeeded")["status"] == "True"
+
+
+def test_a_request_that_waited_is_checked_again(secure, kubectl, make_workers, logdir):
+    secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    grant(kubectl, "jane", user("jane"), [])
+    create(kubectl, profile_request("r", logdir), user="jane", check=True)
+    wait_until(lambda: condition(kubectl.get("profreq", "r"), "Succeeded")["reason"] == "NoTargets", 15, "waiting for pods")
+    kubectl.run("delete", "rolebinding", "jane")
+    make_workers(1, kubectl)
+    refused = condition(wait_finished(kubectl, "r"), "Succeeded")
+    assert refused["reason"] == "NotAllowed" and "may not profile" in refused["message"]
+
+
+def test_a_request_that_came_in_unseen_is_refused(secure, kubectl, logdir):
+    operator = secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    operator.remove()
+    create(kubectl, profile_request("r", logdir), check=True)
+    assert condition(wait_finished(kubectl, "r"), "Succeeded")["reason"] == "NotAdmitted"
+
+
+def test_pods_are_injected_and_nobody_is_turned_away(secure, kubectl):
+    operator = secure()
+    create(kubectl, pod("a"), pod("b", labels={"strobe.dev/inject": "false"}), {**pod("c"), "metadata": {"name": "c"}}, check=True)
+    assert [c["name"] for c in kubectl.get("pod", "a")["spec"]["initContainers"]] == ["strobe-sidecar"]
+    assert all("initContainers" not in kubectl.get("pod", name)["spec"] for name in "bc")
+    # Unknown fields, odd but legal pods, and all that annotations can get wrong.
+    odd = pod("odd", annotations={f"strobe.dev/{key}": value for key, value in {
+        "containers": "nobody,,", "framework-port": "-1", "cpu": "lots", "memory": "\u00e9", "spool-size": "1 2", "storage-secret": "../x",
+        "logdir-volume": "x", "port": "0", "compat-port": "no", "flight-recorder": ";"}.items()})
+    done = create(kubectl, odd, check=True)
+    assert done.stderr.count("strobe.dev/") >= 8
+    assert kubectl.get("pod", "odd")["spec"]["initContainers"][0]["ports"][0]["containerPort"] == 9470
+    # By the namespace's label.
+    kubectl.run("label", "namespace", kubectl.namespace, "strobe.dev/inject=true")
+    create(kubectl, {**pod("d"), "metadata": {"name": "d"}}, check=True)
+    assert kubectl.get("pod", "d")["metadata"]["labels"]["strobe.dev/injected"] == "true"
+    # Away: pods start without us, captures are refused.
+    operator.process.kill()
+    create(kubectl, pod("e"), check=True)
+    assert create(kubectl, profile_request("r", "/logs")).returncode != 0
+
+
+class Stripper(ThreadingHTTPServer):
+    """A webhook as others have them: it sends init containers through a struct that knows no restartPolicy."""
+
+    daemon_threads = True
+
+    def __init__(self, directory, also_probe):
+        make_authority(directory, "others")
+        issue(directory, "server", "/CN=others")
+        fields = {"restartPolicy"} | ({"startupProbe"} if also_probe else set())
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                patch = [{"op": "remove", "path": f"/spec/initContainers/{i}/{field}"}
+                         for i, c in enumerate(review["request"]["object"]["spec"].get("initContainers", [])) for field in fields if field in c]
+                import base64
+
+                answer = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {
+                    "uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(directory / "server.crt", directory / "server.key")
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        import base64
+
+        self.bundle = base64.b64encode((directory / "ca.crt").read_bytes()).decode()
+
+    def register(self, kubectl, again):
+        kubectl.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": f"zz-{kubectl.namespace}"},
+                       "webhooks": [{"name": "strip.others.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+                                     "reinvocationPolicy": "IfNeeded" if again else "Never",
+                                     "clientConfig": {"url": f"https://localhost:{self.server_address[1]}/", "caBundle": self.bundle},
+                                     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}},
+                                     "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}]})
+
+
+@pytest.fixture
+def stripper(kubectl, tmp_path):
+    made = []
+
+    def make(again, also_probe=False):
+        server = Stripper(tmp_path, also_probe)
+        server.register(kubectl, again)
+        made.append(server)
+
+    yield make
+    kubectl.run("delete", "mutatingwebhookconfiguration", f"zz-{kubectl.namespace}", "--ignore-not-found")
+    for server in made:
+        server.shutdown()
+
+
+def test_what_another_webhook_takes_away_is_put_back(secure, kubectl, stripper):
+    secure()
+    stripper(again=False)
+    create(kubectl, pod("a"), check=True)
+    assert kubectl.get("pod", "a")["spec"]["initContainers"][0]["restartPolicy"] == "Always"
+
+
+def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logdir):
+    """Acceptance row 12."""
+    operator = secure()
+    allow(kubectl, logdir)
+    stripper(again=True, also_probe=True)
+    done = create(kubectl, pod("a"), check=True)
+    assert "the injection is mutilated: restartPolicy is gone" in done.stderr
+    assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="mutilated") == 1
+    create(kubectl, profile_request("r", logdir, target={"pods": ["a"]}), check=True)
+    wait_until(lambda: "has lost its restartPolicy" in condition(kubectl.get("profreq", "r"), "Succeeded").get("message", ""), 15, "the report")
+    # One that was created while we were away.
+    operator.process.kill()
+    create(kubectl, pod("b"), check=True)
+    operator.start().wait_ready()
+    wait_until(lambda: operator.metric("strobe_uninjected_pods", namespace=kubectl.namespace) == 2, 30, "the count")
+    create(kubectl, profile_request("s", logdir, target={"pods": ["b"]}), check=True)
+    wait_until(lambda: "the webhook was away" in condition(kubectl.get("profreq", "s"), "Succeeded").get("message", ""), 15, "the report")
+
+
+class Admitting(threading.Thread):
+    """Creates pods as dry runs without a pause, on connections of its own."""
+
+    def __init__(self, plane, kubectl):
+        super().__init__(daemon=True)
+        self.context = ssl.create_default_context(cafile=plane.dir / "ca.crt")
+        self.context.load_cert_chain(plane.dir / "admin.crt", plane.dir / "admin.key")
+        self.port, self.space = plane.port, kubectl.namespace
+        self.done, self.failures, self.stopping = 0, [], False
+
+    def run(self):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=30)
+        body = json.dumps(pod("load"))
+        while not self.stopping:
+            connection.request("POST", f"/api/v1/namespaces/{self.space}/pods?dryRun=All", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status != 201 or b"strobe-sidecar" not in text:
+                self.failures.append(text[:300])
+            self.done += 1
+
+    def stop(self):
+        self.stopping = True
+        self.join(30)
+        return self
+
+
+def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubectl, plane):
+    """Acceptance row 13: certificates live 6 s, authorities 24 s; whatever the webhook fails to answer refuses a pod."""
+    operator = secure(pod_failure_policy="Fail", tls={"authorityLifetime": "24s", "settle": "6s", "certificateLifetime": "6s"})
+    first = operator.authority()[0]
+    load = [Admitting(plane, kubectl) for _ in range(2)]
+    for thread in load:
+        thread.start()
+    # Until the first authority is gone altogether.
+    certificates = set()
+
+    def gone():
+        certificates.add(ssl.get_server_certificate(("localhost", operator.webhook_port)))
+        return first.split("-----END")[0] not in operator.authority()[0]
+
+    wait_until(gone, 90, "a new authority")
+    for thread in load:
+        thread.stop()
+    assert not any(thread.failures for thread in load), [thread.failures[:2] for thread in load]
+    assert len(certificates) >= 4 and sum(thread.done for thread in load) > 200
+
+
+def test_slow_idle_and_huge_clients_are_survived(secure, kubectl, plane):
+    """Acceptance row 10."""
+    operator = secure(pod_failure_policy="Fail")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    load = Admitting(plane, kubectl)
+    load.start()
+    # Ten thousand that connect and say nothing; the latest ones, which are still there, too slowly.
+    idle = []
+    for i in range(10_000):
+        try:
+            idle.append(socket.create_connection(("127.0.0.1", operator.webhook_port), timeout=5))
+        except OSError:
+            time.sleep(0.01)
+    slow = []
+    for _ in range(100):
+        client = context.wrap_socket(socket.create_connection(("127.0.0.1", operator.webhook_port), timeout=10), server_hostname="localhost")
+        client.sendall(b"POST /inject HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nX: ")
+        slow.append(client)
+    for client in slow:
+        try:
+            client.sendall(b"y")
+        except OSError:
+            pass
+
+    def post(body, **headers):
+        connection = http.client.HTTPSConnection("localhost", operator.webhook_port, context=context, timeout=30)
+        connection.request("POST", "/inject", body, {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    def review(size):
+        text = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u", "operation": "CREATE", "namespace": "x", "object": pod("big")}}
+        text["request"]["object"]["metadata"]["annotations"]["big"] = "x" * size
+        return json.dumps(text)
+
+    status, answer = post(review((7 << 20) - 2000))
+    assert status == 200 and json.loads(answer)["response"]["patch"]
+    assert post(review(7 << 20))[0] == 413
+    for hostile in ("", "{", "[" * 1_000_000, "[" + "[]," * 2_000_000 + "1]", "\0" * 1000, json.dumps({"request": 5})):
+        assert post(hostile)[0] == 400
+    assert post("{}", **{"Content-Type": "text/plain"})[0] == 415
+    load.stop()
+    assert not load.failures and load.done > 20, (load.done, load.failures[:2])
+    for client in idle + slow:
+        client.close()
+    memory = next(int(line.split()[1]) for line in open(f"/proc/{operator.process.pid}/status") if line.startswith("VmHWM"))
+    assert memory < 512 << 10, f"{memory} kB at the peak; the chart's limit is 512Mi"
+    assert operator.process.running()

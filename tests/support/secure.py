@@ -1,0 +1,141 @@
+"""The operator with its webhooks, authority and mTLS against an API server without nodes, as the chart would install it."""
+
+import base64
+import json
+import os
+import subprocess
+
+import yaml
+
+from .operator import Operator
+from .processes import BIN, ROOT, TOOLS, free_port, wait_until
+
+
+def chart_objects(*arguments):
+    """What `helm template` makes of our chart."""
+    done = subprocess.run([TOOLS / "helm", "template", "strobe", ROOT / "helm/strobe", "--namespace", "strobe-system", *arguments],
+                          check=True, capture_output=True, text=True)
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+class SecureOperator(Operator):
+    """Serves one namespace, in which its own things lie too."""
+
+    def __init__(self, group, plane, kubectl, name="operator", tls=None, injection=None, flags=("--no-leader-election",), pod_failure_policy="Ignore", **config):
+        self.kubectl = kubectl
+        self.space = kubectl.namespace
+        self.webhook_port, self.enroll_port = free_port(), free_port()
+        self.configuration = f"{name}-{self.space}"
+        self.pod_failure_policy = pod_failure_policy
+        super().__init__(group, plane.kubeconfig, name=f"{name}-{self.space}", flags=flags, config={
+            "watch": {"namespace": self.space}, "lease": {"namespace": self.space},
+            "webhook": {"listen": f"127.0.0.1:{self.webhook_port}", "configuration": self.configuration},
+            "tls": {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"], **(tls or {})},
+            "injection": injection or {}, **config})
+        self.command.remove("--insecure-plaintext")
+
+    def start(self):
+        if self.kubectl.run("get", "secret", "strobe-authority", check=False).returncode != 0:
+            self.kubectl.run("create", "secret", "generic", "strobe-authority")
+            self.register_webhooks()
+        return super().start()
+
+    def register_webhooks(self):
+        """The chart's own, for this namespace only and by URL instead of by Service."""
+        for configuration in chart_objects("--show-only", "templates/webhooks.yaml"):
+            configuration["metadata"]["name"] = self.configuration
+            for webhook in configuration["webhooks"]:
+                path = webhook["clientConfig"].pop("service")["path"]
+                webhook["clientConfig"]["url"] = f"https://localhost:{self.webhook_port}{path}"
+                ours = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [self.space]}
+                selector = webhook.setdefault("namespaceSelector", {})
+                selector["matchExpressions"] = [ours] + [e for e in selector.get("matchExpressions", []) if e["key"] == "strobe.dev/inject"]
+                # The operator is the administrator here; its writes must not wait for itself.
+                for condition in webhook.get("matchConditions", []):
+                    condition["expression"] = '!("system:masters" in request.userInfo.groups) || request.operation == "CREATE"'
+                if path == "/inject":
+                    webhook["failurePolicy"] = self.pod_failure_policy
+            self.kubectl.apply(configuration)
+
+    def authority(self):
+        """(certificates, keys) in PEM."""
+        data = self.kubectl.get("secret", "strobe-authority")["data"]
+        return tuple(base64.b64decode(data[key]).decode() for key in ("ca.crt", "ca.key"))
+
+    def metric(self, name, **labels):
+        total = 0.0
+        for line in self.page("/metrics").splitlines():
+            if line.startswith(name + "{") and all(f'{k}="{v}"' in line for k, v in labels.items()):
+                total += float(line.rsplit(" ", 1)[1])
+        return total
+
+    def remove(self):
+        for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+            self.kubectl.run("delete", kind, self.configuration, "--ignore-not-found", check=False)
+
+
+def allow(kubectl, logdir, **limits):
+    """A ProfilePolicy for the namespace."""
+    kubectl.apply({"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": kubectl.namespace},
+                   "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}},
+                            "allowedLogdirs": [str(logdir)], **limits}})
+
+
+def pod_token(kubectl, pod, audience="strobe"):
+    """What the kubelet would project into the pod."""
+    if kubectl.run("get", "serviceaccount", "default", check=False).returncode != 0:
+        kubectl.run("create", "serviceaccount", "default")
+    uid = kubectl.get("pod", pod)["metadata"]["uid"]
+    return kubectl.run("create", "token", "default", f"--audience={audience}", "--bound-object-kind=Pod", f"--bound-object-name={pod}",
+                       f"--bound-object-uid={uid}").stdout.strip()
+
+
+class SecureSidecar:
+    """A sidecar as injection would have started it, for a Pod object that has no node."""
+
+    def __init__(self, group, operator, pod, profiler_port, directory, token=None, flags=()):
+        self.port, self.http_port = free_port(), free_port()
+        self.pod = pod
+        directory.mkdir(parents=True, exist_ok=True)
+        self.token_file = directory / f"{pod}.token"
+        self.token_file.write_text(token or pod_token(operator.kubectl, pod))
+        self.command = [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", f"localhost:{profiler_port}",
+                        "--worker-name", pod, "--http-listen", f"127.0.0.1:{self.http_port}", "--enroll", f"localhost:{operator.enroll_port}",
+                        "--token-file", self.token_file, "--state-dir", directory, *flags]
+        self.group, self.roots = group, operator.authority()[0]
+        self.process = None
+
+    def start(self):
+        self.process = self.group.start(f"sidecar-{self.pod}", self.command, env={"STROBE_ROOTS": self.roots})
+        return self
+
+    def wait(self):
+        self.process.wait_for("serves its operator", 30)
+        return self
+
+    def page(self):
+        import urllib.request
+
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=5) as answer:
+            return answer.read().decode()
+
+    def refused(self, reason):
+        for line in self.page().splitlines():
+            if line.startswith("strobe_sidecar_refused_peers_total{") and f'reason="{reason}"' in line:
+                return float(line.rsplit(" ", 1)[1])
+        return 0
+
+
+def make_pod(kubectl, name, port, labels=None, index=0):
+    """A Pod object on loopback whose sidecar listens on the port."""
+    kubectl.apply({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "train", "batch.kubernetes.io/job-completion-index": str(index), **(labels or {})}},
+        "spec": {"containers": [{"name": "trainer", "image": "trainer"}],
+                 "initContainers": [{"name": "strobe-sidecar", "image": "s", "restartPolicy": "Always", "ports": [{"name": "strobe", "containerPort": port}]}]}})
+    point_at(kubectl, name)
+
+
+def point_at(kubectl, name, address="127.0.0.1"):
+    status = {"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
+    kubectl.run("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
