@@ -174,6 +174,7 @@ class CpprestTransport final : public Transport {
     }
     MutexLock lock(&pending->mutex);
     if (!pending->error.ok()) return pending->error;
+    if (pending->response.status == 401) token_.Doubt();
     pending->response.body = std::move(refusal);
     return pending->response;
   }

@@ -55,8 +55,10 @@ void Reflector::Run() {
     if (status.ok()) continue;
     ++stats_.failures;
     if (absl::IsOutOfRange(status)) {
-      // The cache goes on serving what it has until the new list replaces it in one step.
-      from_quorum_ = !listed_ || from_quorum_;
+      // The cache goes on serving what it has until the new list replaces it in one step. That one
+      // must be of now: an old version, asked for with a page size, would be answered exactly, and
+      // the watch would expire again.
+      from_quorum_ = true;
       listed_ = false;
     }
     const Nanos wait = backoff_.Next();
@@ -80,12 +82,12 @@ absl::Status Reflector::TakeList() {
   std::vector<Object> objects;
   std::string version, next;
   do {
-    // "0" lets the server answer from its cache; later lists must not go back behind what we saw.
+    // "0" lets the server answer from its cache.
     std::string path = StrCat(options_.path, "?limit=", kPageSize);
     if (!next.empty())
       path += StrCat("&continue=", UrlEncode(next));
     else if (!from_quorum_)
-      path += StrCat("&resourceVersion=", version_.empty() ? "0" : UrlEncode(version_));
+      path += "&resourceVersion=0";
     absl::StatusOr<Json> list = client_.Get(path);
     if (!list.ok()) {
       if (absl::IsOutOfRange(list.status())) from_quorum_ = true;

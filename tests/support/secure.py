@@ -91,14 +91,15 @@ def pod_token(kubectl, pod, audience="strobe"):
 
 
 class SecureSidecar:
-    """A sidecar as injection would have started it, for a Pod object that has no node."""
+    """A sidecar as injection would have started it, with a Pod object that has no node."""
 
-    def __init__(self, group, operator, pod, profiler_port, directory, token=None, flags=()):
+    def __init__(self, group, operator, pod, profiler_port, directory, index=0, flags=()):
         self.port, self.http_port = free_port(), free_port()
         self.pod = pod
+        make_pod(operator.kubectl, pod, self.port, index=index)
         directory.mkdir(parents=True, exist_ok=True)
         self.token_file = directory / f"{pod}.token"
-        self.token_file.write_text(token or pod_token(operator.kubectl, pod))
+        self.token_file.write_text(pod_token(operator.kubectl, pod))
         self.command = [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", f"localhost:{profiler_port}",
                         "--worker-name", pod, "--http-listen", f"127.0.0.1:{self.http_port}", "--enroll", f"localhost:{operator.enroll_port}",
                         "--token-file", self.token_file, "--state-dir", directory, *flags]
@@ -131,7 +132,7 @@ def make_pod(kubectl, name, port, labels=None, index=0):
     kubectl.apply({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": "train", "batch.kubernetes.io/job-completion-index": str(index), **(labels or {})}},
-        "spec": {"containers": [{"name": "trainer", "image": "trainer"}],
+        "spec": {"serviceAccountName": "default", "containers": [{"name": "trainer", "image": "trainer"}],
                  "initContainers": [{"name": "strobe-sidecar", "image": "s", "restartPolicy": "Always", "ports": [{"name": "strobe", "containerPort": port}]}]}})
     point_at(kubectl, name)
 

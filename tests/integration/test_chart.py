@@ -1,0 +1,131 @@
+"""The Helm chart without a node: what it renders, refuses and asks for."""
+
+import json
+import subprocess
+
+import pytest
+import yaml
+
+from tests.support.control_plane import Kubectl
+from tests.support.processes import BIN, ROOT, TOOLS
+from tests.support.secure import chart_objects
+
+CHART = ROOT / "helm" / "strobe"
+EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
+              "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2147483648",
+              "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
+
+
+def helm(*arguments):
+    return subprocess.run([TOOLS / "helm", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_the_same_values_make_the_same_bytes():
+    renders = {helm("template", "s", CHART, *EVERYTHING).stdout for _ in range(2)}
+    assert len(renders) == 1 and len(renders.pop()) > 10_000
+    assert helm("lint", "--strict", CHART).returncode == 0
+
+
+@pytest.mark.parametrize("setting", ["nothing=1", "image.repositry=x", "replicaCount=many", "webhook.port=99999", "webhook.timeoutSeconds=60",
+                                     "policy.maxDuration=soon", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "workers=0"])
+def test_values_that_are_refused(setting):
+    done = helm("template", "s", CHART, "--set", setting)
+    assert done.returncode != 0 and setting.split("=")[0].split(".")[-1] in done.stderr, done.stderr
+
+
+def test_logdirs_are_looked_at():
+    for bad in ("s3://key@bucket", "http://x", "relative", "gs://b?x=y"):
+        assert helm("template", "s", CHART, "--set-json", f'logdirs=["{bad}"]').returncode != 0
+
+
+def test_the_readme_is_of_these_values():
+    done = subprocess.run([ROOT / "tools/chart_readme", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_schema_knows_every_value_and_no_other():
+    def keys(value, prefix=""):
+        for key, inner in value.items():
+            yield prefix + key
+            if isinstance(inner, dict):
+                yield from keys(inner, f"{prefix}{key}.")
+
+    def known(schema, prefix=""):
+        for key, inner in schema.get("properties", {}).items():
+            yield prefix + key
+            yield from known(inner, f"{prefix}{key}.")
+
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = set(keys(yaml.safe_load((CHART / "values.yaml").read_text())))
+    free = ("resources.", "namespaceSelector.")
+    assert {v for v in values if not v.startswith(free)} == set(known(schema)) - {"global"}
+
+
+def test_the_api_server_takes_every_object(plane):
+    kubectl = Kubectl(plane.kubeconfig)
+    kubectl.run("create", "namespace", "strobe-system", check=False)
+    objects = [o for o in chart_objects(*EVERYTHING) if "monitoring.coreos.com" not in o["apiVersion"]]
+    assert len(objects) > 25
+    done = kubectl.run("apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", "strobe-system", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_operator_understands_its_configuration(tmp_path):
+    for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"]):
+        (config,) = [o for o in chart_objects(*arguments) if o["kind"] == "ConfigMap"]
+        file = tmp_path / "operator.yaml"
+        file.write_text(config["data"]["operator.yaml"])
+        done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
+        # As far as the cluster, which is not there.
+        assert done.returncode == 1 and "kubeconfig /nowhere" in done.stdout + done.stderr, done.stderr
+
+
+def test_the_operator_may_do_no_more_than_it_must():
+    """Acceptance row 20: the rights, by name. Who changes this list, changes SECURITY.md."""
+    rules = {}
+    for o in chart_objects():
+        if o["kind"] in ("ClusterRole", "Role") and o["metadata"]["name"] == "strobe-operator":
+            for rule in o["rules"]:
+                for resource in rule["resources"]:
+                    rules[f"{o['kind']} {resource}{' ' + ','.join(rule['resourceNames']) if 'resourceNames' in rule else ''}"] = sorted(rule["verbs"])
+    assert rules == {
+        "ClusterRole profilerequests": ["delete", "get", "list", "patch", "watch"],
+        "ClusterRole profilerequests/status": ["patch"],
+        "ClusterRole profilerequests/finalizers": ["update"],
+        "ClusterRole profilepolicies": ["get", "list"],
+        "ClusterRole pods": ["get", "list"],
+        "ClusterRole namespaces": ["get"],
+        "ClusterRole events": ["create", "patch"],
+        "ClusterRole subjectaccessreviews": ["create"],
+        "ClusterRole tokenreviews": ["create"],
+        "ClusterRole mutatingwebhookconfigurations strobe": ["get", "update"],
+        "ClusterRole validatingwebhookconfigurations strobe": ["get", "update"],
+        "Role secrets strobe-authority": ["get", "patch"],
+        "Role leases": ["create"],
+        "Role leases strobe-operator": ["get", "update"],
+    }
+
+
+def test_every_pod_of_the_chart_is_restricted():
+    for o in chart_objects(*EVERYTHING):
+        template = o["spec"]["template"]["spec"] if o["kind"] in ("Deployment", "Job") else o["spec"] if o["kind"] == "Pod" else None
+        for container in (template or {}).get("containers", []):
+            security = container["securityContext"]
+            assert security["runAsNonRoot"] and security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
+            assert security["capabilities"] == {"drop": ["ALL"]} and security["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_a_package_carries_the_crds_and_no_sample(tmp_path):
+    assert helm("package", CHART, "--destination", tmp_path).returncode == 0
+    (package,) = tmp_path.glob("*.tgz")
+    names = subprocess.run(["tar", "tf", package], capture_output=True, text=True).stdout.split()
+    assert [n for n in names if "/crds/" in n] == ["strobe/crds/profilepolicies.yaml", "strobe/crds/profilerequests.yaml"]
+
+
+def test_images_are_the_same_each_time_and_small(tmp_path):
+    for kind in ("operator", "sidecar"):
+        archives = [tmp_path / f"{kind}-{i}.tar" for i in range(2)]
+        for archive in archives:
+            done = subprocess.run([ROOT / "tools/image", kind, archive], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr  # Also when it is larger than 60 MiB.
+        assert archives[0].read_bytes() == archives[1].read_bytes()
