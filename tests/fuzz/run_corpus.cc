@@ -52,11 +52,12 @@ std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
 
 int main(int argc, char** argv) {
   if (argc < 4)
-    return std::fprintf(stderr, "run_corpus space|index|query FOLDER ROUNDS [SEED]\n"), 2;
+    return std::fprintf(stderr, "run_corpus space|index|query|admission FOLDER ROUNDS [SEED]\n"), 2;
   const std::string name = argv[1];
   const auto target = name == "space"   ? strobe::fuzz::Space
                       : name == "index" ? strobe::fuzz::Index
-                                        : strobe::fuzz::Query;
+                      : name == "query" ? strobe::fuzz::Query
+                                        : strobe::fuzz::Admission;
   std::vector<std::string> corpus;
   std::vector<std::filesystem::path> files;
   for (const auto& file : std::filesystem::directory_iterator(argv[2]))

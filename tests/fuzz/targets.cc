@@ -1,6 +1,8 @@
 #include "tests/fuzz/targets.h"
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "collector/index/build.h"
 #include "collector/viewer/viewer.h"
 #include "collector/xplane/summary.h"
+#include "operator/admission/inject.h"
+#include "operator/admission/review.h"
 #include "tests/fakes/made_index.h"
 
 namespace strobe::fuzz {
@@ -55,6 +59,60 @@ std::string SmallTrace() {
   return trace;
 }
 
+// A pod in which values at places that the bytes choose are what nobody expects there.
+nlohmann::json OddPod(std::string_view bytes) {
+  using Json = nlohmann::json;
+  static const Json kPod = Json::parse(R"({
+      "metadata": {"name": "p", "labels": {"strobe.dev/inject": "true", "strobe.dev/injected": "x"},
+                   "annotations": {"strobe.dev/containers": "a,b", "strobe.dev/status": "x",
+                                   "strobe.dev/logdir-volume": "v:/x", "strobe.dev/python": "true"}},
+      "spec": {"volumes": [{"name": "v"}, {"name": "strobe", "emptyDir": {}}], "os": {"name": "linux"},
+               "initContainers": [{"name": "strobe-sidecar", "ports": [{"name": "strobe"}],
+                                   "volumeMounts": [{"name": "strobe"}]}],
+               "containers": [{"name": "a", "env": [{"name": "STROBE_DIR", "value": "x"}],
+                               "volumeMounts": [{"name": "strobe", "mountPath": "/x"}],
+                               "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "1", "memory": "1"},
+                                             "requests": {"cpu": "1"}}},
+                              {"name": "b"}]}})");
+  static const std::vector<Json> kOdd = {nullptr,
+                                         1,
+                                         -1.5,
+                                         "",
+                                         "strobe-sidecar",
+                                         "false",
+                                         Json::array(),
+                                         Json::object(),
+                                         {nullptr},
+                                         {{"name", nullptr}},
+                                         true};
+  Json pod = kPod;
+  for (std::size_t i = 0; i + 1 < bytes.size() && i < 12; i += 2) {
+    std::vector<std::string> places;
+    const auto collect = [&places](const auto& self, const Json& value,
+                                   const std::string& at) -> void {
+      places.push_back(at);
+      if (value.is_object()) {
+        for (const auto& [key, inner] : value.items())
+          self(self, inner, at + "/" + (key.find('/') == std::string::npos ? key : "-odd"));
+      } else if (value.is_array()) {
+        for (std::size_t k = 0; k < value.size(); ++k)
+          self(self, value[k], at + "/" + std::to_string(k));
+      }
+    };
+    collect(collect, pod, "");
+    const std::string& place = places[static_cast<unsigned char>(bytes[i]) % places.size()];
+    if (place.find("-odd") != std::string::npos) continue;
+    pod[Json::json_pointer(place)] = kOdd[static_cast<unsigned char>(bytes[i + 1]) % kOdd.size()];
+  }
+  return pod;
+}
+
+void Require(bool holds, const char* what, const nlohmann::json& pod) {
+  if (holds) return;
+  std::fprintf(stderr, "%s: %s\n", what, pod.dump().c_str());
+  std::abort();
+}
+
 }  // namespace
 
 void Space(std::string_view bytes) {
@@ -88,6 +146,26 @@ void Query(std::string_view bytes) {
   while (viewer.Answer({"/api/run", "", "localhost"}).body.find("\"loading\"") != std::string::npos)
     ;
   viewer.Answer(request);
+}
+
+void Admission(std::string_view bytes) {
+  using Json = nlohmann::json;
+  static const InjectionSettings kSettings{.image = "i", .enrollment = "o:1"};
+  ParseReview(std::string(bytes)).status().IgnoreError();
+  Json pod = Json::parse(bytes, nullptr, false);
+  if (pod.is_discarded()) pod = OddPod(bytes);
+  const Injection injection = Inject(pod, kSettings, "roots");
+  InjectionDamage(pod);
+  if (!injection.skipped.empty())
+    return Require(injection.patch.empty(), "skipped, yet patched", pod);
+  const Json patched = pod.patch(injection.patch);
+  Require(Inject(patched, kSettings, "roots").patch.empty(), "patched again", pod);
+  for (const Json& step : Json::diff(pod, patched)) {
+    const bool fills_null =
+        step["op"] == "replace" && (pod[Json::json_pointer(step["path"])].is_null() ||
+                                    step["path"].get<std::string>().ends_with("/restartPolicy"));
+    Require(step["op"] == "add" || fills_null, "changed what was there", pod);
+  }
 }
 
 }  // namespace strobe::fuzz

@@ -9,4 +9,6 @@ void Space(std::string_view bytes);  // The trace reader, and all that is made f
 void Index(std::string_view bytes);  // The index reader and every question to it.
 void Query(std::string_view bytes);  // "path?query" to the viewer.
 
+void Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.
+
 }  // namespace strobe::fuzz
