@@ -9,6 +9,7 @@
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "operator/kube/pod_json.h"
+#include "operator/kube/token_review.h"
 
 namespace strobe {
 namespace {
@@ -295,13 +296,13 @@ void AddVolumes(const Json& spec, bool tls, Patch& patch) {
       patch.Append("/spec/volumes", {{"name", name}, {"emptyDir", Json::object()}});
   }
   if (tls && !Find(volumes, kTokenVolume)) {
-    patch.Append(
-        "/spec/volumes",
-        {{"name", kTokenVolume},
-         {"projected",
-          {{"sources",
-            {{{"serviceAccountToken",
-               {{"audience", "strobe"}, {"expirationSeconds", 3600}, {"path", "token"}}}}}}}}});
+    patch.Append("/spec/volumes", {{"name", kTokenVolume},
+                                   {"projected",
+                                    {{"sources",
+                                      {{{"serviceAccountToken",
+                                         {{"audience", kube::kTokenAudience},
+                                          {"expirationSeconds", 3600},
+                                          {"path", "token"}}}}}}}}});
   }
 }
 

@@ -35,9 +35,8 @@ class AuthorityKeeper {
   // One look at the store; what the thread does again and again.
   absl::Status Look();
 
-  // Certificates are there; from then on the next three may be called.
+  // Certificates are there; from then on the others may be called.
   bool ready() const { return ready_.is_set(); }
-  const Notification& ready_notification() const { return ready_; }
   const LiveIdentity& server() const { return *server_; }  // For webhooks and enrollment.
   const LiveIdentity& client() const { return *client_; }  // For calling sidecars.
   // Certifies a sidecar's key for its pod.

@@ -193,3 +193,24 @@ def test_az_sas_token(azurite, tmp_path):
 def test_az_errors_carry_no_signature(azurite, tmp_path):
     words = copies(azurite, tmp_path, {"AZURE_STORAGE_SAS_TOKEN": "sv=2022-11-02&sp=r&sr=c&sig=c2VjcmV0LXNpZ25hdHVyZQ%3D%3D"}, AZURE_PLACE)
     assert words and "c2VjcmV0" not in words
+
+
+# ---- a store that sends us elsewhere
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_credentials_are_not_taken_along_when_a_store_redirects(status, scheme, service, tmp_path):
+    """A store of the administrator's choice that has been taken over sends the pod to the metadata service."""
+    trap = service(lambda *_: (200, ""))
+    store = service(lambda *_: (status, "", {"Location": f"{trap.url}/latest/meta-data/iam/security-credentials/"}))
+    key = tmp_path / "key.json"
+    key.write_text(json.dumps({"gcs_base_url": store.url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}))
+    env = {"AWS_ENDPOINT_URL": store.url, "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "session", "AWS_REGION": "us-east-1",
+           "GOOGLE_BASE_URL": store.url, "GOOGLE_SERVICE_ACCOUNT": str(key)}
+    run = tmp_path / "src/plugins/profile/run"
+    run.mkdir(parents=True)
+    (run / "w0.xplane.pb").write_bytes(b"trace")
+    done = run_strobe(BIN / "strobe", "cp", tmp_path / "src", f"{scheme}://traces/logs", "--all", env=env)
+    assert done.returncode != 0 and store.seen
+    for method, path, headers, _ in trap.seen:
+        assert not {"authorization", "x-amz-security-token"} & set(headers), (method, path, headers)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 
 class TokenService:
-    """`answer(method, path, headers, form)` returns (status, object or text). With the directory of a store
+    """`answer(method, path, headers, form)` returns (status, object or text, more headers if any). With the directory of a store
     it has that store's certificate."""
 
     def __init__(self, answer, tls_dir=None):
@@ -22,15 +22,17 @@ class TokenService:
             protocol_version = "HTTP/1.1"
 
             def do_any(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode(errors="replace")
                 headers = {k.lower(): v for k, v in self.headers.items()}
                 form = {k: v[0] for k, v in parse_qs(body).items()}
                 service.seen.append((self.command, self.path, headers, form))
-                status, content = answer(self.command, self.path, headers, form)
+                status, content, *more = answer(self.command, self.path, headers, form)
                 data = (content if isinstance(content, str) else json.dumps(content)).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "text/plain" if isinstance(content, str) else "application/json")
                 self.send_header("Content-Length", str(len(data)))
+                for name, value in (more[0] if more else {}).items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
 

@@ -72,6 +72,18 @@ class FakeMetrics final : public CaptureMetrics {
   std::vector<std::string> results;
 };
 
+// Says what a test tells it to, and keeps what it was asked.
+class FakeGatekeeper final : public Gatekeeper {
+ public:
+  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester& requester,
+                                      int active) override {
+    asked.push_back(requester.username + " " + std::to_string(active));
+    return verdict;
+  }
+  absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
+  std::vector<std::string> asked;
+};
+
 class RequestReconcilerTest : public testing::Test {
  protected:
   RequestReconcilerTest() {
@@ -99,7 +111,7 @@ class RequestReconcilerTest : public testing::Test {
   void Restart() {
     reconciler_ = std::make_unique<RequestReconciler>(RequestReconciler::Dependencies{
         time_, time_, fleet_, cluster_, metrics_,
-        [this](const std::string&) { due_.insert(time_.MonoNow()); }});
+        [this](const std::string&) { due_.insert(time_.MonoNow()); }, gatekeeper_});
     due_.insert(time_.MonoNow());
   }
   // Runs the loop as the queue would, for so long.
@@ -124,6 +136,7 @@ class RequestReconcilerTest : public testing::Test {
   FakeCluster cluster_;
   FakeMetrics metrics_;
   std::multiset<MonoTime> due_;
+  Gatekeeper* gatekeeper_ = nullptr;
   std::unique_ptr<RequestReconciler> reconciler_;
 };
 
@@ -273,6 +286,76 @@ TEST_F(RequestReconcilerTest, DeletesItselfWhenItsTimeIsUp) {
   EXPECT_TRUE(cluster_.exists);
   Loop(15s);
   EXPECT_FALSE(cluster_.exists);
+}
+
+TEST_F(RequestReconcilerTest, BeginsWhatTheGatekeeperAllows) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper_ = &gatekeeper;
+  cluster_.request.requester = Requester{.username = "jane"};
+  Restart();
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(gatekeeper.asked, testing::ElementsAre("jane 0")) << "not itself";
+}
+
+TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not there", {}};
+  gatekeeper_ = &gatekeeper;
+  cluster_.request.requester = Requester{.username = "jane"};
+  Restart();
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").reason, "NotAllowed");
+  EXPECT_EQ(Get("Succeeded").message, "not there");
+  EXPECT_EQ(cluster_.request.status.attempt, 0);
+}
+
+TEST_F(RequestReconcilerTest, WaitsForWhatPassesByItself) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too soon", 3s};
+  gatekeeper_ = &gatekeeper;
+  cluster_.request.requester = Requester{.username = "jane"};
+  Restart();
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").reason, "WaitingForPolicy");
+  EXPECT_GE(gatekeeper.asked.size(), 3u);
+  EXPECT_LE(gatekeeper.asked.size(), 5u);
+  gatekeeper.verdict = PolicyVerdict{};
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, RefusesARequestThatNoWebhookSaw) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper_ = &gatekeeper;
+  Restart();
+  Loop(1s);
+  EXPECT_EQ(Get("Succeeded").reason, "NotAdmitted");
+  EXPECT_THAT(gatekeeper.asked, IsEmpty());
+}
+
+TEST_F(RequestReconcilerTest, ACaptureThatRunsIsNotJudgedAgainAfterARestart) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper_ = &gatekeeper;
+  cluster_.request.requester = Requester{.username = "jane"};
+  Restart();
+  Loop(500ms);
+  ASSERT_EQ(cluster_.request.status.attempt, 1);
+  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not any more", {}};
+  Restart();
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(gatekeeper.asked, SizeIs(1));
+}
+
+TEST_F(RequestReconcilerTest, AGatekeeperThatCannotAnswerStopsEverything) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.verdict = absl::UnavailableError("the API server is away");
+  gatekeeper_ = &gatekeeper;
+  cluster_.request.requester = Requester{.username = "jane"};
+  Restart();
+  EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  EXPECT_EQ(cluster_.request.status.attempt, 0);
 }
 
 }  // namespace
