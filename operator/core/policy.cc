@@ -53,6 +53,12 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& spac
                    " may be (maxConcurrent)"),
             kLookAgain};
   }
+  if (policy.min_interval && space.active > 0) {
+    return {Kind::kWait,
+            StrCat("ProfilePolicy ", policy.name, ": a capture is under way in this namespace, and ",
+                   FormatDuration(*policy.min_interval), " must pass after it (minInterval)"),
+            kLookAgain};
+  }
   if (policy.min_interval && space.last_end && *space.last_end + *policy.min_interval > now) {
     const Nanos left = *space.last_end + *policy.min_interval - now;
     return {Kind::kWait,

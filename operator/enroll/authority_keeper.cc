@@ -54,7 +54,15 @@ absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
   ASSIGN_OR_RETURN(const StoredAuthorities stored, store_.Load());
   Authorities authorities;
   if (!stored.certificates.empty()) {
-    ASSIGN_OR_RETURN(authorities, Authorities::Parse(stored.certificates, stored.keys));
+    absl::StatusOr<Authorities> parsed = Authorities::Parse(stored.certificates, stored.keys);
+    if (!parsed.ok()) {
+      // Not repaired by ourselves: new ones would shut out every sidecar there is.
+      return absl::DataLossError(
+          StrCat(Words(parsed.status()),
+                 "; restore the stored authorities, or remove them to have new ones made (pods "
+                 "must then be created anew)"));
+    }
+    authorities = *std::move(parsed);
   }
   if (!leading_()) {
     if (authorities.empty()) return absl::UnavailableError("the leader has made no authority yet");

@@ -43,7 +43,7 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& re
   return StrCat("user \"", requester.username, "\" may not profile pods in namespace ",
                 request.space,
                 "; that takes the verb \"profile\" on pods (apiGroup \"\"), which the "
-                "ClusterRole strobe-profiler gives");
+                "chart's ClusterRole ...-profiler gives");
 }
 
 absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,

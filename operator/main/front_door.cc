@@ -13,7 +13,9 @@
 namespace strobe {
 namespace {
 
-constexpr Nanos kTend = std::chrono::seconds(5), kCountPods = std::chrono::seconds(60);
+constexpr Nanos kTend = std::chrono::seconds(5);
+// A list of all labelled pods: thousands of them are not asked for often.
+constexpr Nanos kCountPods = std::chrono::minutes(5);
 constexpr std::size_t kMostWebhookConnections = 1024;
 constexpr int kWebhookThreads = 8;  // Some wait for the API server's answers.
 
@@ -151,7 +153,7 @@ absl::Status FrontDoor::OpenWebhooks() {
 }
 
 void FrontDoor::Tend() {
-  MonoTime counted{};
+  std::optional<MonoTime> counted;
   do {
     if (foreign_) {
       const absl::StatusOr<Identity> now = ForeignIdentity();

@@ -19,7 +19,12 @@ def main():
                 node.load(archive)
         environment = {**os.environ, "KUBECONFIG": str(node.kubeconfig), "PATH": f"{TOOLS}:{BIN}:{os.environ['PATH']}"}
         print(f"ready: KUBECONFIG={node.kubeconfig}; logs in {group.log_dir}; images loaded by tools/image are there", flush=True)
-        sys.exit(subprocess.run(sys.argv[1:] or [os.environ.get("SHELL", "bash")], env=environment).returncode)
+        try:
+            code = subprocess.run(sys.argv[1:] or [os.environ.get("SHELL", "bash")], env=environment).returncode
+        except KeyboardInterrupt:
+            code = 130
+        group.kill()  # The namespaces take the rest with them.
+        sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ TEST(Policy, WhatPassesByItselfIsWaitedFor) {
   policy.max_concurrent = 2;
   policy.min_interval = minutes(10);
   const CaptureSpec capture = Capture("gs://b");
-  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 1}, capture, kNow).kind, Kind::kAllowed);
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 1}, capture, kNow).kind, Kind::kWait)
+      << "the interval begins when that one ends";
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 0}, capture, kNow).kind, Kind::kAllowed);
   const PolicyVerdict full = JudgeByPolicies({policy}, {"ml", {}, 2}, capture, kNow);
   EXPECT_EQ(full.kind, Kind::kWait);
   EXPECT_THAT(full.message, HasSubstr("2 captures are under way"));
