@@ -11,7 +11,8 @@ constexpr Nanos kLongestDelay = std::chrono::seconds(1000);
 }  // namespace
 
 void WorkQueue::AddLocked(const std::string& key) {
-  if (shutting_down_ || !dirty_.insert(key).second) return;
+  if (shutting_down_ || !dirty_.emplace(key, clock_.MonoNow()).second) return;
+  if (observer_ != nullptr) observer_->Added();
   if (processing_.count(key) == 0) queue_.push_back(key);
 }
 
@@ -31,6 +32,7 @@ void WorkQueue::AddRateLimited(const std::string& key) {
   {
     MutexLock lock(&mutex_);
     failures = failures_[key]++;
+    if (observer_ != nullptr) observer_->Retried();
   }
   AddAfter(key, std::min<Nanos>(kFirstDelay * (std::int64_t{1} << std::min(failures, 30)),
                                 kLongestDelay));
@@ -56,8 +58,11 @@ std::optional<std::string> WorkQueue::Get() {
     if (!queue_.empty()) {
       std::string key = std::move(queue_.front());
       queue_.pop_front();
-      processing_.insert(key);
-      dirty_.erase(key);
+      const MonoTime now = clock_.MonoNow();
+      const auto dirty = dirty_.find(key);
+      if (observer_ != nullptr) observer_->Started(now - dirty->second);
+      dirty_.erase(dirty);
+      processing_.emplace(key, now);
       return key;
     }
     if (shutting_down_) return std::nullopt;
@@ -74,7 +79,10 @@ std::optional<std::string> WorkQueue::Get() {
 
 void WorkQueue::Done(const std::string& key) {
   MutexLock lock(&mutex_);
-  processing_.erase(key);
+  if (const auto ran = processing_.find(key); ran != processing_.end()) {
+    if (observer_ != nullptr) observer_->Finished(clock_.MonoNow() - ran->second);
+    processing_.erase(ran);
+  }
   if (dirty_.count(key) > 0) queue_.push_back(key);
 }
 
@@ -87,9 +95,15 @@ void WorkQueue::ShutDown() {
   queue_.clear();
 }
 
-std::size_t WorkQueue::depth() const {
+WorkQueue::Load WorkQueue::load() const {
   MutexLock lock(&mutex_);
-  return queue_.size();
+  Load load{.waiting = queue_.size(), .running = processing_.size()};
+  const MonoTime now = clock_.MonoNow();
+  for (const auto& [key, since] : processing_) {
+    load.running_total += now - since;
+    load.longest = std::max<Nanos>(load.longest, now - since);
+  }
+  return load;
 }
 
 }  // namespace strobe

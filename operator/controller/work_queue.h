@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -13,9 +12,21 @@
 
 namespace strobe {
 
+// What happens in a queue, for metrics. Called under the queue's mutex: short, and never back.
+class QueueObserver {
+ public:
+  virtual ~QueueObserver() = default;
+  virtual void Added() = 0;
+  virtual void Started(Nanos waited) = 0;
+  virtual void Finished(Nanos took) = 0;
+  virtual void Retried() = 0;
+};
+
 class WorkQueue {
  public:
-  explicit WorkQueue(const Clock& clock) : clock_(clock) {}
+  // The observer outlives the queue.
+  explicit WorkQueue(const Clock& clock, QueueObserver* observer = nullptr)
+      : clock_(clock), observer_(observer) {}
 
   void Add(const std::string& key);
   void AddAfter(const std::string& key, Nanos delay);
@@ -28,17 +39,23 @@ class WorkQueue {
   // Must follow every Get.
   void Done(const std::string& key);
   void ShutDown();
-  std::size_t depth() const;
+  struct Load {
+    std::size_t waiting = 0, running = 0;
+    Nanos running_total{}, longest{};  // For how long those that run now have been running.
+  };
+  Load load() const;
 
  private:
   void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
+  QueueObserver* const observer_;
   mutable Mutex mutex_;
-  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);     // What to run, in order.
-  std::set<std::string> dirty_ ABSL_GUARDED_BY(mutex_);       // Needs a run.
-  std::set<std::string> processing_ ABSL_GUARDED_BY(mutex_);  // Runs now.
+  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);  // What to run, in order.
+  // Needs a run; since when.
+  std::map<std::string, MonoTime> dirty_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, MonoTime> processing_ ABSL_GUARDED_BY(mutex_);  // Runs now; since when.
   std::multimap<MonoTime, std::string> later_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
   bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;

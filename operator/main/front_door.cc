@@ -162,7 +162,8 @@ void FrontDoor::Tend() {
           (now->own.certificate != before->own.certificate || now->own.key != before->own.key))
         foreign_->Replace(*now);
     }
-    if (webhooks_ != nullptr && deps_.leading() && deps_.clock.MonoNow() - counted > kCountPods) {
+    if (webhooks_ != nullptr && deps_.leading() &&
+        (!counted || deps_.clock.MonoNow() - *counted > kCountPods)) {
       counted = deps_.clock.MonoNow();
       const auto counts = kube::CountUninjectedPods(deps_.client, deps_.config.watch_namespace);
       if (counts.ok()) deps_.metrics.UninjectedPods(*counts);

@@ -66,7 +66,6 @@ class Workers {
           const MonoTime began = clock.MonoNow();
           const absl::StatusOr<ReconcileResult> result = reconciler.Reconcile(*key);
           const Nanos took = clock.MonoNow() - began;
-          metrics.QueueDepth(queue.depth());
           if (!result.ok()) {
             // A conflict only means that the object moved on; the watch brings it.
             if (!absl::IsAborted(result.status()))
@@ -124,7 +123,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
 
   kube::EventRecorder events(clock, client, identity);
   kube::ObjectCache requests;
-  WorkQueue queue(clock);
+  WorkQueue queue(clock, &metrics);
   std::atomic<bool> leading{false};  // Elected and the cache is filled.
   kube::Reflector reflector(clock, client,
                             {kube::RequestsPath(config.watch_namespace), config.watch_timeout},
@@ -157,16 +156,17 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
     if (door && !door->open()) return {503, "there are no certificates yet\n"};
     return {200, "ok\n"};
   };
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<HttpServer> http,
-      HttpServer::Start(
-          {.listen = config.http_listen},
-          {{"/healthz",
-            [](const Request&) {
-              return Page{200, "ok\n"};
-            }},
-           {"/readyz", [&](const Request&) { return ready(); }},
-           {"/metrics", [&](const Request&) { return MetricsPage(metrics.Render()); }}}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
+                   HttpServer::Start({.listen = config.http_listen},
+                                     {{"/healthz",
+                                       [](const Request&) {
+                                         return Page{200, "ok\n"};
+                                       }},
+                                      {"/readyz", [&](const Request&) { return ready(); }},
+                                      {"/metrics", [&](const Request&) {
+                                         metrics.QueueLoad(queue.load(), config.workers);
+                                         return MetricsPage(metrics.Render());
+                                       }}}));
   reflector.Start();
 
   std::unique_ptr<Workers> workers;

@@ -35,8 +35,8 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
     const std::string name = entry.path().stem().native() + ".strobe.dev";
     RETURN_IF_ERROR(
         client
-            .ApplyYaml(
-                StrCat("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/", name), yaml)
+            .ApplyYaml(StrCat("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/", name),
+                       yaml)
             .status());
     std::cout << "applied " << name << "\n";
     ++applied;

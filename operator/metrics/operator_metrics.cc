@@ -32,6 +32,10 @@ const Histogram::BucketBoundaries kReconcileBuckets = {
     0.7,   0.8,  0.9,   1,    1.25, 1.5,  1.75, 2,    2.5, 3,    3.5, 4,    4.5, 5,
     6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
 
+// client-go's own.
+const Histogram::BucketBoundaries kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
+                                                   0.01, 0.1,  1,    10,   100,  1000};
+
 constexpr char kController[] = "profilerequest";
 
 }  // namespace
@@ -98,10 +102,55 @@ struct OperatorMetrics::Families {
                                           .Name("controller_runtime_reconcile_time_seconds")
                                           .Help("How long a reconciliation took.")
                                           .Register(registry);
-  Family<Gauge>& queue_depth = BuildGauge()
-                                   .Name("workqueue_depth")
-                                   .Help("Keys that wait to be reconciled.")
-                                   .Register(registry);
+  // Where they are known only: we know no terminal errors, panics or timeouts of reconciliations.
+  Gauge& workers = BuildGauge()
+                       .Name("controller_runtime_max_concurrent_reconciles")
+                       .Help("Reconciliations that may run at once.")
+                       .Register(registry)
+                       .Add({{"controller", kController}});
+  Gauge& active_workers = BuildGauge()
+                              .Name("controller_runtime_active_workers")
+                              .Help("Reconciliations that run now.")
+                              .Register(registry)
+                              .Add({{"controller", kController}});
+  const std::map<std::string, std::string> queue_labels = {{"name", kController},
+                                                           {"controller", kController}};
+  Gauge& queue_depth = BuildGauge()
+                           .Name("workqueue_depth")
+                           .Help("Keys that wait to be reconciled.")
+                           .Register(registry)
+                           .Add(queue_labels);
+  Counter& queue_adds = BuildCounter()
+                            .Name("workqueue_adds_total")
+                            .Help("Keys that were added to the queue.")
+                            .Register(registry)
+                            .Add(queue_labels);
+  Counter& queue_retries = BuildCounter()
+                               .Name("workqueue_retries_total")
+                               .Help("Keys that were added again after a failure.")
+                               .Register(registry)
+                               .Add(queue_labels);
+  Histogram& queue_wait = BuildHistogram()
+                              .Name("workqueue_queue_duration_seconds")
+                              .Help("How long keys waited.")
+                              .Register(registry)
+                              .Add(queue_labels, kQueueBuckets);
+  Histogram& queue_work = BuildHistogram()
+                              .Name("workqueue_work_duration_seconds")
+                              .Help("How long keys were worked on.")
+                              .Register(registry)
+                              .Add(queue_labels, kQueueBuckets);
+  Gauge& queue_unfinished =
+      BuildGauge()
+          .Name("workqueue_unfinished_work_seconds")
+          .Help("For how long the keys that are worked on now have been, together.")
+          .Register(registry)
+          .Add(queue_labels);
+  Gauge& queue_longest = BuildGauge()
+                             .Name("workqueue_longest_running_processor_seconds")
+                             .Help("For how long the key that is worked on longest has been.")
+                             .Register(registry)
+                             .Add(queue_labels);
   Family<Counter>& requests = BuildCounter()
                                   .Name("rest_client_requests_total")
                                   .Help("Requests to the API server.")
@@ -236,9 +285,17 @@ void OperatorMetrics::Reconciled(const std::string& result, Nanos took) {
       .Observe(Seconds(took));
 }
 
-void OperatorMetrics::QueueDepth(std::size_t depth) {
-  families_->queue_depth.Add({{"name", kController}, {"controller", kController}})
-      .Set(static_cast<double>(depth));
+void OperatorMetrics::Added() { families_->queue_adds.Increment(); }
+void OperatorMetrics::Started(Nanos waited) { families_->queue_wait.Observe(Seconds(waited)); }
+void OperatorMetrics::Finished(Nanos took) { families_->queue_work.Observe(Seconds(took)); }
+void OperatorMetrics::Retried() { families_->queue_retries.Increment(); }
+
+void OperatorMetrics::QueueLoad(const WorkQueue::Load& load, int workers) {
+  families_->queue_depth.Set(static_cast<double>(load.waiting));
+  families_->queue_unfinished.Set(Seconds(load.running_total));
+  families_->queue_longest.Set(Seconds(load.longest));
+  families_->active_workers.Set(static_cast<double>(load.running));
+  families_->workers.Set(workers);
 }
 
 void OperatorMetrics::Requested(const std::string& method, int status, Nanos took) {

@@ -8,10 +8,11 @@
 
 #include "operator/admission/webhooks.h"
 #include "operator/controller/ports.h"
+#include "operator/controller/work_queue.h"
 
 namespace strobe {
 
-class OperatorMetrics final : public CaptureMetrics, public WebhookObserver {
+class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, public QueueObserver {
  public:
   OperatorMetrics();
   ~OperatorMetrics() override;
@@ -34,7 +35,12 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver {
 
   // `result` is success, requeue_after or error.
   void Reconciled(const std::string& result, Nanos took);
-  void QueueDepth(std::size_t depth);
+  void Added() override;
+  void Started(Nanos waited) override;
+  void Finished(Nanos took) override;
+  void Retried() override;
+  // Of the moment; before Render.
+  void QueueLoad(const WorkQueue::Load& load, int workers);
   void Requested(const std::string& method, int status, Nanos took);
   void Leading(bool leading, const std::string& lease);
 

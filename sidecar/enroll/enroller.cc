@@ -46,7 +46,9 @@ Enroller::Enroller(const Clock& clock, Options options,
                    std::function<void(const LiveIdentity&)> enrolled)
     : clock_(clock), options_(std::move(options)), on_enrolled_(std::move(enrolled)) {}
 
-Enroller::~Enroller() {
+Enroller::~Enroller() { Stop(); }
+
+void Enroller::Stop() {
   stop_.Notify();
   if (thread_.joinable()) thread_.join();
 }

@@ -30,6 +30,8 @@ class Enroller {
   Enroller& operator=(const Enroller&) = delete;
 
   void Start();
+  // Renews no more and calls nobody any more; the identity stays as it is.
+  void Stop();
   bool enrolled() const { return enrolled_.is_set(); }
 
  private:

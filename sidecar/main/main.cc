@@ -319,9 +319,10 @@ int Serve(const Flags& flags) {
   // Watchers still get the last report before their streams end.
   worker.Stop();
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
-  enroller.reset();
+  if (enroller) enroller->Stop();
   if (server != nullptr) server->Shutdown(deadline);
   if (compat != nullptr) compat->Shutdown(deadline);
+  server.reset();  // Before the identity that it judges its callers by.
   return 0;
 }
 

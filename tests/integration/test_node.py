@@ -49,6 +49,7 @@ def operator_log(node):
 def node():
     with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
         node = Node(group).start()
+        subprocess.run([ROOT / "tools/wheel"], check=True)  # Trainers find the Python package beside them.
         for kind in ("operator", "sidecar"):
             archive = node.root / f"{kind}.tar"
             subprocess.run([ROOT / "tools/image", kind, archive], check=True)

@@ -329,6 +329,30 @@ def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubec
     assert len(certificates) >= 4 and sum(thread.done for thread in load) > 200
 
 
+def test_a_certificate_of_somebody_elses_is_served_and_followed(secure, kubectl, tmp_path):
+    """As cert-manager keeps one in a mounted Secret, with a new key each time."""
+    served = tmp_path / "served"
+    served.mkdir()
+
+    def put(name):
+        directory = tmp_path / name
+        directory.mkdir()
+        make_authority(directory, name)
+        issue(directory, "server", "/CN=webhook")
+        for kind, target in (("key", "tls.key"), ("crt", "tls.crt")):
+            (served / target).write_bytes((directory / f"server.{kind}").read_bytes())
+        return (directory / "server.crt").read_text().strip()
+
+    first = put("first")
+    operator = secure(webhook={"certificate": str(served / "tls.crt"), "key": str(served / "tls.key")})
+    shown = lambda: ssl.get_server_certificate(("localhost", operator.webhook_port)).strip()  # noqa: E731
+    assert shown() == first
+    second = put("second")
+    wait_until(lambda: shown() == second, 20, "the new certificate")
+    # The API server is somebody else's to tell.
+    assert "caBundle" not in kubectl.get("mutatingwebhookconfiguration", operator.configuration)["webhooks"][0]["clientConfig"]
+
+
 def test_slow_idle_and_huge_clients_are_survived(secure, kubectl, plane):
     """Acceptance row 10."""
     operator = secure(pod_failure_policy="Fail")

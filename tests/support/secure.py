@@ -21,7 +21,7 @@ def chart_objects(*arguments):
 class SecureOperator(Operator):
     """Serves one namespace, in which its own things lie too."""
 
-    def __init__(self, group, plane, kubectl, name="operator", tls=None, injection=None, flags=("--no-leader-election",), pod_failure_policy="Ignore", **config):
+    def __init__(self, group, plane, kubectl, name="operator", tls=None, webhook=None, injection=None, flags=("--no-leader-election",), pod_failure_policy="Ignore", **config):
         self.kubectl = kubectl
         self.space = kubectl.namespace
         self.webhook_port, self.enroll_port = free_port(), free_port()
@@ -29,7 +29,7 @@ class SecureOperator(Operator):
         self.pod_failure_policy = pod_failure_policy
         super().__init__(group, plane.kubeconfig, name=f"{name}-{self.space}", flags=flags, config={
             "watch": {"namespace": self.space}, "lease": {"namespace": self.space},
-            "webhook": {"listen": f"127.0.0.1:{self.webhook_port}", "configuration": self.configuration},
+            "webhook": {"listen": f"127.0.0.1:{self.webhook_port}", "configuration": self.configuration, **(webhook or {})},
             "tls": {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"], **(tls or {})},
             "injection": injection or {}, **config})
         self.command.remove("--insecure-plaintext")

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/simulated_time.h"
+
 namespace strobe {
 namespace {
 
@@ -18,7 +20,7 @@ TEST(WorkQueue, AKeyIsQueuedOnce) {
   queue.Add("a");
   queue.Add("a");
   queue.Add("b");
-  EXPECT_EQ(queue.depth(), 2u);
+  EXPECT_EQ(queue.load().waiting, 2u);
   EXPECT_EQ(queue.Get(), "a");
 }
 
@@ -28,9 +30,36 @@ TEST(WorkQueue, AKeyAddedWhileItRunsComesAgainWhenDone) {
   queue.Add("a");
   ASSERT_EQ(queue.Get(), "a");
   queue.Add("a");
-  EXPECT_EQ(queue.depth(), 0u);
+  EXPECT_EQ(queue.load().waiting, 0u);
   queue.Done("a");
   EXPECT_EQ(queue.Get(), "a");
+}
+
+TEST(WorkQueue, SaysWhatHappens) {
+  struct Counts final : QueueObserver {
+    void Added() override { ++added; }
+    void Started(Nanos waited) override { waits.push_back(waited); }
+    void Finished(Nanos took) override { works.push_back(took); }
+    void Retried() override { ++retried; }
+    int added = 0, retried = 0;
+    std::vector<Nanos> waits, works;
+  } counts;
+  SimulatedTime time;
+  WorkQueue queue(time, &counts);
+  queue.Add("a");
+  queue.Add("a");
+  EXPECT_EQ(counts.added, 1);
+  time.Advance(2s);
+  ASSERT_EQ(queue.Get(), "a");
+  time.Advance(3s);
+  EXPECT_EQ(queue.load().running, 1u);
+  EXPECT_EQ(queue.load().longest, 3s);
+  queue.AddRateLimited("a");
+  queue.Done("a");
+  EXPECT_EQ(queue.load().running, 0u);
+  EXPECT_EQ(counts.retried, 1);
+  EXPECT_EQ(counts.waits, std::vector<Nanos>{2s});
+  EXPECT_EQ(counts.works, std::vector<Nanos>{3s});
 }
 
 TEST(WorkQueue, LaterComesLater) {
