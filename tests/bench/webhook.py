@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import threading
 import time
-from pathlib import Path
 
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.processes import ROOT, TOOLS, Group, free_port, wait_until

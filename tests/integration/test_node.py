@@ -4,15 +4,14 @@ tests/cluster/inside; takes a machine that can run a node."""
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.node import BRIDGE, HOST, Node
-from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import BIN, BUILD, PYTHON, ROOT, TOOLS, Group, wait_until
+from tests.support.operator import condition, profile_request
+from tests.support.processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
 from tests.support.stores import Versity
 from tests.support.xprof import XProf
 
@@ -90,7 +89,7 @@ def as_jane(kubectl, *objects, check=True):
 
 def host_program(name, command, env=None, labels=None, annotations=None):
     """A container that runs a program of this machine, and the volumes for it."""
-    places = ["usr", "lib", "lib64", "bin", "root", *Path(ROOT).parts[1:2], "tmp"]
+    places = sorted({"usr", "lib", "lib64", "bin", "tmp", ROOT.parts[1], PYTHON.resolve().parts[1]})
     return {
         "metadata": {"labels": labels or {}, "annotations": annotations or {}},
         "spec": {

@@ -1,22 +1,20 @@
 """What the webhooks let in, what they refuse and what they survive: a real API server asks them."""
 
-import concurrent.futures
+import base64
 import http.client
 import json
-import os
 import socket
 import ssl
 import threading
 import time
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import wait_until
-from tests.support.secure import SecureOperator, allow, make_pod
+from tests.support.processes import Group, wait_until
+from tests.support.secure import SecureOperator, allow
 from tests.support.tls import issue, make_authority
 
 
@@ -126,8 +124,6 @@ def test_logdirs_that_are_refused(secure_once, logdir):
 
 @pytest.fixture(scope="module")
 def secure_once(plane, tmp_path_factory):
-    from tests.support.processes import Group
-
     Kubectl(plane.kubeconfig).run("create", "namespace", "logdirs")
     kubectl = Kubectl(plane.kubeconfig, "logdirs")
     with Group(tmp_path_factory.mktemp("logs")) as group:
@@ -209,8 +205,6 @@ class Stripper(ThreadingHTTPServer):
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 patch = [{"op": "remove", "path": f"/spec/initContainers/{i}/{field}"}
                          for i, c in enumerate(review["request"]["object"]["spec"].get("initContainers", [])) for field in fields if field in c]
-                import base64
-
                 answer = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {
                     "uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}}).encode()
                 self.send_response(200)
@@ -227,8 +221,6 @@ class Stripper(ThreadingHTTPServer):
         context.load_cert_chain(directory / "server.crt", directory / "server.key")
         self.socket = context.wrap_socket(self.socket, server_side=True)
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        import base64
-
         self.bundle = base64.b64encode((directory / "ca.crt").read_bytes()).decode()
 
     def register(self, kubectl, again):

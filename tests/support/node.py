@@ -1,18 +1,16 @@
 """A real Kubernetes node: control plane, kubelet, containerd, runc, CNI, kube-proxy and DNS, in the namespaces that
 tests/cluster/inside made. Images come from archives; no registry is asked."""
 
-import gzip
 import hashlib
 import io
 import json
 import os
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 from .control_plane import ControlPlane, Kubectl
-from .processes import BUILD, ROOT, TOOLS, wait_until
+from .processes import ROOT, TOOLS, wait_until
 from .tls import issue
 
 NAME = "node"
@@ -120,7 +118,7 @@ oom_score = 0
         docker_archive(archive, PAUSE, {"pause": pause.read_bytes()}, ["/pause"])
         self.load(archive)
         # Programs of this machine, in pods that mount it.
-        docker_archive(archive, HOST, {name: None for name in ("usr", "lib", "lib64", "bin", "sbin", "root", "tmp", "etc", "proc", "sys", "dev", "work")})
+        docker_archive(archive, HOST, {name: None for name in ("usr", "lib", "lib64", "bin", "tmp", "etc", "proc", "sys", "dev")})
         self.load(archive)
 
     def ctr(self, *arguments, check=True):

@@ -2,13 +2,12 @@
 
 import base64
 import json
-import os
 import subprocess
 
 import yaml
 
 from .operator import Operator
-from .processes import BIN, ROOT, TOOLS, free_port, wait_until
+from .processes import BIN, ROOT, TOOLS, free_port
 
 
 def chart_objects(*arguments):
