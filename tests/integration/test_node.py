@@ -102,6 +102,12 @@ def host_program(name, command, env=None, labels=None, annotations=None):
     }
 
 
+def host_pod(name, command):
+    pod = host_program("train", command, labels={"strobe.dev/inject": "true"})
+    pod["metadata"]["name"] = name
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
+
+
 def training_job(node, name, pods=2, labels=None, annotations=None):
     template = host_program("train", [str(PYTHON), str(ROOT / "tests/e2e/train_loop.py"), "--port", "9012", "--stop-file", str(node.root / "stop")],
                             {"PYTHONPATH": str(ROOT), "HOME": "/tmp"}, labels={"strobe.dev/inject": "true", **(labels or {})},
@@ -143,6 +149,8 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
     assert request["status"]["workers"]["ok"] == 2
     assert condition(request, "Synchronized")["status"] == "True"
     assert "jane" in request["metadata"]["annotations"]["strobe.dev/requester"]
+    assert metric(node, "strobe_enrollments_total", result="ok") >= 2
+    assert metric(node, "strobe_injections_total", namespace="ml", result="injected") == 2
 
     # The run is what XProf opens.
     run = request["status"]["run"]
@@ -166,8 +174,7 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
 
 
 def test_a_stranger_cannot_reach_a_sidecar(installed, team):
-    team.apply({"apiVersion": "v1", "kind": "Pod", **host_program("train", ["/bin/sleep", "600"], labels={"strobe.dev/inject": "true", "app": "victim"}),
-                **{}} | {"metadata": {"name": "victim", "labels": {"strobe.dev/inject": "true"}}})
+    team.apply(host_pod("victim", ["/bin/sleep", "600"]))
     team.run("wait", "--for=condition=Ready", "pod/victim", "--timeout=60s")
     address = team.get("pod", "victim")["status"]["podIP"]
     wait_until(lambda: "serves its operator" in team.run("logs", "victim", "-c", "strobe-sidecar").stdout, 30, "enrollment")
@@ -224,5 +231,5 @@ def test_uninstalling_leaves_what_the_keep_policy_says(installed, team):
     assert crds == ["profilepolicies.strobe.dev", "profilerequests.strobe.dev"]
     assert team.get("profreq", "first-look")["status"]["workers"]["ok"] == 2
     # Pods start without us.
-    team.apply({"apiVersion": "v1", "kind": "Pod", **host_program("c", ["/bin/true"])} | {"metadata": {"name": "later", "labels": {"strobe.dev/inject": "true"}}})
+    team.apply(host_pod("later", ["/bin/true"]))
     wait_until(lambda: team.get("pod", "later")["status"]["phase"] == "Succeeded", 60, "a pod without Strobe")
