@@ -111,7 +111,7 @@ def hurried(directory):
     """The same rules for people who have no hours."""
     text = RULES.read_text()
     text = re.sub(r"for: \d+[mh]", "for: 1s", text)
-    text = re.sub(r"\[\d+[mh]\]", "[20s]", text)
+    text = re.sub(r"\[\d+[mh]\]", "[60s]", text)
     file = directory / "hurried.yaml"
     file.write_text(text)
     return file
@@ -151,7 +151,7 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
         # What did not happen here: no injection was damaged and nobody knocked.
         assert all("damaged" in e or "refused" in e or "uninjected" in e for e in silent), silent
 
-        wait_until(lambda: "StrobeCapturesFailing" not in prometheus.firing(), 60, "its end")
+        wait_until(lambda: "StrobeCapturesFailing" not in prometheus.firing(), 150, "its end")
         operator.process.kill()
         wait_until(lambda: "StrobeNoLeader" in prometheus.firing(), 30, "the alert")
         operator.start().wait_ready()

