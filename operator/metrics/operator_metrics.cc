@@ -240,6 +240,9 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
 }
 
 void OperatorMetrics::CaptureEnded(const ProfileRequest& request, const std::string& result) {
+  // All of a namespace's counters begin together, so that rates of failures see the first one.
+  for (const char* known : {"Succeeded", "Failed", "Cancelled"})
+    families_->captures.Add({{"namespace", request.space}, {"result", known}});
   families_->captures.Add({{"namespace", request.space}, {"result", result}}).Increment();
 }
 
