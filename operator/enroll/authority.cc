@@ -29,8 +29,11 @@ absl::Status CheckAuthorityRules(const AuthorityRules& rules) {
     return absl::InvalidArgumentError("tls.certificateLifetime must be at least 1s");
   if (rules.settle < rules.certificate_lifetime)
     return absl::InvalidArgumentError("tls.settle must be at least tls.certificateLifetime");
-  if (rules.lifetime / 3 <= rules.settle)
-    return absl::InvalidArgumentError("tls.authorityLifetime must be more than 3 x tls.settle");
+  // The elder signs until its successor has settled, and nothing that it signs may outlive it.
+  if (rules.lifetime / 3 <= rules.settle + rules.certificate_lifetime) {
+    return absl::InvalidArgumentError(
+        "tls.authorityLifetime must be more than 3 x (tls.settle + tls.certificateLifetime)");
+  }
   return absl::OkStatus();
 }
 

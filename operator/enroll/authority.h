@@ -16,7 +16,8 @@ struct AuthorityRules {
   Nanos certificate_lifetime = std::chrono::hours(24);
 };
 
-// lifetime / 3 > settle >= certificate_lifetime > 0, or nothing could follow anything in time.
+// lifetime / 3 > settle + certificate_lifetime, settle >= certificate_lifetime > 0, or nothing
+// could follow anything in time.
 absl::Status CheckAuthorityRules(const AuthorityRules& rules);
 
 class Authorities {

@@ -185,7 +185,7 @@ def test_a_sidecar_waits_for_its_operator_and_survives_it(operator, group, kubec
 
 def test_certificates_are_renewed_in_time(group, plane, kubectl, trainers, logdir, tmp_path):
     """Authorities and certificates come and go for as long as several of their lives; captures go on."""
-    operator = SecureOperator(group, plane, kubectl, tls={"authorityLifetime": "40s", "settle": "12s", "certificateLifetime": "12s"}).start().wait_ready()
+    operator = SecureOperator(group, plane, kubectl, tls={"authorityLifetime": "66s", "settle": "10s", "certificateLifetime": "10s"}).start().wait_ready()
     try:
         allow(kubectl, logdir)
         sidecar = SecureSidecar(group, operator, "worker-0", trainers[0].profiler_port, tmp_path / "w").start().wait()

@@ -301,8 +301,8 @@ class Admitting(threading.Thread):
 
 
 def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubectl, plane):
-    """Acceptance row 13: certificates live 12 s and are renewed after 8, authorities 40 s; whatever the webhook fails to answer refuses a pod."""
-    operator = secure(pod_failure_policy="Fail", tls={"authorityLifetime": "40s", "settle": "12s", "certificateLifetime": "12s"})
+    """Acceptance row 13: certificates live 10 s, authorities 66 s; whatever the webhook fails to answer refuses a pod."""
+    operator = secure(pod_failure_policy="Fail", tls={"authorityLifetime": "66s", "settle": "10s", "certificateLifetime": "10s"})
     first = operator.authority()[0]
     load = [Admitting(plane, kubectl) for _ in range(2)]
     for thread in load:
