@@ -1,6 +1,7 @@
 #include "operator/kube/token_review.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"

@@ -1,7 +1,6 @@
 // Enrolling's ports over the API server.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "operator/enroll/ports.h"
 #include "operator/kube/client.h"

@@ -15,15 +15,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Cluster {
+  SystemClock clock;
+  kube::Credentials credentials;
+  std::unique_ptr<kube::Client> client;
+};
+
+absl::StatusOr<std::unique_ptr<Cluster>> Reach(const std::string& kubeconfig) {
+  auto cluster = std::make_unique<Cluster>();
+  ASSIGN_OR_RETURN(cluster->credentials, kube::FindCredentials(kubeconfig));
+  kube::InitCpprest();
+  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
+                   kube::MakeCpprestTransport(cluster->clock, cluster->credentials));
+  cluster->client = std::make_unique<kube::Client>(cluster->clock, std::move(transport));
+  return cluster;
+}
+
 }  // namespace
 
 absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
-  const SystemClock clock;
-  ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::FindCredentials(kubeconfig));
-  kube::InitCpprest();
-  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
-                   kube::MakeCpprestTransport(clock, credentials));
-  kube::Client client(clock, transport);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
   std::error_code error;
   const fs::path place =
       dir.empty() ? fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "crds"
@@ -34,9 +45,9 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
     ASSIGN_OR_RETURN(const std::string yaml, ReadTextFile(entry.path()));
     const std::string name = entry.path().stem().native() + ".strobe.dev";
     RETURN_IF_ERROR(
-        client
-            .ApplyYaml(StrCat("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/", name),
-                       yaml)
+        cluster->client
+            ->ApplyYaml(StrCat("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/", name),
+                        yaml)
             .status());
     std::cout << "applied " << name << "\n";
     ++applied;
@@ -46,20 +57,16 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
 }
 
 absl::Status CheckInstallation(const std::string& kubeconfig) {
-  const SystemClock clock;
-  ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::FindCredentials(kubeconfig));
-  kube::InitCpprest();
-  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
-                   kube::MakeCpprestTransport(clock, credentials));
-  kube::Client client(clock, transport);
-  const std::string space = credentials.space.empty() ? "default" : credentials.space;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
+  const std::string space =
+      cluster->credentials.space.empty() ? "default" : cluster->credentials.space;
   const absl::Status asked =
-      client
-          .Create(kube::RequestsPath(space) + "?dryRun=All",
-                  {{"apiVersion", "strobe.dev/v1alpha1"},
-                   {"kind", "ProfileRequest"},
-                   {"metadata", {{"generateName", "strobe-check-"}}},
-                   {"spec", {{"target", {{"pods", {"nobody"}}}}, {"logdir", "/nowhere"}}}})
+      cluster->client
+          ->Create(kube::RequestsPath(space) + "?dryRun=All",
+                   {{"apiVersion", "strobe.dev/v1alpha1"},
+                    {"kind", "ProfileRequest"},
+                    {"metadata", {{"generateName", "strobe-check-"}}},
+                    {"spec", {{"target", {{"pods", {"nobody"}}}}, {"logdir", "/nowhere"}}}})
           .status();
   if (asked.ok()) {
     std::cout << "a capture was admitted (dry run): either you may profile in " << space
