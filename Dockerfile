@@ -1,10 +1,8 @@
 # For those who have a container daemon; tools/image makes the same files without one.
 #   docker build --target operator -t strobe-operator:0.1.0 .
 #   docker build --target sidecar  -t strobe-sidecar:0.1.0 .
-FROM debian:bookworm AS build
-RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends ca-certificates curl git python3 python3-pip \
- && curl -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal --default-toolchain 1.85.0
-ENV PATH=/root/.cargo/bin:$PATH
+FROM rust:1.85-bookworm AS build
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends ca-certificates python3 python3-pip
 WORKDIR /strobe
 COPY . .
 RUN make build && cmake --build --preset release --target strobe_agent \
