@@ -364,6 +364,9 @@ class BeastServer final : public HttpServer {
   }
 
   void Take(tcp::socket socket) {
+    const bool tls = shared_->options.identity != nullptr;
+    const std::shared_ptr<asio::ssl::context> context = tls ? tls_.Current() : nullptr;
+    if (tls && context == nullptr) return;
     std::shared_ptr<Idler> evicted;
     {
       MutexLock lock(&shared_->mutex);
@@ -377,16 +380,10 @@ class BeastServer final : public HttpServer {
       ++shared_->connections;
     }
     if (evicted != nullptr) evicted->Close();
-    if (shared_->options.identity == nullptr) {
-      std::make_shared<Connection<PlainStream>>(std::move(socket), shared_)->Start();
-      return;
-    }
-    if (const auto context = tls_.Current(); context != nullptr) {
+    if (tls)
       std::make_shared<Connection<TlsStream>>(std::move(socket), shared_, context)->Start();
-      return;
-    }
-    MutexLock lock(&shared_->mutex);
-    --shared_->connections;
+    else
+      std::make_shared<Connection<PlainStream>>(std::move(socket), shared_)->Start();
   }
 
   asio::io_context context_;

@@ -380,6 +380,10 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   const Json& spec = Member(pod, "spec");
   Patch patch(pod);
   AddVolumes(spec, !settings.enrollment.empty(), patch);
+  std::vector<std::string> wishes_warnings;
+  Json sidecar = Sidecar(pod, settings, roots, wishes_warnings);
+  Sha256 hash;
+  hash.Update(Dump(sidecar));
   const Json& inits = Member(spec, "initContainers");
   if (const std::optional<std::size_t> index = Find(inits, kube::kSidecarContainer)) {
     // Some webhooks do not know the field and drop it.
@@ -387,7 +391,8 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
       patch.Set(StrCat("/spec/initContainers/", *index), "restartPolicy", "Always");
   } else {
     // Last, so that no index anybody else computed moves.
-    patch.Append("/spec/initContainers", Sidecar(pod, settings, roots, injection.warnings));
+    patch.Append("/spec/initContainers", std::move(sidecar));
+    injection.warnings = std::move(wishes_warnings);
   }
   const Json& containers = Member(spec, "containers");
   const bool python =
@@ -401,9 +406,6 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   if (Text(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
   if (Text(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
-    std::vector<std::string> ignored;
-    Sha256 hash;
-    hash.Update(Dump(Sidecar(pod, settings, roots, ignored)));
     patch.Set(
         "/metadata/annotations", kStatusAnnotation,
         Dump({{"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}}));

@@ -21,8 +21,13 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester));
   if (!refusal.empty()) return PolicyVerdict{PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
   ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, Policies());
-  ASSIGN_OR_RETURN(NamespaceFacts facts, FactsOf(request));
-  facts.active = active;
+  NamespaceFacts facts{.name = request.space, .active = active};
+  ASSIGN_OR_RETURN(const Json space, client_.Get(StrCat("/api/v1/namespaces/", request.space)));
+  facts.labels = space.at("metadata").value("labels", std::map<std::string, std::string>());
+  // Reads every request of the namespace: only where somebody asks.
+  if (std::any_of(policies.begin(), policies.end(),
+                  [](const ProfilePolicy& policy) { return policy.min_interval.has_value(); }))
+    facts.last_end = LastEnd(request);
   const bool matched = std::any_of(
       policies.begin(), policies.end(),
       [&](const ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
@@ -50,10 +55,11 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
                                                 const std::string& space, const std::string& pod) {
   Json attributes = {{"namespace", space}, {"verb", "profile"}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
-  Json spec = {{"user", requester.username}, {"resourceAttributes", std::move(attributes)}};
-  if (!requester.uid.empty()) spec["uid"] = requester.uid;
-  if (!requester.groups.empty()) spec["groups"] = requester.groups;
-  if (!requester.extra.empty()) spec["extra"] = requester.extra;
+  // The same fields, but for one name.
+  Json spec = RequesterToJson(requester);
+  spec["user"] = requester.username;
+  spec.erase("username");
+  spec["resourceAttributes"] = std::move(attributes);
   ASSIGN_OR_RETURN(const Json review,
                    client_.Create("/apis/authorization.k8s.io/v1/subjectaccessreviews",
                                   {{"apiVersion", "authorization.k8s.io/v1"},
@@ -62,11 +68,8 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
   return review.value("status", Json::object()).value("allowed", false);
 }
 
-absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& request) {
-  NamespaceFacts facts;
-  facts.name = request.space;
-  ASSIGN_OR_RETURN(const Json space, client_.Get(StrCat("/api/v1/namespaces/", request.space)));
-  facts.labels = space.at("metadata").value("labels", std::map<std::string, std::string>());
+std::optional<WallTime> KubeGatekeeper::LastEnd(const ProfileRequest& request) const {
+  std::optional<WallTime> last;
   const std::string prefix = request.space + "/";
   for (const std::string& key : requests_.Keys()) {
     if (!key.starts_with(prefix)) continue;
@@ -76,10 +79,9 @@ absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& req
     // One that was refused recorded nothing.
     if (!other.ok() || other->name == request.name || other->status.attempt == 0) continue;
     if (other->status.completion_time)
-      facts.last_end =
-          std::max(facts.last_end.value_or(WallTime{}), *other->status.completion_time);
+      last = std::max(last.value_or(WallTime{}), *other->status.completion_time);
   }
-  return facts;
+  return last;
 }
 
 absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::Policies() {

@@ -22,7 +22,8 @@ class KubeGatekeeper final : public Gatekeeper {
                                           const Requester& requester);
   absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& space,
                                   const std::string& pod);
-  absl::StatusOr<NamespaceFacts> FactsOf(const ProfileRequest& request);
+  // Of the namespace's other captures.
+  std::optional<WallTime> LastEnd(const ProfileRequest& request) const;
   absl::StatusOr<std::vector<ProfilePolicy>> Policies();
 
   const Clock& clock_;

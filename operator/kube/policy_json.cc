@@ -1,22 +1,14 @@
 #include "operator/kube/policy_json.h"
 
-#include "collector/base/duration.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "operator/kube/json_fields.h"
 
 namespace strobe::kube {
 namespace {
 
 using Json = nlohmann::json;
 using Requirement = LabelSelector::Requirement;
-
-absl::Status ReadDuration(const Json& spec, const char* field, std::optional<Nanos>& target) {
-  if (!spec.contains(field)) return absl::OkStatus();
-  const absl::StatusOr<Nanos> parsed = ParseDuration(spec[field].get<std::string>());
-  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(field, ": ", Words(parsed.status())));
-  target = *parsed;
-  return absl::OkStatus();
-}
 
 absl::StatusOr<LabelSelector> ReadSelector(const Json& selector) {
   LabelSelector read;

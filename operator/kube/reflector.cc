@@ -89,10 +89,7 @@ absl::Status Reflector::TakeList() {
     else if (!from_quorum_)
       path += "&resourceVersion=0";
     absl::StatusOr<Json> list = client_.Get(path);
-    if (!list.ok()) {
-      if (absl::IsOutOfRange(list.status())) from_quorum_ = true;
-      return list.status();
-    }
+    if (!list.ok()) return list.status();
     const Json metadata = list->value("metadata", Json::object());
     version = metadata.value("resourceVersion", "");
     next = metadata.value("continue", "");

@@ -54,7 +54,8 @@ class Reflector {
   Backoff backoff_;
   std::string version_;  // Of the last event or list; opaque.
   bool listed_ = false;
-  bool from_quorum_ = false;  // After an expiry: what a server has in its cache may have expired too.
+  bool from_quorum_ =
+      false;  // After an expiry: what a server has in its cache may have expired too.
   std::atomic<bool> synced_{false};
   ReflectorStats stats_;
   Stop stop_;

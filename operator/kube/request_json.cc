@@ -4,22 +4,13 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "operator/kube/json_fields.h"
 #include "operator/kube/requester_json.h"
 
 namespace strobe::kube {
 namespace {
 
 using Json = nlohmann::json;
-
-template <typename T>
-absl::Status ReadDuration(const Json& object, const char* field, T& target) {
-  const auto found = object.find(field);
-  if (found == object.end()) return absl::OkStatus();
-  const absl::StatusOr<Nanos> parsed = ParseDuration(found->get<std::string>());
-  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(field, ": ", Words(parsed.status())));
-  target = *parsed;
-  return absl::OkStatus();
-}
 
 std::optional<WallTime> ReadTime(const Json& object, const char* field) {
   WallTime time{};

@@ -21,10 +21,6 @@ constexpr int kWebhookThreads = 8;  // Some wait for the API server's answers.
 
 int PortOf(const std::string& listen) { return std::atoi(listen.c_str() + listen.rfind(':') + 1); }
 
-AuthorityRules RulesOf(const TlsConfig& tls) {
-  return {tls.authority_lifetime, tls.settle, tls.certificate_lifetime};
-}
-
 AuthorityKeeper::Options KeeperOptions(const OperatorConfig& config, const std::string& space) {
   AuthorityKeeper::Options options;
   options.rules = RulesOf(config.tls);
@@ -55,6 +51,10 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& sp
 }
 
 }  // namespace
+
+AuthorityRules RulesOf(const TlsConfig& tls) {
+  return {tls.authority_lifetime, tls.settle, tls.certificate_lifetime};
+}
 
 FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
     : deps_(std::move(dependencies)),

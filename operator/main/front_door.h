@@ -24,6 +24,8 @@ class Server;
 
 namespace strobe {
 
+AuthorityRules RulesOf(const TlsConfig& tls);
+
 class FrontDoor {
  public:
   struct Dependencies {

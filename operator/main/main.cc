@@ -218,8 +218,7 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
   LogLevel level;
   if (!ParseLogLevel(config.log_level, level))
     return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
-  RETURN_IF_ERROR(CheckAuthorityRules(
-      {config.tls.authority_lifetime, config.tls.settle, config.tls.certificate_lifetime}));
+  RETURN_IF_ERROR(CheckAuthorityRules(RulesOf(config.tls)));
   return config;
 }
 

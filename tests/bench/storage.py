@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import time
 
-from tests.support.processes import BIN, Group, free_port, wait_until
+from tests.support.processes import BIN, Group, free_port, high_water, wait_until
 from tests.support.stores import Versity, strobe_env
 
 GIB = 1 << 30
@@ -29,11 +29,6 @@ def measured(command, env):
     if process.returncode != 0:
         raise RuntimeError(f"{command}: {process.stderr.read()[-2000:]}")
     return took, peak
-
-
-def high_water(pid):
-    with open(f"/proc/{pid}/status") as status:
-        return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
 
 
 def rclone_env(server):

@@ -4,12 +4,13 @@ import http.client
 import json
 import shutil
 import ssl
+import statistics
 import subprocess
 import threading
 import time
 
 from tests.support.control_plane import ControlPlane, Kubectl
-from tests.support.processes import ROOT, TOOLS, Group, free_port, wait_until
+from tests.support.processes import ROOT, TOOLS, Group, free_port, high_water, wait_until
 from tests.support.secure import SecureOperator
 from tests.support.tls import issue, make_authority
 
@@ -60,14 +61,6 @@ def at(values, share):
     return values[min(len(values) - 1, int(len(values) * share))]
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
-def memory(process):
-    return next(int(line.split()[1]) for line in open(f"/proc/{process.pid}/status") if line.startswith("VmHWM")) / 1024
-
-
 def run(directory):
     subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", TOOLS / "webhook_peer", "."], cwd=PEER, check=True)
     with Group(directory / "logs") as group:
@@ -96,9 +89,9 @@ def run(directory):
         figures = {}
         for name, rounds in results.items():
             p50, p99 = [at(r, 0.5) for r in rounds], [at(r, 0.99) for r in rounds]
-            figures[name] = (median(p50), median(p99))
+            figures[name] = (statistics.median(p50), statistics.median(p99))
             process = ours.process if name == "strobe-operator" else peer
-            lines.append(f"| {name} | {median(p50):.2f} ms | {median(p99):.2f} ms ({min(p99):.2f} to {max(p99):.2f}) | {max(r[-1] for r in rounds):.1f} ms | {memory(process):.0f} MB |")
+            lines.append(f"| {name} | {statistics.median(p50):.2f} ms | {statistics.median(p99):.2f} ms ({min(p99):.2f} to {max(p99):.2f}) | {max(r[-1] for r in rounds):.1f} ms | {high_water(process.pid):.0f} MB |")
         (a50, a99), (b50, b99) = figures["strobe-operator"], figures["controller-runtime"]
         lines.append(f"\nOurs to the peer's: p50 {a50 / b50:.2f}, p99 {a99 / b99:.2f}. Bar: p99 at most 10 ms.\n")
         return "\n".join(lines)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.control_plane import Kubectl
+from tests.support.metrics import total
 from tests.support.node import BRIDGE, HOST, Node
 from tests.support.operator import condition, profile_request
 from tests.support.processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
@@ -119,13 +120,9 @@ def training_job(node, name, pods=2, labels=None, annotations=None):
 def metric(node, name, **labels):
     """The sum over all operators of a metric's samples that carry the labels."""
     admin = Kubectl(node.kubeconfig, SPACE)
-    total = 0
-    for pod in admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]:
-        page = admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout
-        for line in page.splitlines():
-            if line.startswith(name + "{") and all(f'{k}="{v}"' in line for k, v in labels.items()):
-                total += float(line.rsplit(" ", 1)[1])
-    return total
+    pods = admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
+    pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout for pod in pods]
+    return sum(total(page, name, **labels) for page in pages)
 
 
 def test_the_installation_answers(installed):

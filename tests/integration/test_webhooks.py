@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import Group, wait_until
+from tests.support.processes import Group, high_water, wait_until
 from tests.support.secure import SecureOperator, allow
 from tests.support.tls import issue, make_authority
 
@@ -391,6 +391,6 @@ def test_slow_idle_and_huge_clients_are_survived(secure, kubectl, plane):
     assert not load.failures and load.done > 20, (load.done, load.failures[:2])
     for client in idle + slow:
         client.close()
-    memory = next(int(line.split()[1]) for line in open(f"/proc/{operator.process.pid}/status") if line.startswith("VmHWM"))
-    assert memory < 512 << 10, f"{memory} kB at the peak; the chart's limit is 512Mi"
+    memory = high_water(operator.process.pid)
+    assert memory < 512, f"{memory} MiB at the peak; the chart's limit is 512Mi"
     assert operator.process.running()

@@ -14,6 +14,13 @@ BIN = Path(os.environ.get("STROBE_BIN", BUILD / "bin"))
 TOOLS = BUILD / "tools" / "bin"
 PYTHON = BUILD / "venv" / "bin" / "python"
 
+
+def high_water(pid):
+    """Most memory that the process has had, MiB."""
+    with open(f"/proc/{pid}/status") as status:
+        return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
+
+
 def free_port():
     """Below the range from which the kernel gives ports to outgoing connections: one that is free now
     is then still free when a server binds it."""

@@ -6,6 +6,7 @@ import subprocess
 
 import yaml
 
+from .metrics import total
 from .operator import Operator
 from .processes import BIN, ROOT, TOOLS, free_port
 
@@ -62,11 +63,7 @@ class SecureOperator(Operator):
         return tuple(base64.b64decode(data[key]).decode() for key in ("ca.crt", "ca.key"))
 
     def metric(self, name, **labels):
-        total = 0.0
-        for line in self.page("/metrics").splitlines():
-            if line.startswith(name + "{") and all(f'{k}="{v}"' in line for k, v in labels.items()):
-                total += float(line.rsplit(" ", 1)[1])
-        return total
+        return total(self.page("/metrics"), name, **labels)
 
     def remove(self):
         for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
@@ -120,10 +117,7 @@ class SecureSidecar:
             return answer.read().decode()
 
     def refused(self, reason):
-        for line in self.page().splitlines():
-            if line.startswith("strobe_sidecar_refused_peers_total{") and f'reason="{reason}"' in line:
-                return float(line.rsplit(" ", 1)[1])
-        return 0
+        return total(self.page(), "strobe_sidecar_refused_peers_total", reason=reason)
 
 
 def make_pod(kubectl, name, port, labels=None, index=0):

@@ -114,6 +114,12 @@ class RequestReconcilerTest : public testing::Test {
         [this](const std::string&) { due_.insert(time_.MonoNow()); }, gatekeeper_});
     due_.insert(time_.MonoNow());
   }
+  // With a request of jane's.
+  void RestartGuardedBy(FakeGatekeeper& gatekeeper) {
+    gatekeeper_ = &gatekeeper;
+    cluster_.request.requester = Requester{.username = "jane"};
+    Restart();
+  }
   // Runs the loop as the queue would, for so long.
   void Loop(Nanos duration) {
     const MonoTime end = time_.MonoNow() + duration;
@@ -290,9 +296,7 @@ TEST_F(RequestReconcilerTest, DeletesItselfWhenItsTimeIsUp) {
 
 TEST_F(RequestReconcilerTest, BeginsWhatTheGatekeeperAllows) {
   FakeGatekeeper gatekeeper;
-  gatekeeper_ = &gatekeeper;
-  cluster_.request.requester = Requester{.username = "jane"};
-  Restart();
+  RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
   EXPECT_THAT(gatekeeper.asked, testing::ElementsAre("jane 0")) << "not itself";
@@ -301,9 +305,7 @@ TEST_F(RequestReconcilerTest, BeginsWhatTheGatekeeperAllows) {
 TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
   FakeGatekeeper gatekeeper;
   gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not there", {}};
-  gatekeeper_ = &gatekeeper;
-  cluster_.request.requester = Requester{.username = "jane"};
-  Restart();
+  RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "NotAllowed");
   EXPECT_EQ(Get("Succeeded").message, "not there");
@@ -313,9 +315,7 @@ TEST_F(RequestReconcilerTest, RefusesWhatIsNotAllowedAndTellsNobody) {
 TEST_F(RequestReconcilerTest, WaitsForWhatPassesByItself) {
   FakeGatekeeper gatekeeper;
   gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too soon", 3s};
-  gatekeeper_ = &gatekeeper;
-  cluster_.request.requester = Requester{.username = "jane"};
-  Restart();
+  RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPolicy");
   EXPECT_GE(gatekeeper.asked.size(), 3u);
@@ -336,9 +336,7 @@ TEST_F(RequestReconcilerTest, RefusesARequestThatNoWebhookSaw) {
 
 TEST_F(RequestReconcilerTest, ACaptureThatRunsIsNotJudgedAgainAfterARestart) {
   FakeGatekeeper gatekeeper;
-  gatekeeper_ = &gatekeeper;
-  cluster_.request.requester = Requester{.username = "jane"};
-  Restart();
+  RestartGuardedBy(gatekeeper);
   Loop(500ms);
   ASSERT_EQ(cluster_.request.status.attempt, 1);
   gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not any more", {}};
@@ -351,9 +349,7 @@ TEST_F(RequestReconcilerTest, ACaptureThatRunsIsNotJudgedAgainAfterARestart) {
 TEST_F(RequestReconcilerTest, AGatekeeperThatCannotAnswerStopsEverything) {
   FakeGatekeeper gatekeeper;
   gatekeeper.verdict = absl::UnavailableError("the API server is away");
-  gatekeeper_ = &gatekeeper;
-  cluster_.request.requester = Requester{.username = "jane"};
-  Restart();
+  RestartGuardedBy(gatekeeper);
   EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
   EXPECT_EQ(cluster_.request.status.attempt, 0);
 }
