@@ -37,6 +37,7 @@ struct OutcomeInfo {
   Outcome outcome;
   std::string_view name;      // As in status, metrics and manifest.
   bool retryable;             // Can a new attempt, with nothing else changed, end better?
+  bool waitable;              // Before a capture: is it enough to wait and ask again?
   bool has_trace;             // Is there a trace file that somebody can use?
   int badness;                // Sorts outcomes worst first.
   std::string_view detected;  // How Strobe knows.
@@ -47,5 +48,7 @@ struct OutcomeInfo {
 std::span<const OutcomeInfo> AllOutcomes();
 const OutcomeInfo& Describe(Outcome outcome);
 std::string_view Name(Outcome outcome);
+// kUnknown for a name that no outcome has.
+Outcome OutcomeOfName(std::string_view name);
 
 }  // namespace strobe

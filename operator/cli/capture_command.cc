@@ -37,8 +37,7 @@ void OnInterrupt(int signal) {
 }
 
 template <typename T>
-absl::Status ParseOptional(std::string_view flag, const std::string& text,
-                           std::optional<T>& target) {
+absl::Status ParseOptional(std::string_view flag, const std::string& text, T& target) {
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(text);
   if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(flag, ": ", Words(parsed.status())));
@@ -65,6 +64,12 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.duration = *duration;
   RETURN_IF_ERROR(ParseOptional("--delay", flags.delay, spec.delay));
   RETURN_IF_ERROR(ParseOptional("--guard", flags.guard, spec.guard));
+  RETURN_IF_ERROR(ParseOptional("--ready-timeout", flags.ready_timeout, spec.ready_timeout));
+  RETURN_IF_ERROR(ParseOptional("--collect-timeout", flags.collect_timeout, spec.collect_timeout));
+  if (spec.collect_timeout && *spec.collect_timeout < std::chrono::seconds(1))
+    return absl::InvalidArgumentError("--collect-timeout must be at least 1s");
+  if (spec.ready_timeout > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
   RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
   spec.on_late_start =
       flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
@@ -98,12 +103,14 @@ class ProgressLine {
       text +=
           StrCat(", starts in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
     }
+    if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
     if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
     if (terminal_)
       std::cerr << "\r\033[K" << text << std::flush;
-    else if (progress.phase != shown_ || attempt != attempt_)
+    else if (progress.phase != shown_ || attempt != attempt_ || progress.waits_for != waits_for_)
       std::cerr << text << "\n";
     shown_ = progress.phase;
+    waits_for_ = progress.waits_for;
     attempt_ = attempt;
   }
   void Clear() {
@@ -113,6 +120,7 @@ class ProgressLine {
  private:
   const bool quiet_, terminal_;
   Phase shown_ = Phase::kDone;
+  std::string waits_for_;
   int attempt_ = 0;
 };
 
@@ -145,6 +153,12 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--duration", flags.duration, "how long to record, 1ms to 10m")
       ->capture_default_str();
   command.add_option("--delay", flags.delay, "from now to the start [the smallest safe one]");
+  command
+      .add_option("--ready-timeout", flags.ready_timeout,
+                  "how long to wait for workers that are busy, or not there yet, at most 1h")
+      ->capture_default_str();
+  command.add_option("--collect-timeout", flags.collect_timeout,
+                     "how long collecting and uploading may take [3m, or twice the duration]");
   command.add_option("--guard", flags.guard,
                      "recorded before and after [from measured lateness, at least 5ms]");
   command.add_option("--max-skew", flags.max_skew, "how far apart two starts may be");

@@ -7,7 +7,8 @@ namespace strobe {
 
 struct CaptureFlags {
   std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
-  std::string duration = "1s", delay{}, guard{}, max_skew{};
+  std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
+              collect_timeout{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table";
   int attempts = 3;
   unsigned host = 2, host_filter = 0, device = 1, python = 0;

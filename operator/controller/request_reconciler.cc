@@ -8,6 +8,7 @@
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
 #include "operator/core/min_workers.h"
+#include "operator/core/pod_evidence.h"
 #include "operator/core/request_status.h"
 #include "operator/core/retry.h"
 
@@ -20,11 +21,17 @@ using std::chrono::seconds;
 // Pods of a job that is just being created deserve a little patience.
 constexpr Nanos kTargetPatience = seconds(30);
 constexpr Nanos kTargetRetry = seconds(2);
+constexpr Nanos kPlaceRefresh = milliseconds(50);  // Times those who wait: bounds the writes.
 constexpr Nanos kPolicyRetry = seconds(5);
 constexpr Nanos kReclaimTimeout = seconds(10);
 
 bool Has(const std::vector<std::string>& finalizers) {
   return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
+}
+
+// Whether an operator before us has begun just this attempt.
+bool Resumes(const ProfileRequest& request, int number) {
+  return request.status.attempt == number && !request.status.retry_time;
 }
 
 }  // namespace
@@ -42,9 +49,62 @@ void RequestReconciler::Keep(const std::string& key, std::shared_ptr<Live> live)
 }
 
 void RequestReconciler::Forget(const std::string& key) {
-  MutexLock lock(&mutex_);
-  live_.erase(key);
-  deps_.metrics.ActiveCaptures(live_.size());
+  {
+    MutexLock lock(&mutex_);
+    live_.erase(key);
+    deps_.metrics.ActiveCaptures(live_.size());
+  }
+  LeaveQueue(key);
+}
+
+void RequestReconciler::LeaveQueue(const std::string& key) {
+  std::vector<std::string> next;
+  {
+    MutexLock lock(&mutex_);
+    next = queue_.Leave(key);
+  }
+  for (const std::string& other : next) deps_.enqueue(other);
+}
+
+absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Queue(
+    const std::string& key, const ProfileRequest& request, const std::vector<Target>& targets,
+    bool resumes) {
+  std::set<std::string> workers;
+  for (const Target& target : targets) {
+    if (target.outcome == Outcome::kUnknown)
+      workers.insert(StrCat(request.space, "/", target.name));
+  }
+  WorkerQueue::Place place;
+  std::size_t waiting = 0;
+  {
+    MutexLock lock(&mutex_);
+    // Another attempt joins the end of the line: who waited meanwhile comes first.
+    if (resumes)
+      queue_.Hold(key, workers);
+    else
+      place = queue_.Enter(key, request.status.retry_time.value_or(request.created), workers);
+    waiting = queue_.waiting();
+  }
+  if (place.ahead == 0) return std::nullopt;
+  RETURN_IF_ERROR(Write(request, QueuedStatus(request, place, deps_.clock.WallNow())));
+  // Its turn wakes it; until then only its place in the status moves on.
+  return ReconcileResult{
+      std::clamp<Nanos>(static_cast<int>(waiting) * kPlaceRefresh, seconds(2), seconds(60))};
+}
+
+// What Kubernetes knows of the pods of workers that failed.
+absl::Status RequestReconciler::Explain(const ProfileRequest& request, const Live& live) {
+  ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  std::map<std::string, std::string> evidence;
+  for (const Target& target : live.targets) {
+    const auto pod = std::find_if(pods.begin(), pods.end(),
+                                  [&](const PodInfo& p) { return p.name == target.pod; });
+    std::string words = PodEvidence(target, pod == pods.end() ? nullptr : &*pod, live.began);
+    if (!words.empty()) evidence.emplace(target.name, std::move(words));
+  }
+  live.attempt->TellEvidence(std::move(evidence));
+  return absl::OkStatus();
 }
 
 std::size_t RequestReconciler::active() const {
@@ -143,8 +203,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
                                                          const ProfileRequest& request,
                                                          int number) {
   // Taken up again after a restart, a capture has been judged already.
-  const bool resumes = request.status.attempt == number && !request.status.retry_time;
-  if (deps_.gatekeeper == nullptr || resumes) return Launch(key, request, number);
+  if (deps_.gatekeeper == nullptr || Resumes(request, number)) return Launch(key, request, number);
   {
     MutexLock lock(&mutex_);
     starting_.insert(request.space);
@@ -187,9 +246,16 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
     return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", Words(least.status())));
   spec.min_workers = *least;
 
+  const bool resumes = Resumes(request, number);
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> queued,
+                   Queue(key, request, targets, resumes));
+  if (queued) return *queued;
+
   auto live = std::make_shared<Live>();
   live->uid = request.uid;
   live->number = number;
+  live->began = now;
+  live->targets = targets;
   live->spec = std::move(spec);
   // Before anybody is armed the attempt's number is safe in the status: whoever comes after us
   // looks for just this capture at the sidecars instead of starting another.
@@ -197,7 +263,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   preflight.matched = targets.size();
   RETURN_IF_ERROR(Write(request, ActiveStatus(request, number, preflight, now)));
   live->attempt =
-      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers}, live->spec, number,
+      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers, true}, live->spec, number,
                             std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
   Keep(key, live);
   return ReconcileResult{};
@@ -210,6 +276,11 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   const AttemptProgress progress = live->attempt->progress();
   const WallTime now = deps_.clock.WallNow();
   if (progress.phase != Phase::kDone) {
+    if (progress.wants_evidence) {
+      // It goes on without in a moment.
+      if (const absl::Status status = Explain(request, *live); !status.ok())
+        live->attempt->TellEvidence({});
+    }
     const Condition* started = FindCondition(request.status, "Started");
     const bool newly = progress.phase >= Phase::kDelay && progress.armed > 0 &&
                        (started == nullptr || started->status != ConditionStatus::kTrue);
@@ -224,6 +295,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   const AttemptResult& result = *progress.result;
   if (!live->counted) {
     live->counted = true;
+    LeaveQueue(key);
     deps_.metrics.AttemptEnded(request, progress);
     if (const std::optional<Nanos> wait =
             request.cancel ? std::nullopt : RetryAfter(live->spec, result)) {
@@ -233,10 +305,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
     }
   }
   if (live->retry) {
+    if (request.cancel) return Refuse(request, "Cancelled", "cancelled between two attempts");
     // Whole seconds, as the status keeps it.
     const WallTime due = std::chrono::ceil<seconds>(*live->retry);
-    RETURN_IF_ERROR(Write(request, RetryStatus(request, result, due, now)));
-    if (now < due) return ReconcileResult{due - now};
+    if (now < due) {
+      RETURN_IF_ERROR(Write(request, RetryStatus(request, result, due, now)));
+      return ReconcileResult{due - now};
+    }
     return Begin(key, request, live->number + 1);
   }
   RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, now)));

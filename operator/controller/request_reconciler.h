@@ -15,6 +15,7 @@
 #include "operator/controller/ports.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/gatekeeper.h"
+#include "operator/core/worker_queue.h"
 
 namespace strobe {
 
@@ -47,6 +48,8 @@ class RequestReconciler {
     std::string uid;
     std::shared_ptr<CaptureAttempt> attempt;
     int number = 1;
+    WallTime began{};
+    std::vector<Target> targets{};
     CaptureSpec spec{};               // With the number of workers that are wanted.
     bool counted = false;             // Its end stands in the metrics.
     std::optional<WallTime> retry{};  // When the next attempt is due.
@@ -70,10 +73,18 @@ class RequestReconciler {
   std::shared_ptr<Live> Find(const std::string& key) const;
   void Keep(const std::string& key, std::shared_ptr<Live> live);
   void Forget(const std::string& key);
+  void LeaveQueue(const std::string& key);
+  // Nothing: it is its turn on all these workers.
+  absl::StatusOr<std::optional<ReconcileResult>> Queue(const std::string& key,
+                                                       const ProfileRequest& request,
+                                                       const std::vector<Target>& targets,
+                                                       bool resumes);
+  absl::Status Explain(const ProfileRequest& request, const Live& live);
 
   const Dependencies deps_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
+  WorkerQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::multiset<std::string> starting_ ABSL_GUARDED_BY(mutex_);  // Namespaces of those in Begin.
 };
 

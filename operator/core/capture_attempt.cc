@@ -7,6 +7,7 @@
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
+#include "operator/core/pod_evidence.h"
 
 namespace strobe {
 namespace {
@@ -22,6 +23,10 @@ constexpr Nanos kArmMargin = milliseconds(150);
 // A worker that nobody can reach for so long after it should have recorded is lost.
 constexpr Nanos kLostAfter = seconds(10);
 constexpr Nanos kCancelGrace = seconds(5);
+constexpr Nanos kEvidenceTimeout = seconds(5);
+constexpr Nanos kAskAgain = seconds(1);
+// Clocks drift by tens of microseconds a second; an offset that is older is measured again.
+constexpr Nanos kFreshClock = seconds(2);
 
 Outcome OutcomeOfCall(const absl::Status& status) {
   switch (status.code()) {
@@ -118,6 +123,8 @@ void CaptureAttempt::Enter(Phase phase) {
     progress_.ended = static_cast<std::size_t>(std::count_if(
         members_.begin(), members_.end(), [](const Member& member) { return member.ended; }));
     progress_.plan = result_.plan;
+    progress_.waits_for = waits_for_;
+    progress_.wants_evidence = wants_evidence_;
     if (phase == Phase::kDone) progress_.result = std::make_shared<const AttemptResult>(result_);
   }
   changed_();
@@ -152,6 +159,7 @@ Nanos CaptureAttempt::Until(WallTime time) const {
 
 void CaptureAttempt::Begin() {
   phase_began_ = deps_.clock.MonoNow();
+  ready_by_ = phase_began_ + spec_.ready_timeout;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
     if (member.result.target.outcome != Outcome::kUnknown) {
@@ -160,10 +168,63 @@ void CaptureAttempt::Begin() {
       continue;
     }
     member.worker = deps_.workers.Connect(member.result.target);
-    member.worker->Check(result_.capture_id, kCheckTimeout,
-                         OnExecutor(&CaptureAttempt::OnChecked, i));
+    Ask(i);
   }
   if (AllAnswered()) PlanAndArm();
+}
+
+void CaptureAttempt::Ask(std::size_t index) {
+  Member& member = members_[index];
+  member.answered = member.ended = member.result.ready = false;
+  member.result.outcome = Outcome::kUnknown;
+  member.result.message.clear();
+  member.asked = deps_.clock.MonoNow();
+  member.worker->Check(result_.capture_id, kCheckTimeout,
+                       OnExecutor(&CaptureAttempt::OnChecked, index));
+}
+
+// A trainer that has not started its profiler server yet, or another capture that ends soon: while
+// there is time and enough workers may come to be ready, they are asked again.
+bool CaptureAttempt::AwaitReadiness() {
+  const auto waitable = [](const Member& member) {
+    return member.worker != nullptr && member.ended && Describe(member.result.outcome).waitable;
+  };
+  std::size_t hopeful = 0, waited = 0;
+  const Member* first = nullptr;
+  for (const Member& member : members_) {
+    hopeful += member.result.ready || member.result.armed ? 1 : 0;
+    if (!waitable(member)) continue;
+    if (first == nullptr) first = &member;
+    ++waited;
+  }
+  if (first == nullptr || hopeful + waited < Wanted() || deps_.clock.MonoNow() >= ready_by_)
+    return false;
+  waits_for_ =
+      StrCat("waits for ", waited, " of ", members_.size(), " workers; ", first->result.target.name,
+             ": ", Name(first->result.outcome), ": ", first->result.message);
+  Enter(Phase::kPreflight);
+  deps_.executor.PostAfter(kAskAgain, [weak = weak_from_this(), waitable] {
+    const auto self = weak.lock();
+    if (!self || self->phase() != Phase::kPreflight || !self->cancel_reason_.empty()) return;
+    for (std::size_t i = 0; i < self->members_.size(); ++i) {
+      if (waitable(self->members_[i])) self->Ask(i);
+    }
+  });
+  return true;
+}
+
+// Those who were ready while others were waited for tell their clocks once more.
+bool CaptureAttempt::RefreshClocks() {
+  if (waits_for_.empty() || std::exchange(refreshed_, deps_.clock.MonoNow() >= ready_by_))
+    return false;
+  const MonoTime oldest = deps_.clock.MonoNow() - kFreshClock;
+  bool asked = false;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (!members_[i].result.ready || members_[i].asked >= oldest) continue;
+    Ask(i);
+    asked = true;
+  }
+  return asked;
 }
 
 void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answer) {
@@ -228,9 +289,12 @@ void CaptureAttempt::PlanAndArm() {
   }
   const std::size_t armed = CountArmed();
   if (armed + ready.size() < Wanted() || armed + ready.size() == 0) {
+    if (AwaitReadiness()) return;
     return CallOff(StrCat("only ", armed + ready.size(), " of ", members_.size(),
                           " workers can record, at least ", Wanted(), " wanted"));
   }
+  if (RefreshClocks()) return;
+  waits_for_.clear();
   if (!result_.plan) {
     const absl::StatusOr<StartPlan> plan = PlanStart(spec_, deps_.clock.WallNow(), ready);
     if (!plan.ok()) {
@@ -240,7 +304,7 @@ void CaptureAttempt::PlanAndArm() {
     }
     result_.plan = *plan;
   }
-  deadline_ = Recorded() + CollectBudget(spec_.duration);
+  deadline_ = Recorded() + spec_.collect_timeout.value_or(CollectBudget(spec_.duration));
   Enter(Phase::kArming);
   // Two-phase: what is not accepted well before the start is called off everywhere.
   const WallTime settled = result_.plan->instant - result_.plan->guard - kArmMargin;
@@ -274,6 +338,7 @@ v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   plan.set_worker(member.result.target.file);
   plan.set_deadline_ns(ToUnixNanos(deadline_ + offset));
   plan.set_max_bytes(spec_.max_bytes);
+  plan.set_expects_device(member.result.target.expects_device && spec_.tracers.device() > 0);
   plan.set_discard_late(spec_.on_late_start == OnLateStart::kDiscard);
   return plan;
 }
@@ -456,13 +521,41 @@ void CaptureAttempt::MaybeConclude() {
       !std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.ended; })) {
     return Enter(phase());
   }
+  if (wants_evidence_) return;
+  wants_evidence_ =
+      deps_.asks_for_evidence && !result_.cancelled &&
+      std::any_of(members_.begin(), members_.end(), [](const Member& member) {
+        return !member.result.target.pod.empty() && WantsPodEvidence(member.result.outcome);
+      });
+  if (!wants_evidence_) return Conclude();
+  Enter(phase());
+  deps_.executor.PostAfter(kEvidenceTimeout, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->TellEvidence({});
+  });
+}
+
+void CaptureAttempt::TellEvidence(std::map<std::string, std::string> evidence) {
+  deps_.executor.Post([weak = weak_from_this(), evidence = std::move(evidence)] {
+    const auto self = weak.lock();
+    if (!self || !std::exchange(self->wants_evidence_, false)) return;
+    for (Member& member : self->members_) {
+      const auto found = evidence.find(member.result.target.name);
+      if (found == evidence.end() || !WantsPodEvidence(member.result.outcome)) continue;
+      std::string& message = member.result.message;
+      message = StrCat(found->second, message.empty() ? "" : "; ", message);
+    }
+    self->Conclude();
+  });
+}
+
+void CaptureAttempt::Conclude() {
   for (Member& member : members_) result_.workers.push_back(member.result);
   if (ended_early_) result_.duration = LongestRecorded(result_.workers);
   if (result_.cancelled) {
     result_.reason = "Cancelled";
     result_.message = cancel_reason_;
   }
-  Conclude(spec_, result_);
+  strobe::Conclude(spec_, result_);
   Enter(Phase::kPublishing);
   // Only workers that wrote a trace are asked: the run exists, and their identity can write to it.
   std::vector<std::size_t> candidates;

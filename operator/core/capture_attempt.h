@@ -25,7 +25,9 @@ struct AttemptProgress {
   Phase phase = Phase::kPreflight;
   std::size_t matched = 0, armed = 0, ended = 0;
   std::optional<StartPlan> plan{};
-  std::map<Phase, Nanos> took{};                  // Of the phases that have ended.
+  std::string waits_for{};        // During preflight: who is not ready yet, and why.
+  bool wants_evidence = false;    // All have ended; TellEvidence is waited for.
+  std::map<Phase, Nanos> took{};  // Of the phases that have ended.
   std::shared_ptr<const AttemptResult> result{};  // Set when done.
 };
 
@@ -35,6 +37,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
     const Clock& clock;
     Executor& executor;
     WorkerConnector& workers;
+    bool asks_for_evidence = false;  // Somebody answers AttemptProgress::wants_evidence.
   };
 
   // `changed` is called on the executor after every change of progress.
@@ -45,6 +48,9 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   AttemptProgress progress() const;
   // Ends it; workers that have not ended are cancelled. Idempotent.
   void Cancel(std::string reason);
+  // What is known from elsewhere of workers that failed, by target name; it joins their messages.
+  // Idempotent.
+  void TellEvidence(std::map<std::string, std::string> evidence);
   // Ends the recording now and keeps what there is; cancels what does not record yet. Idempotent.
   void EndEarly();
 
@@ -54,6 +60,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
     std::shared_ptr<Worker> worker{};
     ClockReading clock{};
     bool answered = false;  // To the question of the present phase.
+    MonoTime asked{};       // Of its preflight.
     bool ended = false;
     std::shared_ptr<void> watch{};
     WallTime last_contact{};
@@ -64,7 +71,10 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
                  std::vector<Target> targets, std::function<void()> changed);
 
   void Begin();
+  void Ask(std::size_t index);
   void OnChecked(std::size_t index, absl::StatusOr<Preflight> answer);
+  bool AwaitReadiness();
+  bool RefreshClocks();
   void PlanAndArm();
   void OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer);
   void AllArmed();
@@ -77,6 +87,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void Tell(std::size_t index, v1::CancelRequest request);
   void CallOff(std::string reason);
   void MaybeConclude();
+  void Conclude();
   void Publish(std::vector<std::size_t> candidates);
   void Finish();
   void Enter(Phase phase);
@@ -99,6 +110,10 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   WallTime deadline_{};
   std::string cancel_reason_;
   bool ended_early_ = false;
+  std::string waits_for_;
+  MonoTime ready_by_{};
+  bool refreshed_ = false;
+  bool wants_evidence_ = false;
   // The end waits for both: whoever was told to start or to stop has heard it.
   std::size_t arms_in_flight_ = 0, cancels_in_flight_ = 0;
   MonoTime phase_began_{};

@@ -16,8 +16,9 @@ struct Target {
   std::string pod{};      // Empty without Kubernetes.
   std::string pod_uid{};  // Whom its sidecar's certificate must name; empty without Kubernetes.
   std::string container{};
-  int rank = -1;       // -1 = not known.
-  std::string file{};  // File name of its trace, without ".xplane.pb"; unique in the run.
+  int rank = -1;                // -1 = not known.
+  std::string file{};           // File name of its trace, without ".xplane.pb"; unique in the run.
+  bool expects_device = false;  // The pod has an accelerator.
   // Set when it is already clear that this worker cannot take part.
   Outcome outcome = Outcome::kUnknown;
   std::string message{};
@@ -33,7 +34,11 @@ struct CaptureSpec {
   Nanos duration = std::chrono::seconds(2);
   std::optional<Nanos> delay{};  // Until the instant; none = the smallest safe lead.
   std::optional<WallTime> at{};  // The instant itself; at most one of the two.
+  // How long to wait for workers that may become ready by themselves; see OutcomeInfo.
+  Nanos ready_timeout{};
   std::optional<Nanos> guard{};  // None = from measured lateness.
+  // From the end of the recording until every trace is in the logdir; none = by the duration.
+  std::optional<Nanos> collect_timeout{};
   std::optional<Nanos> max_skew{};
   OnLateStart on_late_start = OnLateStart::kKeep;
   std::size_t min_workers = 0;  // How many must end Ok; 0 = all.

@@ -47,6 +47,7 @@ struct RequestStatus {
   std::string run{};
   std::optional<WallTime> start_time{}, completion_time{}, retry_time{};
   int attempt = 0;
+  std::size_t queue_position = 0;  // Captures that come first on its workers; 0 = its turn.
   std::size_t matched = 0, armed = 0, ok = 0, empty = 0, failed = 0;
   std::string skew{}, skew_error{};  // Empty = not known.
   std::string clock_pod{}, clock_offset{}, clock_error{};

@@ -37,6 +37,7 @@ RequestStatus Begin(const ProfileRequest& request) {
   RequestStatus status = request.status;
   status.observed_generation = request.generation;
   status.retry_time.reset();
+  status.queue_position = 0;
   return status;
 }
 
@@ -119,11 +120,24 @@ bool IsFinished(const RequestStatus& status) {
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now) {
   RequestStatus status = Begin(request);
+  // Between two attempts it stays known that the first of them has ended.
+  status.retry_time = request.status.retry_time;
   Set(request, "Accepted", kFalse, reason, message, now, status);
   Set(request, "Started", kUnknown, "Pending", "", now, status);
   Set(request, "Synchronized", kUnknown, "Pending", "", now, status);
   Set(request, "Succeeded", kUnknown, reason, message, now, status);
   Set(request, "Failed", kUnknown, "Pending", "", now, status);
+  return status;
+}
+
+RequestStatus QueuedStatus(const ProfileRequest& request, const WorkerQueue::Place& place,
+                           WallTime now) {
+  RequestStatus status =
+      PendingStatus(request, "WaitingForWorkers",
+                    StrCat(place.ahead, place.ahead == 1 ? " capture is" : " captures are",
+                           " ahead of it on ", place.worker, "; right before it: ", place.behind),
+                    now);
+  status.queue_position = place.ahead;
   return status;
 }
 
@@ -143,8 +157,12 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   else
     Set(request, "Started", kUnknown, "Preflight", "", now, status);
   Set(request, "Synchronized", kUnknown, "InProgress", "", now, status);
-  Set(request, "Succeeded", kUnknown, ReasonOf(progress.phase),
-      StrCat("attempt ", attempt, " of ", request.capture.attempts), now, status);
+  const std::string count = StrCat("attempt ", attempt, " of ", request.capture.attempts);
+  if (progress.waits_for.empty())
+    Set(request, "Succeeded", kUnknown, ReasonOf(progress.phase), count, now, status);
+  else
+    Set(request, "Succeeded", kUnknown, "WaitingForReadiness",
+        StrCat(count, "; ", progress.waits_for), now, status);
   Set(request, "Failed", kUnknown, "InProgress", "", now, status);
   return status;
 }
@@ -201,8 +219,8 @@ RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& re
 bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   const auto key = [](const RequestStatus& s) {
     return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time,
-                    s.attempt, s.matched, s.armed, s.ok, s.empty, s.failed, s.skew, s.skew_error,
-                    s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
+                    s.attempt, s.queue_position, s.matched, s.armed, s.ok, s.empty, s.failed,
+                    s.skew, s.skew_error, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
   };
   return key(a) == key(b) &&
          std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(),

@@ -6,6 +6,7 @@
 #include "operator/core/attempt_result.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/request.h"
+#include "operator/core/worker_queue.h"
 
 namespace strobe {
 
@@ -14,6 +15,9 @@ namespace strobe {
 // Not begun, and why: waits for targets, or is refused for now.
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now);
+// As before, because other captures come first on its workers.
+RequestStatus QueuedStatus(const ProfileRequest& request, const WorkerQueue::Place& place,
+                           WallTime now);
 // An attempt is under way.
 RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
                            const AttemptProgress& progress, WallTime now);

@@ -61,6 +61,7 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec) {
   target.container = spec.container.empty() ? pod.container : spec.container;
   target.rank = RankOf(pod);
   target.file = ToSafeName(pod.name, 240);
+  target.expects_device = pod.accelerator;
   const auto cannot = [&target](Outcome outcome, std::string message) {
     target.outcome = outcome;
     target.message = std::move(message);

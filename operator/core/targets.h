@@ -16,13 +16,25 @@ struct PodInfo {
   bool wants_injection = false;  // Carries our label.
   std::string damage{};          // Why its sidecar cannot work; empty when nothing is known.
   bool terminating = false;
-  int sidecar_port = 0;     // Of the container strobe-sidecar's port named strobe; 0 = no such.
-  std::string container{};  // The first container that is not the sidecar.
+  std::string reason{};      // Of a pod that was ended from outside, such as Evicted.
+  bool accelerator = false;  // One of its containers has a GPU or TPU.
+  int sidecar_port = 0;      // Of the container strobe-sidecar's port named strobe; 0 = no such.
+  std::string container{};   // The first container that is not the sidecar.
   std::map<std::string, std::string> labels{}, annotations{}, env{};  // env: of that container.
   struct Owner {
     std::string kind{}, name{};
   };
   std::vector<Owner> owners{};
+  struct ContainerState {
+    std::string name{};
+    int restarts = 0;
+    std::string waiting{};  // Why it does not run, such as CrashLoopBackOff; empty when it runs.
+    // How it ended last, such as OOMKilled; empty when it never did.
+    std::string ended{};
+    int exit_code = 0;
+    std::optional<WallTime> ended_at{};
+  };
+  std::vector<ContainerState> states{};
 };
 
 // How to find a job's pods.

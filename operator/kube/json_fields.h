@@ -1,12 +1,24 @@
 // Fields that several of our objects have. For the readers in this folder.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
 
 namespace strobe::kube {
+
+// Nothing when the field is missing or no time.
+inline std::optional<WallTime> ReadTime(const nlohmann::json& object, const char* field) {
+  WallTime time{};
+  const auto found = object.find(field);
+  if (found == object.end() || !found->is_string() ||
+      !ParseRfc3339(found->get<std::string>(), time))
+    return std::nullopt;
+  return time;
+}
 
 // Into a Nanos or an optional one; a field that is missing leaves the target as it is. Throws as
 // nlohmann-json does when the field is no text.

@@ -12,14 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::optional<WallTime> ReadTime(const Json& object, const char* field) {
-  WallTime time{};
-  const auto found = object.find(field);
-  if (found == object.end() || !found->is_string() ||
-      !ParseRfc3339(found->get<std::string>(), time))
-    return std::nullopt;
-  return time;
-}
+// As the CRD's default, which objects from before it lack.
+constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
 
 TargetSpec ReadTarget(const Json& target) {
   TargetSpec spec;
@@ -44,7 +38,10 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   const Json start = spec.value("start", Json::object());
   RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
   RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
+  capture.ready_timeout = kReadyTimeout;
+  RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
   capture.at = ReadTime(start, "at");
+  RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
   capture.on_late_start =
       spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
@@ -108,6 +105,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.completion_time = ReadTime(object, "completionTime");
   status.retry_time = ReadTime(object, "retryTime");
   status.attempt = object.value("attempt", 0);
+  status.queue_position = object.value("queuePosition", std::size_t{0});
   const Json workers = object.value("workers", Json::object());
   status.matched = workers.value("matched", std::size_t{0});
   status.armed = workers.value("armed", std::size_t{0});
@@ -209,6 +207,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
         {"failed", status.failed},   {"summary", StrCat(status.ok, "/", status.matched)}};
     json["bytes"] = status.bytes;
   }
+  if (status.queue_position > 0) json["queuePosition"] = status.queue_position;
   if (!status.run.empty()) json["run"] = status.run;
   if (status.start_time) json["startTime"] = FormatRfc3339(*status.start_time);
   if (status.completion_time) json["completionTime"] = FormatRfc3339(*status.completion_time);

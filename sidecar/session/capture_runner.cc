@@ -306,9 +306,16 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
                          summary.status().message()));
   }
   FillFromTrace(*summary, report);
-  const Window window{FromUnixNanos(plan.instant_ns()), Nanos{report.plan().duration_ns()}};
-  const Judgement judged = JudgeTrace(*summary, window, false);
+  const Judgement judged = JudgeTrace(
+      *summary,
+      {.window = Window{FromUnixNanos(plan.instant_ns()), Nanos{report.plan().duration_ns()}},
+       .expects_device = plan.expects_device(),
+       .host_level = plan.tracers().host()});
   report.set_covers_window(judged.covers_window);
+  if (recording.outcome != Outcome::kOk)
+    SetOutcome(recording.outcome, recording.message, report);
+  else
+    SetOutcome(judged.outcome, judged.message, report);
   const std::string plane = EncodeStrobePlane(report);
   if (const std::string why = TooLarge(plan, recording.xspace.size() + plane.size()); !why.empty())
     return finish(Outcome::kTruncated, why);
@@ -316,10 +323,6 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
     return finish(judged.outcome, StrCat(judged.message, "; discarded as asked"));
   }
 
-  if (recording.outcome != Outcome::kOk)
-    SetOutcome(recording.outcome, recording.message, report);
-  else
-    SetOutcome(judged.outcome, judged.message, report);
   std::vector<std::string> pieces;
   pieces.push_back(std::move(recording.xspace));
   pieces.push_back(plane);

@@ -21,7 +21,7 @@ def outcomes(request):
 def test_a_dead_sidecar_fails_the_capture_unless_min_workers_allows_it(kubectl, operator, make_workers, logdir):
     workers = make_workers(2, kubectl)
     workers[1].sidecar.kill()
-    kubectl.apply(profile_request("strict", logdir, run="strict", attempts=1))
+    kubectl.apply(profile_request("strict", logdir, run="strict", attempts=1, start={"readyTimeout": "0s"}))
     request = wait_finished(kubectl, "strict")
     assert condition(request, "Failed")["reason"] == "Unreachable"
     assert outcomes(request)["worker-1"] == "Unreachable"
@@ -43,15 +43,50 @@ def test_a_trainer_without_profiler_server_is_no_source(kubectl, operator, make_
     assert outcomes(request) == {"worker-1": "NoSource"}
 
 
+def test_a_profiler_server_that_is_started_late_is_waited_for(kubectl, operator, group, logdir):
+    late = Worker(group, "late").start_sidecar().wait().register(kubectl)
+    kubectl.apply(profile_request("look", logdir, attempts=1, start={"readyTimeout": "2m"}))
+    kubectl.run("wait", '--for=jsonpath={.status.conditions[?(@.type=="Succeeded")].reason}=WaitingForReadiness', "profilerequest/look", "--timeout=10s")
+    assert "nobody listens" in condition(kubectl.get("profilerequest", "look"), "Succeeded")["message"]
+    late.start_trainer()
+    request = wait_finished(kubectl, "look", 120)
+    assert condition(request, "Succeeded")["status"] == "True" and request["status"]["attempt"] == 1
+
+
+def test_requests_for_the_same_workers_take_turns(kubectl, operator, make_workers, logdir):
+    """In the order they came, none fails for the other's sake, and each says where it stands."""
+    make_workers(2, kubectl)
+    kubectl.apply(profile_request("first", logdir, run="first", attempts=1, start={"delay": "3s"}))
+    kubectl.run("wait", "--for=condition=Started", "profilerequest/first", "--timeout=10s")
+    for name in ("second", "third"):
+        kubectl.apply(profile_request(name, logdir, run=name, attempts=1))
+        kubectl.run("wait", '--for=jsonpath={.status.conditions[?(@.type=="Accepted")].reason}=WaitingForWorkers', f"profilerequest/{name}", "--timeout=10s")
+        time.sleep(1.1)  # creationTimestamp counts whole seconds.
+    places = {name: kubectl.get("profilerequest", name)["status"]["queuePosition"] for name in ("second", "third")}
+    assert places == {"second": 1, "third": 2}
+    starts = []
+    for name in ("first", "second", "third"):
+        request = wait_finished(kubectl, name)
+        assert condition(request, "Succeeded")["status"] == "True", request["status"]
+        assert request["status"]["attempt"] == 1 and "queuePosition" not in request["status"]
+        starts.append(request["status"]["startTime"])
+    assert starts == sorted(starts)
+
+
 def test_busy_names_the_holder(kubectl, operator, make_workers, logdir):
     worker, = make_workers(1, kubectl)
     holder = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", worker.address, "--logdir", logdir,
                                "--run", "holder", "--duration", "4s", "--quiet"], stdout=subprocess.PIPE)
     time.sleep(1)
-    kubectl.apply(profile_request("look", logdir, run="look", attempts=1))
-    request = wait_finished(kubectl, "look")
+    kubectl.apply(profile_request("hasty", logdir, run="hasty", attempts=1, start={"readyTimeout": "0s"}))
+    request = wait_finished(kubectl, "hasty")
     assert condition(request, "Failed")["reason"] == "Busy"
     assert "cli-" in request["status"]["outcomes"][0]["message"]
+    # One that may wait says for what, and has its turn.
+    kubectl.apply(profile_request("patient", logdir, run="patient", attempts=1))
+    kubectl.run("wait", '--for=jsonpath={.status.conditions[?(@.type=="Succeeded")].reason}=WaitingForReadiness', "profilerequest/patient", "--timeout=10s")
+    assert "worker-0: Busy: capture cli-" in condition(kubectl.get("profilerequest", "patient"), "Succeeded")["message"]
+    assert condition(wait_finished(kubectl, "patient"), "Succeeded")["status"] == "True"
     assert holder.wait(20) == 0
 
 

@@ -15,23 +15,37 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// The API server's part in memory: one request, some pods, every write kept.
+// The API server's part in memory: one request and its rivals, some pods, every write kept.
 class FakeCluster final : public Cluster {
  public:
-  absl::StatusOr<ProfileRequest> GetRequest(const std::string&) override {
+  absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override {
+    const std::string name = key.substr(key.find('/') + 1);
+    if (name != request.name) {
+      const auto found = rivals.find(name);
+      if (found == rivals.end()) return absl::NotFoundError("gone");
+      return found->second;
+    }
     if (!exists) return absl::NotFoundError("gone");
     return request;
   }
   absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override {
     return pods;
   }
-  absl::Status SetFinalizers(const ProfileRequest&,
+  absl::Status SetFinalizers(const ProfileRequest& of,
                              const std::vector<std::string>& finalizers) override {
+    if (of.name != request.name) {
+      rivals[of.name].finalizers = finalizers;
+      return absl::OkStatus();
+    }
     request.finalizers = finalizers;
     if (request.deleting && finalizers.empty()) exists = false;
     return Written();
   }
-  absl::Status WriteStatus(const ProfileRequest&, const RequestStatus& status) override {
+  absl::Status WriteStatus(const ProfileRequest& of, const RequestStatus& status) override {
+    if (of.name != request.name) {
+      rivals[of.name].status = status;
+      return absl::OkStatus();
+    }
     request.status = status;
     return Written();
   }
@@ -47,6 +61,7 @@ class FakeCluster final : public Cluster {
 
   bool exists = true;
   ProfileRequest request;
+  std::map<std::string, ProfileRequest> rivals;  // By name; their writes are not counted.
   std::vector<PodInfo> pods;
   std::vector<std::string> events;
   int writes = 0;
@@ -127,10 +142,23 @@ class RequestReconcilerTest : public testing::Test {
       time_.Advance(1ms);
       if (due_.empty() || *due_.begin() > time_.MonoNow()) continue;
       due_.clear();
-      const auto result = reconciler_->Reconcile("team/look");
-      ASSERT_TRUE(result.ok()) << result.status();
-      if (result->requeue_after) due_.insert(time_.MonoNow() + *result->requeue_after);
+      std::vector<std::string> keys = {"team/look"};
+      for (const auto& [name, rival] : cluster_.rivals) keys.push_back("team/" + name);
+      for (const std::string& key : keys) {
+        const auto result = reconciler_->Reconcile(key);
+        ASSERT_TRUE(result.ok()) << result.status();
+        if (result->requeue_after) due_.insert(time_.MonoNow() + *result->requeue_after);
+      }
     }
+  }
+  // Another request for the same pods, younger by so much.
+  ProfileRequest& AddRival(const std::string& name, Nanos younger) {
+    ProfileRequest rival = cluster_.request;
+    rival.name = name;
+    rival.uid = rival.capture.uid = name;
+    rival.status = {};
+    rival.created += younger;
+    return cluster_.rivals[name] = rival;
   }
   void Change() { due_.insert(time_.MonoNow()); }
   const Condition& Get(std::string_view type) {
@@ -292,6 +320,79 @@ TEST_F(RequestReconcilerTest, DeletesItselfWhenItsTimeIsUp) {
   EXPECT_TRUE(cluster_.exists);
   Loop(15s);
   EXPECT_FALSE(cluster_.exists);
+}
+
+TEST_F(RequestReconcilerTest, RequestsForTheSameWorkersTakeTurnsInTheOrderTheyCame) {
+  const ProfileRequest& third = AddRival("third", 2s);
+  const ProfileRequest& second = AddRival("another", 1s);
+  Loop(500ms);
+  EXPECT_EQ(FindCondition(second.status, "Succeeded")->reason, "WaitingForWorkers");
+  EXPECT_EQ(second.status.queue_position, 1u);
+  EXPECT_EQ(FindCondition(second.status, "Succeeded")->message,
+            "1 capture is ahead of it on team/a; right before it: team/look");
+  EXPECT_EQ(third.status.queue_position, 2u);
+  EXPECT_EQ(FindCondition(third.status, "Succeeded")->message,
+            "2 captures are ahead of it on team/a; right before it: team/another");
+  Loop(20s);
+  const auto& plans = fleet_["a"].plans;
+  ASSERT_THAT(plans, SizeIs(3));
+  EXPECT_EQ(plans[0].capture_id(), "uid-1");
+  EXPECT_EQ(plans[1].capture_id(), "another-1");
+  EXPECT_EQ(plans[2].capture_id(), "third-1");
+  for (std::size_t i = 1; i < plans.size(); ++i)
+    EXPECT_GT(plans[i].instant_ns(), plans[i - 1].instant_ns() + plans[i - 1].duration_ns());
+  EXPECT_EQ(third.status.queue_position, 0u);
+  EXPECT_EQ(FindCondition(third.status, "Succeeded")->status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, WhoeverIsWithdrawnFromTheLineHoldsNobodyUp) {
+  AddRival("second", 1s);
+  const ProfileRequest& third = AddRival("third", 2s);
+  cluster_.request.capture.delay = 5s;
+  Loop(1s);
+  cluster_.rivals["second"].cancel = true;
+  Change();
+  Loop(20s);
+  EXPECT_EQ(FindCondition(cluster_.rivals["second"].status, "Succeeded")->reason, "Cancelled");
+  EXPECT_EQ(FindCondition(third.status, "Succeeded")->status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, AnotherAttemptJoinsTheEndOfTheLine) {
+  fleet_["b"].refusal = v1::BUSY;
+  AddRival("rival", 1ms);
+  Loop(1s);
+  ASSERT_EQ(Get("Succeeded").reason, "Retrying");
+  fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
+  Loop(20s);
+  std::vector<std::string> order;
+  for (const v1::CapturePlan& plan : fleet_["a"].plans) order.push_back(plan.capture_id());
+  EXPECT_THAT(order, testing::ElementsAre("uid-1", "rival-1", "uid-2", "rival-2"));
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+}
+
+TEST_F(RequestReconcilerTest, ACaptureThatRunsKeepsItsTurnAfterARestart) {
+  cluster_.request.capture.delay = 10s;
+  Loop(1s);
+  const ProfileRequest& older = AddRival("older", -5s);  // By its time stamp it would be first.
+  Restart();
+  Loop(1s);
+  EXPECT_EQ(FindCondition(older.status, "Succeeded")->reason, "WaitingForWorkers");
+  Loop(30s);
+  EXPECT_EQ(FindCondition(older.status, "Succeeded")->status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, TellsWhatKubernetesKnowsOfAPodWhoseWorkerIsLost) {
+  cluster_.request.capture.attempts = 1;
+  fleet_["b"].dies = true;
+  cluster_.pods[1].states.push_back({.name = "trainer",
+                                     .restarts = 1,
+                                     .ended = "OOMKilled",
+                                     .exit_code = 137,
+                                     .ended_at = time_.WallNow() + 1s});
+  Loop(60s);
+  EXPECT_EQ(Get("Succeeded").reason, "WorkerLost");
+  EXPECT_THAT(cluster_.request.status.outcomes.at(0).message,
+              HasSubstr("container trainer was OOMKilled (exit code 137)"));
 }
 
 TEST_F(RequestReconcilerTest, BeginsWhatTheGatekeeperAllows) {

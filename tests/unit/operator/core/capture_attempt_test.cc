@@ -30,8 +30,8 @@ class CaptureAttemptTest : public testing::Test {
       target.address = name + ":9470";
       targets.push_back(target);
     }
-    return CaptureAttempt::Start({time_, time_, fleet_}, spec_, attempt, std::move(targets),
-                                 [this] { ++changes_; });
+    return CaptureAttempt::Start({time_, time_, fleet_, asks_for_evidence_}, spec_, attempt,
+                                 std::move(targets), [this] { ++changes_; });
   }
   AttemptResult Run(std::vector<std::string> names) {
     const auto attempt = Start(std::move(names));
@@ -43,6 +43,7 @@ class CaptureAttemptTest : public testing::Test {
   SimulatedTime time_;
   FakeFleet fleet_{time_};
   CaptureSpec spec_;
+  bool asks_for_evidence_ = false;
   int changes_ = 0;
 };
 
@@ -78,6 +79,94 @@ TEST_F(CaptureAttemptTest, ArmsNobodyWhenTooFewAreReady) {
   EXPECT_FALSE(result.succeeded);
   EXPECT_EQ(result.reason, "NoSource");
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
+TEST_F(CaptureAttemptTest, WaitsForAProfilerServerThatIsStartedLate) {
+  spec_.ready_timeout = 30s;
+  fleet_["b"].source_ready = false;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(5s);
+  EXPECT_EQ(attempt->progress().phase, Phase::kPreflight);
+  EXPECT_EQ(attempt->progress().waits_for,
+            "waits for 1 of 2 workers; b: NoSource: profiler server at localhost:9012: nobody "
+            "listens");
+  fleet_["b"].source_ready = true;
+  time_.Advance(20s);
+  EXPECT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_TRUE(attempt->progress().result->succeeded) << attempt->progress().result->message;
+}
+
+TEST_F(CaptureAttemptTest, WaitsForTheCaptureThatHoldsAWorker) {
+  spec_.ready_timeout = 30s;
+  fleet_["a"].holder = "other";
+  const auto attempt = Start({"a"});
+  time_.Advance(10s);
+  fleet_["a"].holder.clear();
+  time_.Advance(10s);
+  EXPECT_TRUE(attempt->progress().result->succeeded);
+}
+
+TEST_F(CaptureAttemptTest, GivesUpWaitingWithTheReason) {
+  spec_.ready_timeout = 30s;
+  fleet_["b"].source_ready = false;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(29s);
+  EXPECT_EQ(attempt->progress().phase, Phase::kPreflight);
+  time_.Advance(3s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_EQ(attempt->progress().result->reason, "NoSource");
+}
+
+TEST_F(CaptureAttemptTest, DoesNotWaitForWhatWaitingCannotCure) {
+  spec_.ready_timeout = 30s;
+  fleet_["b"].protocol = 99;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(1s);
+  EXPECT_EQ(attempt->progress().result->reason, "VersionMismatch");
+}
+
+TEST_F(CaptureAttemptTest, AWaitIsCancelledAtOnce) {
+  spec_.ready_timeout = 1h;
+  fleet_["b"].source_ready = false;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(5s);
+  attempt->Cancel("enough");
+  time_.Advance(1s);
+  EXPECT_TRUE(attempt->progress().result->cancelled);
+}
+
+TEST_F(CaptureAttemptTest, ClocksAreMeasuredAgainAfterAWait) {
+  spec_.ready_timeout = 1min;
+  fleet_["b"].source_ready = false;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(20s);
+  fleet_["a"].offset = 5ms;  // It has drifted meanwhile.
+  fleet_["b"].source_ready = true;
+  time_.Advance(20s);
+  EXPECT_EQ(fleet_["a"].plans.at(0).instant_ns() - fleet_["b"].plans.at(0).instant_ns(),
+            Nanos(5ms).count());
+}
+
+TEST_F(CaptureAttemptTest, EvidenceJoinsTheMessagesOfThoseWhoFailed) {
+  asks_for_evidence_ = true;
+  fleet_["b"].dies = true;
+  const auto attempt = Start({"a", "b"});
+  for (int i = 0; i < 300 && !attempt->progress().wants_evidence; ++i) time_.Advance(100ms);
+  ASSERT_TRUE(attempt->progress().wants_evidence);
+  attempt->TellEvidence({{"a", "not asked"}, {"b", "container trainer was OOMKilled"}});
+  time_.Advance(1s);
+  const AttemptResult& result = *attempt->progress().result;
+  EXPECT_THAT(result.workers[1].message, testing::StartsWith("container trainer was OOMKilled; "));
+  EXPECT_EQ(result.workers[0].message, "");
+  EXPECT_THAT(fleet_["a"].published.at(0).manifest(), HasSubstr("OOMKilled"));
+}
+
+TEST_F(CaptureAttemptTest, GoesOnWhenNobodyHasEvidence) {
+  asks_for_evidence_ = true;
+  fleet_["b"].dies = true;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(200s);
+  EXPECT_EQ(attempt->progress().phase, Phase::kDone);
 }
 
 TEST_F(CaptureAttemptTest, GoesOnWithoutWorkersThatMinWorkersAllowsToMiss) {

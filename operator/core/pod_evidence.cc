@@ -1,0 +1,45 @@
+#include "operator/core/pod_evidence.h"
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+
+bool WantsPodEvidence(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kUnreachable:
+    case Outcome::kNoSource:
+    case Outcome::kProfilerStartFailed:
+    case Outcome::kWorkerLost:
+    case Outcome::kDeadlineExceeded:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since) {
+  if (pod == nullptr) return "the pod is gone";
+  if (pod->uid != target.pod_uid) return "the pod was replaced by one of the same name";
+  std::vector<std::string> facts;
+  if (pod->terminating) facts.emplace_back("the pod is being deleted");
+  if (!pod->reason.empty()) facts.push_back(StrCat("the pod was ended: ", pod->reason));
+  if (pod->phase != "Running" && !pod->phase.empty())
+    facts.push_back(StrCat("the pod is ", pod->phase));
+  for (const PodInfo::ContainerState& state : pod->states) {
+    std::string fact;
+    // The API server's times are whole seconds.
+    if (state.ended_at && *state.ended_at >= std::chrono::floor<std::chrono::seconds>(since)) {
+      fact = StrCat(state.ended == "OOMKilled" ? "was " : "ended: ", state.ended, " (exit code ",
+                    state.exit_code, ") at ", FormatRfc3339(*state.ended_at));
+      if (state.restarts > 0)
+        fact += StrCat(", restarted ", state.restarts, state.restarts == 1 ? " time" : " times");
+    }
+    if (!state.waiting.empty())
+      fact += StrCat(fact.empty() ? "" : ", ", "does not run: ", state.waiting);
+    if (!fact.empty()) facts.push_back(StrCat("container ", state.name, " ", fact));
+  }
+  return Join(facts, "; ");
+}
+
+}  // namespace strobe
