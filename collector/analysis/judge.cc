@@ -31,11 +31,15 @@ std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window)
   return "";
 }
 
+// A window that no step fits into explains much of what is empty.
+std::string WindowWords(const Asked& asked) {
+  return asked.window ? StrCat(" in a window of ", FormatDuration(asked.window->duration)) : "";
+}
+
 }  // namespace
 
-Judgement JudgeTrace(const xplane::TraceSummary& trace, const std::optional<Window>& window,
-                     bool expects_device) {
-  const std::string gap = window ? CoverageGap(trace, *window) : "";
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
+  const std::string gap = asked.window ? CoverageGap(trace, *asked.window) : "";
   const bool covers = gap.empty();
   const auto judged = [covers](Outcome outcome, std::string message) {
     return Judgement{outcome, std::move(message), covers};
@@ -44,8 +48,11 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const std::optional<Wind
     return judged(Outcome::kPermissionDenied, *text);
   }
   if (trace.events == 0) {
-    return judged(Outcome::kNoHostEvents,
-                  StrCat("none of the trace's ", trace.planes.size(), " planes has an event"));
+    return judged(
+        Outcome::kNoHostEvents,
+        StrCat("none of the trace's ", trace.planes.size(), " planes has an event",
+               WindowWords(asked),
+               asked.host_level == 0u ? "; tracers.host is 0, so no annotation was recorded" : ""));
   }
   bool device_plane = false, device_events = false;
   for (const xplane::PlaneSummary& plane : trace.planes) {
@@ -53,12 +60,13 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const std::optional<Wind
     device_plane = true;
     device_events = device_events || plane.events > 0;
   }
-  if (expects_device && !device_plane) {
+  if (asked.expects_device && !device_plane) {
     return judged(Outcome::kDeviceTraceMissing,
                   "the job uses an accelerator, the trace has no /device: plane");
   }
   if (device_plane && !device_events) {
-    return judged(Outcome::kNoDeviceActivity, "the trace's device planes have no event");
+    return judged(Outcome::kNoDeviceActivity,
+                  StrCat("the trace's device planes have no event", WindowWords(asked)));
   }
   if (!covers) return judged(Outcome::kLateStart, gap);
   if (const std::string* text = FindText(trace.warnings, "events dropped")) {

@@ -1,5 +1,6 @@
 // Is this trace what was asked for, and if not, which one cause explains it best?
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,9 +22,14 @@ struct Judgement {
   bool covers_window = false;
 };
 
-// `window`: none for a trace of which nobody knows what was asked; then any times will do.
-// `expects_device`: the job is known to use an accelerator and device tracing was asked for.
-Judgement JudgeTrace(const xplane::TraceSummary& trace, const std::optional<Window>& window,
-                     bool expects_device);
+// What a capture was asked for, as far as it is known.
+struct Asked {
+  std::optional<Window> window{};  // None: any times will do.
+  // The job is known to use an accelerator and device tracing was asked for.
+  bool expects_device = false;
+  std::optional<std::uint32_t> host_level{};  // tracers.host.
+};
+
+Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked);
 
 }  // namespace strobe

@@ -14,18 +14,34 @@ namespace {
 using xplane::PlaneSummary;
 using xplane::TraceSummary;
 
-// What the capture was asked for, as the sidecar stamped it into the trace.
-absl::StatusOr<std::optional<Window>> AskedWindow(const xplane::Space& space) {
-  std::optional<Window> none;
+std::string_view TextOf(const xplane::Stat& stat) {
+  const auto* text = std::get_if<std::string_view>(&stat.value);
+  return text == nullptr ? std::string_view() : *text;
+}
+
+// What the sidecar stamped into the trace.
+struct Stamp {
+  Asked asked{};
+  Judgement judged{};  // kUnknown: it did not say.
+};
+
+absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
+  Stamp stamp;
   const xplane::Plane* plane = space.Find(xplane::kStrobePlane);
-  if (plane == nullptr) return none;
+  if (plane == nullptr) return stamp;
   std::optional<std::int64_t> instant, duration;
   RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
-    if (plane->NameOf(stat) == "instant_ns") instant = stat.Integer();
-    if (plane->NameOf(stat) == "duration_ns") duration = stat.Integer();
+    const std::string_view name = plane->NameOf(stat);
+    if (name == "instant_ns") instant = stat.Integer();
+    if (name == "duration_ns") duration = stat.Integer();
+    if (name == "expects_device") stamp.asked.expects_device = stat.Integer() == 1;
+    if (name == "tracers_host")
+      stamp.asked.host_level = static_cast<std::uint32_t>(stat.Integer().value_or(0));
+    if (name == "outcome") stamp.judged.outcome = OutcomeOfName(TextOf(stat));
+    if (name == "message") stamp.judged.message = std::string(TextOf(stat));
   }));
-  if (!instant || !duration) return none;
-  return Window{FromUnixNanos(*instant), Nanos{*duration}};
+  if (instant && duration) stamp.asked.window = Window{FromUnixNanos(*instant), Nanos{*duration}};
+  return stamp;
 }
 
 std::string Count(std::uint64_t number, std::string_view what) {
@@ -82,9 +98,16 @@ void AddSteps(const std::vector<Step>& steps, std::vector<std::string>& evidence
 absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector<Step>& steps,
                                    bool expects_device) {
   ASSIGN_OR_RETURN(const TraceSummary trace, xplane::Summarize(space));
-  ASSIGN_OR_RETURN(const std::optional<Window> window, AskedWindow(space));
-  Verdict verdict{.judgement = JudgeTrace(trace, window, expects_device)};
-  AddTimes(trace, window, verdict.evidence);
+  ASSIGN_OR_RETURN(Stamp stamp, ReadStamp(space));
+  stamp.asked.expects_device = stamp.asked.expects_device || expects_device;
+  Verdict verdict{.judgement = JudgeTrace(trace, stamp.asked)};
+  // The sidecar saw more than its trace holds, such as a program that died.
+  if (stamp.judged.outcome != Outcome::kUnknown && stamp.judged.outcome != Outcome::kOk) {
+    verdict.judgement.outcome = stamp.judged.outcome;
+    verdict.judgement.message = stamp.judged.message;
+    verdict.evidence.emplace_back("judged so by the sidecar that recorded it");
+  }
+  AddTimes(trace, stamp.asked.window, verdict.evidence);
   AddPlanes(trace, verdict.evidence);
   AddSteps(steps, verdict.evidence);
   return verdict;

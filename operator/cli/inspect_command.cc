@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "collector/analysis/event_stats.h"
 #include "collector/analysis/steps.h"
@@ -52,6 +53,7 @@ std::vector<StepSummary> SumSteps(const std::vector<Step>& steps) {
 // One worker, as far as both outputs need it.
 struct Inspected {
   std::string worker{};
+  bool has_trace = true;
   std::int64_t shift_ns = 0;
   std::vector<PlaneStats> planes{};
   std::vector<std::size_t> lines{};  // As many as planes.
@@ -82,9 +84,18 @@ std::string Median(const std::vector<std::int64_t>& sorted) {
   return Time(sorted[sorted.size() / 2]);
 }
 
+// A worker of which the manifest knows more than any trace, because it left none.
+Inspected Missing(const v1::ManifestWorker& worker) {
+  Inspected result{.worker = worker.name(), .has_trace = false};
+  result.verdict.judgement.outcome = OutcomeOfName(worker.outcome());
+  result.verdict.judgement.message = worker.message();
+  result.verdict.evidence.emplace_back("left no trace; the run's manifest says how it ended");
+  return result;
+}
+
 void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
   std::cout << worker.worker;
-  if (workers > 1)
+  if (workers > 1 && worker.has_trace)
     std::cout << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
   std::cout << "\n";
   const Judgement& judged = worker.verdict.judgement;
@@ -94,6 +105,7 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
   std::cout << "\n";
   if (judged.outcome != Outcome::kOk) std::cout << "what to do: " << outcome.remedy << "\n";
   for (const std::string& evidence : worker.verdict.evidence) std::cout << "  " << evidence << "\n";
+  if (!worker.has_trace) return;
   std::cout << "\n";
   std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
   for (std::size_t i = 0; i < worker.planes.size(); ++i) {
@@ -191,15 +203,24 @@ int RunInspect(const InspectFlags& flags) {
   if (!traces.ok()) return Complain(traces.status());
   const absl::StatusOr<AlignedTraces> aligned = convert::AlignTraces(*traces);
   if (!aligned.ok()) return Complain(aligned.status());
+  const std::optional<v1::Manifest> manifest = FindManifest(flags.place, flags.storage_config);
   Json all = Json::array();
+  std::size_t shown = 0;
+  const auto show = [&](const Inspected& worker) {
+    if (flags.output == "json") return all.push_back(ToJson(worker));
+    if (shown++ > 0) std::cout << "\n";
+    Print(worker, flags.top, aligned->workers.size());
+  };
+  std::set<std::string> with_trace;
   for (const WorkerTrace& trace : aligned->workers) {
     const absl::StatusOr<Inspected> worker = Inspect(trace, flags);
     if (!worker.ok()) return Complain(worker.status());
-    if (flags.output == "json") {
-      all.push_back(ToJson(*worker));
-    } else {
-      if (&trace != &aligned->workers.front()) std::cout << "\n";
-      Print(*worker, flags.top, aligned->workers.size());
+    with_trace.insert(trace.worker);
+    show(*worker);
+  }
+  if (manifest) {
+    for (const v1::ManifestWorker& worker : manifest->workers()) {
+      if (!with_trace.contains(worker.name())) show(Missing(worker));
     }
   }
   // Names are whatever the program gave; what is no UTF-8 is replaced.

@@ -42,19 +42,21 @@ absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
   return traces;
 }
 
+// The one that is named, else the newest.
+absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
+  if (!open.place.run.empty()) return open.place.run;
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, ListRuns(*open.store));
+  if (runs.empty())
+    return absl::NotFoundError(
+        StrCat(open.place.logdir.url(), " has no runs; strobe capture makes one"));
+  return runs.front();
+}
+
 absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
                                                const std::string& storage_config) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Stores> stores, CommandStores(storage_config));
   ASSIGN_OR_RETURN(const OpenPlace open, OpenRunPlace(*stores, place));
-  std::string run = open.place.run;
-  if (run.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> runs, ListRuns(*open.store));
-    if (runs.empty())
-      return absl::NotFoundError(StrCat(open.place.logdir.url(),
-                                        " has no runs; strobe capture "
-                                        "makes one"));
-    run = runs.front();
-  }
+  ASSIGN_OR_RETURN(const std::string run, RunOf(open));
   if (open.place.logdir.scheme() == "file")
     return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
@@ -62,9 +64,16 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   for (const StoredObject& object : objects) {
     if (!object.key.ends_with(kEnding)) continue;
     ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, object.key, kLargest));
-    traces.push_back({WorkerOf(object.key), "", std::make_unique<const std::string>(std::move(bytes))});
+    traces.push_back(
+        {WorkerOf(object.key), "", std::make_unique<const std::string>(std::move(bytes))});
   }
   return traces;
+}
+
+// Folders may be named relative to where the command runs.
+std::string AbsolutePlace(const std::string& place) {
+  std::error_code error;
+  return fs::is_directory(place, error) ? fs::absolute(place).lexically_normal().native() : place;
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
@@ -79,7 +88,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
   if (fs::is_directory(place, error)) {
     ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenFolder(place));
     if (!traces.empty()) return traces;
-    return OpenRun(fs::absolute(place).lexically_normal().native(), storage_config);
+    return OpenRun(AbsolutePlace(place), storage_config);
   }
   return OpenRun(place, storage_config);
 }
@@ -95,6 +104,18 @@ absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
   std::sort(traces.begin(), traces.end(),
             [](const OpenTrace& a, const OpenTrace& b) { return a.worker < b.worker; });
   return traces;
+}
+
+std::optional<v1::Manifest> FindManifest(const std::string& place,
+                                         const std::string& storage_config) {
+  std::error_code error;
+  if (fs::is_regular_file(place, error)) return std::nullopt;
+  const auto stores = CommandStores(storage_config);
+  if (!stores.ok()) return std::nullopt;
+  const auto open = OpenRunPlace(**stores, AbsolutePlace(place));
+  if (!open.ok()) return std::nullopt;
+  const absl::StatusOr<std::string> run = RunOf(*open);
+  return run.ok() ? ReadRun(*open->store, *run).manifest : std::nullopt;
 }
 
 }  // namespace strobe

@@ -1,5 +1,6 @@
 #include "sidecar/session/trace_report.h"
 
+#include "collector/base/outcome.h"
 #include "collector/base/version.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
@@ -29,16 +30,21 @@ void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report) {
 
 std::string EncodeStrobePlane(const v1::Report& report) {
   const v1::CapturePlan& plan = report.plan();
-  return xplane::EncodeStatPlane(xplane::kStrobePlane, {{"strobe_version", std::string(kVersion)},
-                                                        {"capture_id", plan.capture_id()},
-                                                        {"worker", plan.worker()},
-                                                        {"instant_ns", plan.instant_ns()},
-                                                        {"duration_ns", plan.duration_ns()},
-                                                        {"guard_ns", plan.guard_ns()},
-                                                        {"clock_offset_ns", plan.clock_offset_ns()},
-                                                        {"clock_error_ns", plan.clock_error_ns()},
-                                                        {"started_ns", report.started_ns()},
-                                                        {"stopped_ns", report.stopped_ns()}});
+  return xplane::EncodeStatPlane(
+      xplane::kStrobePlane, {{"strobe_version", std::string(kVersion)},
+                             {"capture_id", plan.capture_id()},
+                             {"worker", plan.worker()},
+                             {"instant_ns", plan.instant_ns()},
+                             {"duration_ns", plan.duration_ns()},
+                             {"guard_ns", plan.guard_ns()},
+                             {"clock_offset_ns", plan.clock_offset_ns()},
+                             {"clock_error_ns", plan.clock_error_ns()},
+                             {"expects_device", std::int64_t{plan.expects_device()}},
+                             {"tracers_host", std::int64_t{plan.tracers().host()}},
+                             {"outcome", std::string(Name(static_cast<Outcome>(report.outcome())))},
+                             {"message", report.message()},
+                             {"started_ns", report.started_ns()},
+                             {"stopped_ns", report.stopped_ns()}});
 }
 
 }  // namespace strobe::session

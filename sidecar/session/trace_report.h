@@ -12,7 +12,7 @@ namespace strobe::session {
 void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report);
 
 // The `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that the file
-// can be aligned with its siblings without the manifest.
+// can be aligned with its siblings without the manifest; and what it was judged to be.
 std::string EncodeStrobePlane(const v1::Report& report);
 
 }  // namespace strobe::session

@@ -19,7 +19,7 @@ xplane::TraceSummary Trace() {
 }
 
 TEST(JudgeTrace, OkWhenItHasEventsAndCoversTheWindow) {
-  const Judgement judged = JudgeTrace(Trace(), kWindow, false);
+  const Judgement judged = JudgeTrace(Trace(), {kWindow});
   EXPECT_EQ(judged.outcome, Outcome::kOk);
   EXPECT_TRUE(judged.covers_window);
 }
@@ -27,42 +27,41 @@ TEST(JudgeTrace, OkWhenItHasEventsAndCoversTheWindow) {
 TEST(JudgeTrace, ANanosecondLateIsLate) {
   xplane::TraceSummary trace = Trace();
   trace.started_ns = Nanos(10s).count();
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).outcome, Outcome::kOk);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kOk);
   trace.started_ns += 1;
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).outcome, Outcome::kLateStart);
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).message, "recording began 1ns after the instant");
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kLateStart);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).message, "recording began 1ns after the instant");
 }
 
 TEST(JudgeTrace, StoppingEarlyMissesTheWindowToo) {
   xplane::TraceSummary trace = Trace();
   trace.stopped_ns = Nanos(10900ms).count();
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).message,
-            "recording ended 100ms before the window did");
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).message, "recording ended 100ms before the window did");
 }
 
 TEST(JudgeTrace, ATraceWithoutTimesCoversNothing) {
   xplane::TraceSummary trace = Trace();
   trace.started_ns = 0;
-  EXPECT_FALSE(JudgeTrace(trace, kWindow, false).covers_window);
+  EXPECT_FALSE(JudgeTrace(trace, {kWindow}).covers_window);
 }
 
 TEST(JudgeTrace, NamesTheCauseOfAnEmptyTrace) {
   xplane::TraceSummary trace = Trace();
   trace.events = trace.planes[0].events = 0;
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).outcome, Outcome::kNoHostEvents);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kNoHostEvents);
   trace.errors = {"host: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"};
-  EXPECT_EQ(JudgeTrace(trace, kWindow, false).outcome, Outcome::kPermissionDenied);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kPermissionDenied);
 }
 
 TEST(JudgeTrace, LooksAtDevices) {
   xplane::TraceSummary trace = Trace();
-  EXPECT_EQ(JudgeTrace(trace, kWindow, true).outcome, Outcome::kDeviceTraceMissing);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kDeviceTraceMissing);
   trace.planes.push_back({"/device:GPU:0", 1, 0});
-  EXPECT_EQ(JudgeTrace(trace, kWindow, true).outcome, Outcome::kNoDeviceActivity);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kNoDeviceActivity);
   trace.planes.back().events = 1;
-  EXPECT_EQ(JudgeTrace(trace, kWindow, true).outcome, Outcome::kOk);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kOk);
   trace.warnings = {"Detected GPU events dropped on host"};
-  EXPECT_EQ(JudgeTrace(trace, kWindow, true).outcome, Outcome::kEventsDropped);
+  EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kEventsDropped);
 }
 
 }  // namespace

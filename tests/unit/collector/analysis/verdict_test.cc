@@ -16,7 +16,8 @@ constexpr std::int64_t kStart = 1'790'000'000'000'000'000, kSecond = 1'000'000'0
 struct Given {
   std::int64_t late_ns = 0;
   int steps = 3, kernels = 5;
-  bool device = true, ours = true;
+  bool device = true, ours = true, expects_device = false;
+  std::string outcome = "Ok", message{};
 };
 
 Verdict Judge(const Given& given, bool expects_device = false) {
@@ -34,6 +35,9 @@ Verdict Judge(const Given& given, bool expects_device = false) {
   environment.AddPlaneStat(xplane::kProfileStop, static_cast<std::uint64_t>(kStart + 2 * kSecond));
   strobe.AddPlaneStat("instant_ns", kStart);
   strobe.AddPlaneStat("duration_ns", kSecond);
+  strobe.AddPlaneStat("expects_device", std::int64_t{given.expects_device});
+  strobe.AddPlaneStat("outcome", given.outcome);
+  strobe.AddPlaneStat("message", given.message);
   const std::string trace = host.Encode() + environment.Encode() +
                             (given.device ? gpu.Encode() : "") +
                             (given.ours ? strobe.Encode() : "");
@@ -55,6 +59,20 @@ TEST(JudgeSpace, AgainstTheWindowThatWasAskedFor) {
   EXPECT_EQ(verdict.judgement.message, "recording began 7ms after the instant");
   EXPECT_EQ(Judge({.late_ns = 7'000'000, .ours = false}).judgement.outcome, Outcome::kOk)
       << "of others nobody knows what was asked";
+}
+
+TEST(JudgeSpace, TheSidecarsOwnVerdictStands) {
+  const Verdict verdict =
+      Judge({.outcome = "WorkerLost", .message = "ended while it was recorded: python (7)"});
+  EXPECT_EQ(verdict.judgement.outcome, Outcome::kWorkerLost);
+  EXPECT_EQ(verdict.judgement.message, "ended while it was recorded: python (7)");
+  EXPECT_THAT(verdict.evidence, Contains("judged so by the sidecar that recorded it"));
+}
+
+TEST(JudgeSpace, ATraceOfAnAcceleratorsPodRemembersIt) {
+  EXPECT_EQ(Judge({.device = false, .expects_device = true}).judgement.outcome,
+            Outcome::kDeviceTraceMissing);
+  EXPECT_EQ(Judge({.device = false}).judgement.outcome, Outcome::kOk);
 }
 
 TEST(JudgeSpace, NamesTheCause) {
