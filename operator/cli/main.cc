@@ -53,12 +53,15 @@ int main(int argc, char** argv) {
   CLI::App* view = app.add_subcommand("view", "show traces in the browser");
   strobe::AddViewFlags(*view, view_flags);
 
-  std::string outcome, shell;
+  std::string outcome, outcomes_output = "text", shell;
   bool markdown = false;
   CLI::App* outcomes =
       app.add_subcommand("outcomes", "what each outcome of a worker means and what to do about it");
   outcomes->add_option("name", outcome, "only this one, such as LateStart");
-  outcomes->add_flag("--markdown", markdown, "as a table");
+  outcomes->add_flag("--markdown", markdown, "as the page docs/outcomes.md");
+  outcomes->add_option("--output", outcomes_output, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   CLI::App* completion =
       app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
   completion->add_option("shell", shell, "bash, zsh or fish")
@@ -82,8 +85,9 @@ int main(int argc, char** argv) {
   }
   strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
   if (*outcomes) {
-    const std::string text =
-        markdown ? strobe::OutcomesAsMarkdown() : strobe::OutcomesAsText(outcome);
+    const std::string text = markdown                    ? strobe::OutcomesAsMarkdown()
+                             : outcomes_output == "json" ? strobe::OutcomesAsJson(outcome)
+                                                         : strobe::OutcomesAsText(outcome);
     if (text.empty())
       std::cerr << "strobe: there is no outcome \"" << outcome
                 << "\"; strobe outcomes lists them\n";

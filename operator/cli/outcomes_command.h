@@ -5,6 +5,8 @@
 namespace strobe {
 
 std::string OutcomesAsMarkdown();
+// Of one outcome when there is a name; empty when there is no such outcome.
+std::string OutcomesAsJson(const std::string& name);
 // One paragraph per outcome; with a name only that one, empty when there is no such outcome.
 std::string OutcomesAsText(const std::string& name);
 

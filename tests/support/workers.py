@@ -8,7 +8,7 @@ from .processes import BIN, PYTHON, ROOT, free_port
 class Worker:
     """One trainer with its sidecar. Both listen on loopback."""
 
-    def __init__(self, group, name, index=0, pause_ms=20, trainer_env=None, sidecar_env=None, sidecar_flags=()):
+    def __init__(self, group, name, index=0, pause_ms=20, trainer_env=None, sidecar_env=None, sidecar_flags=(), wrap=list):
         self.group = group
         self.name = name
         self.index = index
@@ -16,6 +16,7 @@ class Worker:
         self.trainer_env = trainer_env or {}
         self.sidecar_env = sidecar_env or {}
         self.sidecar_flags = list(sidecar_flags)
+        self.wrap = wrap  # Changes the sidecar's command.
         self.profiler_port = free_port()
         self.port = free_port()
         self.trainer = self.sidecar = None
@@ -35,8 +36,8 @@ class Worker:
     def start_sidecar(self):
         self.sidecar = self.group.start(
             f"{self.name}-sidecar",
-            [BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"localhost:{self.profiler_port}",
-             "--worker-name", self.name, "--insecure-plaintext", *self.sidecar_flags],
+            self.wrap([str(BIN / "strobe-sidecar"), "--listen", self.address, "--framework", f"localhost:{self.profiler_port}",
+                       "--worker-name", self.name, "--insecure-plaintext", *map(str, self.sidecar_flags)]),
             env=self.sidecar_env,
         )
         return self
