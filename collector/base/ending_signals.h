@@ -2,6 +2,9 @@
 // first thing in main, before any thread starts, so that only Wait sees the signals.
 #pragma once
 #include <csignal>
+#include <ctime>
+
+#include "collector/base/clock.h"
 
 namespace strobe {
 
@@ -20,6 +23,12 @@ class EndingSignals {
   void Wait() const {
     int signal = 0;
     sigwait(&signals_, &signal);
+  }
+  // False when none came in time.
+  bool WaitFor(Nanos timeout) const {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+    const timespec limit{seconds.count(), (timeout - seconds).count()};
+    return sigtimedwait(&signals_, nullptr, &limit) > 0;
   }
 
  private:

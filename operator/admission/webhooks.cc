@@ -114,6 +114,7 @@ class Webhooks {
                            AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     return [this, &clock, name = std::move(name), fail_open, answer](const Request& asked) {
       const MonoTime began = clock.MonoNow();
+      observer_.Asked(name);
       strobe::Page page = Respond(asked, fail_open, answer);
       observer_.Answered(name, page.status, clock.MonoNow() - began);
       return page;

@@ -16,6 +16,8 @@ class WebhookObserver {
  public:
   virtual ~WebhookObserver() = default;
   // `code` is the HTTP status, or that of the refusal.
+  // Answered follows.
+  virtual void Asked(const std::string& webhook) = 0;
   virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
   // `result` is injected, unchanged, skipped or failed.
   virtual void Injected(const std::string& space, const std::string& result) = 0;

@@ -46,7 +46,7 @@ struct OperatorConfig {
   std::string http_listen = "0.0.0.0:8080";  // /metrics, /healthz, /readyz.
   std::string watch_namespace{};             // Empty = all.
   Nanos watch_timeout = std::chrono::seconds(290);
-  int workers = 4;                  // Requests reconciled at once.
+  int workers = 8;                  // Requests reconciled at once.
   bool insecure_plaintext = false;  // Talk to sidecars without TLS.
   LeaseConfig lease{};
   WebhookConfig webhook{};

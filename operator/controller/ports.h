@@ -19,7 +19,7 @@ class Cluster {
   // From the cache, with our own writes in it. NotFound when there is no such object;
   // InvalidArgument when it cannot be read.
   virtual absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) = 0;
-  // Live. Only pods of the namespace that the query selects.
+  // As the API server's own cache has them. Only pods of the namespace that the query selects.
   virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
                                                         const PodQuery& query) = 0;
   // Aborted when the object has changed since it was read.

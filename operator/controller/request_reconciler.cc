@@ -21,6 +21,7 @@ using std::chrono::seconds;
 // Pods of a job that is just being created deserve a little patience.
 constexpr Nanos kTargetPatience = seconds(30);
 constexpr Nanos kTargetRetry = seconds(2);
+constexpr Nanos kStatusPace = milliseconds(300);   // Of a capture that is under way.
 constexpr Nanos kPlaceRefresh = milliseconds(50);  // Times those who wait: bounds the writes.
 constexpr Nanos kPolicyRetry = seconds(5);
 constexpr Nanos kReclaimTimeout = seconds(10);
@@ -256,6 +257,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   live->number = number;
   live->began = now;
   live->targets = targets;
+  live->told = deps_.clock.MonoNow();
   live->spec = std::move(spec);
   // Before anybody is armed the attempt's number is safe in the status: whoever comes after us
   // looks for just this capture at the sidecars instead of starting another.
@@ -267,6 +269,15 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
                             std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
   Keep(key, live);
   return ReconcileResult{};
+}
+
+// Once per attempt.
+void RequestReconciler::TellArmed(const ProfileRequest& request, std::size_t armed,
+                                  std::size_t matched, int attempt) {
+  const Condition* started = FindCondition(request.status, "Started");
+  if (armed == 0 || (started != nullptr && started->status == ConditionStatus::kTrue)) return;
+  deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
+                            StrCat(armed, " of ", matched, " workers armed, attempt ", attempt));
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key,
@@ -281,21 +292,20 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
       if (const absl::Status status = Explain(request, *live); !status.ok())
         live->attempt->TellEvidence({});
     }
-    const Condition* started = FindCondition(request.status, "Started");
-    const bool newly = progress.phase >= Phase::kDelay && progress.armed > 0 &&
-                       (started == nullptr || started->status != ConditionStatus::kTrue);
+    // A short capture's phases would be gone before anybody could read them.
+    if (const Nanos since = deps_.clock.MonoNow() - live->told; since < kStatusPace)
+      return ReconcileResult{kStatusPace - since};
     RETURN_IF_ERROR(Write(request, ActiveStatus(request, live->number, progress, now)));
-    if (newly) {
-      deps_.cluster.RecordEvent(request, false, "CaptureArmed", "Arm",
-                                StrCat(progress.armed, " of ", progress.matched,
-                                       " workers armed, attempt ", live->number));
-    }
+    live->told = deps_.clock.MonoNow();
+    if (progress.phase >= Phase::kDelay)
+      TellArmed(request, progress.armed, progress.matched, live->number);
     return ReconcileResult{};
   }
   const AttemptResult& result = *progress.result;
   if (!live->counted) {
     live->counted = true;
     LeaveQueue(key);
+    TellArmed(request, result.armed, result.workers.size(), result.attempt);
     deps_.metrics.AttemptEnded(request, progress);
     if (const std::optional<Nanos> wait =
             request.cancel ? std::nullopt : RetryAfter(live->spec, result)) {

@@ -52,6 +52,7 @@ class RequestReconciler {
     std::vector<Target> targets{};
     CaptureSpec spec{};               // With the number of workers that are wanted.
     bool counted = false;             // Its end stands in the metrics.
+    MonoTime told{};                  // When its status was written last.
     std::optional<WallTime> retry{};  // When the next attempt is due.
   };
 
@@ -69,6 +70,8 @@ class RequestReconciler {
   absl::StatusOr<std::optional<ReconcileResult>> HoldBack(const std::string& key,
                                                           const ProfileRequest& request);
   absl::Status Write(const ProfileRequest& request, const RequestStatus& status);
+  void TellArmed(const ProfileRequest& request, std::size_t armed, std::size_t matched,
+                 int attempt);
   absl::Status Reclaim(const ProfileRequest& request);
   std::shared_ptr<Live> Find(const std::string& key) const;
   void Keep(const std::string& key, std::shared_ptr<Live> live);

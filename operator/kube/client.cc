@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "collector/base/name_rules.h"
+#include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 
 namespace strobe::kube {
@@ -19,6 +20,10 @@ std::string MessageOf(const HttpResponse& response, std::string& reason) {
     if (message != status.end() && message->is_string()) return message->get<std::string>();
   }
   return StrCat("HTTP ", response.status, " ", response.body.substr(0, 200));
+}
+
+absl::Status NoJson(const HttpRequest& request) {
+  return absl::DataLossError(StrCat(request.method, " ", request.path, ": the answer is no JSON"));
 }
 
 }  // namespace
@@ -52,10 +57,10 @@ absl::Status ToStatus(const HttpResponse& response) {
 Client::Client(const Clock& clock, std::shared_ptr<Transport> transport, RequestObserver observer)
     : clock_(clock), transport_(std::move(transport)), observer_(std::move(observer)) {}
 
-absl::StatusOr<Json> Client::Send(HttpRequest request) {
+absl::StatusOr<std::string> Client::Send(const HttpRequest& request) {
   for (int attempt = 0;; ++attempt) {
     const MonoTime began = clock_.MonoNow();
-    const absl::StatusOr<HttpResponse> response = transport_->Unary(request);
+    absl::StatusOr<HttpResponse> response = transport_->Unary(request);
     if (!response.ok()) return response.status();
     if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
     // Only when the server says when to come back: it knows its load, we do not.
@@ -66,31 +71,52 @@ absl::StatusOr<Json> Client::Send(HttpRequest request) {
       continue;
     }
     if (const absl::Status status = ToStatus(*response); !status.ok()) return status;
-    Json object = Json::parse(response->body, nullptr, false);
-    if (object.is_discarded())
-      return absl::DataLossError(
-          StrCat(request.method, " ", request.path, ": the answer is no JSON"));
-    return object;
+    return std::move(response->body);
   }
 }
 
+absl::StatusOr<Json> Client::SendJson(const HttpRequest& request) {
+  ASSIGN_OR_RETURN(const std::string text, Send(request));
+  Json object = Json::parse(text, nullptr, false);
+  if (object.is_discarded()) return NoJson(request);
+  return object;
+}
+
+absl::StatusOr<Json> Client::GetItems(const std::string& path,
+                                      const std::function<void(const Json&)>& item) {
+  const HttpRequest request{.method = "GET", .path = path};
+  ASSIGN_OR_RETURN(const std::string text, Send(request));
+  // {"metadata": {...}, "items": [{...}, ...]}: only items are objects two levels down.
+  constexpr int kItem = 2;
+  Json rest = Json::parse(
+      text,
+      [&item](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth != kItem || event != Json::parse_event_t::object_end) return true;
+        item(parsed);
+        return false;
+      },
+      false);
+  if (!rest.is_object()) return NoJson(request);
+  return rest;
+}
+
 absl::StatusOr<Json> Client::Get(const std::string& path) {
-  return Send({.method = "GET", .path = path});
+  return SendJson({.method = "GET", .path = path});
 }
 
 absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object) {
-  return Send({.method = "POST", .path = path, .body = object.dump()});
+  return SendJson({.method = "POST", .path = path, .body = object.dump()});
 }
 
 absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object) {
-  return Send({.method = "PUT", .path = path, .body = object.dump()});
+  return SendJson({.method = "PUT", .path = path, .body = object.dump()});
 }
 
 absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch) {
-  return Send({.method = "PATCH",
-               .path = StrCat(path, "?fieldManager=", kFieldManager),
-               .body = patch.dump(),
-               .content_type = "application/merge-patch+json"});
+  return SendJson({.method = "PATCH",
+                   .path = StrCat(path, "?fieldManager=", kFieldManager),
+                   .body = patch.dump(),
+                   .content_type = "application/merge-patch+json"});
 }
 
 absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object) {
@@ -98,10 +124,10 @@ absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object) 
 }
 
 absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::string& yaml) {
-  return Send({.method = "PATCH",
-               .path = StrCat(path, "?force=true&fieldManager=", kFieldManager),
-               .body = yaml,
-               .content_type = "application/apply-patch+yaml"});
+  return SendJson({.method = "PATCH",
+                   .path = StrCat(path, "?force=true&fieldManager=", kFieldManager),
+                   .body = yaml,
+                   .content_type = "application/apply-patch+yaml"});
 }
 
 absl::Status Client::Delete(const std::string& path, const Json& options) {

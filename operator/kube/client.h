@@ -26,6 +26,10 @@ class Client {
          RequestObserver observer = nullptr);
 
   absl::StatusOr<Json> Get(const std::string& path);
+  // A list's items one by one, so that only one of them is in memory as JSON; then what is left of
+  // the list.
+  absl::StatusOr<Json> GetItems(const std::string& path,
+                                const std::function<void(const Json&)>& item);
   absl::StatusOr<Json> Create(const std::string& path, const Json& object);
   absl::StatusOr<Json> Replace(const std::string& path, const Json& object);
   // RFC 7386; with metadata.resourceVersion in the patch it fails (Aborted) when the object
@@ -39,7 +43,8 @@ class Client {
   Transport& transport() { return *transport_; }
 
  private:
-  absl::StatusOr<Json> Send(HttpRequest request);
+  absl::StatusOr<std::string> Send(const HttpRequest& request);
+  absl::StatusOr<Json> SendJson(const HttpRequest& request);
 
   const Clock& clock_;
   const std::shared_ptr<Transport> transport_;

@@ -6,18 +6,17 @@
 
 namespace strobe::kube {
 
-absl::Status ForEachPod(Client& client, const std::string& space, const std::string& selector,
+absl::Status ForEachPod(Client& client, const PodScope& scope,
                         const std::function<void(const Json&)>& pod) {
   const std::string base =
-      space.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", space, "/pods");
+      scope.space.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.space, "/pods");
   std::string next;
   do {
-    std::string path = base + "?limit=500";
-    if (!selector.empty()) path += StrCat("&labelSelector=", UrlEncode(selector));
+    std::string path = base + (scope.cached ? "?resourceVersion=0" : "?limit=500");
+    if (!scope.selector.empty()) path += StrCat("&labelSelector=", UrlEncode(scope.selector));
     if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
-    ASSIGN_OR_RETURN(const Json list, client.Get(path));
+    ASSIGN_OR_RETURN(const Json list, client.GetItems(path, pod));
     next = list.value("metadata", Json::object()).value("continue", "");
-    for (const Json& item : list.value("items", Json::array())) pod(item);
   } while (!next.empty());
   return absl::OkStatus();
 }
@@ -25,7 +24,7 @@ absl::Status ForEachPod(Client& client, const std::string& space, const std::str
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
                                                                const std::string& space) {
   std::map<std::string, int> counts;
-  RETURN_IF_ERROR(ForEachPod(client, space, StrCat(kInjectLabel, "=true"), [&](const Json& item) {
+  RETURN_IF_ERROR(ForEachPod(client, {space, StrCat(kInjectLabel, "=true")}, [&](const Json& item) {
     const PodInfo pod = ParsePod(item);
     const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
     if (!ended && (pod.sidecar_port == 0 || !pod.damage.empty()))

@@ -21,6 +21,16 @@ bool HasName(const Json& object) {
          (*metadata)["name"].is_string();
 }
 
+// Versions are decimal numbers that grow (Kubernetes promises so since 1.35); of anything else
+// nobody knows.
+bool IsOlder(std::string_view version, std::string_view than) {
+  const auto number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (!number(version) || !number(than)) return false;
+  return version.size() != than.size() ? version.size() < than.size() : version < than;
+}
+
 }  // namespace
 
 void Trim(Json& object) {
@@ -50,7 +60,7 @@ void Reflector::Start() {
 
 void Reflector::Run() {
   while (!stop_.is_set()) {
-    absl::Status status = listed_ ? Watch() : List();
+    absl::Status status = listed_ ? Resume() : List();
     if (stop_.is_set()) return;
     if (status.ok()) continue;
     ++stats_.failures;
@@ -61,6 +71,7 @@ void Reflector::Run() {
       from_quorum_ = true;
       listed_ = false;
     }
+    broken_ = true;
     const Nanos wait = backoff_.Next();
     LogWarning(
         "watching failed",
@@ -102,9 +113,24 @@ absl::Status Reflector::TakeList() {
   version_ = version;
   listed_ = true;
   from_quorum_ = false;
+  broken_ = false;
   for (const std::string& key : cache_.ReplaceAll(std::move(objects))) changed_(key);
   synced_ = true;
   return absl::OkStatus();
+}
+
+// A server that we lost may come back with an older state: restored from a backup, or wiped. It
+// then takes a watch from our version, which is of its future, and says nothing for ever.
+absl::Status Reflector::Resume() {
+  if (!broken_) return Watch();
+  ASSIGN_OR_RETURN(const Json list, client_.Get(options_.path + "?limit=1"));
+  const std::string version =
+      list.value("metadata", Json::object()).value("resourceVersion", std::string());
+  if (IsOlder(version, version_))
+    return absl::OutOfRangeError(
+        StrCat("the server is at version ", version, ", which is before our ", version_));
+  broken_ = false;
+  return Watch();
 }
 
 absl::Status Reflector::Watch() {

@@ -40,6 +40,7 @@ class Reflector {
  private:
   void Run();
   absl::Status List();
+  absl::Status Resume();
   absl::Status Watch();
   // OutOfRange: the version has expired and a list is due.
   absl::Status OnEvent(std::string_view line);
@@ -54,6 +55,7 @@ class Reflector {
   Backoff backoff_;
   std::string version_;  // Of the last event or list; opaque.
   bool listed_ = false;
+  bool broken_ = false;  // The last list or watch failed.
   bool from_quorum_ =
       false;  // After an expiry: what a server has in its cache may have expired too.
   std::atomic<bool> synced_{false};

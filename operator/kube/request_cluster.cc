@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
     return pods;
   }
   const std::set<std::string> names(query.names.begin(), query.names.end());
-  RETURN_IF_ERROR(ForEachPod(client_, space, query.selector, [&](const Json& item) {
+  RETURN_IF_ERROR(ForEachPod(client_, {space, query.selector, true}, [&](const Json& item) {
     PodInfo pod = ParsePod(item);
     if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
   }));

@@ -1,4 +1,5 @@
 // strobe-operator: flags, configuration and wiring.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,7 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kFarewell = std::chrono::seconds(3);
+constexpr Nanos kTrimEvery = std::chrono::seconds(5);
 
 struct Flags {
   std::string config, kubeconfig, http_listen, log_level;
@@ -191,7 +193,13 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
                                    {"http_port", StrCat(http->port())},
                                    {"identity", identity}});
 
-  ending.Wait();
+  // What a large capture took goes back to the system once it is over.
+  std::size_t were_active = 0;
+  while (!ending.WaitFor(kTrimEvery)) {
+    const std::size_t active = reconciler.active();
+    if (active < were_active) malloc_trim(0);
+    were_active = active;
+  }
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
   if (door && !config.webhook.listen.empty()) {
@@ -227,6 +235,9 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
+  // Of gRPC's many threads each would keep an arena of its own, and a large capture all of them.
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // Lists of thousands of pods go back at once.
   strobe::Flags flags;
   CLI::App app(
       "Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"

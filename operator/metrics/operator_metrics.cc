@@ -163,6 +163,10 @@ struct OperatorMetrics::Families {
                                   .Name("controller_runtime_webhook_requests_total")
                                   .Help("Reviews answered, by webhook and HTTP status.")
                                   .Register(registry);
+  Family<Gauge>& webhooks_in_flight = BuildGauge()
+                                          .Name("controller_runtime_webhook_requests_in_flight")
+                                          .Help("Reviews that are being answered, by webhook.")
+                                          .Register(registry);
   Family<Histogram>& webhook_time = BuildHistogram()
                                         .Name("controller_runtime_webhook_latency_seconds")
                                         .Help("How long answering a review took.")
@@ -250,7 +254,12 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
   families_->active.Set(static_cast<double>(count));
 }
 
+void OperatorMetrics::Asked(const std::string& webhook) {
+  families_->webhooks_in_flight.Add({{"webhook", webhook}}).Increment();
+}
+
 void OperatorMetrics::Answered(const std::string& webhook, int code, Nanos took) {
+  families_->webhooks_in_flight.Add({{"webhook", webhook}}).Decrement();
   families_->webhooks.Add({{"webhook", webhook}, {"code", StrCat(code)}}).Increment();
   families_->webhook_time.Add({{"webhook", webhook}}, kReconcileBuckets).Observe(Seconds(took));
 }

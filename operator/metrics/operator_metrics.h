@@ -21,6 +21,7 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   void CaptureEnded(const ProfileRequest& request, const std::string& result) override;
   void ActiveCaptures(std::size_t count) override;
 
+  void Asked(const std::string& webhook) override;
   void Answered(const std::string& webhook, int code, Nanos took) override;
   void Injected(const std::string& space, const std::string& result) override;
   void InjectionDamaged(const std::string& space, const std::string& damage) override;

@@ -9,7 +9,7 @@
 namespace strobe {
 namespace {
 
-constexpr int kPings = 12;
+constexpr int kPings = 8;
 
 // Goes to the undertaker when the stream has ended.
 class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong> {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -289,16 +290,20 @@ int Serve(const Flags& flags) {
   }
   std::unique_ptr<HttpServer> http;
   if (!flags.http_listen.empty()) {
-    absl::StatusOr<std::unique_ptr<HttpServer>> started =
-        HttpServer::Start({.listen = flags.http_listen},
-                          {{"/healthz",
-                            [](const Request&) {
-                              return Page{200, "ok\n"};
-                            }},
-                           {"/metrics", [&](const Request&) {
-                              return MetricsPage(metrics.Render(
-                                  runner.holder(), spool == nullptr ? 0 : spool->used_bytes()));
-                            }}});
+    absl::StatusOr<std::unique_ptr<HttpServer>> started = HttpServer::Start(
+        {.listen = flags.http_listen},
+        {{"/healthz",
+          [](const Request&) {
+            return Page{200, "ok\n"};
+          }},
+         {"/metrics", [&](const Request&) {
+            const std::vector<v1::Source> agents =
+                flags.agent_dir.empty() ? std::vector<v1::Source>() : agent.Probe(Nanos{0});
+            return MetricsPage(
+                metrics.Render({runner.holder(), spool == nullptr ? 0 : spool->used_bytes(),
+                                std::any_of(agents.begin(), agents.end(),
+                                            [](const auto& s) { return s.ready(); })}));
+          }}});
     if (!started.ok()) {
       LogError("cannot serve metrics", {{"error", std::string(started.status().message())}});
       return 1;

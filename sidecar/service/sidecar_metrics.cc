@@ -37,6 +37,17 @@ struct SidecarMetrics::Families {
                                        .Help("Bytes of traces that wait for their store.")
                                        .Register(registry)
                                        .Add({});
+  prometheus::Gauge& agent_connected =
+      prometheus::BuildGauge()
+          .Name("strobe_sidecar_agent_connected")
+          .Help("1 while a program with the agent runs beside this sidecar.")
+          .Register(registry)
+          .Add({});
+  prometheus::Family<prometheus::Counter>& dropped =
+      prometheus::BuildCounter()
+          .Name("strobe_sidecar_dropped_events_total")
+          .Help("Events that captures could not keep, by reason (ring, device).")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& kept =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_kept_traces_total")
@@ -56,6 +67,8 @@ struct SidecarMetrics::Families {
 };
 
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
+  // There from the start, so that a first drop is an increase.
+  for (const char* reason : {"ring", "device"}) families_->dropped.Add({{"reason", reason}});
   families_->build_info.Add({{"version", kVersion}}).Set(1);
 }
 
@@ -64,6 +77,8 @@ SidecarMetrics::~SidecarMetrics() = default;
 void SidecarMetrics::CaptureEnded(const v1::Report& report) {
   families_->captures.Add({{"cause", std::string(Name(static_cast<Outcome>(report.outcome())))}})
       .Increment();
+  for (const auto& [reason, events] : report.dropped_events())
+    families_->dropped.Add({{"reason", reason}}).Increment(static_cast<double>(events));
   if (!report.url().empty()) {
     families_->upload_bytes.Increment(static_cast<double>(report.bytes()));
   }
@@ -76,9 +91,10 @@ void SidecarMetrics::PeerRefused(const std::string& reason) {
   families_->refused_peers.Add({{"reason", reason}}).Increment();
 }
 
-std::string SidecarMetrics::Render(const std::string& holder, std::uint64_t spool_bytes) {
-  families_->armed.Set(holder.empty() ? 0 : 1);
-  families_->spool_bytes.Set(static_cast<double>(spool_bytes));
+std::string SidecarMetrics::Render(const State& state) {
+  families_->armed.Set(state.holder.empty() ? 0 : 1);
+  families_->spool_bytes.Set(static_cast<double>(state.spool_bytes));
+  families_->agent_connected.Set(state.agent_connected ? 1 : 0);
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 

@@ -20,8 +20,13 @@ class SidecarMetrics {
   void KeptTraceDropped();
   // `reason`: handshake (plain text, garbage), or PeerVerdict's name.
   void PeerRefused(const std::string& reason);
-  // In Prometheus' text format; `holder` is the capture that holds the worker now, if any.
-  std::string Render(const std::string& holder, std::uint64_t spool_bytes);
+  struct State {
+    std::string holder{};  // The capture that holds the worker now, if any.
+    std::uint64_t spool_bytes = 0;
+    bool agent_connected = false;
+  };
+  // In Prometheus' text format.
+  std::string Render(const State& state);
 
  private:
   struct Families;

@@ -295,6 +295,8 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
     Publish(report);
   });
   if (report.state() == v1::COLLECTING) report.set_collect_took_ns(lap());
+  for (const auto& [reason, events] : recording.dropped)
+    (*report.mutable_dropped_events())[reason] = events;
   if (live.cancel.cancelled()) return finish(Outcome::kCancelled, cancelled());
   if (live.terminate.cancelled()) Shorten(live, report);
   if (recording.xspace.empty()) return finish(recording.outcome, recording.message);

@@ -1,6 +1,8 @@
 // What a session needs from the world.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +21,7 @@ struct Recording {
   Outcome outcome = Outcome::kUnknown;  // kOk: the source has no complaint of its own.
   std::string message{};
   std::string xspace{};  // May hold a part of the trace even when the outcome is a cause.
+  std::map<std::string, std::uint64_t> dropped{};  // See Report.dropped_events.
 };
 
 // Where a worker's events come from.

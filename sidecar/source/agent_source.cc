@@ -162,12 +162,13 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
   xplane::PlaneBuilder host(xplane::kHostPlane);
   DevicePlanes devices((window.stop_ns - window.start_ns) * 1000);
   std::vector<std::string> died, errors, warnings;
-  std::uint64_t kept = 0, lost = 0;
+  std::uint64_t kept = 0, lost = 0, device_lost = 0;
   for (const auto& [path, program] : programs) {
     program->Drain(budget);
     program->Build(window, programs.size() > 1 ? program->Label() : "", host, devices);
     kept += program->kept();
     lost += program->lost();
+    device_lost += program->device_status().lost;
     if (!program->lives()) {
       died.push_back(program->Label());
       continue;
@@ -207,6 +208,8 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
                   "; the trace has what it had written until then"),
            recording);
   }
+  if (lost > 0) recording.dropped["ring"] = lost;
+  if (device_lost > 0) recording.dropped["device"] = device_lost;
   recording.xspace = host.Encode() + devices.Encode();
   xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
   environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(window.start_ns));

@@ -60,6 +60,7 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
   helper.join();
   // A worker without a profiler server is one that only the agent records.
   if (result.outcome == Outcome::kNoSource) return annotations;
+  for (const auto& [reason, events] : annotations.dropped) result.dropped[reason] += events;
   if (annotations.xspace.empty()) return result;
   const absl::Status joined = xplane::AppendXSpace(annotations.xspace, "agent", result.xspace);
   if (joined.ok() && Describe(annotations.outcome).badness > Describe(result.outcome).badness) {

@@ -15,7 +15,7 @@ from tests.support.secure import SecureOperator
 from tests.support.tls import issue, make_authority
 
 RATE, SECONDS, ROUNDS, CONNECTIONS = 100, 10, 5, 8
-PEER = ROOT / "tests/bench/webhook_peer"
+PEER = ROOT / "tests/bench/controller_runtime"
 
 
 def review():
@@ -62,7 +62,7 @@ def at(values, share):
 
 
 def run(directory):
-    subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", TOOLS / "webhook_peer", "."], cwd=PEER, check=True)
+    subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", TOOLS / "webhook_peer", "./webhook"], cwd=PEER, check=True)
     with Group(directory / "logs") as group:
         plane = ControlPlane(group, directory / "plane").start()
         kubectl = Kubectl(plane.kubeconfig)

@@ -1,22 +1,30 @@
-// LD_PRELOAD: adds CLOCK_SHIFT_NS nanoseconds to this process's wall clock, and to nothing else. A
-// worker whose clock is wrong, on a machine whose clock is right. (libfaketime breaks JAX.)
+// LD_PRELOAD: adds CLOCK_SHIFT_NS nanoseconds, or the int64 in the file CLOCK_SHIFT_FILE, to this
+// process's wall clock, and to nothing else. A worker whose clock is wrong, or is stepped by whoever
+// writes to the file, on a machine whose clock is right. (libfaketime breaks JAX.)
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 static long long shift_ns(void) {
-  static long long shift;
-  static int read_already;
-  if (!read_already) {
+  static long long fixed;
+  static const volatile long long* _Atomic shift;
+  if (shift == NULL) {
     const char* text = getenv("CLOCK_SHIFT_NS");
-    shift = text ? atoll(text) : 0;
-    read_already = 1;
+    const char* path = getenv("CLOCK_SHIFT_FILE");
+    fixed = text ? atoll(text) : 0;
+    const int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    void* mapped =
+        file < 0 ? MAP_FAILED : mmap(NULL, sizeof(long long), PROT_READ, MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
+    shift = mapped == MAP_FAILED ? &fixed : mapped;
   }
-  return shift;
+  return *shift;
 }
 
 static void add_shift(struct timespec* time) {

@@ -32,8 +32,14 @@ class ControlPlane:
     def start(self):
         self._make_certificates()
         self._write_kubeconfig()
+        self.start_etcd()
+        self.start_apiserver()
+        self.wait_ready()
+        return self
+
+    def start_etcd(self):
         client, peer = free_port(), free_port()
-        self.group.start(
+        self.etcd_process = self.group.start(
             "etcd",
             ["etcd", "--data-dir", self.dir / "etcd", "--unsafe-no-fsync",
              "--listen-client-urls", f"http://127.0.0.1:{client}",
@@ -43,9 +49,6 @@ class ControlPlane:
              "--initial-cluster", f"default=http://127.0.0.1:{peer}"],
         )
         self.etcd = f"http://127.0.0.1:{client}"
-        self.start_apiserver()
-        self.wait_ready()
-        return self
 
     def start_apiserver(self):
         pki = self.dir

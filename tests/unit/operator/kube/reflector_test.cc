@@ -97,12 +97,23 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
 }
 
 TEST_F(ReflectorTest, RefusedWatchesDoNotRelist) {
-  transport_->OnUnary([this](const HttpRequest&) { return ++lists_, List("10", {}); });
+  transport_->OnUnary([](const HttpRequest&) { return List("10", {}); });
   transport_->AddStream({}, HttpResponse{429, "{}", std::nullopt});
   transport_->AddStream({}, absl::UnavailableError("connection refused"));
   Run();
   ASSERT_TRUE(Eventually([&] { return reflector_->stats().watches == 3; }));
-  EXPECT_EQ(lists_, 1);
+  EXPECT_EQ(reflector_->stats().lists, 1u);
+}
+
+TEST_F(ReflectorTest, AServerThatComesBackWithAnOlderStateIsListedAnew) {
+  transport_->OnUnary([this](const HttpRequest&) {
+    return lists_++ == 0 ? List("1000", {Item("a", "900")}) : List("30", {Item("b", "25")});
+  });
+  transport_->AddStream({}, absl::UnavailableError("connection reset"));
+  Run();
+  // A watch from version 1000 would be taken, and would wait for a future that is far away.
+  ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/b") != nullptr; }));
+  EXPECT_EQ(cache_.Get("ns/a"), nullptr);
 }
 
 TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {

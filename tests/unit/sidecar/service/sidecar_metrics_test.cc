@@ -13,21 +13,25 @@ TEST(SidecarMetrics, CountsCapturesAndBytes) {
   report.set_outcome(v1::OK);
   report.set_url("file:///x");
   report.set_bytes(1000);
+  (*report.mutable_dropped_events())["ring"] = 3;
   metrics.CaptureEnded(report);
   report.set_outcome(v1::UPLOAD_DENIED);
   report.clear_url();
   metrics.CaptureEnded(report);
   metrics.UploadRetried();
   metrics.KeptTraceDropped();
-  const std::string text = metrics.Render("some capture", 17);
+  const std::string text = metrics.Render({"some capture", 17, true});
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"Ok\"} 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"UploadDenied\"} 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_bytes_total 1000"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_armed 1"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_agent_connected 1"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"ring\"} 3"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"device\"} 0"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_spool_bytes 17"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_retries_total 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_kept_traces_total{result=\"dropped\"} 1"));
-  EXPECT_THAT(metrics.Render("", 0), HasSubstr("strobe_sidecar_armed 0"));
+  EXPECT_THAT(metrics.Render({}), HasSubstr("strobe_sidecar_armed 0"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-module strobe.dev/tests/bench/webhook_peer
+module strobe.dev/tests/bench/controller_runtime
 
 go 1.24.0
 

@@ -1,0 +1,257 @@
+// fleet PORT: the sidecars of a whole cluster in one process. Serves strobe.v1.Worker on every
+// loopback address; the address that a client called is the worker. Nothing is recorded: a capture
+// is armed, passes its window and ends Ok. When a capture's first worker ends, prints
+//   capture ID armed N first FIRST_NS last LAST_NS
+// where FIRST and LAST are when the first and the last of its workers were armed.
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "collector/base/clock.h"
+#include "collector/base/version.h"
+#include "strobe/v1/worker.grpc.pb.h"
+
+namespace strobe {
+namespace {
+
+using grpc::CallbackServerContext;
+
+std::int64_t NowNs() { return ToUnixNanos(SystemClock().WallNow()); }
+
+template <typename Reactor>
+Reactor* Finished(Reactor* reactor, grpc::Status status = grpc::Status::OK) {
+  reactor->Finish(std::move(status));
+  return reactor;
+}
+
+class Pong final : public grpc::ServerBidiReactor<v1::ClockPing, v1::ClockPong> {
+ public:
+  Pong() { StartRead(&ping_); }
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    pong_.set_sequence(ping_.sequence());
+    pong_.set_received_ns(NowNs());
+    pong_.set_sent_ns(NowNs());
+    StartWrite(&pong_);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    StartRead(&ping_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  v1::ClockPing ping_;
+  v1::ClockPong pong_;
+};
+
+class Fleet;
+
+// Writes the report as it is when the watch begins, and once more when the capture has ended.
+class Watcher final : public grpc::ServerWriteReactor<v1::Report> {
+ public:
+  Watcher(Fleet& fleet, std::string key, v1::Report now);
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+  void Ended(const v1::Report& report);
+
+ private:
+  void WriteNext();
+
+  Fleet& fleet_;
+  const std::string key_;
+  std::mutex mutex_;
+  v1::Report writing_, last_;
+  bool busy_ = true, ended_ = false, finished_ = false;
+};
+
+class Fleet final : public v1::Worker::CallbackService {
+ public:
+  Fleet() : timer_([this] { EndCaptures(); }) { timer_.detach(); }
+
+  grpc::ServerUnaryReactor* Describe(CallbackServerContext* context,
+                                     const v1::DescribeRequest* request,
+                                     v1::DescribeResponse* response) override {
+    response->set_version(kVersion);
+    response->set_protocol(kWorkerProtocol);
+    v1::Source& source = *response->add_sources();
+    source.set_kind(v1::SOURCE_FRAMEWORK);
+    source.set_ready(true);
+    response->set_lead_ns(1'000'000);
+    const std::lock_guard lock(mutex_);
+    const auto known = reports_.find(Key(*context, request->capture_id()));
+    if (known != reports_.end()) *response->mutable_report() = known->second;
+    return Finished(context->DefaultReactor());
+  }
+
+  grpc::ServerBidiReactor<v1::ClockPing, v1::ClockPong>* ProbeClock(
+      CallbackServerContext*) override {
+    return new Pong();
+  }
+
+  grpc::ServerUnaryReactor* Arm(CallbackServerContext* context, const v1::ArmRequest* request,
+                                v1::ArmResponse* response) override {
+    const std::int64_t now = NowNs();
+    const v1::CapturePlan& plan = request->plan();
+    const std::lock_guard lock(mutex_);
+    const auto [report, fresh] = reports_.try_emplace(Key(*context, plan.capture_id()));
+    if (fresh) {
+      report->second.set_capture_id(plan.capture_id());
+      report->second.set_state(v1::ARMED);
+      *report->second.mutable_plan() = plan;
+      ends_.emplace(plan.instant_ns() + plan.duration_ns() + plan.guard_ns(), report->first);
+      Armed& armed = armed_[plan.capture_id()];
+      if (armed.workers++ == 0) armed.first = now;
+      armed.last = now;
+    }
+    response->set_accepted(true);
+    *response->mutable_report() = report->second;
+    return Finished(context->DefaultReactor());
+  }
+
+  grpc::ServerWriteReactor<v1::Report>* Watch(CallbackServerContext* context,
+                                              const v1::WatchRequest* request) override {
+    const std::lock_guard lock(mutex_);
+    const std::string key = Key(*context, request->capture_id());
+    auto* watcher = new Watcher(*this, key, reports_[key]);
+    watchers_[key].insert(watcher);
+    return watcher;
+  }
+
+  grpc::ServerUnaryReactor* Cancel(CallbackServerContext* context, const v1::CancelRequest*,
+                                   v1::CancelResponse* response) override {
+    response->set_known(true);
+    return Finished(context->DefaultReactor());
+  }
+
+  grpc::ServerUnaryReactor* Publish(CallbackServerContext* context,
+                                    const v1::PublishRequest* request,
+                                    v1::PublishResponse* response) override {
+    response->set_url(request->run() + "/strobe.json");
+    return Finished(context->DefaultReactor());
+  }
+
+  void Forget(const std::string& key, Watcher* watcher) {
+    const std::lock_guard lock(mutex_);
+    const auto found = watchers_.find(key);
+    if (found == watchers_.end()) return;
+    found->second.erase(watcher);
+    if (found->second.empty()) watchers_.erase(found);
+  }
+
+ private:
+  struct Armed {
+    int workers = 0;
+    std::int64_t first = 0, last = 0;
+  };
+
+  static std::string Key(const CallbackServerContext& context, const std::string& capture) {
+    const grpc::string_ref address = context.ExperimentalGetAuthority();
+    return std::string(address.data(), address.size()) + " " + capture;
+  }
+
+  void EndCaptures() {
+    while (true) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      const std::lock_guard lock(mutex_);
+      while (!ends_.empty() && ends_.begin()->first <= NowNs()) {
+        const std::string key = ends_.begin()->second;
+        ends_.erase(ends_.begin());
+        v1::Report& report = reports_[key];
+        const v1::CapturePlan& plan = report.plan();
+        report.set_state(v1::DONE);
+        report.set_outcome(v1::OK);
+        report.set_started_ns(plan.instant_ns() - plan.guard_ns() + 100'000);
+        report.set_stopped_ns(plan.instant_ns() + plan.duration_ns() + plan.guard_ns());
+        report.set_covers_window(true);
+        report.set_bytes(1'000'000);
+        report.set_events(1000);
+        report.set_url("file:///logs/" + plan.worker());
+        for (Watcher* watcher : watchers_[key]) watcher->Ended(report);
+        if (const auto armed = armed_.extract(plan.capture_id()); !armed.empty()) {
+          std::printf("capture %s armed %d first %lld last %lld\n", plan.capture_id().c_str(),
+                      armed.mapped().workers, static_cast<long long>(armed.mapped().first),
+                      static_cast<long long>(armed.mapped().last));
+          std::fflush(stdout);
+        }
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, v1::Report> reports_;  // By address and capture.
+  std::map<std::string, std::set<Watcher*>> watchers_;
+  std::multimap<std::int64_t, std::string> ends_;
+  std::map<std::string, Armed> armed_;  // By capture.
+  std::thread timer_;
+};
+
+Watcher::Watcher(Fleet& fleet, std::string key, v1::Report now)
+    : fleet_(fleet), key_(std::move(key)), writing_(std::move(now)) {
+  ended_ = writing_.state() == v1::DONE;
+  last_ = writing_;
+  StartWrite(&writing_);
+}
+
+void Watcher::WriteNext() {
+  if (finished_ || busy_) return;
+  if (writing_.state() == v1::DONE) {
+    finished_ = true;
+    return Finish(grpc::Status::OK);
+  }
+  if (!ended_) return;
+  busy_ = true;
+  writing_ = last_;
+  StartWrite(&writing_);
+}
+
+void Watcher::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  busy_ = false;
+  if (ok) return WriteNext();
+  if (!std::exchange(finished_, true)) Finish(grpc::Status::CANCELLED);
+}
+
+void Watcher::OnCancel() {
+  const std::lock_guard lock(mutex_);
+  if (!busy_ && !std::exchange(finished_, true)) Finish(grpc::Status::CANCELLED);
+}
+
+void Watcher::Ended(const v1::Report& report) {
+  const std::lock_guard lock(mutex_);
+  last_ = report;
+  ended_ = true;
+  WriteNext();
+}
+
+void Watcher::OnDone() {
+  fleet_.Forget(key_, this);
+  delete this;
+}
+
+}  // namespace
+}  // namespace strobe
+
+int main(int argc, char** argv) {
+  strobe::Fleet fleet;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("0.0.0.0:" + std::string(argc > 1 ? argv[1] : "0"),
+                           grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&fleet);
+  const auto server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) return 1;
+  std::printf("serves on port %d\n", port);
+  std::fflush(stdout);
+  server->Wait();
+}

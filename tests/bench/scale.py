@@ -1,0 +1,213 @@
+"""A cluster of 5,000 nodes and 10,000 injected pods: a real API server, nodes and pods kept by kwok, and one process
+in which all sidecars speak the real gRPC service (fleet.cc). With a minimal controller-runtime operator beside ours
+that watches the same pods."""
+
+import http.client
+import json
+import os
+import ssl
+import statistics
+import subprocess
+import threading
+import time
+
+from tests.support.control_plane import ControlPlane, Kubectl
+from tests.support.metrics import total
+from tests.support.operator import Operator
+from tests.support.processes import BIN, ROOT, TOOLS, Group, free_port, wait_until
+
+NODES, WIDE, TEAMS, REQUESTS_EACH, WORKERS_EACH = 5000, 2000, 100, 10, 8
+WRITERS = 8
+ROUNDS = 5
+PEER = ROOT / "tests/bench/controller_runtime"
+KWOK = "v0.7.0"
+
+
+class Api:
+    """Many writes at once; kubectl would take a process for each."""
+
+    def __init__(self, plane):
+        self.plane = plane
+        self.context = ssl.create_default_context(cafile=plane.dir / "ca.crt")
+        self.context.load_cert_chain(plane.dir / "admin.crt", plane.dir / "admin.key")
+
+    def connect(self):
+        return http.client.HTTPSConnection("127.0.0.1", self.plane.port, context=self.context, timeout=120)
+
+    def create(self, path, objects):
+        return self.create_many([(path, body) for body in objects])
+
+    def create_many(self, objects):
+        """Pairs of path and object, by several writers. Seconds it took."""
+        queue, errors, began = list(reversed(objects)), [], time.monotonic()
+
+        def write():
+            connection = self.connect()
+            while True:
+                try:
+                    path, body = queue.pop()
+                except IndexError:
+                    return
+                connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                text = answer.read()
+                if answer.status >= 300:
+                    errors.append(text[:500])
+
+        threads = [threading.Thread(target=write) for _ in range(WRITERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors, errors[0]
+        return time.monotonic() - began
+
+    def get(self, path):
+        connection = self.connect()
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+
+
+def node(number):
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}", "labels": {"type": "kwok"}, "annotations": {"kwok.x-k8s.io/node": "fake"}}}
+
+
+def teams():
+    return [f"team-{i}" for i in range(TEAMS)]
+
+
+def pods():
+    return WIDE + TEAMS * REQUESTS_EACH * WORKERS_EACH
+
+
+def pod(number, port, labels):
+    """One of PyTorchJob's, as our webhook leaves it."""
+    made = json.loads((ROOT / "tests/golden/pods/pytorchjob-gpu.json").read_text())
+    metadata, spec = made["metadata"], made["spec"]
+    metadata.pop("generateName", None)
+    metadata["name"] = f"train-{number}"
+    metadata.setdefault("labels", {}).update({"strobe.dev/inject": "true", **labels})
+    metadata.pop("ownerReferences", None)
+    metadata.pop("namespace", None)
+    spec["nodeName"] = f"node-{number % NODES}"
+    spec["serviceAccountName"] = "default"
+    spec.setdefault("initContainers", []).append({
+        "name": "strobe-sidecar", "image": "strobe-sidecar:0.1.0", "restartPolicy": "Always", "ports": [{"name": "strobe", "containerPort": port}],
+        "args": ["--listen=0.0.0.0:9470", "--http-listen=0.0.0.0:9472", "--framework=localhost:9012"],
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "startupProbe": {"httpGet": {"path": "/healthz", "port": 9472}}, "volumeMounts": [{"name": "strobe", "mountPath": "/var/strobe"}]})
+    spec.setdefault("volumes", []).append({"name": "strobe", "emptyDir": {"sizeLimit": "9Gi"}})
+    return made
+
+
+def request(name, labels, **spec):
+    return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": name},
+            "spec": {"target": {"selector": {"matchLabels": labels}}, "logdir": "/logs", "duration": "100ms", "attempts": 1, **spec}}
+
+
+def memory(pid):
+    """Resident now and at the peak, MiB."""
+    status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+    return tuple(int(status[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
+
+
+def cpu(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def build_tools():
+    subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", TOOLS / "watch_peer", "./watch"], cwd=PEER, check=True)
+    if not (TOOLS / f".kwok.{KWOK}").exists():
+        subprocess.run(["go", "install", "-trimpath", "-ldflags", "-s -w", f"sigs.k8s.io/kwok/cmd/kwok@{KWOK}"], check=True,
+                       env={**os.environ, "GOBIN": str(TOOLS), "GOFLAGS": "-mod=mod"})
+        (TOOLS / f".kwok.{KWOK}").touch()
+
+
+class Scene:
+    def __init__(self, group, directory):
+        self.plane = ControlPlane(group, directory / "plane").start()
+        admin = Kubectl(self.plane.kubeconfig)
+        admin.install_crds()
+        self.kubectl, self.api = Kubectl(self.plane.kubeconfig, "wide"), Api(self.plane)
+        self.api.create("/api/v1/namespaces", [{"metadata": {"name": name}} for name in ["wide", *teams()]])
+        self.fleet = group.start("fleet", [BIN / "fleet", self.port()])
+        self.fleet.wait_for("serves", 10)
+        # Heartbeats that seldom come: what they cost is Kubernetes' business.
+        group.start("kwok", [TOOLS / "kwok", "--kubeconfig", self.plane.kubeconfig, "--manage-all-nodes", "--cidr", "127.64.0.1/10",
+                             "--node-lease-duration-seconds", 4000])
+
+    def port(self):
+        self.sidecar_port = getattr(self, "sidecar_port", 0) or free_port()
+        return self.sidecar_port
+
+    def fill(self):
+        print(f"  {NODES} nodes in {self.api.create('/api/v1/nodes', [node(i) for i in range(NODES)]):.0f} s", flush=True)
+        port, began = self.sidecar_port, time.monotonic()
+        self.api.create("/api/v1/namespaces/wide/pods", [pod(i, port, {"job": "wide"}) for i in range(WIDE)])
+        for team in teams():
+            self.api.create(f"/api/v1/namespaces/{team}/pods",
+                            [pod(i, port, {"job": f"job-{i // WORKERS_EACH}"}) for i in range(REQUESTS_EACH * WORKERS_EACH)])
+        print(f"  {pods()} pods in {time.monotonic() - began:.0f} s", flush=True)
+
+        # Seldom, because each look makes the server go through all of them.
+        while self.api.get("/api/v1/pods?fieldSelector=status.phase!%3DRunning&limit=1")["items"]:
+            time.sleep(3)
+
+    def metric(self, operator, name, **labels):
+        return total(operator.page("/metrics"), name, **labels)
+
+    def finished(self, operator):
+        return self.metric(operator, "strobe_captures_total")
+
+    def status(self, name):
+        return self.kubectl.get("profilerequest", name)["status"]
+
+
+def wide_capture(scene, operator, name):
+    """One capture of so many workers: how long telling all of them took, and what the status weighs."""
+    before = scene.finished(operator)
+    scene.kubectl.apply(request(name, {"job": "wide"}, start={"delay": "8s"}))
+    wait_until(lambda: scene.finished(operator) > before, 120, name)
+    time.sleep(0.5)
+    status = scene.status(name)
+    line = [text for text in scene.fleet.output().splitlines() if text.startswith("capture")][-1].split()
+    assert int(line[3]) == WIDE, line
+    return (int(line[7]) - int(line[5])) / 1e9, len(json.dumps(status)), status
+
+
+def run(directory):
+    build_tools()
+    with Group(directory / "logs") as group:
+        scene = Scene(group, directory)
+        scene.fill()
+        operator = Operator(group, scene.plane.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
+        peer = group.start("peer", [TOOLS / "watch_peer", "--kubeconfig", scene.plane.kubeconfig, "--pods", pods()])
+        peer.wait_for("synced", 300)
+        time.sleep(5)
+        idle = {"ours": memory(operator.process.pid), "peer": memory(peer.pid)}
+        print("  idle", idle, cpu(operator.process.pid), cpu(peer.pid), flush=True)
+
+        fan_outs, size = [], 0
+        for i in range(ROUNDS):
+            took, size, status = wide_capture(scene, operator, f"wide-{i}")
+            assert status["workers"]["ok"] == WIDE, {k: v for k, v in status.items() if k != "outcomes"}
+            fan_outs.append(took)
+            print(f"  wide {took:.3f} s, status {size} bytes, RSS {memory(operator.process.pid)}", flush=True)
+        time.sleep(12)
+        print(f"  later RSS {memory(operator.process.pid)}", flush=True)
+
+        before, spent = scene.finished(operator), cpu(operator.process.pid)
+        print({p.name: round(cpu(p.pid), 1) for p in group.processes}, [l for l in operator.page("/metrics").splitlines() if l.startswith("rest_client_requests_total")], flush=True)
+        began = time.monotonic()
+        requests = TEAMS * REQUESTS_EACH
+        scene.api.create_many([(f"/apis/strobe.dev/v1alpha1/namespaces/{team}/profilerequests", request(f"look-{i}", {"job": f"job-{i}"}))
+                               for i in range(REQUESTS_EACH) for team in teams()])
+        created = time.monotonic() - began
+        wait_until(lambda: scene.finished(operator) >= before + requests, 300, "the requests")
+        took = time.monotonic() - began
+        print(f"  {requests} requests: created in {created:.1f} s, done in {took:.1f} s, {requests / took:.1f}/s, CPU {cpu(operator.process.pid) - spent:.1f} s, RSS {memory(operator.process.pid)}", flush=True)
+        print({p.name: round(cpu(p.pid), 1) for p in group.processes}, [l for l in operator.page("/metrics").splitlines() if l.startswith("rest_client_requests_total")], flush=True)
+        succeeded = scene.metric(operator, "strobe_captures_total", result="Succeeded")
+        print("  succeeded", succeeded)
+        return ""

@@ -1,0 +1,125 @@
+"""What takes too long for every commit; by hand, after `make everything setup`:
+
+    build/venv/bin/python -m tests.soak.run storm [--captures 500] [--seed N]   captures under random faults
+    build/venv/bin/python -m tests.soak.run good [--captures 200]               captures of JAX that must all be good
+    build/venv/bin/python -m tests.soak.run soak [--minutes 30]                 captures in a loop: does anything grow?
+
+Exit code 0: all held. What did not is printed.
+"""
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.soak.storm import Storm
+from tests.support.control_plane import ControlPlane, Kubectl
+from tests.support.operator import Operator, condition, profile_request, wait_finished
+from tests.support.processes import Group
+from tests.support.protos import generate
+from tests.support.workers import start_workers
+
+
+def make_plane(group, directory):
+    plane = ControlPlane(group, directory / "plane").start()
+    admin = Kubectl(plane.kubeconfig)
+    admin.install_crds()
+    admin.run("create", "namespace", "soak")
+    return plane, Kubectl(plane.kubeconfig, "soak")
+
+
+def storm(group, directory, options):
+    print("seed", options.seed, flush=True)
+    protos = directory / "protos"
+    protos.mkdir()
+    plane, kubectl = make_plane(group, directory)
+    raging = Storm(group, plane, kubectl, generate(protos), directory, options.seed)
+    try:
+        raging.run(options.captures)
+        wrong, ends = raging.verdict()
+    finally:
+        raging.stop()
+    print("faults", raging.faults, "\nends", ends)
+    return wrong
+
+
+def one_capture(kubectl, name, logdir):
+    kubectl.apply(profile_request(name, logdir, run=name, attempts=1, duration="50ms", start={"guard": "200ms"}))
+    return wait_finished(kubectl, name)
+
+
+def good(group, directory, options):
+    plane, kubectl = make_plane(group, directory)
+    for worker in start_workers(group, 2):
+        worker.register(kubectl)
+    Operator(group, plane.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
+    wrong, began = [], time.monotonic()
+    for i in range(options.captures):
+        end = condition(one_capture(kubectl, f"good-{i}", directory / "logdir"), "Succeeded")
+        if end["reason"] != "AllWorkersOk":
+            wrong.append(f"capture {i}: {end['reason']}: {end['message']}")
+    print(f"{options.captures} captures in {time.monotonic() - began:.0f} s, {len(wrong)} not good")
+    return wrong
+
+
+def footprint(pid):
+    """Resident MiB, descriptors, threads."""
+    status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+    return int(status["VmRSS"].split()[0]) / 1024, len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"])
+
+
+def soak(group, directory, options):
+    plane, kubectl = make_plane(group, directory)
+    workers = start_workers(group, 2)
+    for worker in workers:
+        worker.register(kubectl)
+    operator = Operator(group, plane.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
+    watched = {"operator": operator.process, "sidecar": workers[0].sidecar}
+    samples, wrong, captures = {name: [] for name in watched}, [], 0
+    end = time.monotonic() + options.minutes * 60
+    sampled = 0
+    while time.monotonic() < end:
+        name = f"soak-{captures}"
+        reason = condition(one_capture(kubectl, name, directory / "logdir"), "Succeeded")["reason"]
+        if reason != "AllWorkersOk":
+            wrong.append(f"{name}: {reason}")
+        kubectl.run("delete", "profilerequest", name)
+        captures += 1
+        if time.monotonic() - sampled > options.minutes * 60 / 30:
+            sampled = time.monotonic()
+            for who, process in watched.items():
+                samples[who].append(footprint(process.pid))
+            print(captures, {who: f"{s[-1][0]:.1f} MiB, {s[-1][1]} fds, {s[-1][2]} threads" for who, s in samples.items()}, flush=True)
+    for who, series in samples.items():
+        third = len(series) // 3
+        # The first third warms up; the last is held against the one before it.
+        before, after = series[third:2 * third], series[2 * third:]
+        for index, (what, slack) in enumerate((("MiB resident", 2.0), ("descriptors", 2), ("threads", 2))):
+            growth = statistics.median(s[index] for s in after) - statistics.median(s[index] for s in before)
+            print(f"{who}: {what} grew by {growth:.1f} in the last third")
+            if growth > slack:
+                wrong.append(f"{who} grows: {growth:.1f} {what}")
+    print(captures, "captures")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["storm", "good", "soak"])
+    parser.add_argument("--captures", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    options = parser.parse_args()
+    options.captures = options.captures or {"storm": 500, "good": 200, "soak": 0}[options.what]
+    with tempfile.TemporaryDirectory(prefix="strobe-soak-") as directory, Group(Path(directory) / "logs") as group:
+        wrong = {"storm": storm, "good": good, "soak": soak}[options.what](group, Path(directory), options)
+    print("\n".join(wrong) or "all held")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
