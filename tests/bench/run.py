@@ -1,6 +1,6 @@
 """make bench: every figure that the project claims, with its peer in the same run.
 
-    python -m tests.bench.run [skew] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [kernels] [engine] [viewer] [webhook]
+    python -m tests.bench.run [skew] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [kernels] [engine] [viewer] [webhook] [scale]
 
 Prints one table per benchmark and writes them to build/bench/results.md with a description of the
 machine. Ratios and medians, because machines are shared and noisy.
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import annotation_cost, device_cost, engine, idle, latency, skew, storage, viewer, webhook
+from tests.bench import annotation_cost, device_cost, engine, idle, latency, scale, skew, storage, viewer, webhook
 from tests.support.processes import BUILD
 
 BENCHMARKS = {
@@ -30,6 +30,7 @@ BENCHMARKS = {
     "engine": engine.run,
     "viewer": viewer.run,
     "webhook": webhook.run,
+    "scale": scale.run,
 }
 
 

@@ -185,29 +185,38 @@ def run(directory):
         peer = group.start("peer", [TOOLS / "watch_peer", "--kubeconfig", scene.plane.kubeconfig, "--pods", pods()])
         peer.wait_for("synced", 300)
         time.sleep(5)
-        idle = {"ours": memory(operator.process.pid), "peer": memory(peer.pid)}
-        print("  idle", idle, cpu(operator.process.pid), cpu(peer.pid), flush=True)
+        idle = {process: (memory(process.pid)[0], cpu(process.pid)) for process in (operator.process, peer)}
 
-        fan_outs, size = [], 0
+        fan_outs, peak = [], 0
         for i in range(ROUNDS):
             took, size, status = wide_capture(scene, operator, f"wide-{i}")
             assert status["workers"]["ok"] == WIDE, {k: v for k, v in status.items() if k != "outcomes"}
             fan_outs.append(took)
-            print(f"  wide {took:.3f} s, status {size} bytes, RSS {memory(operator.process.pid)}", flush=True)
         time.sleep(12)
-        print(f"  later RSS {memory(operator.process.pid)}", flush=True)
+        resting, peak = memory(operator.process.pid)
 
-        before, spent = scene.finished(operator), cpu(operator.process.pid)
-        print({p.name: round(cpu(p.pid), 1) for p in group.processes}, [l for l in operator.page("/metrics").splitlines() if l.startswith("rest_client_requests_total")], flush=True)
+        requests, before = TEAMS * REQUESTS_EACH, scene.finished(operator)
+        spent = {process.name: cpu(process.pid) for process in group.processes}
         began = time.monotonic()
-        requests = TEAMS * REQUESTS_EACH
         scene.api.create_many([(f"/apis/strobe.dev/v1alpha1/namespaces/{team}/profilerequests", request(f"look-{i}", {"job": f"job-{i}"}))
                                for i in range(REQUESTS_EACH) for team in teams()])
-        created = time.monotonic() - began
         wait_until(lambda: scene.finished(operator) >= before + requests, 300, "the requests")
         took = time.monotonic() - began
-        print(f"  {requests} requests: created in {created:.1f} s, done in {took:.1f} s, {requests / took:.1f}/s, CPU {cpu(operator.process.pid) - spent:.1f} s, RSS {memory(operator.process.pid)}", flush=True)
-        print({p.name: round(cpu(p.pid), 1) for p in group.processes}, [l for l in operator.page("/metrics").splitlines() if l.startswith("rest_client_requests_total")], flush=True)
-        succeeded = scene.metric(operator, "strobe_captures_total", result="Succeeded")
-        print("  succeeded", succeeded)
-        return ""
+        spent = {process.name: cpu(process.pid) - spent[process.name] for process in group.processes}
+        good = scene.metric(operator, "strobe_captures_total", result="Succeeded")
+        assert good == ROUNDS + requests, good
+        shares = ", ".join(f"{name} {seconds / requests * 1000:.0f}" for name, seconds in spent.items() if seconds > 1)
+        return "\n".join([
+            f"## Scale: {NODES} nodes, {pods()} pods\n",
+            f"A real API server with etcd, kwok's nodes and pods, and all sidecars in one process share this machine with the operator. {WIDE} pods in one "
+            f"namespace, the others in {TEAMS} of {REQUESTS_EACH * WORKERS_EACH}.\n",
+            "| | strobe-operator | a minimal controller-runtime operator |", "|---|---|---|",
+            f"| memory with {pods()} pods in the cluster | {idle[operator.process][0]:.0f} MiB | {idle[peer][0]:.0f} MiB |",
+            f"| processor time until then | {idle[operator.process][1]:.2f} s | {idle[peer][1]:.2f} s |",
+            "\n| | | bar |", "|---|---|---|",
+            f"| one capture of {WIDE} workers: from the first armed to the last, median of {ROUNDS} (range) | {statistics.median(fan_outs):.2f} s "
+            f"({min(fan_outs):.2f} to {max(fan_outs):.2f}) | 1 s |",
+            f"| its status | {size} bytes | 10 kB |",
+            f"| memory after such captures, and at their peak | {resting:.0f} MiB, {peak:.0f} MiB | |",
+            f"| {requests} requests of {WORKERS_EACH} workers each, from the first created to the last finished | {requests / took:.0f} per second | 42 |",
+            f"| processor time for each of them, in ms | {shares} | |\n"])

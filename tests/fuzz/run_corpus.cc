@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "collector/base/log.h"
 #include "tests/fuzz/targets.h"
 
 namespace {
@@ -51,13 +53,20 @@ std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4)
-    return std::fprintf(stderr, "run_corpus space|index|query|admission FOLDER ROUNDS [SEED]\n"), 2;
-  const std::string name = argv[1];
-  const auto target = name == "space"   ? strobe::fuzz::Space
-                      : name == "index" ? strobe::fuzz::Index
-                      : name == "query" ? strobe::fuzz::Query
-                                        : strobe::fuzz::Admission;
+  const std::map<std::string, void (*)(std::string_view)> targets = {
+      {"space", strobe::fuzz::Space}, {"index", strobe::fuzz::Index},
+      {"query", strobe::fuzz::Query}, {"admission", strobe::fuzz::Admission},
+      {"watch", strobe::fuzz::Watch}, {"yaml", strobe::fuzz::Yaml},
+      {"rings", strobe::fuzz::Rings}, {"http", strobe::fuzz::Http},
+  };
+  const auto found = argc < 4 ? targets.end() : targets.find(argv[1]);
+  if (found == targets.end()) {
+    std::fprintf(stderr, "run_corpus TARGET FOLDER ROUNDS [SEED]; targets:");
+    for (const auto& [name, run] : targets) std::fprintf(stderr, " %s", name.c_str());
+    return std::fprintf(stderr, "\n"), 2;
+  }
+  const auto target = found->second;
+  strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
   std::vector<std::string> corpus;
   std::vector<std::filesystem::path> files;
   for (const auto& file : std::filesystem::directory_iterator(argv[2]))

@@ -10,5 +10,9 @@ void Index(std::string_view bytes);  // The index reader and every question to i
 void Query(std::string_view bytes);  // "path?query" to the viewer.
 
 void Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.
+void Watch(std::string_view bytes);      // A list and a watch, and the objects in them.
+void Yaml(std::string_view bytes);       // The configuration files.
+void Rings(std::string_view bytes);      // Changes to a program's file of rings.
+void Http(std::string_view bytes);       // What a client sends to an HTTP port.
 
 }  // namespace strobe::fuzz

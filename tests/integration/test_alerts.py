@@ -138,7 +138,7 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
         sidecars[1].process.kill()
         kubectl.run("run", "refused", "--image=x", "--labels=strobe.dev/inject=true", '--overrides={"spec":{"serviceAccountName":"default"}}')
         for i in range(6):
-            kubectl.apply(profile_request(f"bad-{i}", logdir, attempts=1))
+            kubectl.apply(profile_request(f"bad-{i}", logdir, attempts=1, start={"readyTimeout": "0s"}))
             assert condition(wait_finished(kubectl, f"bad-{i}"), "Succeeded")["status"] == "False"
             time.sleep(1.5)  # Each in a scrape of its own: Prometheus cannot know what a counter was before it saw it.
         wait_until(lambda: "StrobeCapturesFailing" in prometheus.firing(), 30, "the alert")

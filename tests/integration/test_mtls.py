@@ -127,7 +127,7 @@ def test_the_operator_talks_to_the_pod_that_it_meant(operator, kubectl, make_sid
     # The address of worker-0 now belongs to somebody else, as after a restart elsewhere.
     kubectl.run("delete", "pod", "worker-0", "--force", "--grace-period=0")
     make_pod(kubectl, "worker-0", second.port)
-    kubectl.apply(profile_request("look", logdir, target={"pods": ["worker-0"]}, attempts=1))
+    kubectl.apply(profile_request("look", logdir, target={"pods": ["worker-0"]}, attempts=1, start={"readyTimeout": "0s"}))
     request = wait_finished(kubectl, "look")
     assert condition(request, "Succeeded")["status"] == "False"
     assert request["status"]["outcomes"][0]["cause"] == "Unreachable"

@@ -1,0 +1,182 @@
+// What comes from an API server, from files of an administrator, from a trainer's shared memory and
+// from whoever reaches an HTTP port.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "collector/http/http_server.h"
+#include "collector/storage/store_options.h"
+#include "operator/config/config.h"
+#include "operator/core/targets.h"
+#include "operator/kube/pod_json.h"
+#include "operator/kube/reflector.h"
+#include "operator/kube/request_json.h"
+#include "sidecar/source/recorded_program.h"
+#include "sidecar/wire/ring_writer.h"
+#include "tests/fakes/scripted_transport.h"
+#include "tests/fuzz/targets.h"
+
+namespace strobe::fuzz {
+namespace {
+
+// A directory in memory of this process's own, gone with it.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = std::filesystem::is_directory("/dev/shm") ? "/dev/shm/strobe-fuzz-XXXXXX"
+                                                                    : "/tmp/strobe-fuzz-XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The file of a program that recorded a little on a thread and on a device.
+std::string GoodRings(const std::string& directory) {
+  wire::RingFile file = wire::RingFile::Create(
+      directory, {.most_rings = 2, .ring_words = 1024, .device_words = 1024});
+  if (!file || !file.Reserve(0) || !file.ReserveDevice()) std::abort();
+  wire::RingWriter thread(file.ring(0), file.data(0), file.ring_words());
+  const char name[wire::kThreadNameBytes] = "trainer";
+  thread.Thread(7, name);
+  for (std::uint64_t i = 0; i < 20; ++i)
+    thread.Scope(1, 1000 + 10 * i, 1005 + 10 * i, "train#step_num=" + std::to_string(i) + "#");
+  wire::RingWriter device(file.device_ring(), file.device_data(), file.device_words());
+  device.Text(1, "kernel");
+  device.Record(wire::RecordType::kDevice, wire::DeviceRecord{});
+  for (int i = 0; i < 5; ++i) {
+    device.Record(wire::RecordType::kKernel, wire::KernelRecord{});
+    device.Record(wire::RecordType::kCopy, wire::CopyRecord{});
+    device.Record(wire::RecordType::kCall, wire::CallRecord{});
+  }
+  device.Record(wire::RecordType::kClock, wire::ClockRecord{});
+  std::ifstream stream(file.path(), std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+// What the watched objects are read as.
+void ReadObject(const kube::Json& object) {
+  const PodInfo pod = kube::ParsePod(object);
+  RankOf(pod);
+  if (const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object); request.ok())
+    kube::StatusToJson(*request, request->status);
+}
+
+// All that a server answers to these bytes, and to nothing more.
+std::string Ask(int port, std::string_view bytes) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) break;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    // Whatever it waits for, it answers or hangs up now.
+    shutdown(connection, SHUT_WR);
+    char piece[4096];
+    for (ssize_t got; (got = recv(connection, piece, sizeof piece, 0)) > 0;)
+      answer.append(piece, static_cast<std::size_t>(got));
+  }
+  close(connection);
+  return answer;
+}
+
+}  // namespace
+
+void Watch(std::string_view bytes) {
+  static const SystemClock clock;
+  const auto transport = std::make_shared<kube::ScriptedTransport>();
+  kube::Client client(clock, transport);
+  kube::ObjectCache cache;
+  // The first line is the list, the rest is the watch, in chunks that end anywhere.
+  const std::size_t line = std::min(bytes.find('\n'), bytes.size());
+  transport->OnUnary([list = std::string(bytes.substr(0, line))](const kube::HttpRequest&) {
+    return kube::HttpResponse{200, list, std::nullopt};
+  });
+  std::vector<std::string> chunks;
+  for (std::string_view rest = bytes.substr(std::min(line + 1, bytes.size())); !rest.empty();) {
+    const std::size_t size = std::min<std::size_t>(rest.size(), 1 + rest.size() * 7 % 97);
+    chunks.emplace_back(rest.substr(0, size));
+    rest.remove_prefix(size);
+  }
+  transport->AddStream(std::move(chunks));
+  kube::Reflector reflector(clock, client, {"/things", std::chrono::seconds(290)}, cache,
+                            [&cache](const std::string& key) {
+                              if (const kube::Object object = cache.Get(key)) ReadObject(*object);
+                            });
+  reflector.Start();
+  // It has read the stream once it asks for the next, or has failed.
+  const kube::ReflectorStats& stats = reflector.stats();
+  while (stats.failures == 0 && stats.watches < 2) std::this_thread::yield();
+}
+
+void Yaml(std::string_view bytes) {
+  ParseConfig(bytes, "file").status().IgnoreError();
+  ParseStorageConfig(bytes, "file").status().IgnoreError();
+}
+
+void Rings(std::string_view bytes) {
+  static const Scratch scratch;
+  static const std::string good = GoodRings(scratch.path());
+  // Three bytes each: where, and what is there instead. The file has one size or a shorter one.
+  std::string rings = good;
+  for (std::size_t i = 0; i + 2 < bytes.size(); i += 3) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(bytes[at]); };
+    const std::size_t at = (byte(i) << 8 | byte(i + 1)) % rings.size();
+    rings[at] = bytes[i + 2];
+    if (byte(i) == 0xff) rings.resize(at + 1);
+  }
+  const std::string path = scratch.path() + "/1-1.rings";
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << rings;
+  wire::RingFile file = wire::RingFile::Open(path);
+  if (!file) return;
+  RecordedProgram program(std::move(file), RecordedProgram::From::kOldest);
+  program.SetLevel(1, ~0u);
+  program.ArmDevice(std::chrono::seconds(1));
+  std::uint64_t budget = 1 << 20;
+  program.Drain(budget);
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  const TraceWindow window{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
+  DevicePlanes devices((window.stop_ns - window.start_ns) * 1000);
+  program.Build(window, program.Label(), host, devices);
+  JudgeDevice(program.device_status());
+  program.DeviceBegan(window);
+  program.KeptOnly(window);
+  host.Encode();
+  devices.Encode();
+}
+
+void Http(std::string_view bytes) {
+  static const std::unique_ptr<HttpServer> server =
+      *HttpServer::Start({.listen = "127.0.0.1:0", .most_body_bytes = 4096},
+                         {{"/page", [](const Request& request) {
+                             return Page{200, request.body, "text/plain", {}, true};
+                           }}});
+  static int asked = 0;
+  Ask(server->port(), bytes);
+  // Whatever came before, the next client is served.
+  if (++asked % 64 == 0 &&
+      !Ask(server->port(), "GET /page HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200"))
+    std::abort();
+}
+
+}  // namespace strobe::fuzz
