@@ -70,7 +70,8 @@ constexpr std::array<OutcomeInfo, 22> kTable = {{
      "Apply a new ProfileRequest."},
     {Outcome::kDeadlineExceeded, "DeadlineExceeded", true, false, false, 80,
      "The capture did not end before its deadline.",
-     "Shorten the duration or raise collectTimeout: collecting and writing the trace took too long."},
+     "Shorten the duration or raise collectTimeout: collecting and writing the trace took too "
+     "long."},
 }};
 
 }  // namespace

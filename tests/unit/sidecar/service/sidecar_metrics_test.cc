@@ -26,7 +26,7 @@ TEST(SidecarMetrics, CountsCapturesAndBytes) {
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_bytes_total 1000"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_armed 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_agent_connected 1"));
-  EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"ring\"} 3"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"ring\"} 6"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"device\"} 0"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_spool_bytes 17"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_retries_total 1"));
