@@ -27,13 +27,13 @@ def test_captures_end_whatever_happens(group, own_plane, protos, tmp_path):
     Kubectl(own_plane.kubeconfig).run("create", "namespace", "storm")
     storm = Storm(group, own_plane, Kubectl(own_plane.kubeconfig, "storm"), protos, tmp_path, SEED)
     try:
-        storm.run(30)
+        storm.run(16)
         wrong, ends = storm.verdict()
     finally:
         storm.stop()
     print("ends", ends, "faults", storm.faults)
     assert not wrong, "\n".join(wrong)
-    assert sum(storm.faults.values()) > 10 and len(storm.requests) == 30
+    assert sum(storm.faults.values()) > 10 and len(storm.requests) == 16
 
 
 @pytest.mark.timeout(300)
