@@ -4,7 +4,6 @@ which stays Ok whatever happens to the other."""
 
 import json
 import os
-import signal
 import subprocess
 import threading
 import time

@@ -12,7 +12,7 @@ import time
 
 from tests.support import fault_proxy as fp
 from tests.support.operator import Operator, condition, profile_request
-from tests.support.processes import BIN, PYTHON, ROOT, free_port, wait_until
+from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.workers import Worker
 
