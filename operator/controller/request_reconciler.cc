@@ -93,19 +93,21 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Queue(
       std::clamp<Nanos>(static_cast<int>(waiting) * kPlaceRefresh, seconds(2), seconds(60))};
 }
 
-// What Kubernetes knows of the pods of workers that failed.
-absl::Status RequestReconciler::Explain(const ProfileRequest& request, const Live& live) {
+// What Kubernetes knows of the pods, by target. Of a pod whose worker is well nobody asks.
+absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(
+    const ProfileRequest& request, const Live& live) {
   ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
   ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  std::map<std::string, const PodInfo*> by_name;
+  for (const PodInfo& pod : pods) by_name[pod.name] = &pod;
   std::map<std::string, std::string> evidence;
   for (const Target& target : live.targets) {
-    const auto pod = std::find_if(pods.begin(), pods.end(),
-                                  [&](const PodInfo& p) { return p.name == target.pod; });
-    std::string words = PodEvidence(target, pod == pods.end() ? nullptr : &*pod, live.began);
+    const auto pod = by_name.find(target.pod);
+    std::string words =
+        PodEvidence(target, pod == by_name.end() ? nullptr : pod->second, live.began);
     if (!words.empty()) evidence.emplace(target.name, std::move(words));
   }
-  live.attempt->TellEvidence(std::move(evidence));
-  return absl::OkStatus();
+  return evidence;
 }
 
 std::size_t RequestReconciler::active() const {
@@ -287,11 +289,10 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   const AttemptProgress progress = live->attempt->progress();
   const WallTime now = deps_.clock.WallNow();
   if (progress.phase != Phase::kDone) {
-    if (progress.wants_evidence) {
-      // It goes on without in a moment.
-      if (const absl::Status status = Explain(request, *live); !status.ok())
-        live->attempt->TellEvidence({});
-    }
+    // What cannot be had is not waited for.
+    if (progress.wants_evidence)
+      live->attempt->TellEvidence(
+          EvidenceOf(request, *live).value_or(std::map<std::string, std::string>()));
     // A short capture's phases would be gone before anybody could read them.
     if (const Nanos since = deps_.clock.MonoNow() - live->told; since < kStatusPace)
       return ReconcileResult{kStatusPace - since};

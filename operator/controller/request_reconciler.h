@@ -82,7 +82,8 @@ class RequestReconciler {
                                                        const ProfileRequest& request,
                                                        const std::vector<Target>& targets,
                                                        bool resumes);
-  absl::Status Explain(const ProfileRequest& request, const Live& live);
+  absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
+                                                                const Live& live);
 
   const Dependencies deps_;
   mutable Mutex mutex_;

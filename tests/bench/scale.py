@@ -14,7 +14,7 @@ import time
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.metrics import total
 from tests.support.operator import Operator
-from tests.support.processes import BIN, ROOT, TOOLS, Group, free_port, wait_until
+from tests.support.processes import BIN, ROOT, TOOLS, Group, cpu_seconds, free_port, high_water, memory, wait_until
 
 NODES, WIDE, TEAMS, REQUESTS_EACH, WORKERS_EACH = 5000, 2000, 100, 10, 8
 WRITERS = 8
@@ -105,17 +105,6 @@ def request(name, labels, **spec):
             "spec": {"target": {"selector": {"matchLabels": labels}}, "logdir": "/logs", "duration": "100ms", "attempts": 1, **spec}}
 
 
-def memory(pid):
-    """Resident now and at the peak, MiB."""
-    status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
-    return tuple(int(status[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
-
-
-def cpu(pid):
-    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def build_tools():
     subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", TOOLS / "watch_peer", "./watch"], cwd=PEER, check=True)
     if not (TOOLS / f".kwok.{KWOK}").exists():
@@ -185,24 +174,24 @@ def run(directory):
         peer = group.start("peer", [TOOLS / "watch_peer", "--kubeconfig", scene.plane.kubeconfig, "--pods", pods()])
         peer.wait_for("synced", 300)
         time.sleep(5)
-        idle = {process: (memory(process.pid)[0], cpu(process.pid)) for process in (operator.process, peer)}
+        idle = {process: (memory(process.pid, "VmRSS"), cpu_seconds(process.pid)) for process in (operator.process, peer)}
 
-        fan_outs, peak = [], 0
+        fan_outs = []
         for i in range(ROUNDS):
             took, size, status = wide_capture(scene, operator, f"wide-{i}")
             assert status["workers"]["ok"] == WIDE, {k: v for k, v in status.items() if k != "outcomes"}
             fan_outs.append(took)
         time.sleep(12)
-        resting, peak = memory(operator.process.pid)
+        resting, peak = memory(operator.process.pid, "VmRSS"), high_water(operator.process.pid)
 
         requests, before = TEAMS * REQUESTS_EACH, scene.finished(operator)
-        spent = {process.name: cpu(process.pid) for process in group.processes}
+        spent = {process.name: cpu_seconds(process.pid) for process in group.processes}
         began = time.monotonic()
         scene.api.create_many([(f"/apis/strobe.dev/v1alpha1/namespaces/{team}/profilerequests", request(f"look-{i}", {"job": f"job-{i}"}))
                                for i in range(REQUESTS_EACH) for team in teams()])
         wait_until(lambda: scene.finished(operator) >= before + requests, 300, "the requests")
         took = time.monotonic() - began
-        spent = {process.name: cpu(process.pid) - spent[process.name] for process in group.processes}
+        spent = {process.name: cpu_seconds(process.pid) - spent[process.name] for process in group.processes}
         good = scene.metric(operator, "strobe_captures_total", result="Succeeded")
         assert good == ROUNDS + requests, good
         shares = ", ".join(f"{name} {seconds / requests * 1000:.0f}" for name, seconds in spent.items() if seconds > 1)

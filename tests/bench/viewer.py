@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.bench.engine import median, timed
-from tests.support.processes import BIN, BUILD, PYTHON, ROOT
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT, memory
 
 ROWS, WIDTH = 64, 1600
 # Converts, then answers as its server does for a page of 1,600 pixels, ten times at random places.
@@ -68,8 +68,7 @@ class View:
 
     def memory(self):
         """Peak of resident memory less what is mapped from the trace and still counted, MiB; and what is its own."""
-        status = dict(line.split(":", 1) for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines())
-        return int(status["VmHWM"].split()[0]) / 1024
+        return memory(self.process.pid, "VmHWM")
 
 
 def tiles(view):

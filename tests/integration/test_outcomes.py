@@ -15,7 +15,7 @@ from tests.support.agent_rig import AgentRig
 from tests.support.metrics import total
 from tests.support.operator import Operator, condition, profile_request, wait_finished
 from tests.support.processes import BIN, free_port
-from tests.support.workers import Worker
+from tests.support.workers import Worker, hold_session
 
 FAKES = BIN / "fakes"
 
@@ -108,18 +108,8 @@ def sidecar_killed(scene):
 
 
 def session_held(scene):
-    import grpc
-    from tensorflow import profiler_service_pb2 as pb  # noqa: F401  (ours, through protos)
-
     scene.started(scene.bad())
-    profile = grpc.insecure_channel(f"localhost:{scene.trainers[1].profiler_port}").unary_unary(
-        "/tensorflow.ProfilerService/Profile", request_serializer=pb.ProfileRequest.SerializeToString, response_deserializer=pb.ProfileResponse.FromString)
-    request = pb.ProfileRequest(session_id="somebody", emit_xspace=True)
-    request.opts.version, request.opts.duration_ms, request.opts.host_tracer_level = 1, 4000, 1
-    thread = threading.Thread(target=lambda: profile(request, timeout=30))
-    thread.start()
-    time.sleep(0.5)
-    return thread.join
+    return hold_session(scene.trainers[1].profiler_port, 4000).join
 
 
 def wrong_port(scene):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.processes import BIN, free_port
+from tests.support.processes import BIN, free_port, memory
 
 
 @pytest.fixture
@@ -112,9 +112,8 @@ def test_an_idle_sidecar_costs_next_to_nothing(rig, logdir):
     plan = make_plan(pb, logdir)
     stub.Arm(pb.ArmRequest(plan=plan), timeout=5)
     last(stub, pb, plan.capture_id)
-    status = dict(line.split(":", 1) for line in open(f"/proc/{worker.sidecar.pid}/status").read().splitlines())
-    kilobytes = {key: int(status[key].split()[0]) for key in ("RssAnon", "VmRSS")}
-    assert kilobytes["RssAnon"] <= 8 * 1024 and kilobytes["VmRSS"] <= 32 * 1024, kilobytes
+    used = {field: memory(worker.sidecar.pid, field) for field in ("RssAnon", "VmRSS")}
+    assert used["RssAnon"] <= 8 and used["VmRSS"] <= 32, used
 
 
 def test_metrics_tell_of_captures(make_workers, protos, logdir):

@@ -3,7 +3,6 @@ others' traces are kept, nothing hangs."""
 
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from tests.conftest import read_manifest
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import BIN
-from tests.support.workers import Worker
+from tests.support.workers import Worker, hold_session
 
 
 def outcomes(request):
@@ -91,20 +90,8 @@ def test_busy_names_the_holder(kubectl, operator, make_workers, logdir):
 
 
 def test_a_profiler_session_held_by_somebody_else_is_busy(kubectl, operator, make_workers, trainers, protos, logdir):
-    import grpc
-    from tensorflow import profiler_service_pb2 as pb  # noqa: F401  (ours, through protos)
-
     make_workers(2, kubectl)
-    channel = grpc.insecure_channel(f"localhost:{trainers[1].profiler_port}")
-    profile = channel.unary_unary("/tensorflow.ProfilerService/Profile", request_serializer=pb.ProfileRequest.SerializeToString,
-                                  response_deserializer=pb.ProfileResponse.FromString)
-    request = pb.ProfileRequest(session_id="somebody", emit_xspace=True)
-    request.opts.version = 1
-    request.opts.duration_ms = 4000
-    request.opts.host_tracer_level = 1
-    thread = threading.Thread(target=lambda: profile(request, timeout=30))
-    thread.start()
-    time.sleep(0.5)
+    thread = hold_session(trainers[1].profiler_port, 4000)
     kubectl.apply(profile_request("look", logdir, minWorkers=1))
     finished = wait_finished(kubectl, "look")
     thread.join()

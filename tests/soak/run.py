@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.soak.storm import Storm
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import Operator, condition, profile_request, wait_finished
-from tests.support.processes import Group
+from tests.support.processes import Group, memory, status_of
 from tests.support.protos import generate
 from tests.support.workers import start_workers
 
@@ -68,8 +68,7 @@ def good(group, directory, options):
 
 def footprint(pid):
     """Resident MiB, descriptors, threads."""
-    status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
-    return int(status["VmRSS"].split()[0]) / 1024, len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"])
+    return memory(pid, "VmRSS"), len(os.listdir(f"/proc/{pid}/fd")), int(status_of(pid)["Threads"])
 
 
 def soak(group, directory, options):

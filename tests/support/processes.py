@@ -15,10 +15,27 @@ TOOLS = BUILD / "tools" / "bin"
 PYTHON = BUILD / "venv" / "bin" / "python"
 
 
-def high_water(pid):
-    """Most memory that the process has had, MiB."""
+def status_of(pid):
+    """/proc/<pid>/status: text by field."""
     with open(f"/proc/{pid}/status") as status:
-        return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
+        return dict(line.split(":", 1) for line in status.read().splitlines())
+
+
+def memory(pid, field):
+    """VmRSS, VmHWM, RssAnon..., MiB."""
+    return int(status_of(pid)[field].split()[0]) / 1024
+
+
+def high_water(pid):
+    """Most memory that the process has had, MiB; 0 of one that has ended."""
+    return memory(pid, "VmHWM") if "VmHWM" in status_of(pid) else 0
+
+
+def cpu_seconds(pid):
+    """Processor time that the process has used."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def free_port():

@@ -1,6 +1,8 @@
 """Workers as pods have them: a real JAX trainer, a sidecar beside it, and the Pod object."""
 
 import json
+import threading
+import time
 
 from .processes import BIN, PYTHON, ROOT, free_port
 
@@ -78,6 +80,21 @@ class Worker:
         for process in (self.sidecar, self.trainer):
             if process:
                 process.kill()
+
+
+def hold_session(port, milliseconds):
+    """Somebody else's session at a trainer's profiler server: a thread that ends with it. Needs the fixture `protos`."""
+    import grpc
+    from tensorflow import profiler_service_pb2 as pb
+
+    profile = grpc.insecure_channel(f"localhost:{port}").unary_unary(
+        "/tensorflow.ProfilerService/Profile", request_serializer=pb.ProfileRequest.SerializeToString, response_deserializer=pb.ProfileResponse.FromString)
+    request = pb.ProfileRequest(session_id="somebody", emit_xspace=True)
+    request.opts.version, request.opts.duration_ms, request.opts.host_tracer_level = 1, milliseconds, 1
+    thread = threading.Thread(target=lambda: profile(request, timeout=30))
+    thread.start()
+    time.sleep(0.5)
+    return thread
 
 
 def start_workers(group, count, prefix="worker", **options):
