@@ -1,16 +1,20 @@
-// run_corpus TARGET FOLDER ROUNDS [SEED]: gives a target every file of the folder, and each again
-// with random damage. Prints the seed, with which the same damage comes again.
+// run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]: gives a target every file of the folder, then as
+// many (200000) or for as long (10m) as asked one of them with random damage. Prints the seed, with
+// which the same damage comes again.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "collector/base/duration.h"
 #include "collector/base/log.h"
 #include "tests/fuzz/targets.h"
 
@@ -61,7 +65,7 @@ int main(int argc, char** argv) {
   };
   const auto found = argc < 4 ? targets.end() : targets.find(argv[1]);
   if (found == targets.end()) {
-    std::fprintf(stderr, "run_corpus TARGET FOLDER ROUNDS [SEED]; targets:");
+    std::fprintf(stderr, "run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]; targets:");
     for (const auto& [name, run] : targets) std::fprintf(stderr, " %s", name.c_str());
     return std::fprintf(stderr, "\n"), 2;
   }
@@ -83,7 +87,14 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   std::mt19937_64 random(seed);
   for (const std::string& bytes : corpus) target(bytes);
-  for (long round = std::atol(argv[3]); round > 0; --round)
+  const auto began = std::chrono::steady_clock::now();
+  const absl::StatusOr<strobe::Nanos> duration = strobe::ParseDuration(argv[3]);
+  const long most = duration.ok() ? std::numeric_limits<long>::max() : std::atol(argv[3]);
+  long round = 0;
+  for (; round < most; ++round) {
+    if (duration.ok() && std::chrono::steady_clock::now() - began > *duration) break;
     target(Damage(corpus[random() % corpus.size()], corpus, random));
+  }
+  std::printf("%ld rounds without a finding\n", round);
   return 0;
 }
