@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "collector/base/saturated.h"
 #include "collector/index/buckets.h"
 
 namespace strobe::index {
@@ -44,8 +45,8 @@ class Slots {
     const std::uint32_t others = now_.count - (alone ? 1 : 0);
     if (others > 0) {
       const float busy = (now_.busy_ps - (alone ? now_.longest_ps : 0)) / static_cast<float>(step);
-      items_.push_back(
-          {from, from + step, now_.name, others, now_.ordinal, std::clamp(busy, 0.0f, 1.0f)});
+      items_.push_back({from, AddSaturated(from, step), now_.name, others, now_.ordinal,
+                        std::clamp(busy, 0.0f, 1.0f)});
     }
     if (alone) AddOne(longest);
   }
@@ -88,7 +89,7 @@ void FromBuckets(const Index& index, const Level& level, const Window& window, S
   for (; bucket != buckets.end() && bucket->slot < last; ++bucket) {
     const double step = std::ldexp(1.0, static_cast<int>(level.level) - 32);
     const std::int64_t begin =
-        (bucket->slot << level.level) + static_cast<std::int64_t>(bucket->at * step);
+        AddSaturated(bucket->slot << level.level, static_cast<std::int64_t>(bucket->at * step));
     slots.Add(Raised(*bucket, window.level - level.level), begin);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "collector/base/saturated.h"
 #include "collector/base/status_macros.h"
 
 namespace strobe::xplane {
@@ -11,12 +12,6 @@ namespace {
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 
 // Hostile numbers end at the edge instead of wrapping round.
-std::int64_t AddSaturated(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? kLatest : -kLatest;
-  return sum;
-}
-
 std::int64_t ToPs(std::int64_t ns) {
   std::int64_t ps = 0;
   if (__builtin_mul_overflow(ns, std::int64_t{1000}, &ps)) return ns > 0 ? kLatest : -kLatest;

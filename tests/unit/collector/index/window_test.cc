@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "collector/index/buckets.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
@@ -169,6 +170,18 @@ TEST(Window, CountersHaveLeastMostAndLast) {
   EXPECT_EQ(values, 500u);
   EXPECT_EQ(LookAtValues(made.index, even, {1 << 16, 1 << 17, 15})[0].last, 654)
       << "what holds when the window begins";
+}
+
+// As damaged or hostile traces have it.
+TEST(Window, TheEndOfTimeIsNoOverflow) {
+  const std::int64_t late = std::int64_t{1} << 62;
+  const MadeIndex made(Trace({{late, 1}, {late + 1, 1}, {late + 2, 1}}));
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  for (const Track& track : made.index.tracks()) {
+    for (const Item& item :
+         Look(made.index, track, {0, std::numeric_limits<std::int64_t>::max(), kCoarsest}))
+      EXPECT_GE(item.end_ps, item.begin_ps);
+  }
 }
 
 }  // namespace
