@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "collector/base/name_rules.h"
 #include "collector/base/sha256.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
+#include "operator/admission/annotation_values.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/token_review.h"
 
@@ -101,20 +101,6 @@ bool IsGuaranteed(const Json& spec) {
   return true;
 }
 
-bool IsQuantity(std::string_view text) {
-  return !text.empty() && text.size() <= 16 && text.front() >= '0' && text.front() <= '9' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  c == '.';
-         });
-}
-
-bool IsPort(std::string_view text) {
-  int port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size() && port > 0 && port < 65536;
-}
-
 // What the pod's annotations say, where they make sense.
 class Wishes {
  public:
@@ -153,23 +139,21 @@ Json SecurityContext(const InjectionSettings& settings) {
 Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::string& roots,
              std::vector<std::string>& warnings) {
   Wishes wishes(pod, warnings);
-  const auto ports = [](const std::string& text) {
-    const std::vector<std::string> parts = Split(text, ',');
-    return std::all_of(parts.begin(), parts.end(), [](const std::string& p) { return IsPort(p); });
-  };
   const std::string port = wishes.Get("port", "9470", IsPort, "a port");
   std::string framework;
   for (const std::string& one : Split(wishes.Get("framework-port", StrCat(settings.framework_port),
-                                                 ports, "a port, or several with commas"),
+                                                 IsPorts, "a port, or several with commas"),
                                       ',')) {
     framework += StrCat(framework.empty() ? "" : ",", "localhost:", one);
   }
   const std::string cpu = wishes.Get("cpu", settings.cpu, IsQuantity, "a quantity such as 100m");
   const std::string memory = wishes.Get("memory", "", IsQuantity, "a quantity such as 512Mi");
   const std::string spool_size =
-      wishes.Get("spool-size", settings.spool_size, IsQuantity, "a size such as 2GiB");
+      wishes.Get("spool-size", settings.spool_size, IsSize, "a size such as 2GiB");
+  const std::string upload_rate =
+      wishes.Get("upload-rate", "", IsUploadRate, "bytes per second such as 100MB, at least 1MB");
   const std::string flight =
-      wishes.Get("flight-recorder", "", IsQuantity, "a duration such as 10s");
+      wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
   const std::string compat = wishes.Get("compat-port", "", IsPort, "a port");
   const std::string secret = wishes.Get(
       "storage-secret", "", [](const std::string& name) { return IsSafeName(name); },
@@ -183,6 +167,7 @@ Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::stri
                     StrCat("--spool-dir=", kSpoolPath, "/spool"),
                     StrCat("--spool-size=", spool_size),
                     StrCat("--log-level=", settings.log_level)};
+  if (!upload_rate.empty()) arguments.push_back(StrCat("--upload-rate=", upload_rate));
   if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
   // Stock clients show no certificate: only what is in the pod may be one.
   if (!compat.empty()) arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat));

@@ -176,10 +176,14 @@ def test_pods_are_injected_and_nobody_is_turned_away(secure, kubectl):
     # Unknown fields, odd but legal pods, and all that annotations can get wrong.
     odd = pod("odd", annotations={f"strobe.dev/{key}": value for key, value in {
         "containers": "nobody,,", "framework-port": "-1", "cpu": "lots", "memory": "\u00e9", "spool-size": "1 2", "storage-secret": "../x",
-        "logdir-volume": "x", "port": "0", "compat-port": "no", "flight-recorder": ";"}.items()})
+        "logdir-volume": "x", "port": "0", "compat-port": "no", "flight-recorder": "10", "upload-rate": "1"}.items()})
     done = create(kubectl, odd, check=True)
-    assert done.stderr.count("strobe.dev/") >= 8
-    assert kubectl.get("pod", "odd")["spec"]["initContainers"][0]["ports"][0]["containerPort"] == 9470
+    assert done.stderr.count("strobe.dev/") >= 9
+    sidecar = kubectl.get("pod", "odd")["spec"]["initContainers"][0]
+    assert sidecar["ports"][0]["containerPort"] == 9470
+    assert not any(argument.startswith(("--flight-recorder", "--upload-rate", "--compat-listen")) for argument in sidecar["args"])
+    # What looks like a quantity and is none would make the pod itself invalid.
+    create(kubectl, pod("odder", annotations={"strobe.dev/cpu": "5Foo", "strobe.dev/memory": "1Zi", "strobe.dev/spool-size": "10Ab"}), check=True)
     # By the namespace's label.
     kubectl.run("label", "namespace", kubectl.namespace, "strobe.dev/inject=true")
     create(kubectl, {**pod("d"), "metadata": {"name": "d"}}, check=True)

@@ -1,0 +1,92 @@
+#include "operator/admission/annotation_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <string>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the digits that the text begins with.
+std::string_view TakeDigits(std::string_view& text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
+  const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.begin()));
+  text.remove_prefix(digits.size());
+  return digits;
+}
+
+bool AnyNonZero(std::string_view digits) {
+  return std::any_of(digits.begin(), digits.end(), [](char c) { return c != '0'; });
+}
+
+struct Size {
+  std::string_view digits;
+  char unit = '\0';  // Upper case; none = bytes.
+};
+
+bool ParseSize(std::string_view text, Size& size) {
+  size.digits = TakeDigits(text);
+  std::string unit(text);
+  std::transform(unit.begin(), unit.end(), unit.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  if (!unit.empty() && std::string_view("KMGT").find(unit.front()) != std::string_view::npos) {
+    size.unit = unit.front();
+    const std::string_view rest = std::string_view(unit).substr(1);
+    if (rest != "" && rest != "B" && rest != "I" && rest != "IB") return false;
+  } else if (unit != "" && unit != "B") {
+    return false;
+  }
+  // The number of bytes must fit into 64 bits.
+  const std::size_t longest = size.unit == '\0' ? 18 : 7;
+  return AnyNonZero(size.digits) && size.digits.size() <= longest;
+}
+
+}  // namespace
+
+bool IsPort(std::string_view text) {
+  int port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && port > 0 && port < 65536;
+}
+
+bool IsPorts(std::string_view text) {
+  const std::vector<std::string> parts = Split(text, ',');
+  return std::all_of(parts.begin(), parts.end(), [](const std::string& p) { return IsPort(p); });
+}
+
+bool IsQuantity(std::string_view text) {
+  const std::string_view whole = TakeDigits(text);
+  std::string_view fraction;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    fraction = TakeDigits(text);
+    if (fraction.empty()) return false;
+  }
+  constexpr std::string_view kUnits[] = {"", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"};
+  return !whole.empty() && whole.size() + fraction.size() <= 12 &&
+         (AnyNonZero(whole) || AnyNonZero(fraction)) &&
+         std::find(std::begin(kUnits), std::end(kUnits), text) != std::end(kUnits);
+}
+
+bool IsSize(std::string_view text) {
+  Size size;
+  return ParseSize(text, size);
+}
+
+bool IsUploadRate(std::string_view text) {
+  Size size;
+  return ParseSize(text, size) && (size.unit == 'M' || size.unit == 'G' || size.unit == 'T');
+}
+
+bool IsLookBack(std::string_view text) {
+  const absl::StatusOr<Nanos> duration = ParseDuration(text);
+  return duration.ok() && *duration <= std::chrono::minutes(10);
+}
+
+}  // namespace strobe

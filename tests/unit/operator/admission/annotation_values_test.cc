@@ -1,0 +1,44 @@
+#include "operator/admission/annotation_values.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+TEST(AnnotationValues, Ports) {
+  for (const char* good : {"1", "9470", "65535"}) EXPECT_TRUE(IsPort(good)) << good;
+  for (const char* bad : {"", "0", "-1", "65536", "80a", " 80", "1e3"})
+    EXPECT_FALSE(IsPort(bad)) << bad;
+  EXPECT_TRUE(IsPorts("1,2,3"));
+  for (const char* bad : {"", ",", "1,", "1,,2", "1 2"}) EXPECT_FALSE(IsPorts(bad)) << bad;
+}
+
+TEST(AnnotationValues, QuantitiesThatTheApiServerTakes) {
+  for (const char* good : {"1", "100m", "1.5", "0.25", "512Mi", "2G", "64k"})
+    EXPECT_TRUE(IsQuantity(good)) << good;
+  for (const char* bad : {"", "0", "0.0m", "lots", "5Foo", "1.", ".5", "1MiB", "512mi", "1K", "-1",
+                          "9999999999999", "1 Gi"})
+    EXPECT_FALSE(IsQuantity(bad)) << bad;
+}
+
+TEST(AnnotationValues, SizesThatTheSidecarTakes) {
+  for (const char* good : {"1", "4096", "1KB", "21MiB", "2Gi", "8g", "1tb", "9999999T"})
+    EXPECT_TRUE(IsSize(good)) << good;
+  for (const char* bad : {"", "0", "00GB", "MB", "1.5GB", "1 GB", "1PB", "10Ab", "1Mib2",
+                          "99999999T", "9999999999999999999"})
+    EXPECT_FALSE(IsSize(bad)) << bad;
+}
+
+TEST(AnnotationValues, UploadRatesAreAMegabyteOrMore) {
+  for (const char* good : {"1MB", "100MiB", "2g"}) EXPECT_TRUE(IsUploadRate(good)) << good;
+  for (const char* bad : {"", "0MB", "1", "999KB", "100m b"})
+    EXPECT_FALSE(IsUploadRate(bad)) << bad;
+}
+
+TEST(AnnotationValues, LookingBackTakesADuration) {
+  for (const char* good : {"10s", "1m30s", "10m", "0"}) EXPECT_TRUE(IsLookBack(good)) << good;
+  for (const char* bad : {"", "10", "11m", ";", "10 s", "1h"}) EXPECT_FALSE(IsLookBack(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace strobe
