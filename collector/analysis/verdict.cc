@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_format.h"
 #include "collector/base/duration.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -23,6 +24,7 @@ std::string_view TextOf(const xplane::Stat& stat) {
 struct Stamp {
   Asked asked{};
   Judgement judged{};  // kUnknown: it did not say.
+  std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;
 };
 
 absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
@@ -39,6 +41,9 @@ absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
       stamp.asked.host_level = static_cast<std::uint32_t>(stat.Integer().value_or(0));
     if (name == "outcome") stamp.judged.outcome = OutcomeOfName(TextOf(stat));
     if (name == "message") stamp.judged.message = std::string(TextOf(stat));
+    if (name == "job_memory_percent") stamp.memory_percent = stat.Integer().value_or(0);
+    if (name == "job_step_before_ns") stamp.step_before_ns = stat.Integer().value_or(0);
+    if (name == "job_step_during_ns") stamp.step_during_ns = stat.Integer().value_or(0);
   }));
   if (instant && duration) stamp.asked.window = Window{FromUnixNanos(*instant), Nanos{*duration}};
   return stamp;
@@ -93,6 +98,21 @@ void AddSteps(const std::vector<Step>& steps, std::vector<std::string>& evidence
                             FormatDuration(Nanos{lengths[lengths.size() / 2] / 1000})));
 }
 
+// What the capture cost the job, as far as somebody looked.
+void AddJob(const Stamp& stamp, std::vector<std::string>& evidence) {
+  if (stamp.step_before_ns > 0 && stamp.step_during_ns > 0) {
+    const double ratio =
+        static_cast<double>(stamp.step_during_ns) / static_cast<double>(stamp.step_before_ns);
+    evidence.push_back(absl::StrFormat("steps took %s while recorded, %s before (%+.0f%%)",
+                                       FormatDuration(Nanos{stamp.step_during_ns}),
+                                       FormatDuration(Nanos{stamp.step_before_ns}),
+                                       (ratio - 1) * 100));
+  }
+  if (stamp.memory_percent > 0)
+    evidence.push_back(StrCat("the trainer used at most ", stamp.memory_percent,
+                              "% of its memory limit meanwhile"));
+}
+
 }  // namespace
 
 absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector<Step>& steps,
@@ -110,6 +130,7 @@ absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector
   AddTimes(trace, stamp.asked.window, verdict.evidence);
   AddPlanes(trace, verdict.evidence);
   AddSteps(steps, verdict.evidence);
+  AddJob(stamp, verdict.evidence);
   return verdict;
 }
 

@@ -6,7 +6,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::array<OutcomeInfo, 22> kTable = {{
+constexpr std::array<OutcomeInfo, 23> kTable = {{
     {Outcome::kUnknown, "Unknown", false, false, false, 0, "The capture has not ended.", "Wait."},
     {Outcome::kOk, "Ok", false, false, true, 0,
      "The trace has events, covers the window and lies in the logdir.", "Nothing to do."},
@@ -72,6 +72,11 @@ constexpr std::array<OutcomeInfo, 22> kTable = {{
      "The capture did not end before its deadline.",
      "Shorten the duration or raise collectTimeout: collecting and writing the trace took too "
      "long."},
+    {Outcome::kAborted, "Aborted", false, false, false, 57,
+     "The capture was ended because the trainer came near its memory limit, or its steps became "
+     "too "
+     "slow.",
+     "Lower the tracer levels, give the trainer more memory, or change abortWhen."},
 }};
 
 }  // namespace

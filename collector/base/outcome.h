@@ -31,6 +31,7 @@ enum class Outcome {
   kWorkerLost = 19,
   kCancelled = 20,
   kDeadlineExceeded = 21,
+  kAborted = 22,
 };
 
 struct OutcomeInfo {

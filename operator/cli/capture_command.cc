@@ -83,6 +83,8 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.tracers.set_device(flags.device);
   spec.tracers.set_python(flags.python);
   spec.max_bytes = flags.max_bytes;
+  spec.abort_memory_percent = flags.abort_memory;
+  spec.abort_slowdown_percent = flags.abort_slowdown;
   return spec;
 }
 
@@ -193,6 +195,18 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option("--max-bytes-per-worker", flags.max_bytes, "refuse larger traces; 0 = any size")
       ->capture_default_str();
+  command
+      .add_option("--abort-memory", flags.abort_memory,
+                  "end a worker's capture when its trainer uses so many percent of a memory limit; "
+                  "0 = never")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
+  command
+      .add_option("--abort-slowdown", flags.abort_slowdown,
+                  "end a worker's capture when its training steps take so many percent longer than "
+                  "before; 0 = never")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000));
   command.add_flag(
       "--server-saves", flags.server_saves,
       "stock servers only: each server writes to the logdir itself; skew cannot be measured then");

@@ -13,6 +13,7 @@ struct CaptureFlags {
   int attempts = 3;
   unsigned host = 2, host_filter = 0, device = 1, python = 0;
   std::uint64_t max_bytes = 0;
+  unsigned abort_memory = 95, abort_slowdown = 0;
   bool insecure_plaintext = false, server_saves = false, quiet = false;
 };
 

@@ -161,6 +161,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     entry.set_events(worker->report.events());
     *entry.mutable_planes() = worker->report.planes();
     *entry.mutable_notes() = worker->report.notes();
+    if (worker->report.has_job()) *entry.mutable_job() = worker->report.job();
   }
   return manifest;
 }

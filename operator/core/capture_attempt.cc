@@ -338,6 +338,8 @@ v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   plan.set_worker(member.result.target.file);
   plan.set_deadline_ns(ToUnixNanos(deadline_ + offset));
   plan.set_max_bytes(spec_.max_bytes);
+  plan.set_abort_memory_percent(spec_.abort_memory_percent);
+  plan.set_abort_slowdown_percent(spec_.abort_slowdown_percent);
   plan.set_expects_device(member.result.target.expects_device && spec_.tracers.device() > 0);
   plan.set_discard_late(spec_.on_late_start == OnLateStart::kDiscard);
   return plan;

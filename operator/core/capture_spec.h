@@ -46,6 +46,9 @@ struct CaptureSpec {
   v1::Tracers tracers{};
   v1::SourceKind source = v1::SOURCE_AUTO;
   std::uint64_t max_bytes = 0;
+  // See CapturePlan. The default leaves a trainer that holds its memory well the room that it had.
+  std::uint32_t abort_memory_percent = 95;
+  std::uint32_t abort_slowdown_percent = 0;
 };
 
 // "<uid>-<attempt>": what sidecars know an attempt by, so that an operator that restarts finds it.

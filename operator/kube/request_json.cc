@@ -63,6 +63,9 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
                    : source == "Agent"   ? v1::SOURCE_AGENT
                                          : v1::SOURCE_AUTO;
   capture.max_bytes = spec.value("maxBytesPerWorker", std::uint64_t{0});
+  const Json abort = spec.value("abortWhen", Json::object());
+  capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
+  capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
   RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
   request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
   request.cancel = spec.value("cancel", false);

@@ -1,7 +1,7 @@
 // libstrobe_agent.so: records the annotations of the program that loaded it, and what its GPUs do,
 // into rings that a sidecar reads. Loaded into other people's programs, so: the C++ standard
-// library and POSIX only, no exceptions, no output, no thread unless CUDA is there, and no error
-// that the program would notice.
+// library and POSIX only, no exceptions, no output, no lasting thread unless CUDA is there, and no
+// error that the program would notice.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -16,6 +16,7 @@
 #include <string>
 
 #include "sidecar/agent/device_thread.h"
+#include "sidecar/agent/memory_thread.h"
 #include "sidecar/sdk/strobe/agent_api.h"
 #include "sidecar/wire/ring_file.h"
 #include "sidecar/wire/ring_writer.h"
@@ -61,6 +62,7 @@ class Agent {
             &Agent::RecordScope,
             usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->filter) : &kOff};
     if (!usable) return;
+    header_ = file_.header();
     pthread_key_create(&at_exit_, [](void* ring) { Leave(static_cast<OwnRing*>(ring)); });
   }
 
@@ -80,11 +82,14 @@ class Agent {
     refused = false;
     new (&beginning_) std::mutex;  // Another thread may have held it.
     agent::ForgetDeviceThread();
+    agent::ForgetMemoryThread();
     if (file_) file_.ReplaceBy(RingFile::Create(directory_, shape_));
   }
 
  private:
   static inline const std::uint32_t kOff = 0;
+  // Set where there are rings; a fork puts the child's in the place of its parent's.
+  static inline wire::FileHeader* header_ = nullptr;
 
   static std::uint64_t (*BestClock())() {
     return wire::BestTicks() == wire::TickKind::kCycles ? &wire::Cycles : &wire::MonotonicNs;
@@ -167,8 +172,10 @@ void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const
                         std::size_t size) {
   OwnRing* ring = own_ring;
   if (__builtin_expect(ring == nullptr, 0)) ring = FirstRing();
-  if (ring != nullptr)
-    ring->writer.Scope(static_cast<std::uint8_t>(level), begin, end, {text, size});
+  if (ring == nullptr) return;
+  ring->writer.Scope(static_cast<std::uint8_t>(level), begin, end, {text, size});
+  if (__builtin_expect(agent::MemoryQuestionChanged(*header_), 0))
+    agent::AnswerMemoryQuestion(*header_);
 }
 
 }  // namespace

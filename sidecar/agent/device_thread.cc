@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "sidecar/agent/device_tracer.h"
+#include "sidecar/agent/memory_thread.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe::agent {
@@ -54,6 +55,7 @@ void* Serve(void* argument) {
       tracer.Disarm();
       continue;
     }
+    AnswerMemoryQuestion(header);
     quiet = ending.load();
     if (wanted && (wish != current || tracer.waits_for_cuda())) {
       if (current == 0) std::atexit(&AtExit);

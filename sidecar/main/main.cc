@@ -22,6 +22,7 @@
 #include "collector/base/version.h"
 #include "collector/grpc_tls/credentials.h"
 #include "collector/http/http_server.h"
+#include "collector/storage/pace.h"
 #include "collector/storage/stores.h"
 #include "sidecar/enroll/enroller.h"
 #include "sidecar/main/install.h"
@@ -32,6 +33,7 @@
 #include "sidecar/source/auto_source.h"
 #include "sidecar/source/flight_recorder.h"
 #include "sidecar/source/framework_source.h"
+#include "sidecar/source/job_monitor.h"
 #include "sidecar/spool/spool.h"
 #include "sidecar/spool/upload_delivery.h"
 
@@ -52,6 +54,7 @@ struct Flags {
   int grace_seconds = 25;
   std::string agent_dir, spool_dir, storage_config, spool_keep = "6h", flight_recorder = "0s";
   std::uint64_t spool_size = 8ull << 30;
+  std::uint64_t upload_rate = 0;
   bool trust_logdir_options = false, exit_with_parent = false;
   std::string enroll, token_file = "/var/run/secrets/strobe/token", roots, state_dir, install_dir;
 };
@@ -138,6 +141,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "how long a trace that could not be uploaded is kept and tried again")
       ->capture_default_str()
       ->envname("STROBE_SPOOL_KEEP");
+  app.add_option("--upload-rate", flags.upload_rate,
+                 "most bytes per second of all uploads, such as 100MB, so that they leave the job "
+                 "its network; at least 1MB, 0 = as fast as it goes")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("0")
+      ->envname("STROBE_UPLOAD_RATE");
   app.add_option("--storage-config", flags.storage_config,
                  "YAML file with endpoint, region, credentials... of s3, gs and az; see "
                  "docs/storage.md")
@@ -166,6 +175,8 @@ std::string Complaint(const Flags& flags) {
     return "--enroll needs --roots (or $STROBE_ROOTS): whom to believe to be the operator";
   if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
     return StrCat("--spool-keep: ", Words(keep.status()));
+  if (flags.upload_rate > 0 && flags.upload_rate < Pace::kSlowest)
+    return "--upload-rate must be at least 1MB, or 0";
   if (const absl::StatusOr<Nanos> back = ParseDuration(flags.flight_recorder); !back.ok())
     return StrCat("--flight-recorder: ", Words(back.status()));
   else if (*back > std::chrono::minutes(10))
@@ -219,12 +230,15 @@ int Serve(const Flags& flags) {
   AutoSource both(framework, agent);
   session::Source& source =
       flags.agent_dir.empty() ? static_cast<session::Source&>(framework) : both;
-  UploadDelivery delivery(clock, stores, spool.get(), *ParseDuration(flags.spool_keep),
+  UploadDelivery delivery(clock, stores, spool.get(),
+                          {*ParseDuration(flags.spool_keep), flags.upload_rate},
                           {.late = [&metrics] { metrics.KeptTraceArrived(); },
                            .dropped = [&metrics] { metrics.KeptTraceDropped(); }});
-  session::CaptureRunner runner(clock, source, delivery, [&metrics](const v1::Report& report) {
-    metrics.CaptureEnded(report);
-  });
+  RingMonitor monitor(clock, flags.agent_dir);
+  session::CaptureRunner runner(
+      clock, source, delivery,
+      [&metrics](const v1::Report& report) { metrics.CaptureEnded(report); },
+      flags.agent_dir.empty() ? nullptr : &monitor);
   if (spool != nullptr) runner.Restore(spool->recovered());
   std::function<std::uint64_t()> spool_free;
   if (spool != nullptr) spool_free = [&spool] { return spool->free_bytes(); };

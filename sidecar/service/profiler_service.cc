@@ -12,6 +12,9 @@
 namespace strobe {
 namespace {
 
+// As a ProfileRequest's default: stock clients have no word for it.
+constexpr std::uint32_t kAbortMemoryPercent = 95;
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -88,6 +91,7 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
                            "\" can be no directory name"));
   }
   v1::CapturePlan plan;
+  plan.set_abort_memory_percent(kAbortMemoryPercent);
   plan.set_capture_id(StrCat("face-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
   plan.set_request(StrCat("a profiler client at ", context->peer()));
   // "At once" still has to be a little ahead, for the trainer to get the request in time.

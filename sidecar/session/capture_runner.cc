@@ -11,6 +11,7 @@
 #include "collector/base/sha256.h"
 #include "collector/base/strings.h"
 #include "collector/xplane/summary.h"
+#include "sidecar/session/job_guard.h"
 #include "sidecar/session/trace_report.h"
 
 namespace strobe::session {
@@ -36,11 +37,12 @@ void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
 }  // namespace
 
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
-                             std::function<void(const v1::Report&)> ended)
+                             std::function<void(const v1::Report&)> ended, JobMonitor* monitor)
     : clock_(clock),
       source_(source),
       delivery_(delivery),
       ended_(std::move(ended)),
+      monitor_(monitor),
       thread_([this] { Run(); }) {}
 
 CaptureRunner::~CaptureRunner() {
@@ -252,6 +254,27 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
   Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
 }
 
+void CaptureRunner::Abort(const Harm& harm, Live& live) {
+  MutexLock lock(&mutex_);
+  if (live.cancel.cancelled() || live.terminate.cancelled()) return;
+  live.harm = harm;
+  if (!harm.keep) return live.cancel.Cancel();
+  live.terminated_at = clock_.WallNow();
+  live.terminate.Cancel();
+}
+
+void CaptureRunner::FinishCancelled(v1::Report& report, Live& live) {
+  std::optional<Harm> harm;
+  std::string reason;
+  {
+    MutexLock lock(&mutex_);
+    harm = live.harm;
+    reason = live.reason;
+  }
+  if (harm) return Finish(Outcome::kAborted, harm->message, report, live);
+  Finish(Outcome::kCancelled, reason, report, live);
+}
+
 // Somebody ended the recording early: the window is what had been recorded by then.
 void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
   MutexLock lock(&mutex_);
@@ -264,10 +287,6 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   const v1::CapturePlan plan = report.plan();
   const auto finish = [&](Outcome outcome, std::string_view message) {
     Finish(outcome, message, report, live);
-  };
-  const auto cancelled = [&] {
-    MutexLock lock(&mutex_);
-    return live.reason;
   };
   MonoTime stage = clock_.MonoNow();
   const auto lap = [&] {
@@ -283,22 +302,39 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   LogInfo("armed", {{"capture", plan.capture_id()},
                     {"request", plan.request()},
                     {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
-  WaitUntil(FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - source_.lead(), live.cancel);
-  if (live.cancel.cancelled()) return finish(Outcome::kCancelled, cancelled());
+  const WallTime start = FromUnixNanos(plan.instant_ns() - plan.guard_ns());
+  const auto begins = [&] { return start - source_.lead(); };
+  std::optional<JobGuard> guard;
+  if (monitor_ != nullptr) {
+    WaitUntil(begins() - JobGuard::kLookBefore, live.cancel);
+    guard.emplace(clock_, *monitor_, plan, [&](const Harm& harm) { Abort(harm, live); });
+  }
+  WaitUntil(begins(), live.cancel);
+  if (live.cancel.cancelled()) {
+    if (guard) *report.mutable_job() = guard->Stop();
+    return FinishCancelled(report, live);
+  }
 
   report.set_state(v1::RECORDING);
   Publish(report);
   lap();
+  if (guard) guard->Recording(start - clock_.WallNow());
   Recording recording = source_.Record(plan, live.cancel, live.terminate, [&] {
+    if (guard) guard->Collecting();
     report.set_record_took_ns(lap());
     report.set_state(v1::COLLECTING);
     Publish(report);
   });
   if (report.state() == v1::COLLECTING) report.set_collect_took_ns(lap());
+  if (guard) *report.mutable_job() = guard->Stop();
   for (const auto& [reason, events] : recording.dropped)
     (*report.mutable_dropped_events())[reason] = events;
-  if (live.cancel.cancelled()) return finish(Outcome::kCancelled, cancelled());
+  if (live.cancel.cancelled()) return FinishCancelled(report, live);
   if (live.terminate.cancelled()) Shorten(live, report);
+  if (live.harm) {  // Nobody sets it any more.
+    recording.outcome = Outcome::kAborted;
+    recording.message = live.harm->message;
+  }
   if (recording.xspace.empty()) return finish(recording.outcome, recording.message);
 
   const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "collector/base/clock.h"
 #include "collector/base/mutex.h"
+#include "sidecar/session/harm.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/session/session.h"
 
@@ -18,10 +19,12 @@ namespace strobe::session {
 
 class CaptureRunner {
  public:
-  // All three outlive the runner.
-  // `ended` is told every capture's last report, just before anybody else can see it.
+  // All outlive the runner.
+  // `ended` is told every capture's last report, just before anybody else can see it. Without a
+  // monitor nobody looks at how the job fares.
   CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
-                std::function<void(const v1::Report&)> ended = nullptr);
+                std::function<void(const v1::Report&)> ended = nullptr,
+                JobMonitor* monitor = nullptr);
   ~CaptureRunner();  // Cancels what is live and waits for it to end.
   CaptureRunner(const CaptureRunner&) = delete;
   CaptureRunner& operator=(const CaptureRunner&) = delete;
@@ -53,12 +56,16 @@ class CaptureRunner {
   struct Live {
     Cancellation cancel, terminate;
     std::string reason;
+    std::optional<Harm> harm{};  // Why the guard ended it.
     std::optional<WallTime> terminated_at{};
     bool suspended = false;  // A delivery that was cut short is not the capture's end.
     Delivery* delivery = nullptr;
   };
 
   void Run();
+  // Ends the capture for the job's sake.
+  void Abort(const Harm& harm, Live& live);
+  void FinishCancelled(v1::Report& report, Live& live);
   void Shorten(const Live& live, v1::Report& report) const;
   void RunCapture(v1::Report report, Live& live);
   // From the recorded trace to the end, or from where an earlier process was.
@@ -71,6 +78,7 @@ class CaptureRunner {
   Source& source_;
   Delivery& delivery_;
   const std::function<void(const v1::Report&)> ended_;
+  JobMonitor* const monitor_;
 
   mutable Mutex mutex_;
   Session session_ ABSL_GUARDED_BY(mutex_);

@@ -40,6 +40,29 @@ class Source {
                            const std::function<void()>& collecting) = 0;
 };
 
+struct JobStep {
+  std::string loop{};  // The program and the annotation's name: steps of one loop are alike.
+  MonoTime begin{}, end{};
+};
+
+// How the job fares, as far as its programs tell.
+struct JobSigns {
+  // Bytes, of the container's memory limit that is nearest; limit 0 = none, or nobody tells.
+  std::uint64_t memory_used = 0, memory_limit = 0;
+  std::vector<JobStep> steps{};  // That ended since the last look.
+  bool steps_missing = false;    // Some may have ended unseen.
+};
+
+class JobMonitor {
+ public:
+  virtual ~JobMonitor() = default;
+  // Called in turns, by one thread at a time. Between Begin and End programs are asked for what the
+  // plan's limits need.
+  virtual void Begin(const v1::CapturePlan& plan) = 0;
+  virtual JobSigns Look() = 0;
+  virtual void End() = 0;
+};
+
 // Where a finished trace goes. Called by one thread at a time.
 class Delivery {
  public:

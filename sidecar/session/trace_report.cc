@@ -44,7 +44,10 @@ std::string EncodeStrobePlane(const v1::Report& report) {
                              {"outcome", std::string(Name(static_cast<Outcome>(report.outcome())))},
                              {"message", report.message()},
                              {"started_ns", report.started_ns()},
-                             {"stopped_ns", report.stopped_ns()}});
+                             {"stopped_ns", report.stopped_ns()},
+                             {"job_memory_percent", std::int64_t{report.job().memory_percent()}},
+                             {"job_step_before_ns", report.job().step_before_ns()},
+                             {"job_step_during_ns", report.job().step_during_ns()}});
 }
 
 }  // namespace strobe::session

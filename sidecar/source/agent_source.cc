@@ -12,6 +12,7 @@
 #include "collector/xplane/wire.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/device_verdict.h"
+#include "sidecar/source/memory_room.h"
 #include "sidecar/source/ring_files.h"
 #include "sidecar/wire/ring_file.h"
 #include "sidecar/wire/ticks.h"
@@ -51,6 +52,7 @@ AgentSource::AgentSource(const Clock& clock, AgentOptions options)
     if (const RingFile file = RingFile::Open(path)) {
       file.header()->control.store(0);
       file.header()->device_control.store(0);
+      file.header()->memory_until.store(0);
     }
   }
 }
@@ -107,7 +109,8 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
       programs.emplace(path, std::move(program));
     }
   };
-  std::uint64_t budget = options_.most_bytes;
+  // As records, and twice as a trace while it is made.
+  std::uint64_t budget = std::min(options_.most_bytes, MemoryRoom(4));
   look(true);
   MonoTime looked = clock_.MonoNow();
   while (!cancel.cancelled() && now_ns() < stop_ns) {
@@ -198,7 +201,8 @@ Recording AgentSource::Collect(const Programs& programs, const TraceWindow& wind
   if (lost > 0) {
     Worsen(Outcome::kEventsDropped,
            StrCat(lost, " of ", kept + lost,
-                  " records are missing: the programs made them faster than they could be read; "
+                  " records are missing: the programs made them faster than they could be read, or "
+                  "more of them than fit into the sidecar's memory; "
                   "lower tracers.host, or give the programs a larger STROBE_RING_KB"),
            recording);
   }

@@ -13,6 +13,7 @@
 #include "collector/base/strings.h"
 #include "collector/storage/file_store.h"
 #include "collector/xplane/edit.h"
+#include "sidecar/source/memory_room.h"
 #include "sidecar/source/profile_call.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
@@ -25,12 +26,34 @@ namespace fs = std::filesystem;
 
 // A fresh connection each time: an idle sidecar then holds none and retries none, and a trainer
 // that came back is found at once instead of after a back-off.
-std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+std::shared_ptr<grpc::Channel> Connect(const std::string& address, int most_bytes) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
+  arguments.SetMaxReceiveMessageSize(most_bytes);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// How large an answer of each of a worker's processes may be. What is larger is refused before it
+// is read.
+struct AnswerLimit {
+  int bytes = std::numeric_limits<int>::max();
+  std::string words = "gRPC carries no more than 2 GiB";
+};
+
+AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
+  constexpr std::uint64_t kAround = 64 << 10;  // An answer is a little more than its trace.
+  AnswerLimit limit;
+  const auto lower = [&limit](std::uint64_t bytes, std::uint64_t trace, std::string_view cause) {
+    if (bytes < static_cast<std::uint64_t>(limit.bytes))
+      limit = {static_cast<int>(bytes), StrCat("allowed are ", trace, cause)};
+  };
+  if (plan.max_bytes() > 0)
+    lower(plan.max_bytes() + kAround, plan.max_bytes(), " (maxBytesPerWorker)");
+  // As it comes from the network, and as text.
+  const std::uint64_t room = MemoryRoom(2 * processes);
+  lower(room, room, ", what is left of the sidecar's memory limit");
+  return limit;
 }
 
 // The Profile calls of one capture, one per process, all in flight at once.
@@ -46,12 +69,13 @@ class Calls {
     grpc::Status status;
   };
 
-  Calls(const v1::CapturePlan& plan, const FrameworkOptions& options, Nanos time_left) {
+  Calls(const v1::CapturePlan& plan, const FrameworkOptions& options, int most_bytes,
+        Nanos time_left) {
     for (std::size_t i = 0; i < options.addresses.size(); ++i) {
       auto call = std::make_unique<Call>();
       call->address = options.addresses[i];
       call->session_id = SessionId(plan, i);
-      call->stub = ProfilerService::NewStub(Connect(call->address));
+      call->stub = ProfilerService::NewStub(Connect(call->address, most_bytes));
       call->context.set_deadline(DeadlineIn(time_left));
       call->request = MakeProfileRequest(plan, i, options.shared_dir);
       calls_.push_back(std::move(call));
@@ -141,7 +165,7 @@ FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
 std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& address : options_.addresses) {
-    channels.push_back(Connect(address));
+    channels.push_back(Connect(address, std::numeric_limits<int>::max()));
     channels.back()->GetState(true);
   }
   const auto deadline = DeadlineIn(timeout);
@@ -175,7 +199,8 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   const auto until = [this](std::int64_t unix_nanos) {
     return std::max(FromUnixNanos(unix_nanos) - clock_.WallNow(), Nanos{0});
   };
-  Calls calls(plan, options_, until(plan.deadline_ns()));
+  const AnswerLimit limit = LimitOf(plan, options_.addresses.size());
+  Calls calls(plan, options_, limit.bytes, until(plan.deadline_ns()));
   constexpr Nanos kSlice = std::chrono::milliseconds(20);
   const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
   bool stopped = false, terminated = false;
@@ -200,6 +225,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
     if (!call->status.ok()) {
       verdict =
           JudgeCallFailure(call->status.error_code(), call->status.error_message(), call->address);
+      if (verdict.outcome == Outcome::kTruncated) verdict.message += StrCat("; ", limit.words);
     } else if (call->response.has_xspace()) {
       trace = std::move(*call->response.mutable_xspace());
       call->response.Clear();

@@ -1,12 +1,6 @@
 #include "sidecar/source/recorded_program.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <set>
 #include <tuple>
 
@@ -61,19 +55,12 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
   }
 }
 
-wire::TickMoment MomentNow(wire::TickKind kind) {
-  wire::TickMoment moment;
-  const auto read = [](std::uint64_t& ns) { return ns = wire::MonotonicNs(), true; };
-  wire::ReadTogether(kind, read, moment);
-  return moment;
-}
-
 }  // namespace
 
 RecordedProgram::RecordedProgram(wire::RingFile file, From from)
     : file_(std::move(file)),
       kind_(file_.header()->tick_kind),
-      begin_(MomentNow(kind_)),
+      begin_(wire::MonotonicMoment(kind_)),
       from_(from),
       without_ring_before_(file_.header()->without_ring.load(std::memory_order_relaxed)) {}
 
@@ -91,14 +78,14 @@ void RecordedProgram::ArmDevice(Nanos most) {
   if (wish_ == 0) wish_ = 1;
   header.device_until = wire::MonotonicNs() + static_cast<std::uint64_t>(most.count());
   header.device_control.store(wish_, std::memory_order_release);
-  syscall(SYS_futex, &header.device_control, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  file_.WakeProgram();
 }
 
 void RecordedProgram::DisarmDevice() {
   if (wish_ == 0) return;
   wire::FileHeader& header = *file_.header();
   header.device_control.store(0, std::memory_order_release);
-  syscall(SYS_futex, &header.device_control, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  file_.WakeProgram();
 }
 
 DeviceStatus RecordedProgram::device_status() const {
@@ -191,13 +178,11 @@ void RecordedProgram::DrainDevice(std::uint64_t& budget) {
 }
 
 std::string RecordedProgram::Label() const {
-  std::array<char, wire::kProgramBytes + 1> name{};
-  std::copy_n(file_.header()->program, wire::kProgramBytes, name.begin());
-  return StrCat(name.data(), " ", file_.header()->pid);
+  return StrCat(file_.ProgramName(), " ", file_.header()->pid);
 }
 
 TickScale RecordedProgram::Scale(const TraceWindow& window) const {
-  const wire::TickMoment end = MomentNow(kind_);
+  const wire::TickMoment end = wire::MonotonicMoment(kind_);
   const double ns_per_tick = end.ticks == begin_.ticks
                                  ? 1
                                  : static_cast<double>(end.other_ns - begin_.other_ns) /

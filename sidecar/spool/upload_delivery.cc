@@ -26,9 +26,10 @@ constexpr Nanos kAbortTry = seconds(5);
 
 }  // namespace
 
-UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool, Nanos keep,
-                               UploadEvents events)
-    : clock_(clock), stores_(stores), spool_(spool), keep_(keep), events_(std::move(events)) {
+UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool,
+                               UploadLimits limits, UploadEvents events)
+    : clock_(clock), stores_(stores), spool_(spool), limits_(limits), events_(std::move(events)) {
+  if (limits_.bytes_per_second > 0) pace_.emplace(limits_.bytes_per_second);
   if (spool_ == nullptr) return;
   for (const v1::Report& report : spool_->recovered()) {
     if (report.state() == v1::DONE) RemoveOrKeep(report);
@@ -75,7 +76,13 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
       return spool_->SaveUpload(report.capture_id(), state);
     };
   }
-  RETURN_IF_ERROR(Upload(*store, TraceKey(plan.run(), plan.worker()), bytes, options));
+  const std::string key = TraceKey(plan.run(), plan.worker());
+  if (pace_) {
+    const PacedBytes paced(bytes, *pace_, clock_, limits.cancellation);
+    RETURN_IF_ERROR(Upload(*store, key, paced, options));
+  } else {
+    RETURN_IF_ERROR(Upload(*store, key, bytes, options));
+  }
   return StrCat(logdir.RunUrl(plan.run()), "/", plan.worker(), ".xplane.pb");
 }
 
@@ -137,7 +144,7 @@ void UploadDelivery::RemoveOrKeep(const v1::Report& report) {
 }
 
 void UploadDelivery::Keep(const v1::Report& report) {
-  const WallTime until = FromUnixNanos(report.plan().deadline_ns()) + keep_;
+  const WallTime until = FromUnixNanos(report.plan().deadline_ns()) + limits_.keep;
   LogWarning("the trace stays in the spool and is tried again",
              {{"capture", report.capture_id()},
               {"file", spool_->TracePath(report.capture_id())},

@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/mutex.h"
 #include "collector/logdir/object_store.h"
+#include "collector/storage/pace.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/spool/spool.h"
 
@@ -21,14 +23,17 @@ struct UploadEvents {
   std::function<void()> dropped = nullptr;  // A kept trace was given up.
 };
 
+struct UploadLimits {
+  // How long a trace that could not be uploaded is kept and tried again.
+  Nanos keep = std::chrono::hours(6);
+  std::uint64_t bytes_per_second = 0;  // Of all uploads together; 0 = as fast as it goes.
+};
+
 class UploadDelivery final : public session::Delivery {
  public:
-  // How long a trace that could not be uploaded is kept and tried again.
-  static constexpr Nanos kDefaultKeep = std::chrono::hours(6);
-
   // All outlive it. Without a spool (null) traces go from memory to the store and die with the
   // process.
-  UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool, Nanos keep = kDefaultKeep,
+  UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool, UploadLimits limits = {},
                  UploadEvents events = {});
   ~UploadDelivery() override;
   UploadDelivery(const UploadDelivery&) = delete;
@@ -63,7 +68,8 @@ class UploadDelivery final : public session::Delivery {
   const Clock& clock_;
   StoreOpener& stores_;
   Spool* const spool_;
-  const Nanos keep_;
+  const UploadLimits limits_;
+  std::optional<Pace> pace_;
   const UploadEvents events_;
 
   Mutex mutex_;

@@ -10,7 +10,7 @@
 namespace strobe::wire {
 
 inline constexpr std::uint64_t kMagic = 0x315245'45424f5254ull;  // "TROBEER1" in memory.
-inline constexpr std::uint32_t kVersion = 2;  // A reader refuses files of any other.
+inline constexpr std::uint32_t kVersion = 3;  // A reader refuses files of any other.
 
 // What a time stamp counts.
 enum class TickKind : std::uint32_t {
@@ -45,6 +45,9 @@ struct FileHeader {
   // Whether to record the device: 0 = no, else the number of the wish. A futex of the program.
   std::atomic<std::uint32_t> device_control;
   std::atomic<std::uint64_t> device_until;  // CLOCK_MONOTONIC in ns; the program stops by then.
+  // Until when (as device_until) to say how near the program is to its memory limit; 0 = not at
+  // all.
+  std::atomic<std::uint64_t> memory_until;
 
   // Written by the program.
   alignas(128) std::atomic<std::uint32_t> rings;  // Begun so far; never falls.
@@ -54,6 +57,9 @@ struct FileHeader {
   std::atomic<std::uint64_t> device_lost;         // Records that CUPTI had no buffer for.
   std::atomic<std::uint32_t> device_result;       // What CUPTI answered when it failed, and
   std::atomic<std::uint32_t> device_step;         // to which call (DeviceStep).
+  std::atomic<std::uint64_t> memory_used;         // Bytes, of the group that is nearest to its
+  std::atomic<std::uint64_t> memory_limit;        // limit; 0 = there is none.
+  std::atomic<std::uint64_t> memory_read_at;      // CLOCK_MONOTONIC in ns; 0 = never.
 };
 static_assert(sizeof(FileHeader) == 384);
 

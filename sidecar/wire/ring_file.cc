@@ -1,12 +1,16 @@
 #include "sidecar/wire/ring_file.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -204,6 +208,16 @@ bool RingFile::ReserveDevice() const {
 bool RingFile::ProgramLives() const {
   struct flock lock = WholeFile(F_WRLCK);
   return fcntl(fd_, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+std::string RingFile::ProgramName() const {
+  std::array<char, kProgramBytes + 1> name{};
+  std::copy_n(header_->program, kProgramBytes, name.begin());
+  return name.data();
+}
+
+void RingFile::WakeProgram() const {
+  syscall(SYS_futex, &header_->device_control, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 }  // namespace strobe::wire

@@ -47,6 +47,10 @@ class RingFile {
   bool ReserveDevice() const;
   // Does the program that made it still run?
   bool ProgramLives() const;
+  // As it called itself; not trusted to be text.
+  std::string ProgramName() const;
+  // The program's thread that waits on device_control, if there is one, looks at the header anew.
+  void WakeProgram() const;
   void Close();
   // Puts `other` at the very addresses of this one, which is given up: pointers into it then point
   // into the other. Without another file there is private memory with nothing in it. Both have one

@@ -72,4 +72,12 @@ bool ReadTogether(TickKind kind, const Read& read, TickMoment& moment) {
   return true;
 }
 
+// With CLOCK_MONOTONIC.
+inline TickMoment MonotonicMoment(TickKind kind) {
+  TickMoment moment;
+  ReadTogether(
+      kind, [](std::uint64_t& ns) { return ns = MonotonicNs(), true; }, moment);
+  return moment;
+}
+
 }  // namespace strobe::wire

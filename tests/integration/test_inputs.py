@@ -34,6 +34,8 @@ def refused(kubectl, request):
     ({"run": "../up"}, "spec.run"),
     ({"tracers": {"host": 4}}, "spec.tracers.host"),
     ({"maxBytesPerWorker": 0}, "spec.maxBytesPerWorker"),
+    ({"abortWhen": {"memoryPercent": 101}}, "spec.abortWhen.memoryPercent"),
+    ({"abortWhen": {"slowdownPercent": -1}}, "spec.abortWhen.slowdownPercent"),
     ({"ttlAfterFinished": "1y"}, "ttlAfterFinished must be a duration"),
     ({"durration": "1s"}, 'unknown field "spec.durration"'),
     ({"target": {}}, "exactly one of target.selector"),
@@ -48,7 +50,7 @@ def test_the_schema_refuses(kubectl, change, words):
 
 
 @pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),
-                                          ("run", "other"), ("start", {"delay": "1s"}), ("attempts", 1), ("target", {"pods": ["b"]})])
+                                          ("run", "other"), ("start", {"delay": "1s"}), ("attempts", 1), ("abortWhen", {"memoryPercent": 50}), ("target", {"pods": ["b"]})])
 def test_the_spec_is_immutable(kubectl, field, value):
     request = profile_request("fixed", "/logs", target={"pods": ["a"]})
     kubectl.apply(request)

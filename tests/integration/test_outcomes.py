@@ -12,6 +12,8 @@ from concurrent import futures
 import pytest
 
 from tests.support.agent_rig import AgentRig
+from tests.support.fragile import Fragile
+from tests.support.memory_group import memory_group
 from tests.support.metrics import total
 from tests.support.operator import Operator, condition, profile_request, wait_finished
 from tests.support.processes import BIN, free_port
@@ -67,15 +69,15 @@ class Scene:
         self.started(worker)
         return rig
 
-    def framework(self, profile, service="tensorflow.ProfilerService"):
+    def framework(self, profile, service="tensorflow.ProfilerService", **options):
         """A gRPC server in the place of the trainer's profiler."""
         import grpc
 
-        server = grpc.server(futures.ThreadPoolExecutor(2))
+        server = grpc.server(futures.ThreadPoolExecutor(2), options=[("grpc.max_send_message_length", -1)])
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, {"Profile": grpc.unary_unary_rpc_method_handler(profile)})])
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
-        worker = self.bad()
+        worker = self.bad(**options)
         worker.profiler_port = port
         self.started(worker)
         return server
@@ -94,8 +96,10 @@ class Scene:
 
 
 @pytest.fixture
-def scene(group, kubectl, cluster_operator, trainers, protos, tmp_path):
-    return Scene(group, kubectl, cluster_operator, trainers, tmp_path)
+def scene(group, kubectl, cluster_operator, trainers, protos, python_package, tmp_path):
+    scene = Scene(group, kubectl, cluster_operator, trainers, tmp_path)
+    scene.python_package = python_package
+    return scene
 
 
 def no_sidecar(scene):
@@ -244,6 +248,31 @@ def never_answers(scene):
     return release
 
 
+def steps_get_slow(scene):
+    Fragile(scene.programs(), scene.python_package, slow=80)
+    scene.spec |= {"start": {"delay": "2s"}, "duration": "4s", "abortWhen": {"slowdownPercent": 100}}
+
+
+def short_of_memory(scene):
+    limit = memory_group(256)
+    Fragile(scene.programs(), scene.python_package, slow=100, grow=True, wrap=limit.__enter__())
+    scene.spec |= {"duration": "6s", "abortWhen": {"memoryPercent": 50}}
+    return lambda: limit.__exit__(None, None, None)
+
+
+def too_large_for_the_sidecar(scene):
+    from tensorflow import profiler_service_pb2 as pb
+
+    limit, answer = memory_group(128), pb.ProfileResponse(xspace=bytes(100 << 20)).SerializeToString()
+    server = scene.framework(lambda *_: answer, wrap=lambda command: [*limit.__enter__(), *command])
+
+    def release():
+        limit.__exit__(None, None, None)
+        server.stop(None)
+
+    return release
+
+
 # Outcome, fault, words of the message. Where both workers end so there is no trace, and nothing to inspect.
 ROWS = [
     ("SidecarMissing", no_sidecar, "no container strobe-sidecar"),
@@ -266,12 +295,15 @@ ROWS = [
     ("VersionMismatch", cupti("enable:10=14"), "NOT_COMPATIBLE"),
     ("EventsDropped", cupti("late_ms=3", 0, 500), "are missing"),
     ("Truncated", too_large, "allowed are 1000"),
+    ("Truncated", too_large_for_the_sidecar, "left of the sidecar's memory limit"),
     ("SpoolFull", no_room, "spool"),
     ("UploadDenied", denied, "denied"),
     ("UploadFailed", full, "space"),
     ("WorkerLost", killed_while_it_records, "container trainer was OOMKilled (exit code 137)"),
     ("Cancelled", cancelled, "spec.cancel was set"),
     ("DeadlineExceeded", never_answers, ""),
+    ("Aborted", steps_get_slow, "captures end when they are 100% slower"),
+    ("Aborted", short_of_memory, "of its memory limit of 256 MiB"),
 ]
 ALL_FAIL = {started_late, no_guard, no_tracer, too_large, cancelled}
 

@@ -18,6 +18,7 @@ struct Given {
   int steps = 3, kernels = 5;
   bool device = true, ours = true, expects_device = false;
   std::string outcome = "Ok", message{};
+  std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;
 };
 
 Verdict Judge(const Given& given, bool expects_device = false) {
@@ -38,6 +39,9 @@ Verdict Judge(const Given& given, bool expects_device = false) {
   strobe.AddPlaneStat("expects_device", std::int64_t{given.expects_device});
   strobe.AddPlaneStat("outcome", given.outcome);
   strobe.AddPlaneStat("message", given.message);
+  strobe.AddPlaneStat("job_memory_percent", given.memory_percent);
+  strobe.AddPlaneStat("job_step_before_ns", given.step_before_ns);
+  strobe.AddPlaneStat("job_step_during_ns", given.step_during_ns);
   const std::string trace = host.Encode() + environment.Encode() +
                             (given.device ? gpu.Encode() : "") +
                             (given.ours ? strobe.Encode() : "");
@@ -67,6 +71,14 @@ TEST(JudgeSpace, TheSidecarsOwnVerdictStands) {
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kWorkerLost);
   EXPECT_EQ(verdict.judgement.message, "ended while it was recorded: python (7)");
   EXPECT_THAT(verdict.evidence, Contains("judged so by the sidecar that recorded it"));
+}
+
+TEST(JudgeSpace, SaysWhatTheCaptureCostTheJob) {
+  const Verdict verdict =
+      Judge({.memory_percent = 63, .step_before_ns = 20'000'000, .step_during_ns = 31'000'000});
+  EXPECT_THAT(verdict.evidence, Contains("steps took 31ms while recorded, 20ms before (+55%)"));
+  EXPECT_THAT(verdict.evidence,
+              Contains("the trainer used at most 63% of its memory limit meanwhile"));
 }
 
 TEST(JudgeSpace, ATraceOfAnAcceleratorsPodRemembersIt) {

@@ -62,6 +62,24 @@ class FakeDelivery final : public Delivery {
   std::vector<std::string> ended;
 };
 
+// Tells what it was told to tell.
+class FakeMonitor final : public JobMonitor {
+ public:
+  void Begin(const v1::CapturePlan&) override { ++begun; }
+  JobSigns Look() override {
+    JobSigns signs{.memory_used = memory_used, .memory_limit = 100};
+    // Steps of a millisecond; slow ones since it was told so.
+    const MonoTime now{std::chrono::steady_clock::now().time_since_epoch()};
+    if (steps) signs.steps.push_back({"train", now - (slow ? 50ms : 1ms), now});
+    return signs;
+  }
+  void End() override { ++ended; }
+
+  std::atomic<int> begun{0}, ended{0};
+  std::atomic<std::uint64_t> memory_used{0};
+  std::atomic<bool> steps{false}, slow{false};
+};
+
 class CaptureRunnerTest : public testing::Test {
  protected:
   v1::CapturePlan Plan(const std::string& id, Nanos lead = 60ms) {
@@ -257,6 +275,86 @@ TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {
   const v1::Report report = WaitForEnd("a");
   EXPECT_EQ(report.outcome(), v1::CANCELLED);
   EXPECT_EQ(report.message(), "enough");
+}
+
+class GuardedRunnerTest : public CaptureRunnerTest {
+ protected:
+  v1::CapturePlan GuardedPlan(Nanos lead = 60ms) {
+    v1::CapturePlan plan = Plan("a", lead);
+    plan.set_abort_memory_percent(95);
+    plan.set_abort_slowdown_percent(100);
+    return plan;
+  }
+  v1::Report WaitForEnd() {
+    v1::Report report = *guarded_.Find("a");
+    while (report.state() != v1::DONE) report = *guarded_.WaitForChange("a", report.state(), 5s);
+    return report;
+  }
+  void WaitForRecording() {
+    while (guarded_.Find("a")->state() != v1::RECORDING)
+      guarded_.WaitForChange("a", guarded_.Find("a")->state(), 1s);
+  }
+
+  FakeMonitor monitor_;
+  CaptureRunner guarded_{clock_, source_, delivery_, nullptr, &monitor_};
+};
+
+TEST_F(GuardedRunnerTest, AJobThatIsWellIsCapturedAsEver) {
+  monitor_.memory_used = 94;
+  ASSERT_TRUE(guarded_.Arm(GuardedPlan()).accepted());
+  const v1::Report report = WaitForEnd();
+  EXPECT_EQ(report.outcome(), v1::OK) << report.message();
+  EXPECT_EQ(report.job().memory_percent(), 94u);
+  EXPECT_EQ(monitor_.begun, 1);
+  EXPECT_EQ(monitor_.ended, 1);
+}
+
+TEST_F(GuardedRunnerTest, ATrainerThatIsShortOfMemoryIsNotRecordedAtAll) {
+  monitor_.memory_used = 96;
+  ASSERT_TRUE(guarded_.Arm(GuardedPlan(30s)).accepted());
+  const v1::Report report = WaitForEnd();
+  EXPECT_EQ(report.outcome(), v1::ABORTED);
+  EXPECT_THAT(report.message(), HasSubstr("uses 96% of its memory limit"));
+  EXPECT_EQ(source_.records, 0);
+  EXPECT_EQ(monitor_.ended, 1);
+}
+
+TEST_F(GuardedRunnerTest, MemoryThatRunsShortEndsTheRecordingAndNothingIsCollected) {
+  source_.hold = 30s;
+  ASSERT_TRUE(guarded_.Arm(GuardedPlan()).accepted());
+  WaitForRecording();
+  monitor_.memory_used = 99;
+  const v1::Report report = WaitForEnd();
+  EXPECT_EQ(report.outcome(), v1::ABORTED) << report.message();
+  EXPECT_EQ(delivery_.bytes, "");
+  EXPECT_EQ(report.job().memory_percent(), 99u);
+}
+
+TEST_F(GuardedRunnerTest, SlowStepsEndTheRecordingAndWhatThereIsIsKept) {
+  source_.hold = 30s;
+  monitor_.steps = true;
+  v1::CapturePlan plan = GuardedPlan(500ms);
+  plan.set_duration_ns(Nanos(600s).count());
+  plan.set_deadline_ns(plan.instant_ns() + Nanos(700s).count());
+  ASSERT_TRUE(guarded_.Arm(plan).accepted());
+  WaitForRecording();
+  while (ToUnixNanos(clock_.WallNow()) < plan.instant_ns()) usleep(1000);
+  monitor_.slow = true;
+  const v1::Report report = WaitForEnd();
+  EXPECT_EQ(report.outcome(), v1::ABORTED) << report.message();
+  EXPECT_THAT(report.message(),
+              HasSubstr("steps of train took 1ms before and 50ms while recorded"));
+  EXPECT_NE(delivery_.bytes, "");
+  EXPECT_NE(report.url(), "");
+  EXPECT_EQ(report.job().step_before_ns(), Nanos(1ms).count());
+}
+
+TEST_F(GuardedRunnerTest, WhoCancelsIsHeardBeforeTheGuard) {
+  source_.hold = 30s;
+  ASSERT_TRUE(guarded_.Arm(GuardedPlan(30s)).accepted());
+  guarded_.Cancel("a", "enough");
+  monitor_.memory_used = 99;
+  EXPECT_EQ(WaitForEnd().outcome(), v1::CANCELLED);
 }
 
 }  // namespace

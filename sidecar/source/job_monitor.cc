@@ -1,0 +1,148 @@
+#include "sidecar/source/job_monitor.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "collector/base/strings.h"
+#include "collector/xplane/trace_me_text.h"
+#include "sidecar/source/ring_files.h"
+
+namespace strobe {
+namespace {
+
+using session::JobSigns;
+using std::chrono::milliseconds;
+
+constexpr Nanos kFindEvery = milliseconds(200);  // Programs that have just started.
+// Between two looks at both clocks, for the rate to be exact enough.
+constexpr std::uint64_t kLeastSpanNs = 10'000'000;
+// An older answer says nothing of now.
+constexpr std::uint64_t kFreshNs = 1'000'000'000;
+constexpr std::uint32_t kStepLevel = 1;
+// What claims to be longer is no step.
+constexpr double kLongestStepNs = 3.6e12;
+
+// The name of the annotation of a training step.
+std::optional<std::string_view> LoopOf(std::string_view text) {
+  if (!Contains(text, "step_num=")) return std::nullopt;
+  const xplane::TraceMeText parsed = xplane::ParseTraceMe(text);
+  const bool step = std::any_of(parsed.args.begin(), parsed.args.end(),
+                                [](const auto& arg) { return arg.first == "step_num"; });
+  return step ? std::optional(parsed.name) : std::nullopt;
+}
+
+}  // namespace
+
+RingMonitor::RingMonitor(const Clock& clock, std::string directory)
+    : clock_(clock), directory_(std::move(directory)) {}
+
+void RingMonitor::Begin(const v1::CapturePlan& plan) {
+  const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
+  memory_until_ = plan.abort_memory_percent() == 0 || left <= Nanos{0}
+                      ? 0
+                      : wire::MonotonicNs() + static_cast<std::uint64_t>(left.count());
+  steps_ = plan.abort_slowdown_percent() > 0;
+  FindPrograms();
+}
+
+void RingMonitor::FindPrograms() {
+  found_ = clock_.MonoNow();
+  for (const std::string& path : RingFiles(directory_)) {
+    if (programs_.contains(path)) continue;
+    wire::RingFile file = wire::RingFile::Open(path);
+    if (!file || !file.ProgramLives()) continue;
+    Program program{.file = std::move(file)};
+    wire::FileHeader& header = *program.file.header();
+    program.opened = wire::MonotonicMoment(header.tick_kind);
+    program.name = program.file.ProgramName();
+    if (memory_until_ > 0) header.memory_until.store(memory_until_, std::memory_order_relaxed);
+    if (steps_) {
+      std::uint32_t off = 0;
+      program.switched_on = header.control.compare_exchange_strong(off, kStepLevel);
+      if (program.switched_on) header.filter.store(~0u, std::memory_order_relaxed);
+    }
+    programs_.emplace(path, std::move(program));
+  }
+}
+
+JobSigns RingMonitor::Look() {
+  JobSigns signs;
+  if (memory_until_ == 0 && !steps_) return signs;
+  if (clock_.MonoNow() - found_ > kFindEvery) FindPrograms();
+  for (auto& [path, program] : programs_) {
+    if (memory_until_ > 0) LookAtMemory(program, signs);
+    if (steps_) LookAtSteps(program, signs);
+  }
+  return signs;
+}
+
+// Programs of one container tell the same; what is nearest to its limit counts.
+void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
+  const wire::FileHeader& header = *program.file.header();
+  const std::uint64_t read_at = header.memory_read_at.load(std::memory_order_acquire);
+  const std::uint64_t now = wire::MonotonicNs();
+  if (read_at == 0 || now > read_at + kFreshNs) {
+    // A program whose annotations are not recorded has a thread only if it uses CUDA.
+    program.file.WakeProgram();
+    return;
+  }
+  const std::uint64_t used = header.memory_used.load(std::memory_order_relaxed);
+  const std::uint64_t limit = header.memory_limit.load(std::memory_order_relaxed);
+  const auto share = [](std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  };
+  if (share(used, limit) > share(signs.memory_used, signs.memory_limit)) {
+    signs.memory_used = used;
+    signs.memory_limit = limit;
+  }
+}
+
+void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) const {
+  const wire::FileHeader& header = *program.file.header();
+  if (header.control.load(std::memory_order_relaxed) == 0) signs.steps_missing = true;
+  const wire::TickMoment now = wire::MonotonicMoment(header.tick_kind);
+  if (now.other_ns - program.opened.other_ns < kLeastSpanNs || now.ticks == program.opened.ticks)
+    return;
+  const double ns_per_tick = static_cast<double>(now.other_ns - program.opened.other_ns) /
+                             static_cast<double>(now.ticks - program.opened.ticks);
+  const auto age = [&](std::uint64_t ticks) {
+    return Nanos{static_cast<std::int64_t>(static_cast<double>(now.ticks - ticks) * ns_per_tick)};
+  };
+  const auto most_ticks = static_cast<std::uint64_t>(kLongestStepNs / ns_per_tick);
+  const MonoTime here{Nanos{now.other_ns}};
+  const std::uint32_t rings =
+      std::min(header.rings.load(std::memory_order_acquire), program.file.most_rings());
+  while (program.readers.size() < rings) {
+    const auto index = static_cast<std::uint32_t>(program.readers.size());
+    program.readers.emplace_back(program.file.ring(index), program.file.data(index),
+                                 program.file.ring_words());
+  }
+  std::uint64_t lost = 0;
+  for (wire::RingReader& reader : program.readers) {
+    reader.Drain([&](const wire::ScopeRecord& record) {
+      if (record.begin > record.end || record.end > now.ticks ||
+          now.ticks - record.begin > most_ticks)
+        return;
+      if (const auto loop = LoopOf(record.text))
+        signs.steps.push_back(
+            {StrCat(program.name, " ", *loop), here - age(record.begin), here - age(record.end)});
+    });
+    lost += reader.lost();
+  }
+  if (std::exchange(program.lost, lost) != lost) signs.steps_missing = true;
+}
+
+void RingMonitor::End() {
+  for (auto& [path, program] : programs_) {
+    wire::FileHeader& header = *program.file.header();
+    header.memory_until.store(0, std::memory_order_relaxed);
+    std::uint32_t ours = kStepLevel;
+    if (program.switched_on) header.control.compare_exchange_strong(ours, 0);
+  }
+  programs_.clear();
+}
+
+}  // namespace strobe

@@ -1,0 +1,119 @@
+"""A capture that harms its job ends, says so, and the job goes on as before."""
+
+import json
+import subprocess
+import textwrap
+import time
+
+import pytest
+
+from tests.support.agent_rig import AgentRig
+from tests.support.fragile import Fragile
+from tests.support.memory_group import memory_group
+from tests.support.processes import BIN, PYTHON, free_port, wait_until
+
+@pytest.fixture
+def rig(group, tmp_path, protos):
+    return AgentRig(group, tmp_path).sidecar()
+
+
+def inspect(place):
+    return json.loads(subprocess.run([BIN / "strobe", "inspect", place, "--output", "json"], check=True, capture_output=True, text=True).stdout)[0]
+
+
+def test_steps_that_get_too_slow_end_the_capture_and_keep_it(rig, python_package):
+    program = Fragile(rig, python_package, slow=80)
+    manifest = rig.capture("--delay", "2s", "--abort-slowdown", "100", duration="30s")
+    (worker,) = manifest["workers"]
+    assert worker["outcome"] == "Aborted" and "while recorded; captures end when they are 100% slower" in worker["message"], worker
+    assert 15 < int(worker["job"]["stepBeforeNs"]) / 1e6 < 40 and int(worker["job"]["stepDuringNs"]) / 1e6 > 70, worker["job"]
+    assert int(worker["stoppedNs"]) - int(worker["startedNs"]) < 15e9, "long before the window's end"
+    assert int(worker["events"]) > 0 and rig.trace().exists()
+    verdict = inspect(rig.trace())["verdict"]
+    assert verdict["outcome"] == "Aborted" and any(e.startswith("steps took 8") and "before (+" in e for e in verdict["evidence"]), verdict
+    program.trains_as_before()
+
+
+def test_steps_that_get_a_little_slower_do_not(rig, python_package):
+    program = Fragile(rig, python_package, slow=30)
+    (worker,) = rig.capture("--delay", "2s", "--abort-slowdown", "400", duration="1s")["workers"]
+    assert worker["outcome"] == "Ok", worker
+    assert int(worker["job"]["stepDuringNs"]) > int(worker["job"]["stepBeforeNs"]) > 0, worker["job"]
+    program.trains_as_before()
+
+
+def test_a_trainer_that_runs_short_of_memory_is_let_go(rig, python_package):
+    with memory_group(256) as wrap:
+        program = Fragile(rig, python_package, slow=100, grow=True, wrap=wrap)
+        (worker,) = rig.capture("--delay", "1s", "--abort-memory", "60", duration="30s")["workers"]
+        assert worker["outcome"] == "Aborted" and "of its memory limit of 256 MiB; captures end at 60%" in worker["message"], worker
+        assert 60 <= worker["job"]["memoryPercent"] < 100, worker["job"]
+        assert not list(rig.logdir.rglob("*.xplane.pb")), "nothing is collected of a trainer without memory"
+        program.trains_as_before()
+        # And it can be captured again, when it is well.
+        (worker,) = rig.capture("--abort-memory", "90", run="again", duration="500ms")["workers"]
+        assert worker["outcome"] == "Ok" and 0 < worker["job"]["memoryPercent"] < 90, worker
+        program.process.popen.kill()
+        program.process.popen.wait(10)
+
+
+def test_a_trainer_that_is_short_of_memory_already_is_not_recorded(rig, python_package):
+    with memory_group(256) as wrap:
+        # Uses CUDA or not, annotates or not: its first annotation of a capture starts to tell.
+        program = Fragile(rig, python_package, holds=200, wrap=wrap)
+        (worker,) = rig.capture("--delay", "3s", "--abort-memory", "70", "--abort-slowdown", "1000", duration="10s")["workers"]
+        assert worker["outcome"] == "Aborted" and int(worker["startedNs"]) == 0, worker
+        program.trains_as_before()
+        # Whoever says that it is always like that gets the trace.
+        (worker,) = rig.capture("--abort-memory", "0", run="again", duration="200ms")["workers"]
+        assert worker["outcome"] == "Ok", worker
+        program.process.popen.kill()
+        program.process.popen.wait(10)
+
+
+def test_a_sidecar_that_dies_leaves_no_thread_behind(rig, python_package):
+    program = Fragile(rig, python_package)
+    capture = rig.begin_capture("--delay", "1s", duration="5s")
+    wait_until(lambda: program.agent_threads() == ["strobe-memory"], 10, "somebody to ask for the memory")
+    rig.process.popen.kill()
+    capture.kill()
+    rig.sidecar()  # Asks nobody.
+    program.trains_as_before()
+
+
+JAX = textwrap.dedent("""
+    import os, sys
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import jax, jax.numpy as jnp, strobe
+    jax.profiler.start_server(int(sys.argv[1]))
+    step_of = jax.jit(lambda x: jnp.tanh(x @ x))
+    def leaf(i):
+        return i + 1
+    def step(x):
+        for i in range(20000):
+            leaf(i)
+        return step_of(x).block_until_ready()
+    x = step(jnp.ones((64, 64)))
+    print("ready", flush=True)
+    number = 0
+    while True:
+        with strobe.Trace("train", step_num=number):
+            x = step(x)
+        number += 1
+""")
+
+
+def test_pythons_tracer_on_a_real_jax_trainer(group, tmp_path, protos, python_package):
+    """Real harm: the framework's Python tracer makes each call dearer."""
+    rig, port = AgentRig(group, tmp_path), free_port()
+    trainer = rig.start([PYTHON, "-c", JAX, port], {"PYTHONPATH": str(python_package)})
+    rig.sidecar(framework=f"localhost:{port}")
+    began = time.monotonic()
+    (worker,) = rig.capture("--delay", "2s", "--abort-slowdown", "30", "--python-tracer-level", "1", duration="40s")["workers"]
+    assert worker["outcome"] == "Aborted", worker
+    assert time.monotonic() - began < 40 and trainer.popen.poll() is None
+    assert int(worker["job"]["stepDuringNs"]) > 1.3 * int(worker["job"]["stepBeforeNs"]) > 0, worker["job"]
+    assert any(p == "/host:CPU" for p in worker["planes"]) and rig.trace().stat().st_size > 10_000
+    # The session is over in the trainer too.
+    (worker,) = rig.capture(run="again", duration="300ms")["workers"]
+    assert worker["outcome"] == "Ok", worker
