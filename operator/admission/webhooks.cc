@@ -1,5 +1,6 @@
 #include "operator/admission/webhooks.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "collector/base/log.h"
@@ -58,9 +59,11 @@ class Webhooks {
     return answer;
   }
 
-  // Nobody but us says who asked: on creation it is the one who creates, later it stays.
+  // Nobody but us says who asked: on creation it is the one who creates, later it stays. The
+  // finalizer that every capture needs comes along, which saves a write later.
   AdmissionAnswer StampRequest(const AdmissionRequest& request) {
     AdmissionAnswer answer;
+    if (request.operation == "CREATE") AddFinalizer(request.object, answer.patch);
     const auto annotation = [](const Json& object) -> Json {
       const Json metadata = object.is_object() ? object.value("metadata", Json::object()) : Json();
       const Json all =
@@ -122,6 +125,16 @@ class Webhooks {
   }
 
  private:
+  static void AddFinalizer(const Json& object, Json& patch) {
+    const Json metadata = object.is_object() ? object.value("metadata", Json()) : Json();
+    const Json there = metadata.is_object() ? metadata.value("finalizers", Json()) : Json();
+    if (!there.is_array())
+      patch.push_back(
+          {{"op", "add"}, {"path", "/metadata/finalizers"}, {"value", Json::array({kFinalizer})}});
+    else if (std::find(there.begin(), there.end(), kFinalizer) == there.end())
+      patch.push_back({{"op", "add"}, {"path", "/metadata/finalizers/-"}, {"value", kFinalizer}});
+  }
+
   static AdmissionAnswer Refusal(int code, std::string message) {
     AdmissionAnswer answer;
     answer.allowed = false;

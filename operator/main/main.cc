@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "collector/base/duration.h"
 #include "collector/base/ending_signals.h"
 #include "collector/base/executor.h"
@@ -238,6 +239,8 @@ int main(int argc, char** argv) {
   // Of gRPC's many threads each would keep an arena of its own, and a large capture all of them.
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // Lists of thousands of pods go back at once.
+  // Debian builds abseil to search for lock cycles at each of gRPC's locks.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::Flags flags;
   CLI::App app(
       "Carries out ProfileRequests: synchronized profiler captures of training jobs.\n"

@@ -14,6 +14,7 @@
 #include <iostream>
 #include <optional>
 
+#include "absl/synchronization/mutex.h"
 #include "collector/base/duration.h"
 #include "collector/base/ending_signals.h"
 #include "collector/base/log.h"
@@ -350,6 +351,8 @@ int Serve(const Flags& flags) {
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
+  // Debian builds abseil to search for lock cycles at each of gRPC's locks.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::Flags flags;
   const char* pod = std::getenv("POD_NAME");
   flags.worker_name = pod != nullptr && *pod != '\0' ? pod : strobe::HostName();

@@ -89,6 +89,16 @@ def test_who_may_profile_whom(secure, kubectl, plane):
     assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
 
 
+def test_a_request_is_born_with_its_finalizer(secure, kubectl):
+    secure()
+    allow(kubectl, "/logs")
+    for own in ([], ["example.com/mine"], ["strobe.dev/capture"]):
+        request = profile_request("r", "/logs")
+        request["metadata"]["finalizers"] = own
+        made = json.loads(kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(request)).stdout)
+        assert sorted(made["metadata"]["finalizers"]) == sorted({*own, "strobe.dev/capture"})
+
+
 def test_nobody_else_says_who_asked(secure, kubectl):
     secure()
     allow(kubectl, "/logs")
