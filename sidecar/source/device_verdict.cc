@@ -111,6 +111,7 @@ std::string CuptiResultName(std::uint32_t result) {
 }
 
 DeviceVerdict JudgeDevice(const DeviceStatus& status) {
+  if (!status.asked) return {};
   if (!status.answered) {
     // Without CUDA there is nobody to answer, and nothing to record.
     if (!status.uses_cuda) return {};

@@ -9,6 +9,7 @@
 namespace strobe {
 
 struct DeviceStatus {
+  bool asked = true;       // The capture wants devices of the agent; else they are the framework's.
   bool answered = false;  // The program has heard of this capture's wish.
   bool uses_cuda = false;
   wire::DevicePhase phase = wire::DevicePhase::kIdle;

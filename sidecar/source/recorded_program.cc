@@ -92,7 +92,8 @@ DeviceStatus RecordedProgram::device_status() const {
   const wire::FileHeader& header = *file_.header();
   const std::uint64_t state = header.device_state.load(std::memory_order_acquire);
   DeviceStatus status{.uses_cuda = uses_cuda()};
-  status.answered = wish_ != 0 && state >> 32 == wish_;
+  status.asked = wish_ != 0;
+  status.answered = status.asked && state >> 32 == wish_;
   if (status.answered) status.phase = static_cast<DevicePhase>(static_cast<std::uint32_t>(state));
   status.step = static_cast<wire::DeviceStep>(header.device_step.load(std::memory_order_relaxed));
   status.result = header.device_result.load(std::memory_order_relaxed);

@@ -27,6 +27,17 @@ def plane_stats(found):
     return {found.stat_metadata[stat.metadata_id].name: value_of(found, stat) for stat in found.stats}
 
 
+def test_devices_of_a_trainer_with_a_profiler_server_are_the_servers(rig, trainers):
+    """The agent then records its annotations only, and that is no fault of anybody."""
+    rig.cuda_program(100, 10)
+    worker = rig.sidecar(framework=f"localhost:{trainers[0].profiler_port}").capture()
+    assert worker["outcome"] == "Ok", worker
+    names = {plane.name for plane in rig.space().planes}
+    assert "/device:GPU:0" not in names and {event[1] for event in events(rig.space())} >= {"train"}
+    # Nor is asking for no devices at all.
+    assert rig.capture("--device-tracer-level", "0", run="without")["outcome"] == "Ok"
+
+
 @pytest.mark.parametrize("generation", [12, 13])
 def test_what_the_gpu_did_becomes_a_trace(rig, generation):
     rig.cuda_program(100, 10, generation=generation)

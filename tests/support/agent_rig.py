@@ -25,10 +25,10 @@ class AgentRig:
     def program(self, *arguments, env=None):
         return self.start([BIN / "annotated_program", *arguments], env)
 
-    def cuda_program(self, *arguments, generation=12, cupti="", env=None):
+    def cuda_program(self, *arguments, generation=12, cupti="", env=None, wrap=()):
         """A trainer on the fake driver, into which CUDA loads the agent; `cupti` is what the fake CUPTI is to get wrong."""
         fakes = BIN / "fakes"
-        return self.start([BIN / "cuda_program", *arguments], {
+        return self.start([*wrap, BIN / "cuda_program", *arguments], {
             "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"), "FAKE_CUPTI": cupti, "FAKE_CUDA_VERSION": str(generation * 1000 + 80),
             "LD_LIBRARY_PATH": f"{fakes}:{fakes}/{generation}", **(env or {})})
 

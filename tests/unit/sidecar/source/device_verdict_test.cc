@@ -18,6 +18,10 @@ TEST(DeviceVerdict, SilenceOfACudaProgramIsAFailure) {
   EXPECT_EQ(JudgeDevice({.uses_cuda = true}).outcome, Outcome::kProfilerStartFailed);
 }
 
+TEST(DeviceVerdict, WhoWasNotAskedNeedNotAnswer) {
+  EXPECT_EQ(JudgeDevice({.asked = false, .uses_cuda = true}).outcome, Outcome::kOk);
+}
+
 TEST(DeviceVerdict, EachPhaseHasItsOutcome) {
   const auto outcome = [](DevicePhase phase, std::uint64_t lost = 0) {
     return JudgeDevice({.answered = true, .uses_cuda = true, .phase = phase, .lost = lost}).outcome;
