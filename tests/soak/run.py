@@ -83,9 +83,9 @@ def soak(group, directory, options):
     sampled = 0
     while time.monotonic() < end:
         name = f"soak-{captures}"
-        reason = condition(one_capture(kubectl, name, directory / "logdir"), "Succeeded")["reason"]
-        if reason != "AllWorkersOk":
-            wrong.append(f"{name}: {reason}")
+        ended = one_capture(kubectl, name, directory / "logdir")
+        if condition(ended, "Succeeded")["reason"] != "AllWorkersOk":
+            wrong.append(f"{name}: {[(o['cause'], o['message']) for o in ended['status']['outcomes']]}")
         kubectl.run("delete", "profilerequest", name)
         captures += 1
         if time.monotonic() - sampled > options.minutes * 60 / 30:
