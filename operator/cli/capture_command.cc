@@ -197,14 +197,14 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       ->capture_default_str();
   command
       .add_option("--abort-memory", flags.abort_memory,
-                  "end a worker's capture when its trainer uses so many percent of a memory limit; "
-                  "0 = never")
+                  "end a worker's capture when its trainer, by its agent's word, uses so many "
+                  "percent of a memory limit; 0 = never")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   command
       .add_option("--abort-slowdown", flags.abort_slowdown,
-                  "end a worker's capture when its training steps take so many percent longer than "
-                  "before; 0 = never")
+                  "end a worker's capture when its training steps, by its agent's word, take so "
+                  "many percent longer than before; 0 = never")
       ->capture_default_str()
       ->check(CLI::Range(0, 10000));
   command.add_flag(
