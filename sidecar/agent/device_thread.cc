@@ -1,8 +1,6 @@
 #include "sidecar/agent/device_thread.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 
 #include "sidecar/agent/device_tracer.h"
 #include "sidecar/agent/memory_thread.h"
+#include "sidecar/agent/quiet_thread.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe::agent {
@@ -76,16 +75,7 @@ void StartDeviceThread(wire::RingFile& file) {
   if (wish != nullptr && std::string_view(wish) == "off") return;
   if (started.exchange(true)) return;
   served = &file;
-  // The program's signals are the program's.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, &Serve, &file) == 0) {
-    pthread_setname_np(thread, "strobe-device");
-    pthread_detach(thread);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  StartQuietThread("strobe-device", &Serve, &file);
 }
 
 void ForgetDeviceThread() {

@@ -1,11 +1,9 @@
 #include "sidecar/agent/memory_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <atomic>
 #include <ctime>
 
+#include "sidecar/agent/quiet_thread.h"
 #include "sidecar/wire/cgroup_memory.h"
 #include "sidecar/wire/ticks.h"
 
@@ -42,16 +40,7 @@ bool MemoryQuestionChanged(const wire::FileHeader& header) {
 void AnswerMemoryQuestion(wire::FileHeader& header) {
   const std::uint64_t until = header.memory_until.load(std::memory_order_relaxed);
   if (answered.exchange(until) == until || until == 0) return;
-  // The program's signals are the program's.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, &Answer, &header) == 0) {
-    pthread_setname_np(thread, "strobe-memory");
-    pthread_detach(thread);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  StartQuietThread("strobe-memory", &Answer, &header);
 }
 
 void ForgetMemoryThread() { answered = 0; }
