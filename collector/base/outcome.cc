@@ -73,9 +73,8 @@ constexpr std::array<OutcomeInfo, 23> kTable = {{
      "Shorten the duration or raise collectTimeout: collecting and writing the trace took too "
      "long."},
     {Outcome::kAborted, "Aborted", false, false, false, 57,
-     "The capture was ended because the trainer came near its memory limit, or its steps became "
-     "too "
-     "slow.",
+     "The capture was ended because the trainer came near its memory limit, or its steps "
+     "became too slow.",
      "Lower the tracer levels, give the trainer more memory, or change abortWhen."},
 }};
 

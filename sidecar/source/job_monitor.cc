@@ -1,7 +1,6 @@
 #include "sidecar/source/job_monitor.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "collector/base/strings.h"
 #include "collector/xplane/trace_me_text.h"
 #include "sidecar/source/ring_files.h"
+#include "sidecar/wire/cgroup_memory.h"
 
 namespace strobe {
 namespace {
@@ -89,14 +89,11 @@ void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
     program.file.WakeProgram();
     return;
   }
-  const std::uint64_t used = header.memory_used.load(std::memory_order_relaxed);
-  const std::uint64_t limit = header.memory_limit.load(std::memory_order_relaxed);
-  const auto share = [](std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-  };
-  if (share(used, limit) > share(signs.memory_used, signs.memory_limit)) {
-    signs.memory_used = used;
-    signs.memory_limit = limit;
+  const wire::MemoryUse use{header.memory_used.load(std::memory_order_relaxed),
+                            header.memory_limit.load(std::memory_order_relaxed)};
+  if (use.share() > wire::MemoryUse{signs.memory_used, signs.memory_limit}.share()) {
+    signs.memory_used = use.used;
+    signs.memory_limit = use.limit;
   }
 }
 

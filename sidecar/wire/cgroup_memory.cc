@@ -78,10 +78,7 @@ void Consider(const char* root, const Version& version, std::string_view group, 
   std::uint64_t reclaimable = 0;
   if (ParseNumber(AfterKey(Read(path.data(), text), version.reclaimable), reclaimable))
     here.used -= std::min(here.used, reclaimable);
-  const auto share = [](const MemoryUse& use) {
-    return use.limit == 0 ? 0 : static_cast<double>(use.used) / static_cast<double>(use.limit);
-  };
-  if (worst.limit == 0 || share(here) > share(worst)) worst = here;
+  if (worst.limit == 0 || here.share() > worst.share()) worst = here;
 }
 
 // The groups around `group` have limits too. In a container only its own may be there, at the

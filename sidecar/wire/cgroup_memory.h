@@ -8,6 +8,11 @@ namespace strobe::wire {
 struct MemoryUse {
   std::uint64_t used = 0;   // Bytes.
   std::uint64_t limit = 0;  // Bytes; 0 = none, or none that can be seen.
+
+  // 0 when there is no limit.
+  double share() const {
+    return limit == 0 ? 0 : static_cast<double>(used) / static_cast<double>(limit);
+  }
 };
 
 // Of the cgroup (version 1 or 2) that is nearest to its limit: this process's own, or one around
