@@ -162,6 +162,8 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     *entry.mutable_planes() = worker->report.planes();
     *entry.mutable_notes() = worker->report.notes();
     if (worker->report.has_job()) *entry.mutable_job() = worker->report.job();
+    *entry.mutable_processes() = worker->report.processes();
+    entry.set_processes_left_out(worker->report.processes_left_out());
   }
   return manifest;
 }

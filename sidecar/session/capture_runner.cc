@@ -10,12 +10,15 @@
 #include "collector/base/log.h"
 #include "collector/base/sha256.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/xplane/summary.h"
 #include "sidecar/session/job_guard.h"
 #include "sidecar/session/trace_report.h"
 
 namespace strobe::session {
 namespace {
+
+constexpr std::size_t kMaxMessageBytes = 1024;
 
 Outcome OutcomeOf(const absl::Status& upload) {
   switch (upload.code()) {
@@ -31,7 +34,7 @@ Outcome OutcomeOf(const absl::Status& upload) {
 
 void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
   report.set_outcome(static_cast<v1::Outcome>(outcome));
-  report.set_message(std::string(message.substr(0, 1024)));
+  report.set_message(CutUtf8(message, kMaxMessageBytes));
 }
 
 }  // namespace
@@ -329,6 +332,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   if (guard) *report.mutable_job() = guard->Stop();
   for (const auto& [reason, events] : recording.dropped)
     (*report.mutable_dropped_events())[reason] = events;
+  FillProcesses(std::move(recording.processes), report);
   if (live.cancel.cancelled()) return FinishCancelled(report, live);
   if (live.terminate.cancelled()) Shorten(live, report);
   if (live.harm) {  // Nobody sets it any more.

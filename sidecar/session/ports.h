@@ -22,6 +22,7 @@ struct Recording {
   std::string message{};
   std::string xspace{};  // May hold a part of the trace even when the outcome is a cause.
   std::map<std::string, std::uint64_t> dropped{};  // See Report.dropped_events.
+  std::vector<v1::ProcessReport> processes{};      // One per process; see Report.processes.
 };
 
 // Where a worker's events come from.

@@ -1,6 +1,10 @@
 #include "sidecar/session/trace_report.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "collector/base/outcome.h"
+#include "collector/base/utf8.h"
 #include "collector/base/version.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
@@ -10,7 +14,9 @@ namespace {
 
 constexpr int kMostPlanes = 32;
 constexpr int kMostNotes = 8;
-constexpr std::size_t kLongestNote = 512;
+constexpr std::size_t kMaxTextBytes = 512;
+constexpr int kMaxProcesses = 64;
+constexpr std::size_t kMaxProcessNameBytes = 128;
 
 }  // namespace
 
@@ -19,12 +25,29 @@ void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report) {
   report.set_stopped_ns(trace.stopped_ns);
   report.set_events(trace.events);
   for (const xplane::PlaneSummary& plane : trace.planes) {
-    if (report.planes_size() < kMostPlanes) report.add_planes(plane.name);
+    if (report.planes_size() < kMostPlanes) report.add_planes(CutUtf8(plane.name, kMaxTextBytes));
   }
   for (const auto* notes : {&trace.errors, &trace.warnings}) {
     for (const std::string& note : *notes) {
-      if (report.notes_size() < kMostNotes) report.add_notes(note.substr(0, kLongestNote));
+      if (report.notes_size() < kMostNotes) report.add_notes(CutUtf8(note, kMaxTextBytes));
     }
+  }
+}
+
+void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report) {
+  const auto badness = [](const v1::ProcessReport& process) {
+    return Describe(static_cast<Outcome>(process.outcome())).badness;
+  };
+  std::stable_sort(processes.begin(), processes.end(),
+                   [&](const auto& a, const auto& b) { return badness(a) > badness(b); });
+  for (v1::ProcessReport& process : processes) {
+    if (report.processes_size() == kMaxProcesses) {
+      report.set_processes_left_out(report.processes_left_out() + 1);
+      continue;
+    }
+    process.set_name(CutUtf8(process.name(), kMaxProcessNameBytes));
+    process.set_message(CutUtf8(process.message(), kMaxTextBytes));
+    *report.add_processes() = std::move(process);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collector/xplane/summary.h"
 #include "strobe/v1/worker.pb.h"
@@ -10,6 +11,9 @@ namespace strobe::session {
 
 // Start, stop, events, plane names (at most 32) and the trace's own complaints (at most 8).
 void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report);
+
+// A row per process, worst first; see Report.processes for the bounds.
+void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report);
 
 // The `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that the file
 // can be aligned with its siblings without the manifest; and what it was judged to be.
