@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "collector/base/utf8.h"
 #include "collector/xplane/wire.h"
 
 namespace strobe::xplane {
@@ -29,11 +30,18 @@ void AppendSigned(std::uint32_t field, std::int64_t value, std::string& to) {
   AppendVarintField(field, static_cast<std::uint64_t>(value), to);
 }
 
+// Whatever a program calls its annotations: a string that is no UTF-8 would make the whole trace
+// unreadable.
+void AppendTextField(std::uint32_t field, std::string_view text, std::string& to) {
+  if (IsUtf8(text)) return AppendBytesField(field, text, to);
+  AppendBytesField(field, CutUtf8(text, std::string::npos), to);
+}
+
 // One entry of the metadata maps: both kinds have id = 1 and name = 2.
 void AppendMetadata(std::uint32_t field, std::int64_t id, std::string_view name, std::string& to) {
   std::string metadata, entry;
   AppendSigned(1, id, metadata);
-  AppendBytesField(2, name, metadata);
+  AppendTextField(2, name, metadata);
   AppendSigned(1, id, entry);
   AppendBytesField(2, metadata, entry);
   AppendBytesField(field, entry, to);
@@ -72,7 +80,7 @@ std::int64_t PlaneBuilder::StatId(std::string_view name) { return IdOf(stats_, n
 void PlaneBuilder::BeginLine(std::int64_t id, std::string_view name, std::int64_t timestamp_ns) {
   EndLine();
   AppendSigned(line::kId, id, line_);
-  AppendBytesField(line::kName, name, line_);
+  AppendTextField(line::kName, name, line_);
   AppendSigned(line::kTimestampNs, timestamp_ns, line_);
 }
 
@@ -103,7 +111,7 @@ void PlaneBuilder::AppendStat(std::uint32_t field, std::int64_t stat_id, const B
   } else if (const auto* number = std::get_if<double>(&value)) {
     wire::AppendDoubleField(stat::kDouble, *number, stat_);
   } else if (const auto* text = std::get_if<std::string_view>(&value)) {
-    AppendBytesField(stat::kText, *text, stat_);
+    AppendTextField(stat::kText, *text, stat_);
   } else if (const auto* ref = std::get_if<Ref>(&value)) {
     AppendSigned(stat::kRef, StatId(ref->text), stat_);
   } else {
@@ -129,7 +137,7 @@ std::string PlaneBuilder::Encode() {
   EndLine();
   std::string whole;
   if (id_ != 0) AppendSigned(plane::kId, id_, whole);
-  AppendBytesField(plane::kName, name_, whole);
+  AppendTextField(plane::kName, name_, whole);
   whole += lines_;
   for (const auto& [name, id] : events_) AppendMetadata(plane::kEventMetadata, id, name, whole);
   for (const auto& [name, id] : stats_) AppendMetadata(plane::kStatMetadata, id, name, whole);

@@ -21,6 +21,7 @@ using BuilderValue =
 // The type that XLA gives to a text argument: int64, else uint64, else double, else text kept once.
 BuilderValue TypedValue(std::string_view text);
 
+// Text that is no UTF-8 is written with U+FFFD in place of the bytes that are none.
 class PlaneBuilder {
  public:
   explicit PlaneBuilder(std::string_view name, std::int64_t id = 0) : name_(name), id_(id) {}

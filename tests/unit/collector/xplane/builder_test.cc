@@ -52,5 +52,18 @@ TEST(TypedValue, IsWhatXlaMakesOfText) {
   EXPECT_EQ(std::get<Ref>(TypedValue("")).text, "");
 }
 
+// Protobuf refuses a whole trace for one such name.
+TEST(PlaneBuilder, TextThatIsNoUtf8StaysReadable) {
+  PlaneBuilder plane("plane \xff");
+  plane.BeginLine(1, "line \xe2\x82", 0);
+  plane.AddEvent(plane.EventId("name \xf0\x9f"), 1, 2);
+  plane.AddEventStat(plane.StatId("key \xc3"), Ref{"value \xed\xa0\x80"});
+  plane.AddEventStat(plane.StatId("text"), std::string_view("\x80"));
+  tensorflow::profiler::XSpace space;
+  ASSERT_TRUE(space.ParseFromString(plane.Encode()));
+  EXPECT_EQ(space.planes(0).name(), "plane \xef\xbf\xbd");
+  EXPECT_EQ(space.planes(0).lines(0).name(), "line \xef\xbf\xbd\xef\xbf\xbd");
+}
+
 }  // namespace
 }  // namespace strobe::xplane
