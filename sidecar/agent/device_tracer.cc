@@ -1,10 +1,14 @@
 #include "sidecar/agent/device_tracer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "sidecar/agent/buffers.h"
+#include "sidecar/agent/device_thread.h"
+#include "sidecar/agent/other_profilers.h"
 #include "sidecar/wire/device_records.h"
 #include "sidecar/wire/ticks.h"
 
@@ -14,6 +18,8 @@ namespace {
 using wire::DevicePhase;
 using wire::DeviceStep;
 using wire::RecordType;
+
+constexpr int kMaxFlushes = 3;
 
 struct Kind {
   CUpti_ActivityKind kind;
@@ -46,6 +52,7 @@ DeviceTracer& TheDeviceTracer() {
 
 void DeviceTracer::AfterFork() {
   const bool in_use = library_ != nullptr;
+  ForgetBuffers();
   new (this) DeviceTracer;  // Locks may have been held by threads that are not here.
   forked_ = in_use;
 }
@@ -65,11 +72,17 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish) {
   if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
   waits_for_cuda_ = !FindCudaDriver(driver_);
   if (waits_for_cuda_) return Report(DevicePhase::kNoCuda, kNoFailure);
-  file.header()->uses_cuda.store(1, std::memory_order_relaxed);
+  if (const std::optional<DevicePhase> others = LeftToOthers(*file.header()))
+    return Report(*others, kNoFailure);
   int version = 0;
   driver_.driver_version(&version);
-  if (library_ == nullptr) library_ = OpenCupti(version, cupti_);
-  if (library_ == nullptr) return Report(DevicePhase::kNoCupti, kNoFailure);
+  if (library_ == nullptr) {
+    library_ = OpenCupti(version, cupti_);
+    if (library_ == nullptr) return Report(DevicePhase::kNoCupti, kNoFailure);
+    // Exit handlers run in the reverse order of their registration: ours, registered after CUPTI's
+    // own, runs before CUPTI is destroyed.
+    std::atexit(&EndDeviceThread);
+  }
   if (!file.ReserveDevice())
     return Report(DevicePhase::kFailed, {DeviceStep::kReserve, CUPTI_ERROR_OUT_OF_MEMORY});
   {
@@ -89,6 +102,20 @@ void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish) {
   Report(DevicePhase::kArmed, kNoFailure);
 }
 
+std::optional<DevicePhase> DeviceTracer::LeftToOthers(const wire::FileHeader& header) const {
+  std::vector<std::uint16_t> ports;
+  for (const auto& word : header.framework_ports) {
+    for (std::uint64_t four = word.load(std::memory_order_relaxed); four != 0; four >>= 16) {
+      if ((four & 0xffff) != 0) ports.push_back(static_cast<std::uint16_t>(four));
+    }
+  }
+  if (ListensOn(ports)) return DevicePhase::kFramework;
+  const char* wish = std::getenv("STROBE_DEVICE");
+  const bool forced = wish != nullptr && std::string_view(wish) == "force";
+  if (!forced && KinetoIsLoaded()) return DevicePhase::kKineto;
+  return std::nullopt;
+}
+
 std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
   if (const CUptiResult result = cupti_.subscribe(&subscriber_, &NoCallback, nullptr);
       result != CUPTI_SUCCESS)
@@ -105,6 +132,9 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
   // No switch: when it fails, records are missing and nothing is left on.
   undo_.emplace_back([this] {
     flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    // A call that was under way when its kind was switched off fills another buffer.
+    for (int i = 0; i < kMaxFlushes && flushed_ == CUPTI_SUCCESS && RecordsAreOut(); ++i)
+      flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     return CUPTI_SUCCESS;
   });
   for (const Kind& kind : kKinds) {
@@ -122,23 +152,27 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
 
 bool DeviceTracer::SwitchOff() {
   bool all = true;
-  for (; !undo_.empty(); undo_.pop_back()) all = undo_.back()() == CUPTI_SUCCESS && all;
+  for (; !undo_.empty() && !let_go_; undo_.pop_back()) all = undo_.back()() == CUPTI_SUCCESS && all;
   dead_ = dead_ || !all;
   return all;
 }
 
 void DeviceTracer::Tick() {
-  if (!armed_) return;
+  if (!armed_ || let_go_) return;
   cupti_.flush_all(0);
+  if (let_go_) return;
   WriteDevices();
   WriteClock();
 }
 
 void DeviceTracer::Disarm() {
-  if (!armed_) return;
+  if (!armed_ || let_go_) return;
   armed_ = false;
   WriteClock();
-  if (!SwitchOff())
+  const bool off = SwitchOff();
+  if (let_go_) return;
+  file_->header()->device_buffers_lost.fetch_add(CountLostBuffers(), std::memory_order_relaxed);
+  if (!off)
     Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
   else if (flushed_ != CUPTI_SUCCESS)
     Report(DevicePhase::kFailed, {DeviceStep::kFlush, flushed_});
@@ -205,25 +239,27 @@ void DeviceTracer::WriteClock() {
 
 void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,
                                        std::size_t* most) {
-  *buffer = BorrowBuffer();
+  *buffer = LendBuffer();
   *size = *buffer == nullptr ? 0 : kBufferBytes;
   *most = 0;  // As many as fit.
 }
 
 void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
                                        std::uint8_t* buffer, std::size_t, std::size_t valid) {
-  if (buffer == nullptr) return;
+  // Another profiler's buffer comes here when it gave CUPTI its callbacks before us.
+  if (!IsLent(buffer)) return;
   DeviceTracer& self = TheDeviceTracer();
   {
     std::lock_guard<std::mutex> lock(self.writing_);
     CUpti_Activity* record = nullptr;
+    valid = std::min(valid, kBufferBytes);
     while (self.ring_ && valid > 0 &&
            self.cupti_.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
       WriteActivity(*record, &DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
+    std::size_t dropped = 0;
+    if (self.ring_ && self.cupti_.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS)
+      self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
   }
-  std::size_t dropped = 0;
-  if (self.cupti_.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS && dropped > 0)
-    self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
   ReturnBuffer(buffer);
 }
 

@@ -4,6 +4,7 @@
 // program's threads and CUPTI's own only meet us where CUPTI wants an empty buffer or hands a full
 // one back; both are bounded work on memory.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,7 +21,8 @@ namespace strobe::agent {
 class DeviceTracer {
  public:
   // Arms for `wish` and reports in the file's header how that went. What had been switched on
-  // before a call failed is switched off again.
+  // before a call failed is switched off again. Where another profiler of this process records the
+  // devices, they are left to it.
   void Arm(wire::RingFile& file, std::uint32_t wish);
   // Fetches what CUPTI has complete, and compares the clocks. Every now and then while armed.
   void Tick();
@@ -30,6 +32,10 @@ class DeviceTracer {
   // In a forked child. CUDA and CUPTI do not survive a fork once they were in use, so the child
   // leaves both alone; a child of a program that only had the libraries begins anew.
   void AfterFork();
+
+  // The program ends and does not wait any longer: from now on nothing of CUPTI is called, because
+  // its destructors may run. Any thread.
+  void LetGo() { let_go_ = true; }
 
   bool armed() const { return armed_; }
   // True when arming again might find CUDA, which a program may load at any time.
@@ -41,6 +47,8 @@ class DeviceTracer {
     CUptiResult result;
   };
 
+  // Whose the devices are, if not ours.
+  std::optional<wire::DevicePhase> LeftToOthers(const wire::FileHeader& header) const;
   std::optional<Failure> SwitchOn();
   // In reverse order. False when one of the calls failed.
   bool SwitchOff();
@@ -65,6 +73,7 @@ class DeviceTracer {
   bool dead_ = false;
   CUptiResult flushed_ = CUPTI_SUCCESS;
   bool forked_ = false;  // From a program that had opened CUPTI.
+  std::atomic<bool> let_go_{false};
 
   wire::RingFile* file_ = nullptr;
   std::mutex writing_;  // Guards the next two.

@@ -30,6 +30,7 @@
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
+#include "sidecar/source/agent_directory.h"
 #include "sidecar/source/agent_source.h"
 #include "sidecar/source/auto_source.h"
 #include "sidecar/source/flight_recorder.h"
@@ -56,7 +57,7 @@ struct Flags {
   std::string agent_dir, spool_dir, storage_config, spool_keep = "6h", flight_recorder = "0s";
   std::uint64_t spool_size = 8ull << 30;
   std::uint64_t upload_rate = 0;
-  bool trust_logdir_options = false, exit_with_parent = false;
+  bool trust_logdir_options = false, exit_with_parent = false, agent_only_parent = false;
   std::string enroll, token_file = "/var/run/secrets/strobe/token", roots, state_dir, install_dir;
 };
 
@@ -123,6 +124,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "directory where the agent in the trainer puts its rings: the trainer's "
                  "$STROBE_DIR/agent; off when empty")
       ->envname("STROBE_AGENT_DIR");
+  app.add_flag("--agent-only-parent", flags.agent_only_parent,
+               "serve the process that started this and its descendants, and leave the other "
+               "programs of --agent-dir to their own sidecar");
   app.add_option("--flight-recorder", flags.flight_recorder,
                  "let programs with the agent record at all times, and captures reach back so far "
                  "before their start, as far as the programs' rings (STROBE_RING_KB) go; 0s = off")
@@ -182,11 +186,53 @@ std::string Complaint(const Flags& flags) {
     return StrCat("--flight-recorder: ", Words(back.status()));
   else if (*back > std::chrono::minutes(10))
     return "--flight-recorder must be at most 10m";
+  if (flags.agent_only_parent && *ParseDuration(flags.flight_recorder) > Nanos{0})
+    return "--flight-recorder needs a directory of its own; remove --agent-only-parent";
   for (const std::string& address : flags.framework) {
     if (address.find(':') == std::string::npos)
       return StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012");
   }
   return "";
+}
+
+// What records the programs of --agent-dir.
+struct AgentParts {
+  AgentParts(const Flags& flags, const Clock& clock, session::Source& framework,
+             std::unique_ptr<AgentDirectory> shared)
+      : directory(std::move(shared)),
+        source(clock, *directory, OptionsOf(flags)),
+        both(framework, source),
+        monitor(clock, *directory) {
+    if (OptionsOf(flags).idle_level > 0) recorder.emplace(*directory, kFlightLevel);
+  }
+
+  static AgentOptions OptionsOf(const Flags& flags) {
+    const Nanos look_back = *ParseDuration(flags.flight_recorder);
+    return {.look_back = look_back, .idle_level = look_back > Nanos{0} ? kFlightLevel : 0};
+  }
+
+  const std::unique_ptr<AgentDirectory> directory;
+  AgentSource source;
+  AutoSource both;
+  RingMonitor monitor;
+  std::optional<FlightRecorder> recorder;
+};
+
+absl::StatusOr<std::unique_ptr<AgentParts>> MakeAgentParts(const Flags& flags, const Clock& clock,
+                                                           session::Source& framework) {
+  if (flags.agent_dir.empty()) return nullptr;
+  absl::StatusOr<std::unique_ptr<AgentDirectory>> directory =
+      flags.agent_only_parent
+          ? AgentDirectory::Join(flags.agent_dir, static_cast<std::uint32_t>(getppid()))
+          : AgentDirectory::Own(flags.agent_dir);
+  if (absl::IsFailedPrecondition(directory.status())) return directory.status();
+  if (!directory.ok()) {
+    // The trainer can do without: no reason to hold it up.
+    LogError("annotations and GPU activity are off: the agent's directory cannot be used",
+             {{"error", Words(directory.status())}});
+    return nullptr;
+  }
+  return std::make_unique<AgentParts>(flags, clock, framework, *std::move(directory));
 }
 
 int Serve(const Flags& flags) {
@@ -221,25 +267,22 @@ int Serve(const Flags& flags) {
                              {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
                 });
   FrameworkSource framework(clock, {flags.framework, flags.shared_dir});
-  const Nanos look_back = *ParseDuration(flags.flight_recorder);
-  std::optional<FlightRecorder> flight_recorder;
-  const bool reaches_back = look_back > Nanos{0} && !flags.agent_dir.empty();
-  AgentSource agent(clock, {.directory = flags.agent_dir,
-                            .look_back = reaches_back ? look_back : Nanos{0},
-                            .idle_level = reaches_back ? kFlightLevel : 0});
-  if (reaches_back) flight_recorder.emplace(flags.agent_dir, kFlightLevel);
-  AutoSource both(framework, agent);
+  absl::StatusOr<std::unique_ptr<AgentParts>> parts = MakeAgentParts(flags, clock, framework);
+  if (!parts.ok()) {
+    LogError("the agent's directory cannot be served", {{"error", Words(parts.status())}});
+    return 1;
+  }
+  AgentParts* const agent = parts->get();  // Null without --agent-dir.
   session::Source& source =
-      flags.agent_dir.empty() ? static_cast<session::Source&>(framework) : both;
+      agent == nullptr ? static_cast<session::Source&>(framework) : agent->both;
   UploadDelivery delivery(clock, stores, spool.get(),
                           {*ParseDuration(flags.spool_keep), flags.upload_rate},
                           {.late = [&metrics] { metrics.KeptTraceArrived(); },
                            .dropped = [&metrics] { metrics.KeptTraceDropped(); }});
-  RingMonitor monitor(clock, flags.agent_dir);
   session::CaptureRunner runner(
       clock, source, delivery,
       [&metrics](const v1::Report& report) { metrics.CaptureEnded(report); },
-      flags.agent_dir.empty() ? nullptr : &monitor);
+      agent == nullptr ? nullptr : &agent->monitor);
   if (spool != nullptr) runner.Restore(spool->recovered());
   std::function<std::uint64_t()> spool_free;
   if (spool != nullptr) spool_free = [&spool] { return spool->free_bytes(); };
@@ -313,7 +356,7 @@ int Serve(const Flags& flags) {
           }},
          {"/metrics", [&](const Request&) {
             const std::vector<v1::Source> agents =
-                flags.agent_dir.empty() ? std::vector<v1::Source>() : agent.Probe(Nanos{0});
+                agent == nullptr ? std::vector<v1::Source>() : agent->source.Probe(Nanos{0});
             return MetricsPage(
                 metrics.Render({runner.holder(), spool == nullptr ? 0 : spool->used_bytes(),
                                 std::any_of(agents.begin(), agents.end(),

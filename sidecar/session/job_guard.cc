@@ -45,6 +45,8 @@ void JobGuard::Run(const v1::CapturePlan& plan) {
     {
       MutexLock lock(&mutex_);
       harm = rule_.See(signs, clock_.MonoNow());
+      // The recording ends now, and steps that it does not slow down any more say nothing of it.
+      if (harm) rule_.Collecting();
     }
     if (harm && !std::exchange(told, true)) on_harm_(*harm);
   } while (!stop_.WaitFor(kLookEvery));

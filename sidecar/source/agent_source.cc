@@ -1,20 +1,18 @@
 #include "sidecar/source/agent_source.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
 #include "sidecar/source/device_planes.h"
-#include "sidecar/source/device_verdict.h"
 #include "sidecar/source/memory_room.h"
-#include "sidecar/source/ring_files.h"
-#include "sidecar/wire/ring_file.h"
+#include "sidecar/source/process_outcome.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe {
@@ -22,7 +20,6 @@ namespace {
 
 using session::Recording;
 using std::chrono::milliseconds;
-using wire::RingFile;
 
 // Programs see the control word with their next scope; CUPTI takes its time to start.
 constexpr Nanos kAnnotationLead = milliseconds(20);
@@ -30,201 +27,195 @@ constexpr Nanos kDeviceLead = milliseconds(1000);
 // How long after the end a program may take to hand over its devices' last records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 constexpr Nanos kDrainEvery = milliseconds(2);
-constexpr Nanos kLookEvery = milliseconds(50);  // For programs that have just started.
+constexpr Nanos kFindEvery = milliseconds(50);  // Programs that have just started.
+constexpr std::size_t kMaxNoteBytes = 1024;
 
-std::int64_t WallMinusMonotonic(const Clock& clock) {
-  return ToUnixNanos(clock.WallNow()) - static_cast<std::int64_t>(wire::MonotonicNs());
+std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
+
+// What the trace says of itself.
+std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int64_t stopped_ns,
+                        const CaptureTimes& times) {
+  const auto wall = [&](std::int64_t ns) { return static_cast<std::uint64_t>(times.Wall(ns)); };
+  xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
+  environment.AddPlaneStat(xplane::kProfileStart, wall(span.start_ns));
+  environment.AddPlaneStat(xplane::kRecordingStart, wall(started_ns));
+  environment.AddPlaneStat(xplane::kProfileStop, wall(stopped_ns));
+  return environment.Encode();
 }
 
-// The worse of two verdicts stands.
-void Worsen(Outcome outcome, std::string message, Recording& recording) {
-  if (Describe(outcome).badness <= Describe(recording.outcome).badness) return;
-  recording.outcome = outcome;
-  recording.message = std::move(message);
+void AppendNotes(std::uint32_t field, const std::vector<std::string>& notes, std::string& xspace) {
+  for (const std::string& note : notes)
+    wire::AppendBytesField(field, CutUtf8(note, kMaxNoteBytes), xspace);
 }
 
 }  // namespace
 
-AgentSource::AgentSource(const Clock& clock, AgentOptions options)
-    : clock_(clock), options_(std::move(options)) {
-  // A sidecar before us may have died in the middle of a capture.
-  for (const std::string& path : RingFiles(options_.directory)) {
-    if (const RingFile file = RingFile::Open(path)) {
-      file.header()->control.store(0);
-      file.header()->device_control.store(0);
-      file.header()->memory_until.store(0);
-    }
-  }
-}
-
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0;
-  for (const std::string& path : RingFiles(options_.directory)) {
-    const RingFile file = RingFile::Open(path);
-    if (file && file.ProgramLives()) ++living;
+  for (const std::string& path : RingFiles(directory_.path())) {
+    const OpenedRings opened = OpenRings(path);
+    // A forked child that has not recorded anything yet looks at its parent's file.
+    if (opened.error == wire::RingFileError::kNone &&
+        (opened.lives || opened.rings.file.HasHeirs()))
+      ++living;
   }
   v1::Source source;
   source.set_kind(v1::SOURCE_AGENT);
-  source.set_address(options_.directory);
+  source.set_address(directory_.path());
   source.set_ready(living > 0);
-  if (living == 0) source.set_detail("no program with the agent runs");
+  if (living == 0) {
+    const std::vector<FailedProgram> failures = directory_.Failures();
+    source.set_detail(failures.empty()
+                          ? "no program with the agent runs"
+                          : StrCat(failures.front().label, ": ", failures.front().message));
+  }
   return {source};
 }
 
 Nanos AgentSource::lead() const {
-  for (const std::string& path : RingFiles(options_.directory)) {
-    const RingFile file = RingFile::Open(path);
-    if (file && file.ProgramLives() && file.header()->uses_cuda.load() != 0) return kDeviceLead;
+  for (const std::string& path : RingFiles(directory_.path())) {
+    const OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone || !opened.lives) continue;
+    const wire::FileHeader& header = *opened.rings.file.header();
+    if (header.uses_cuda.load() != 0 && header.device_refusal.load() == 0) return kDeviceLead;
   }
   return kAnnotationLead;
+}
+
+// From here on the monotonic clock counts, because the wall clock may be set in mid-window.
+CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
+  const std::int64_t before = MonotonicNow();
+  const std::int64_t wall = ToUnixNanos(clock_.WallNow());
+  const std::int64_t offset = wall - (before + (MonotonicNow() - before) / 2);
+  const std::int64_t instant = plan.instant_ns() - offset;
+  const std::int64_t end = instant + plan.duration_ns();
+  return {.start_ns = instant - plan.guard_ns(),
+          .stop_ns = end + plan.guard_ns(),
+          .instant_ns = instant,
+          .end_ns = end,
+          .wall_minus_monotonic_ns = offset};
+}
+
+ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const {
+  return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
+          .level = plan.tracers().host(),
+          .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
+          .idle_level = options_.idle_level,
+          .devices = plan.tracers().device() > 0,
+          .look_back = options_.look_back > Nanos{0},
+          .framework_ports = {},
+          .attend_until_ns = static_cast<std::uint64_t>(
+              std::max(plan.deadline_ns() - times.wall_minus_monotonic_ns, times.stop_ns))};
+}
+
+void AgentSource::RecordUntilEnd(const Cancellation& cancel, const Cancellation& terminate,
+                                 CaptureTimes& times, ProgramSet& programs,
+                                 std::uint64_t& budget) const {
+  const auto device_time = [&] { return Nanos{times.stop_ns - MonotonicNow()} + kDeviceGrace; };
+  programs.Find(device_time());
+  std::int64_t found = MonotonicNow();
+  bool on = false;
+  while (!cancel.cancelled() && MonotonicNow() < times.stop_ns) {
+    if (!on && Nanos{times.start_ns - MonotonicNow()} <= kAnnotationLead) {
+      on = true;
+      programs.SwitchOn();
+    }
+    programs.Drain(budget);
+    if (MonotonicNow() - found > kFindEvery.count()) {
+      programs.Find(device_time());
+      programs.Settle(budget);
+      found = MonotonicNow();
+    }
+    if (terminate.cancelled()) {
+      times.stop_ns = std::min(times.stop_ns, MonotonicNow());
+      times.end_ns = std::min(times.end_ns, times.stop_ns);
+    }
+    cancel.WaitFor(std::clamp<Nanos>(Nanos{times.stop_ns - MonotonicNow()}, Nanos{0}, kDrainEvery));
+  }
+  programs.SwitchOff();
 }
 
 Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                               const Cancellation& terminate,
                               const std::function<void()>& collecting) {
-  const std::int64_t start_ns = plan.instant_ns() - plan.guard_ns();
-  std::int64_t stop_ns = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-  const auto now_ns = [&] { return ToUnixNanos(clock_.WallNow()); };
-  const std::uint32_t filter =
-      plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter();
-
-  Programs programs;
-  bool annotations = false;
-  const auto look = [&](bool first) {
-    for (const std::string& path : RingFiles(options_.directory)) {
-      if (programs.contains(path)) continue;
-      RingFile file = RingFile::Open(path);
-      if (!file) continue;
-      if (!file.ProgramLives()) {
-        // Nobody will write to it any more, and nobody asked for what it holds.
-        if (first) unlink(path.c_str());
-        continue;
-      }
-      auto program = std::make_unique<RecordedProgram>(
-          std::move(file), !first                          ? RecordedProgram::From::kStart
-                           : options_.look_back > Nanos{0} ? RecordedProgram::From::kOldest
-                                                           : RecordedProgram::From::kNow);
-      if (annotations) program->SetLevel(plan.tracers().host(), filter);
-      if (plan.tracers().device() > 0) program->ArmDevice(Nanos{stop_ns - now_ns()} + kDeviceGrace);
-      programs.emplace(path, std::move(program));
-    }
-  };
+  CaptureTimes times = TimesOf(plan);
   // As records, and twice as a trace while it is made.
-  std::uint64_t budget = std::min(options_.most_bytes, MemoryRoom(4));
-  look(true);
-  MonoTime looked = clock_.MonoNow();
-  while (!cancel.cancelled() && now_ns() < stop_ns) {
-    if (!annotations && Nanos{start_ns - now_ns()} <= kAnnotationLead) {
-      annotations = true;
-      for (const auto& [path, program] : programs) program->SetLevel(plan.tracers().host(), filter);
-    }
-    for (const auto& [path, program] : programs) program->Drain(budget);
-    if (clock_.MonoNow() - looked > kLookEvery) {
-      look(false);
-      looked = clock_.MonoNow();
-    }
-    if (terminate.cancelled()) stop_ns = std::min(stop_ns, now_ns());
-    cancel.WaitFor(std::clamp<Nanos>(Nanos{stop_ns - now_ns()}, Nanos{0}, kDrainEvery));
-  }
-  for (const auto& [path, program] : programs) {
-    program->SetLevel(options_.idle_level, ~0u);
-    program->DisarmDevice();
-  }
+  std::uint64_t budget = std::min(options_.max_bytes, MemoryRoom(4));
+  ProgramSet programs(directory_, WishesOf(plan, times));
+  RecordUntilEnd(cancel, terminate, times, programs, budget);
   collecting();
   if (cancel.cancelled()) return {.outcome = Outcome::kCancelled};
-  if (programs.empty()) {
-    return {.outcome = Outcome::kNoSource,
-            .message = StrCat("no program with the agent runs; ", options_.directory,
-                              " has no rings of a living one")};
-  }
-  AwaitDevices(programs, cancel, budget);
-  return Collect(programs,
-                 {.start_ns = start_ns - options_.look_back.count(),
-                  .stop_ns = stop_ns,
-                  .recording_ns = start_ns,
-                  .wall_minus_monotonic_ns = WallMinusMonotonic(clock_)},
-                 budget);
+  AwaitDevices(cancel, programs, budget);
+  programs.Drain(budget);
+  programs.Settle(budget);
+  return Collect(times, plan.expects_device(), programs);
 }
 
 // CUPTI hands its last records over when it is switched off, and more of them than the ring holds
 // if nobody read meanwhile.
-void AgentSource::AwaitDevices(const Programs& programs, const Cancellation& cancel,
+void AgentSource::AwaitDevices(const Cancellation& cancel, ProgramSet& programs,
                                std::uint64_t& budget) const {
   const MonoTime deadline = clock_.MonoNow() + kDeviceGrace;
-  const auto settled = [](const auto& entry) { return entry.second->DeviceSettled(); };
-  while (!cancel.cancelled() && clock_.MonoNow() < deadline &&
-         !std::all_of(programs.begin(), programs.end(), settled)) {
-    for (const auto& [path, program] : programs) program->Drain(budget);
+  while (!cancel.cancelled() && clock_.MonoNow() < deadline && !programs.DevicesSettled()) {
+    programs.Drain(budget);
     cancel.WaitFor(kDrainEvery);
   }
 }
 
-Recording AgentSource::Collect(const Programs& programs, const TraceWindow& window,
-                               std::uint64_t budget) const {
-  Recording recording{.outcome = Outcome::kOk};
+Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
+                               ProgramSet& programs) const {
+  const std::vector<RecordedProgram*> counted = programs.Counted();
+  std::vector<v1::ProcessReport> missing = programs.Missing();
+  if (counted.empty() && missing.empty()) {
+    return {.outcome = Outcome::kNoSource,
+            .message = StrCat("no program with the agent runs; ", directory_.path(),
+                              " has no rings of a living one")};
+  }
+  TraceSpan span{.start_ns = times.start_ns - options_.look_back.count(),
+                 .stop_ns = times.stop_ns,
+                 .recording_ns = times.start_ns};
   xplane::PlaneBuilder host(xplane::kHostPlane);
-  DevicePlanes devices((window.stop_ns - window.start_ns) * 1000);
-  std::vector<std::string> died, errors, warnings;
-  std::uint64_t kept = 0, lost = 0, device_lost = 0;
-  for (const auto& [path, program] : programs) {
-    program->Drain(budget);
-    program->Build(window, programs.size() > 1 ? program->Label() : "", host, devices);
-    kept += program->kept();
-    lost += program->lost();
-    device_lost += program->device_status().lost;
-    if (!program->lives()) {
-      died.push_back(program->Label());
-      continue;
-    }
-    const DeviceVerdict verdict = JudgeDevice(program->device_status());
-    if (verdict.outcome != Outcome::kOk) {
-      errors.push_back(StrCat(program->Label(), ": ", verdict.message));
-      Worsen(verdict.outcome, errors.back(), recording);
-    }
-    if (const auto began = program->DeviceBegan(window); began && *began > 0) {
-      warnings.push_back(StrCat(program->Label(), ": its devices were recorded from ",
-                                FormatDuration(Nanos{*began}), " after the start on"));
-      Worsen(Outcome::kLateStart, warnings.back(), recording);
-    }
-    if (const auto reached = program->KeptOnly(window)) {
-      warnings.push_back(StrCat(program->Label(), ": its rings held only the last ",
+  DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
+  Recording recording;
+  std::vector<std::string> errors, warnings;
+  std::int64_t started = times.start_ns, stopped = times.stop_ns;
+  std::uint64_t lost = 0, device_lost = 0;
+  const std::vector<ProgramFacts> all = programs.Facts();
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    const ProgramFacts& facts = all[i];
+    counted[i]->Build(span, counted.size() > 1 ? facts.label : "", host, devices);
+    ProcessVerdict verdict = JudgeProgram(facts, times, expects_device);
+    std::move(verdict.errors.begin(), verdict.errors.end(), std::back_inserter(errors));
+    std::move(verdict.warnings.begin(), verdict.warnings.end(), std::back_inserter(warnings));
+    if (const auto reached = counted[i]->KeptOnly(span)) {
+      warnings.push_back(StrCat(facts.label, ": its rings held only the last ",
                                 FormatDuration(Nanos{*reached}), " before the start of the ",
                                 FormatDuration(options_.look_back),
                                 " wanted; a larger STROBE_RING_KB holds more"));
     }
-    if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {
-      warnings.push_back(StrCat(program->Label(), ": CUPTI's clock was set by ",
+    if (const std::uint64_t jump = counted[i]->DeviceClockJumpNs(); jump > 0) {
+      warnings.push_back(StrCat(facts.label, ": CUPTI's clock was set by ",
                                 FormatDuration(Nanos{jump}),
                                 "; device events around that moment are misplaced"));
     }
+    // The worker's recording is whole from when the last of its programs was switched on, to when
+    // the first was switched off; programs that came or went meanwhile have no part in that.
+    if (facts.on_ns > std::max(times.start_ns, facts.born_ns))
+      started = std::max(started, facts.on_ns);
+    if (facts.lives && !facts.ended_cleanly) stopped = std::min(stopped, facts.off_ns);
+    lost += facts.lost;
+    device_lost += facts.device.lost;
+    recording.processes.push_back(std::move(verdict.row));
   }
-  if (lost > 0) {
-    Worsen(Outcome::kEventsDropped,
-           StrCat(lost, " of ", kept + lost,
-                  " records are missing: the programs made them faster than they could be read, or "
-                  "more of them than fit into the sidecar's memory; "
-                  "lower tracers.host, or give the programs a larger STROBE_RING_KB"),
-           recording);
-  }
-  if (!died.empty()) {
-    Worsen(Outcome::kWorkerLost,
-           StrCat("ended while it was recorded: ", Join(died, ", "),
-                  "; the trace has what it had written until then"),
-           recording);
-  }
+  std::move(missing.begin(), missing.end(), std::back_inserter(recording.processes));
+  SetWorst(recording);
   if (lost > 0) recording.dropped["ring"] = lost;
   if (device_lost > 0) recording.dropped["device"] = device_lost;
+  if (counted.empty()) return recording;
   recording.xspace = host.Encode() + devices.Encode();
-  xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
-  environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(window.start_ns));
-  environment.AddPlaneStat(xplane::kRecordingStart,
-                           static_cast<std::uint64_t>(window.recording_ns));
-  environment.AddPlaneStat(xplane::kProfileStop, static_cast<std::uint64_t>(window.stop_ns));
-  recording.xspace += environment.Encode();
-  for (const std::string& error : errors)
-    wire::AppendBytesField(xplane::kErrorsField, error, recording.xspace);
-  for (const std::string& warning : warnings)
-    wire::AppendBytesField(xplane::kWarningsField, warning, recording.xspace);
+  recording.xspace += Environment(span, started, stopped, times);
+  AppendNotes(xplane::kErrorsField, errors, recording.xspace);
+  AppendNotes(xplane::kWarningsField, warnings, recording.xspace);
   return recording;
 }
 

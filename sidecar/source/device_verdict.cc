@@ -112,6 +112,13 @@ std::string CuptiResultName(std::uint32_t result) {
 
 DeviceVerdict JudgeDevice(const DeviceStatus& status) {
   if (!status.asked) return {};
+  if (status.refusal == wire::DeviceRefusal::kSwitchedOff)
+    return {Outcome::kDeviceTraceMissing,
+            "its environment says STROBE_DEVICE=off, so its devices were not recorded"};
+  if (status.refusal == wire::DeviceRefusal::kNoThread)
+    return {Outcome::kProfilerStartFailed,
+            "no thread could be started in the program to record its devices; raise its limit of "
+            "threads (pids, ulimit -u)"};
   if (!status.answered) {
     // Without CUDA there is nobody to answer, and nothing to record.
     if (!status.uses_cuda) return {};
@@ -126,6 +133,13 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
       return {Outcome::kCuptiUnavailable,
               "no libcupti.so.12 or .13 that fits the driver was found; put CUPTI into the image, "
               "or name it with STROBE_CUPTI"};
+    case DevicePhase::kFramework:
+      return {Outcome::kOk, "its devices were recorded by the profiler server in it"};
+    case DevicePhase::kKineto:
+      return {Outcome::kDeviceTraceMissing,
+              "PyTorch's own profiler (Kineto) is in this process, and recording devices beside it "
+              "would switch the program's own GPU profiling off until it restarts; "
+              "STROBE_DEVICE=force in the program's environment records them all the same"};
     case DevicePhase::kFailed:
       return Failed(status);
     case DevicePhase::kArmed:
@@ -133,6 +147,12 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
               "device records are missing: CUPTI did not hand over its last ones in time"};
     case DevicePhase::kFlushed:
       break;
+  }
+  if (status.buffers_lost > 0) {
+    return {Outcome::kEventsDropped,
+            StrCat(status.buffers_lost,
+                   " buffers of device records are missing: another profiler of the process took "
+                   "CUPTI over in mid-capture")};
   }
   if (status.lost > 0) {
     return {Outcome::kEventsDropped,

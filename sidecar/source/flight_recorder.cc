@@ -1,37 +1,43 @@
 #include "sidecar/source/flight_recorder.h"
 
 #include <chrono>
-#include <set>
-#include <utility>
+#include <cstddef>
 
 #include "sidecar/source/ring_files.h"
-#include "sidecar/wire/ring_file.h"
 
 namespace strobe {
+namespace {
 
-FlightRecorder::FlightRecorder(std::string directory, std::uint32_t level)
-    : directory_(std::move(directory)), level_(level), thread_([this] { Run(); }) {}
+constexpr auto kIdle = wire::Wisher::kIdle;
+
+}  // namespace
+
+FlightRecorder::FlightRecorder(const AgentDirectory& directory, std::uint32_t level)
+    : directory_(directory), level_(level), thread_([this] { Run(); }) {}
 
 FlightRecorder::~FlightRecorder() {
   stop_.Cancel();
   thread_.join();
-  for (const std::string& path : RingFiles(directory_)) {
-    if (const wire::RingFile file = wire::RingFile::Open(path)) file.header()->control.store(0);
+  directory_.Order(NoOrders());
+  Wish(0);
+}
+
+void FlightRecorder::Wish(std::uint32_t level) const {
+  for (const std::string& path : RingFiles(directory_.path())) {
+    const OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone) continue;
+    const wire::RingFile& file = opened.rings.file;
+    if (file.header()->wishes[static_cast<std::size_t>(kIdle)].load() != level)
+      file.Wish(kIdle, level);
   }
 }
 
 void FlightRecorder::Run() {
-  std::set<std::string> known;  // Captures have their own wishes, and put back ours.
+  wire::Orders orders = NoOrders();
+  orders.wishes[static_cast<std::size_t>(kIdle)] = level_;
+  directory_.Order(orders);  // Captures put it back.
   do {
-    std::set<std::string> present;
-    for (const std::string& path : RingFiles(directory_)) {
-      if (!known.contains(path)) {
-        if (const wire::RingFile file = wire::RingFile::Open(path))
-          file.header()->control.store(level_);
-      }
-      present.insert(path);
-    }
-    known = std::move(present);
+    Wish(level_);
   } while (!stop_.WaitFor(std::chrono::seconds(1)));
 }
 

@@ -3,17 +3,18 @@
 // memory nothing more than the rings.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <thread>
 
 #include "collector/base/cancellation.h"
+#include "sidecar/source/agent_directory.h"
 
 namespace strobe {
 
 class FlightRecorder {
  public:
-  // Programs that come later are found within a second. `level` as tracers.host.
-  FlightRecorder(std::string directory, std::uint32_t level);
+  // Programs that begin later record from their beginning; those that cannot read the directory's
+  // orders within a second. `level` as tracers.host. `directory` outlives it.
+  FlightRecorder(const AgentDirectory& directory, std::uint32_t level);
   // Programs stop recording.
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
@@ -21,8 +22,9 @@ class FlightRecorder {
 
  private:
   void Run();
+  void Wish(std::uint32_t level) const;
 
-  const std::string directory_;
+  const AgentDirectory& directory_;
   const std::uint32_t level_;
   Cancellation stop_;
   std::thread thread_;

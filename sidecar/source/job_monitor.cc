@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/xplane/trace_me_text.h"
-#include "sidecar/source/ring_files.h"
 #include "sidecar/wire/cgroup_memory.h"
 
 namespace strobe {
@@ -22,6 +22,7 @@ constexpr std::uint64_t kLeastSpanNs = 10'000'000;
 // An older answer says nothing of now.
 constexpr std::uint64_t kFreshNs = 1'000'000'000;
 constexpr std::uint32_t kStepLevel = 1;
+constexpr std::size_t kMaxPrograms = 512;
 // What claims to be longer is no step.
 constexpr double kLongestStepNs = 3.6e12;
 
@@ -36,9 +37,6 @@ std::optional<std::string_view> LoopOf(std::string_view text) {
 
 }  // namespace
 
-RingMonitor::RingMonitor(const Clock& clock, std::string directory)
-    : clock_(clock), directory_(std::move(directory)) {}
-
 void RingMonitor::Begin(const v1::CapturePlan& plan) {
   const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
   memory_until_ = plan.abort_memory_percent() == 0 || left <= Nanos{0}
@@ -50,20 +48,25 @@ void RingMonitor::Begin(const v1::CapturePlan& plan) {
 
 void RingMonitor::FindPrograms() {
   found_ = clock_.MonoNow();
-  for (const std::string& path : RingFiles(directory_)) {
-    if (programs_.contains(path)) continue;
-    wire::RingFile file = wire::RingFile::Open(path);
-    if (!file || !file.ProgramLives()) continue;
-    Program program{.file = std::move(file)};
-    wire::FileHeader& header = *program.file.header();
-    program.opened = wire::MonotonicMoment(header.tick_kind);
-    program.name = program.file.ProgramName();
-    if (memory_until_ > 0) header.memory_until.store(memory_until_, std::memory_order_relaxed);
+  for (const std::string& path : RingFiles(directory_.path())) {
+    if (programs_.contains(path) || programs_.size() >= kMaxPrograms) continue;
+    OpenedRings opened = OpenRings(path);
+    const wire::RingFile& file = opened.rings.file;
+    if (opened.error != wire::RingFileError::kNone || !opened.lives ||
+        !directory_.Concerns(file,
+                             programs_.contains(StrCat(directory_.path(), "/", file.ForkedFrom()))))
+      continue;
+    wire::FileHeader& header = *file.header();
+    Program program{.rings = {},
+                    .ticks = header.tick_kind,
+                    .opened = wire::MonotonicMoment(header.tick_kind),
+                    .name = CutUtf8(file.ProgramName(), wire::kProgramBytes)};
+    if (memory_until_ > 0) header.attend_until.store(memory_until_, std::memory_order_relaxed);
     if (steps_) {
-      std::uint32_t off = 0;
-      program.switched_on = header.control.compare_exchange_strong(off, kStepLevel);
-      if (program.switched_on) header.filter.store(~0u, std::memory_order_relaxed);
+      file.Wish(wire::Wisher::kSteps, kStepLevel);
+      header.filter.store(~0u, std::memory_order_relaxed);
     }
+    program.rings = std::move(opened.rings);
     programs_.emplace(path, std::move(program));
   }
 }
@@ -81,12 +84,12 @@ JobSigns RingMonitor::Look() {
 
 // Programs of one container tell the same; what is nearest to its limit counts.
 void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
-  const wire::FileHeader& header = *program.file.header();
+  const wire::FileHeader& header = *program.rings.file.header();
   const std::uint64_t read_at = header.memory_read_at.load(std::memory_order_acquire);
   const std::uint64_t now = wire::MonotonicNs();
   if (read_at == 0 || now > read_at + kFreshNs) {
     // A program whose annotations are not recorded has a thread only if it uses CUDA.
-    program.file.WakeProgram();
+    program.rings.file.WakeProgram();
     return;
   }
   const wire::MemoryUse use{header.memory_used.load(std::memory_order_relaxed),
@@ -97,10 +100,11 @@ void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
   }
 }
 
-void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) const {
-  const wire::FileHeader& header = *program.file.header();
+void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
+  const wire::RingFile& file = program.rings.file;
+  const wire::FileHeader& header = *file.header();
   if (header.control.load(std::memory_order_relaxed) == 0) signs.steps_missing = true;
-  const wire::TickMoment now = wire::MonotonicMoment(header.tick_kind);
+  const wire::TickMoment now = wire::MonotonicMoment(program.ticks);
   if (now.other_ns - program.opened.other_ns < kLeastSpanNs || now.ticks == program.opened.ticks)
     return;
   const double ns_per_tick = static_cast<double>(now.other_ns - program.opened.other_ns) /
@@ -111,15 +115,14 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) const {
   const auto most_ticks = static_cast<std::uint64_t>(kLongestStepNs / ns_per_tick);
   const MonoTime here{Nanos{now.other_ns}};
   const std::uint32_t rings =
-      std::min(header.rings.load(std::memory_order_acquire), program.file.most_rings());
+      std::min(header.rings.load(std::memory_order_acquire), file.max_rings());
   while (program.readers.size() < rings) {
     const auto index = static_cast<std::uint32_t>(program.readers.size());
-    program.readers.emplace_back(program.file.ring(index), program.file.data(index),
-                                 program.file.ring_words());
+    program.readers.emplace_back(file.ring(index), file.data(index), file.ring_words());
   }
   std::uint64_t lost = 0;
   for (wire::RingReader& reader : program.readers) {
-    reader.Drain([&](const wire::ScopeRecord& record) {
+    reader.Drain(buffer_, [&](const wire::ScopeRecord& record) {
       if (record.begin > record.end || record.end > now.ticks ||
           now.ticks - record.begin > most_ticks)
         return;
@@ -134,10 +137,8 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) const {
 
 void RingMonitor::End() {
   for (auto& [path, program] : programs_) {
-    wire::FileHeader& header = *program.file.header();
-    header.memory_until.store(0, std::memory_order_relaxed);
-    std::uint32_t ours = kStepLevel;
-    if (program.switched_on) header.control.compare_exchange_strong(ours, 0);
+    program.rings.file.header()->attend_until.store(0, std::memory_order_relaxed);
+    if (steps_) program.rings.file.Wish(wire::Wisher::kSteps, 0);
   }
   programs_.clear();
 }

@@ -6,19 +6,20 @@
 
 #include "collector/base/clock.h"
 #include "sidecar/session/ports.h"
-#include "sidecar/wire/ring_file.h"
+#include "sidecar/source/agent_directory.h"
+#include "sidecar/source/ring_files.h"
 #include "sidecar/wire/ring_reader.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe {
 
-// Steps are annotations with step_num (StepTraceMe, strobe.Trace(..., step_num=...)). Where nobody
-// records annotations yet those of the first level are switched on; a capture with tracers.host 0
-// switches them off.
+// Steps are annotations with step_num (StepTraceMe, strobe.Trace(..., step_num=...)). While steps
+// matter, annotations of the first level are switched on, whatever a capture asks for.
 class RingMonitor final : public session::JobMonitor {
  public:
-  // Of the ring files in `directory`: $STROBE_DIR/agent.
-  RingMonitor(const Clock& clock, std::string directory);
+  // `directory` outlives it.
+  RingMonitor(const Clock& clock, const AgentDirectory& directory)
+      : clock_(clock), directory_(directory) {}
 
   void Begin(const v1::CapturePlan& plan) override;
   session::JobSigns Look() override;
@@ -26,23 +27,24 @@ class RingMonitor final : public session::JobMonitor {
 
  private:
   struct Program {
-    wire::RingFile file;
+    GuardedRings rings{};
+    wire::TickKind ticks{};
     wire::TickMoment opened{};  // With CLOCK_MONOTONIC.
     std::string name{};
     std::vector<wire::RingReader> readers{};
     std::uint64_t lost = 0;
-    bool switched_on = false;
   };
 
   void FindPrograms();
   void LookAtMemory(const Program& program, session::JobSigns& signs) const;
-  void LookAtSteps(Program& program, session::JobSigns& signs) const;
+  void LookAtSteps(Program& program, session::JobSigns& signs);
 
   const Clock& clock_;
-  const std::string directory_;
+  const AgentDirectory& directory_;
   std::map<std::string, Program> programs_;  // By ring file.
-  std::uint64_t memory_until_ = 0;           // See FileHeader; 0 = memory does not matter.
-  bool steps_ = false;                       // Do they matter?
+  wire::RecordBuffer buffer_{};
+  std::uint64_t memory_until_ = 0;  // See FileHeader.attend_until; 0 = memory does not matter.
+  bool steps_ = false;              // Do they matter?
   MonoTime found_{};
 };
 

@@ -1,10 +1,15 @@
 #include "sidecar/source/recorded_program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/xplane/trace_me_text.h"
 
 namespace strobe {
@@ -15,6 +20,7 @@ using wire::DevicePhase;
 // CUPTI's clock and ours agree to a fraction of this; a call that seems to begin so little before
 // the annotation around it began within it.
 constexpr std::int64_t kClockSlackPs = 2'000'000;
+constexpr std::uint64_t kAttendanceSlackNs = 1'000'000'000;
 
 // What goes onto a thread's line, in the order of begin and, for equal ones, outer first.
 struct LineEvent {
@@ -55,69 +61,186 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
   }
 }
 
+std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
+
+std::uint32_t CaptureWish(const wire::RingFile& file) {
+  return file.header()->wishes[static_cast<std::size_t>(wire::Wisher::kCapture)].load();
+}
+
 }  // namespace
 
-RecordedProgram::RecordedProgram(wire::RingFile file, From from)
-    : file_(std::move(file)),
-      kind_(file_.header()->tick_kind),
+RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t level)
+    : rings_(std::move(rings)),
+      kind_(header().tick_kind == wire::TickKind::kCycles ? wire::TickKind::kCycles
+                                                          : wire::TickKind::kMonotonicNs),
       begin_(wire::MonotonicMoment(kind_)),
+      pid_(header().pid),
+      born_ns_(std::min(header().born_ns, begin_.other_ns)),
+      label_(StrCat(CutUtf8(file_.ProgramName(), wire::kProgramBytes), " ", pid_)),
+      forked_from_(file_.ForkedFrom()),
+      on_since_birth_(CaptureWish(file_) != 0),
+      lived_(from == From::kStart || file_.ProgramLives()),
+      level_(level),
       from_(from),
-      without_ring_before_(file_.header()->without_ring.load(std::memory_order_relaxed)) {}
-
-void RecordedProgram::SetLevel(std::uint32_t level, std::uint32_t filter) {
-  file_.header()->filter.store(filter, std::memory_order_relaxed);
-  file_.header()->control.store(level, std::memory_order_relaxed);
+      seen_ns_(static_cast<std::int64_t>(begin_.other_ns)),
+      without_ring_before_(WithoutRing()) {
+  OpenReaders(from);
 }
 
-void RecordedProgram::ArmDevice(Nanos most) {
-  wire::FileHeader& header = *file_.header();
+// Rings that are begun later are the capture's from their first record.
+void RecordedProgram::OpenReaders(From from) {
+  const std::uint32_t rings =
+      std::min(header().rings.load(std::memory_order_acquire), file_.max_rings());
+  while (readers_.size() < rings) {
+    const auto index = static_cast<std::uint32_t>(readers_.size());
+    readers_.emplace_back(file_.ring(index), file_.data(index), file_.ring_words());
+    if (from != From::kStart) dropped_before_ += readers_.back().dropped();
+    if (from == From::kStart) readers_.back().SkipToStart();
+    if (from == From::kOldest) wrapped_ = readers_.back().SkipToOldest() || wrapped_;
+  }
+}
+
+void RecordedProgram::SwitchOn(std::uint32_t filter) {
+  if (settled_) return;
+  on_ = true;
+  header().filter.store(filter, std::memory_order_relaxed);
+  file_.Wish(wire::Wisher::kCapture, level_);
+  // Read after the switch, so that a sidecar that was stopped in between claims less, not more.
+  on_ns_ = on_since_birth_ ? static_cast<std::int64_t>(born_ns_) : MonotonicNow();
+  off_ns_ = on_ns_;
+}
+
+void RecordedProgram::CheckOn() {
+  if (!on_ || settled_) return;
+  // The time comes before the look: at that time at least it was on.
+  const std::int64_t now = MonotonicNow();
+  on_ = CaptureWish(file_) == level_ && header().control.load(std::memory_order_relaxed) >= level_;
+  if (on_) off_ns_ = now;
+}
+
+void RecordedProgram::SwitchOff() {
+  if (settled_) return;
+  CheckOn();
+  on_ = false;
+  file_.Wish(wire::Wisher::kCapture, 0);
+  header().filter.store(~0u, std::memory_order_relaxed);
+  if (std::exchange(attended_, false)) header().attend_until.store(0, std::memory_order_relaxed);
+  if (wish_ != 0) header().device_control.store(0, std::memory_order_release);
+  file_.WakeProgram();
+}
+
+void RecordedProgram::ArmDevice(Nanos most, const std::array<std::uint64_t, 2>& framework_ports) {
+  wire::FileHeader& to = header();
   device_reader_.emplace(file_.device_ring(), file_.device_data(), file_.device_words());
-  device_lost_before_ = header.device_lost.load(std::memory_order_relaxed);
-  // Another number than any that the program has answered to, and never 0.
-  wish_ = static_cast<std::uint32_t>(header.device_state.load() >> 32) + 1;
+  if (from_ == From::kStart) device_reader_->SkipToStart();
+  device_lost_before_ = to.device_lost.load(std::memory_order_relaxed);
+  device_buffers_lost_before_ = to.device_buffers_lost.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < framework_ports.size(); ++i)
+    to.framework_ports[i].store(framework_ports[i], std::memory_order_relaxed);
+  to.device_until = wire::MonotonicNs() + static_cast<std::uint64_t>(most.count());
+  // A program that was born with the wish in its orders goes on with that one. Any other gets a
+  // number that it has not answered to, and never 0.
+  wish_ = on_since_birth_ ? to.device_control.load() : 0;
+  if (wish_ == 0) wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32) + 1;
   if (wish_ == 0) wish_ = 1;
-  header.device_until = wire::MonotonicNs() + static_cast<std::uint64_t>(most.count());
-  header.device_control.store(wish_, std::memory_order_release);
+  to.device_control.store(wish_, std::memory_order_release);
   file_.WakeProgram();
 }
 
-void RecordedProgram::DisarmDevice() {
-  if (wish_ == 0) return;
-  wire::FileHeader& header = *file_.header();
-  header.device_control.store(0, std::memory_order_release);
-  file_.WakeProgram();
+void RecordedProgram::TellRecorder(std::string_view recorder) {
+  const std::string text = CutUtf8(recorder, wire::kRecorderBytes);
+  std::memset(header().recorder, 0, wire::kRecorderBytes);
+  std::memcpy(header().recorder, text.data(), text.size());
+}
+
+void RecordedProgram::AskAttendance(std::uint64_t until_ns) {
+  // The job guard may have asked already, and for longer than the recording takes.
+  if (header().attend_until.load(std::memory_order_relaxed) >= until_ns - kAttendanceSlackNs)
+    return;
+  header().attend_until.store(until_ns, std::memory_order_relaxed);
+  attended_ = true;
 }
 
 DeviceStatus RecordedProgram::device_status() const {
-  const wire::FileHeader& header = *file_.header();
-  const std::uint64_t state = header.device_state.load(std::memory_order_acquire);
-  DeviceStatus status{.uses_cuda = uses_cuda()};
+  const wire::FileHeader& from = header();
+  const std::uint64_t state = from.device_state.load(std::memory_order_acquire);
+  DeviceStatus status{.uses_cuda = from.uses_cuda.load(std::memory_order_relaxed) != 0};
+  status.refusal =
+      static_cast<wire::DeviceRefusal>(from.device_refusal.load(std::memory_order_relaxed));
   status.asked = wish_ != 0;
   status.answered = status.asked && state >> 32 == wish_;
   if (status.answered) status.phase = static_cast<DevicePhase>(static_cast<std::uint32_t>(state));
-  status.step = static_cast<wire::DeviceStep>(header.device_step.load(std::memory_order_relaxed));
-  status.result = header.device_result.load(std::memory_order_relaxed);
-  status.lost = header.device_lost.load(std::memory_order_relaxed) - device_lost_before_;
+  status.step = static_cast<wire::DeviceStep>(from.device_step.load(std::memory_order_relaxed));
+  status.result = from.device_result.load(std::memory_order_relaxed);
+  status.lost = from.device_lost.load(std::memory_order_relaxed) - device_lost_before_;
+  status.buffers_lost =
+      from.device_buffers_lost.load(std::memory_order_relaxed) - device_buffers_lost_before_;
   return status;
 }
 
 bool RecordedProgram::DeviceSettled() const {
-  if (wish_ == 0 || !lives()) return true;
+  if (settled_ || wish_ == 0 || !file_.ProgramLives()) return true;
   const DeviceStatus status = device_status();
+  if (status.refusal != wire::DeviceRefusal::kNone) return true;
   if (!status.answered) return !status.uses_cuda;
   return status.phase != DevicePhase::kArmed;
 }
 
-std::optional<std::int64_t> RecordedProgram::DeviceBegan(const TraceWindow& window) const {
-  if (device_.clocks.empty()) return std::nullopt;
-  return Scale(window).Ps(device_.clocks.front().ticks) / 1000 -
-         (window.recording_ns - window.start_ns);
+bool RecordedProgram::Lives() {
+  if (settled_) return false;
+  const std::int64_t now = MonotonicNow();
+  const bool lives = file_.ProgramLives();
+  if (lives) seen_ns_ = now;
+  return lives;
 }
 
-std::optional<std::int64_t> RecordedProgram::KeptOnly(const TraceWindow& window) const {
-  const std::int64_t wanted = window.recording_ns - window.start_ns;
+void RecordedProgram::Settle(bool parent_lives, wire::RecordBuffer& buffer, std::uint64_t& budget) {
+  if (settled_) return;
+  Drain(buffer, budget);
+  settled_ = Facts();
+  settled_->parent_lives = parent_lives;
+  if (!file_.HasHeirs()) unlink(file_.path().c_str());
+  readers_.clear();
+  device_reader_.reset();
+  rings_ = {};
+}
+
+ProgramFacts RecordedProgram::Facts() {
+  if (settled_) return *settled_;
+  const wire::FileHeader& from = header();
+  ProgramFacts facts{.label = label_,
+                     .born_ns = static_cast<std::int64_t>(born_ns_),
+                     .on_ns = on_ns_,
+                     .off_ns = off_ns_,
+                     .lives = Lives(),
+                     .seen_ns = seen_ns_,
+                     .ever_recorded = from.rings.load(std::memory_order_relaxed) > 0,
+                     .file_damaged = rings_.guard.damaged(),
+                     .kept = kept_,
+                     .lost = lost(),
+                     .device = device_status()};
+  facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
+  // It ended after it was seen last, whatever it says.
+  facts.ended_ns =
+      std::clamp(static_cast<std::int64_t>(from.ended_ns.load(std::memory_order_relaxed)), on_ns_,
+                 MonotonicNow());
+  facts.rings_damaged =
+      std::any_of(readers_.begin(), readers_.end(),
+                  [](const wire::RingReader& reader) { return reader.damaged(); }) ||
+      (device_reader_ && device_reader_->damaged());
+  facts.cuda_since_ns =
+      static_cast<std::int64_t>(from.cuda_since_ns.load(std::memory_order_relaxed));
+  if (!device_.clocks.empty()) {
+    facts.device_began_ns = MonotonicOf(device_.clocks.front().ticks);
+    facts.device_ended_ns = MonotonicOf(last_device_ticks_);
+  }
+  return facts;
+}
+
+std::optional<std::int64_t> RecordedProgram::KeptOnly(const TraceSpan& span) const {
+  const std::int64_t wanted = span.recording_ns - span.start_ns;
   if (wanted == 0 || !wrapped_) return std::nullopt;
-  const TickScale scale = Scale(window);
+  const TickScale scale = Scale(span);
   std::int64_t latest = 0;  // Of the threads' first events.
   for (const auto& [id, thread] : threads_) {
     if (!thread.events.empty())
@@ -127,32 +250,36 @@ std::optional<std::int64_t> RecordedProgram::KeptOnly(const TraceWindow& window)
   return std::max<std::int64_t>(wanted - latest, 0);
 }
 
-std::uint64_t RecordedProgram::DeviceClockJumpNs() const {
-  return Clock().jump_ns(Scale({}).ps_per_tick / 1000);
+std::uint64_t RecordedProgram::DeviceClockJumpNs() const { return Clock().jump_ns(NsPerTick()); }
+
+std::uint64_t RecordedProgram::WithoutRing() const {
+  std::uint64_t records = 0;
+  for (const wire::StripedCounter& stripe : header().without_ring)
+    records += stripe.value.load(std::memory_order_relaxed);
+  return records;
 }
 
 std::uint64_t RecordedProgram::lost() const {
-  std::uint64_t lost = over_budget_ + file_.header()->without_ring.load(std::memory_order_relaxed) -
-                       without_ring_before_;
+  if (settled_) return settled_->lost;
+  std::uint64_t lost = over_budget_ + WithoutRing() - without_ring_before_;
+  std::uint64_t dropped = 0;
   // What ends after the last drain began before recording stopped, and outside of the window.
-  for (const wire::RingReader& reader : readers_) lost += reader.lost();
+  for (const wire::RingReader& reader : readers_) {
+    lost += reader.lost();
+    dropped += reader.dropped();
+  }
   if (device_reader_) lost += device_reader_->lost();
-  return lost;
+  return lost + dropped - dropped_before_;
 }
 
-void RecordedProgram::Drain(std::uint64_t& budget) {
-  const std::uint32_t rings =
-      std::min(file_.header()->rings.load(std::memory_order_acquire), file_.most_rings());
-  while (readers_.size() < rings) {
-    const auto index = static_cast<std::uint32_t>(readers_.size());
-    readers_.emplace_back(file_.ring(index), file_.data(index), file_.ring_words());
-    if (from_ == From::kStart) readers_.back().SkipToStart();
-    if (from_ == From::kOldest) wrapped_ = readers_.back().SkipToOldest() || wrapped_;
-  }
-  // Rings that are begun while we record are ours from their first record.
-  from_ = From::kStart;
+void RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) {
+  if (settled_) return;
+  CheckOn();
+  OpenReaders(From::kStart);
   for (wire::RingReader& reader : readers_) {
-    reader.Drain([&](const wire::ScopeRecord& record) {
+    reader.Drain(buffer, [&](const wire::ScopeRecord& record) {
+      // Somebody else asked for more than this capture.
+      if (record.level > level_) return;
       const std::uint64_t cost = sizeof(Event) + record.text.size();
       if (cost > budget) {
         ++over_budget_;
@@ -166,39 +293,45 @@ void RecordedProgram::Drain(std::uint64_t& budget) {
       ++kept_;
     });
   }
-  DrainDevice(budget);
+  DrainDevice(buffer, budget);
 }
 
-void RecordedProgram::DrainDevice(std::uint64_t& budget) {
+void RecordedProgram::DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget) {
   if (!device_reader_) return;
   device_reader_->DrainRecords(
-      [&](wire::RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
+      buffer, [&](wire::RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
         const bool fits = device_.Add(type, payload, budget);
         if (wire::HasNumber(type)) ++(fits ? kept_ : over_budget_);
+        // Seen also of what does not fit.
+        if (type == wire::RecordType::kClock && payload.size() >= wire::kWordsOf<wire::ClockRecord>)
+          last_device_ticks_ = wire::FromWords<wire::ClockRecord>(payload).ticks;
       });
 }
 
-std::string RecordedProgram::Label() const {
-  return StrCat(file_.ProgramName(), " ", file_.header()->pid);
-}
-
-TickScale RecordedProgram::Scale(const TraceWindow& window) const {
+double RecordedProgram::NsPerTick() const {
   const wire::TickMoment end = wire::MonotonicMoment(kind_);
-  const double ns_per_tick = end.ticks == begin_.ticks
-                                 ? 1
-                                 : static_cast<double>(end.other_ns - begin_.other_ns) /
-                                       static_cast<double>(end.ticks - begin_.ticks);
-  return {begin_.ticks,
-          (static_cast<std::int64_t>(begin_.other_ns) + window.wall_minus_monotonic_ns -
-           window.start_ns) *
-              1000,
-          ns_per_tick * 1000};
+  return end.ticks == begin_.ticks ? 1
+                                   : static_cast<double>(end.other_ns - begin_.other_ns) /
+                                         static_cast<double>(end.ticks - begin_.ticks);
 }
 
-void RecordedProgram::Build(const TraceWindow& window, const std::string& label,
+TickScale RecordedProgram::Scale(const TraceSpan& span) const {
+  return {begin_.ticks, (static_cast<std::int64_t>(begin_.other_ns) - span.start_ns) * 1000,
+          NsPerTick() * 1000};
+}
+
+std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
+  const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - begin_.ticks));
+  // A forged time stays within a day of the capture.
+  constexpr double kDayNs = 86'400e9;
+  return static_cast<std::int64_t>(begin_.other_ns) +
+         static_cast<std::int64_t>(std::clamp(since * NsPerTick(), -kDayNs, kDayNs));
+}
+
+void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
                             xplane::PlaneBuilder& host, DevicePlanes& devices) const {
-  const TickScale scale = Scale(window);
-  const std::int64_t window_ps = (window.stop_ns - window.start_ns) * 1000;
+  const TickScale scale = Scale(span);
+  const std::int64_t window_ps = (span.stop_ns - span.start_ns) * 1000;
   const std::map<std::uint32_t, std::vector<HostCall>> calls =
       devices.Add({device_, Clock(), scale, label.empty() ? "" : StrCat("[", label, "]")});
 

@@ -3,15 +3,40 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace strobe {
+namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxFiles = 4096;
+
+}  // namespace
+
+OpenedRings OpenRings(const std::string& path) {
+  OpenedRings opened;
+  wire::RingFile file = wire::RingFile::Map(path);
+  if (!file) return opened;
+  opened.lives = file.ProgramLives();
+  absl::StatusOr<ForeignMemory> guard = ForeignMemory::Guard(file.memory(), file.size(), true);
+  if (!guard.ok()) return opened;
+  opened.error = file.Check();
+  if (opened.error != wire::RingFileError::kNotOurs) {
+    opened.version = file.header()->version;
+    opened.pid = file.header()->pid;  // At the same place in all versions.
+  }
+  opened.rings.file = std::move(file);
+  opened.rings.guard = *std::move(guard);
+  if (opened.rings.guard.damaged()) opened.error = wire::RingFileError::kDamaged;
+  return opened;
+}
 
 std::vector<std::string> RingFiles(const std::string& directory) {
   std::vector<std::string> files;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(directory, error), end;
+       !error && it != end && files.size() < kMaxFiles; it.increment(error)) {
     if (it->path().native().ends_with(".rings")) files.push_back(it->path().native());
   }
   std::sort(files.begin(), files.end());

@@ -10,23 +10,31 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <ctime>
 #include <new>
 #include <utility>
 
+#include "sidecar/wire/file_lock.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe::wire {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint32_t kMostRings = 65'536;
-constexpr std::uint64_t kMostWords = 1ull << 28;
+static_assert(kHeaderBytes == kPage);
+constexpr std::uint32_t kMaxRings = 4096;
+constexpr std::uint64_t kMaxWords = 1ull << 28;
+
+// Bytes of the file that are locked, and what each lock says.
+constexpr off_t kLifeByte = 0;   // Exclusive, by the program while it lives.
+constexpr off_t kHeirByte = 1;   // Shared, by forked children that have no file of their own.
+constexpr off_t kLeaseByte = 2;  // Exclusive, by the sidecar that records the program.
 
 std::uint64_t RoundWords(std::uint64_t words) {
-  return std::bit_ceil(std::min(std::max<std::uint64_t>(words, 4 * kBlockWords), kMostWords));
+  return std::bit_ceil(std::min(std::max<std::uint64_t>(words, 4 * kBlockWords), kMaxWords));
 }
 
 // A header and its data, in whole pages.
@@ -35,16 +43,21 @@ std::uint64_t RingBytes(std::uint64_t words) {
 }
 
 bool GoodWords(std::uint64_t words) {
-  return std::has_single_bit(words) && words >= 4 * kBlockWords && words <= kMostWords;
+  return std::has_single_bit(words) && words >= 4 * kBlockWords && words <= kMaxWords;
 }
 
-// Held by the program on the whole file; of the open file, so that no other close() drops it and
-// another container can ask for it.
-struct flock WholeFile(short type) {
-  struct flock lock = {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  return lock;
+template <std::size_t kSize>
+void CopyText(std::string_view text, char (&to)[kSize]) {
+  const std::size_t size = std::min(text.size(), kSize - 1);
+  std::copy_n(text.begin(), size, to);
+  std::memset(to + size, 0, kSize - size);
+}
+
+template <std::size_t kSize>
+std::string TextOf(const char (&from)[kSize]) {
+  std::array<char, kSize + 1> text{};
+  std::copy_n(from, kSize, text.begin());
+  return text.data();
 }
 
 }  // namespace
@@ -54,9 +67,11 @@ RingFile& RingFile::operator=(RingFile&& other) noexcept {
   Close();
   path_ = std::move(other.path_);
   fd_ = std::exchange(other.fd_, -1);
+  device_ = other.device_;
+  inode_ = other.inode_;
   size_ = std::exchange(other.size_, 0);
   header_ = std::exchange(other.header_, nullptr);
-  most_rings_ = other.most_rings_;
+  max_rings_ = other.max_rings_;
   ring_words_ = other.ring_words_;
   ring_stride_ = other.ring_stride_;
   rings_offset_ = other.rings_offset_;
@@ -67,28 +82,16 @@ RingFile& RingFile::operator=(RingFile&& other) noexcept {
 
 void RingFile::Close() {
   if (header_ != nullptr) munmap(header_, size_);
-  if (fd_ >= 0) close(fd_);
+  if (OwnsDescriptor()) close(fd_);
   header_ = nullptr;
   fd_ = -1;
 }
 
-void RingFile::ReplaceBy(RingFile other) {
-  FileHeader* const place = header_;
-  const std::size_t size = size_;
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-  if (other && other.size_ == size &&
-      mremap(other.header_, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) {
-    other.header_ = nullptr;
-    path_ = std::move(other.path_);
-    fd_ = std::exchange(other.fd_, -1);
-    return;
-  }
-  mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-       -1, 0);
-}
-
-bool RingFile::Map(std::size_t size) {
+bool RingFile::MapOpened(std::size_t size) {
+  struct stat status = {};
+  if (fstat(fd_, &status) != 0) return false;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return false;
   size_ = size;
@@ -96,14 +99,16 @@ bool RingFile::Map(std::size_t size) {
   return true;
 }
 
-RingFile RingFile::Create(const std::string& directory, const RingFileShape& shape) {
-  RingFile file;
-  file.most_rings_ = std::min(std::max(shape.most_rings, 1u), kMostRings);
+RingFile::Created RingFile::Create(const std::string& directory, const RingFileShape& shape,
+                                   std::string_view forked_from) {
+  Created created;
+  RingFile& file = created.file;
+  file.max_rings_ = std::min(std::max(shape.max_rings, 1u), kMaxRings);
   file.ring_words_ = RoundWords(shape.ring_words);
   file.device_words_ = RoundWords(shape.device_words);
   file.rings_offset_ = kPage;
   file.ring_stride_ = RingBytes(file.ring_words_);
-  file.device_offset_ = file.rings_offset_ + file.most_rings_ * file.ring_stride_;
+  file.device_offset_ = file.rings_offset_ + file.max_rings_ * file.ring_stride_;
   const std::uint64_t size = file.device_offset_ + RingBytes(file.device_words_);
 
   timespec now;
@@ -112,70 +117,175 @@ RingFile RingFile::Create(const std::string& directory, const RingFileShape& sha
                std::to_string(now.tv_nsec) + ".rings";
   // Beside its place until it is whole: a sidecar must not meet a header that is half there.
   const std::string hidden = file.path_ + ".new";
-  file.fd_ = open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0660);
-  if (file.fd_ < 0) return {};
-  fchmod(file.fd_, 0666);  // The sidecar is usually another user; the volume belongs to the pod.
-  struct flock lock = WholeFile(F_WRLCK);
-  // The header's page for certain, the rings when they are begun: until then they cost nothing.
-  if (ftruncate(file.fd_, static_cast<off_t>(size)) != 0 ||
-      fcntl(file.fd_, F_OFD_SETLK, &lock) != 0 || posix_fallocate(file.fd_, 0, kPage) != 0 ||
-      !file.Map(size)) {
+  const auto failed = [&](FailureStep step) {
+    const int error = errno;
     unlink(hidden.c_str());
-    return {};
-  }
+    return Created{.file = {}, .step = step, .error = error};
+  };
+  file.fd_ = open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0660);
+  if (file.fd_ < 0) return {.file = {}, .step = FailureStep::kCreate, .error = errno};
+  fchmod(file.fd_, 0666);  // The sidecar is usually another user; the volume belongs to the pod.
+  if (ftruncate(file.fd_, static_cast<off_t>(size)) != 0 ||
+      !TryLockByte(file.fd_, F_WRLCK, kLifeByte))
+    return failed(FailureStep::kCreate);
+  // The pages that the sidecar reads before a ring is begun; rings cost nothing until then.
+  if (!file.ReserveBytes(0, kPage) || !file.ReserveBytes(file.device_offset_, kPage))
+    return failed(FailureStep::kReserve);
+  if (!file.MapOpened(size)) return failed(FailureStep::kMap);
+
   FileHeader* header = new (file.header_) FileHeader{};
   header->magic = kMagic;
   header->version = kVersion;
   header->pid = static_cast<std::uint32_t>(getpid());
+  header->parent_pid = static_cast<std::uint32_t>(getppid());
   header->tick_kind = BestTicks();
-  header->most_rings = file.most_rings_;
+  header->max_rings = file.max_rings_;
   header->rings_offset = file.rings_offset_;
   header->ring_stride = file.ring_stride_;
   header->ring_words = file.ring_words_;
   header->device_offset = file.device_offset_;
   header->device_words = file.device_words_;
+  header->born_ns = MonotonicNs();
   header->filter = ~0u;
+  CopyText(forked_from, header->forked_from);
   const int comm = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
   if (comm >= 0) {
     const ssize_t got = read(comm, header->program, kProgramBytes - 1);
     if (got > 0 && header->program[got - 1] == '\n') header->program[got - 1] = '\0';
     close(comm);
   }
-  if (rename(hidden.c_str(), file.path_.c_str()) != 0) {
-    unlink(hidden.c_str());
-    return {};
+  return created;
+}
+
+bool RingFile::Publish() {
+  const std::string hidden = path_ + ".new";
+  if (rename(hidden.c_str(), path_.c_str()) == 0) return true;
+  const int error = errno;
+  unlink(hidden.c_str());
+  errno = error;
+  return false;
+}
+
+bool RingFile::OwnsDescriptor() const {
+  if (fd_ < 0) return false;
+  struct stat status = {};
+  return fstat(fd_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+}
+
+bool RingFile::RenewDescriptor() {
+  if (OwnsDescriptor()) return true;
+  fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (OwnsDescriptor()) return true;
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+  return false;
+}
+
+bool RingFile::Inherit() {
+  if (OwnsDescriptor()) close(fd_);
+  fd_ = -1;
+  return RenewDescriptor() && TryLockByte(fd_, F_RDLCK, kHeirByte) &&
+         mmap(header_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0) == header_;
+}
+
+void RingFile::ReplaceBy(RingFile other) {
+  FileHeader* const place = header_;
+  const std::size_t size = size_;
+  if (OwnsDescriptor()) close(fd_);
+  fd_ = -1;
+  if (other && other.size_ == size &&
+      mremap(other.header_, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) {
+    other.header_ = nullptr;
+    path_ = std::move(other.path_);
+    fd_ = std::exchange(other.fd_, -1);
+    device_ = other.device_;
+    inode_ = other.inode_;
+    return;
   }
+  mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+       -1, 0);
+}
+
+bool RingFile::Leased() const { return OwnsDescriptor() && ByteIsLocked(fd_, kLeaseByte); }
+
+RingFile RingFile::Map(const std::string& path) {
+  RingFile file;
+  file.path_ = path;
+  file.fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat status = {};
+  if (file.fd_ < 0 || fstat(file.fd_, &status) != 0) return {};
+  file.device_ = status.st_dev;
+  file.inode_ = status.st_ino;
+  if (!S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(kPage) ||
+      !file.MapOpened(static_cast<std::size_t>(status.st_size)))
+    return {};
   return file;
 }
 
-RingFile RingFile::Open(const std::string& path) {
-  RingFile file;
-  file.path_ = path;
-  file.fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  struct stat status = {};
-  if (file.fd_ < 0 || fstat(file.fd_, &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size < kPage || !file.Map(size)) return {};
-  const FileHeader& header = *file.header_;
-  if (header.magic != kMagic || header.version != kVersion) return {};
-  file.most_rings_ = header.most_rings;
-  file.ring_words_ = header.ring_words;
-  file.ring_stride_ = header.ring_stride;
-  file.rings_offset_ = header.rings_offset;
-  file.device_words_ = header.device_words;
-  file.device_offset_ = header.device_offset;
+RingFileError RingFile::Check() {
+  if (header_ == nullptr) return RingFileError::kUnreadable;
+  const FileHeader& header = *header_;
+  if (header.magic != kMagic) return RingFileError::kNotOurs;
+  if (header.version != kVersion) return RingFileError::kOtherVersion;
+  max_rings_ = header.max_rings;
+  ring_words_ = header.ring_words;
+  ring_stride_ = header.ring_stride;
+  rings_offset_ = header.rings_offset;
+  device_words_ = header.device_words;
+  device_offset_ = header.device_offset;
+  const std::uint64_t size = size_;
   const bool fits =
-      file.most_rings_ >= 1 && file.most_rings_ <= kMostRings && GoodWords(file.ring_words_) &&
-      GoodWords(file.device_words_) &&
-      file.ring_stride_ >= sizeof(RingHeader) + file.ring_words_ * 8 && file.ring_stride_ <= size &&
-      file.ring_stride_ % 128 == 0 && file.rings_offset_ >= sizeof(FileHeader) &&
-      file.rings_offset_ <= size && file.rings_offset_ % 128 == 0 &&
-      file.device_offset_ % 128 == 0 && file.device_offset_ >= file.rings_offset_ &&
-      file.device_offset_ <= size &&
-      file.most_rings_ <= (file.device_offset_ - file.rings_offset_) / file.ring_stride_ &&
-      RingBytes(file.device_words_) <= size - file.device_offset_;
-  if (!fits) return {};
+      max_rings_ >= 1 && max_rings_ <= kMaxRings && GoodWords(ring_words_) &&
+      GoodWords(device_words_) && ring_stride_ >= sizeof(RingHeader) + ring_words_ * 8 &&
+      ring_stride_ <= size && ring_stride_ % 128 == 0 && rings_offset_ >= kHeaderBytes &&
+      rings_offset_ <= size && rings_offset_ % 128 == 0 && device_offset_ % 128 == 0 &&
+      device_offset_ >= rings_offset_ && device_offset_ <= size &&
+      max_rings_ <= (device_offset_ - rings_offset_) / ring_stride_ &&
+      RingBytes(device_words_) <= size - device_offset_ &&
+      (header.tick_kind == TickKind::kCycles || header.tick_kind == TickKind::kMonotonicNs);
+  return fits ? RingFileError::kNone : RingFileError::kDamaged;
+}
+
+RingFile RingFile::Open(const std::string& path) {
+  RingFile file = Map(path);
+  if (file.Check() != RingFileError::kNone) return {};
   return file;
+}
+
+bool RingFile::ProgramLives() const { return ByteIsLocked(fd_, kLifeByte); }
+
+bool RingFile::HasHeirs() const { return ByteIsLocked(fd_, kHeirByte); }
+
+bool RingFile::Lease() { return TryLockByte(fd_, F_WRLCK, kLeaseByte); }
+
+void RingFile::EndLease() { UnlockByte(fd_, kLeaseByte); }
+
+void RingFile::WakeProgram() const {
+  syscall(SYS_futex, &header_->device_control, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void RingFile::Wish(Wisher wisher, std::uint32_t level) const {
+  header_->wishes[static_cast<std::size_t>(wisher)].store(level);
+  const auto highest = [this] {
+    std::uint32_t most = 0;
+    for (const auto& wish : header_->wishes) most = std::max(most, wish.load());
+    return most;
+  };
+  // Others may do the same at the same time; whoever comes last has seen all wishes.
+  for (int tries = 0; tries < 100; ++tries) {
+    const std::uint32_t most = highest();
+    header_->control.store(most);
+    if (highest() == most) return;
+  }
+}
+
+std::string RingFile::ProgramName() const { return TextOf(header_->program); }
+
+std::string RingFile::ForkedFrom() const { return TextOf(header_->forked_from); }
+
+std::string_view RingFile::name() const {
+  const std::string_view path = path_;
+  return path.substr(path.rfind('/') + 1);
 }
 
 RingHeader* RingFile::ring(std::uint32_t index) const {
@@ -195,29 +305,21 @@ std::atomic<std::uint64_t>* RingFile::device_data() const {
   return reinterpret_cast<std::atomic<std::uint64_t>*>(device_ring() + 1);
 }
 
-bool RingFile::Reserve(std::uint32_t index) const {
-  return posix_fallocate(fd_, static_cast<off_t>(rings_offset_ + index * ring_stride_),
-                         static_cast<off_t>(ring_stride_)) == 0;
+bool RingFile::ReserveBytes(std::uint64_t offset, std::uint64_t bytes) const {
+  int error = EINTR;
+  while (error == EINTR)
+    error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  errno = error;
+  return error == 0;
 }
 
-bool RingFile::ReserveDevice() const {
-  return posix_fallocate(fd_, static_cast<off_t>(device_offset_),
-                         static_cast<off_t>(RingBytes(device_words_))) == 0;
+bool RingFile::Reserve(std::uint32_t index, std::uint64_t words) {
+  return RenewDescriptor() && ReserveBytes(rings_offset_ + index * ring_stride_,
+                                           sizeof(RingHeader) + std::min(words, ring_words_) * 8);
 }
 
-bool RingFile::ProgramLives() const {
-  struct flock lock = WholeFile(F_WRLCK);
-  return fcntl(fd_, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}
-
-std::string RingFile::ProgramName() const {
-  std::array<char, kProgramBytes + 1> name{};
-  std::copy_n(header_->program, kProgramBytes, name.begin());
-  return name.data();
-}
-
-void RingFile::WakeProgram() const {
-  syscall(SYS_futex, &header_->device_control, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+bool RingFile::ReserveDevice() {
+  return RenewDescriptor() && ReserveBytes(device_offset_, RingBytes(device_words_));
 }
 
 }  // namespace strobe::wire

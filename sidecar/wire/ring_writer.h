@@ -1,7 +1,7 @@
 // The program's end of one thread's ring. C++ standard library only; never blocks, never allocates.
 //
-// Old records are overwritten when the reader is too slow: a ring that is full then holds the
-// newest ones, and the reader knows from their numbers how many it missed.
+// When the reader is too slow, new records overwrite old ones: a full ring holds the newest, and
+// the reader knows from their numbers how many it missed.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -24,6 +24,14 @@ class RingWriter {
         mask_(words - 1),
         position_(header->head.load(std::memory_order_relaxed)),
         made_(header->made.load(std::memory_order_relaxed)) {}
+
+  // Space is certain for `words` of the ring's data; SpaceIsShort tells when the next record might
+  // not fit. A writer that is never told has all the space.
+  void SpaceReserved(std::uint64_t words) {
+    constexpr std::uint64_t kLargestStep = 2 * kBlockWords;  // A pad and a record.
+    space_until_ = words > mask_ ? ~0ull : words - kLargestStep;
+  }
+  bool SpaceIsShort() const { return position_ >= space_until_; }
 
   // First thing of a thread that takes a ring over. `name` has kThreadNameBytes.
   void Thread(std::uint32_t id, const char* name) {
@@ -131,6 +139,7 @@ class RingWriter {
   std::atomic<std::uint64_t>* const data_;
   const std::uint64_t mask_;
   std::uint64_t position_, made_;
+  std::uint64_t space_until_ = ~0ull;
 };
 
 }  // namespace strobe::wire

@@ -2,8 +2,16 @@
 // alone; runs on a real GPU and on the fake driver. Each step copies, clears, allocates and frees
 // once, and launches the kernels. 0 steps per second: as fast as it goes. Prints how many kernels
 // it launched, and how much of its threads' time on the processor went by per second.
+//
+// $FORK_EVERY_MS makes it fork children that annotate something and leave by exit(), with all that
+// runs there. $LISTEN makes it listen on that TCP port, as one with a profiler server does.
+#include <arpa/inet.h>
 #include <cuda.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -141,6 +149,37 @@ double Train(const Cuda& cuda, int thread, double per_second, int kernels, long 
   return ThreadSeconds() - before;
 }
 
+void Listen() {
+  const char* port = std::getenv("LISTEN");
+  if (port == nullptr) return;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(server, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(server, 8) != 0)
+    std::exit(2);
+}
+
+// How many children did not end with 0.
+int ForkUntilStopped() {
+  const char* every = std::getenv("FORK_EVERY_MS");
+  int failed = 0;
+  while (every != nullptr && !stop) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(every)));
+    const pid_t child = fork();
+    if (child == 0) {
+      { strobe::TraceMe me("in a child"); }
+      std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed += status == 0 ? 0 : 1;
+  }
+  return failed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,6 +192,7 @@ int main(int argc, char** argv) {
   Check(cuda.init(0), "cuInit");
   std::printf("ready\n");
   std::fflush(stdout);
+  Listen();
   std::vector<std::thread> trainers;
   std::vector<double> seconds(static_cast<std::size_t>(threads));
   const auto before = std::chrono::steady_clock::now();
@@ -161,7 +201,9 @@ int main(int argc, char** argv) {
       seconds[static_cast<std::size_t>(i)] = Train(cuda, i, per_second, kernels, steps);
     });
   }
+  const int failed = ForkUntilStopped();
   for (std::thread& trainer : trainers) trainer.join();
+  if (failed > 0) std::printf("%d children failed\n", failed);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
   double all = 0;
   for (const double one : seconds) all += one;

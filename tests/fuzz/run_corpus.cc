@@ -1,6 +1,8 @@
 // run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]: gives a target every file of the folder, then as
 // many (200000) or for as long (10m) as asked one of them with random damage. Prints the seed, with
-// which the same damage comes again.
+// which the same damage comes again. An input that takes a minute ends it, as a crash does.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -69,7 +71,11 @@ int main(int argc, char** argv) {
     for (const auto& [name, run] : targets) std::fprintf(stderr, " %s", name.c_str());
     return std::fprintf(stderr, "\n"), 2;
   }
-  const auto target = found->second;
+  const auto target = [run = found->second](const std::string& bytes) {
+    alarm(60);
+    run(bytes);
+    alarm(0);
+  };
   strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
   std::vector<std::string> corpus;
   std::vector<std::filesystem::path> files;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -14,13 +15,17 @@
 
 #include "collector/http/http_server.h"
 #include "collector/storage/store_options.h"
+#include "collector/xplane/space.h"
 #include "operator/config/config.h"
 #include "operator/core/targets.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_json.h"
+#include "sidecar/source/process_row.h"
 #include "sidecar/source/recorded_program.h"
+#include "sidecar/source/ring_files.h"
 #include "sidecar/wire/ring_writer.h"
+#include "tensorflow/xplane.pb.h"
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fuzz/targets.h"
 
@@ -47,9 +52,11 @@ class Scratch {
 
 // The file of a program that recorded a little on a thread and on a device.
 std::string GoodRings(const std::string& directory) {
-  wire::RingFile file = wire::RingFile::Create(
-      directory, {.most_rings = 2, .ring_words = 1024, .device_words = 1024});
-  if (!file || !file.Reserve(0) || !file.ReserveDevice()) std::abort();
+  wire::RingFile file =
+      wire::RingFile::Create(directory, {.max_rings = 2, .ring_words = 1024, .device_words = 1024})
+          .file;
+  if (!file || !file.Publish() || !file.Reserve(0, 1024) || !file.ReserveDevice()) std::abort();
+  file.header()->rings = 1;
   wire::RingWriter thread(file.ring(0), file.data(0), file.ring_words());
   const char name[wire::kThreadNameBytes] = "trainer";
   thread.Thread(7, name);
@@ -134,35 +141,65 @@ void Yaml(std::string_view bytes) {
   ParseStorageConfig(bytes, "file").status().IgnoreError();
 }
 
+// Writes a number where a program has its positions and states: first the header's words, then
+// those of both rings.
+void Forge(std::uint8_t where, std::uint8_t what, const std::string& good, std::string& rings) {
+  constexpr std::size_t kHeaderWords = sizeof(wire::FileHeader) / 8;
+  constexpr std::size_t kRingWords = sizeof(wire::RingHeader) / 8;
+  const auto& header = *reinterpret_cast<const wire::FileHeader*>(good.data());
+  const std::size_t device = header.device_offset, ring = header.rings_offset;
+  const std::size_t at = where < 128   ? std::size_t{where} % kHeaderWords * 8
+                         : where < 192 ? ring + std::size_t{where} % kRingWords * 8
+                                       : device + std::size_t{where} % kRingWords * 8;
+  if (at + 8 > rings.size()) return;
+  constexpr std::array<std::uint64_t, 8> kNumbers = {
+      0, ~0ull, ~0ull - 1024, 1ull << 63, wire::kMaxPosition, wire::kMaxPosition + 1, 1024, 513};
+  const std::uint64_t number = kNumbers[what % kNumbers.size()] + what / kNumbers.size();
+  std::memcpy(&rings[at], &number, sizeof number);
+}
+
 void Rings(std::string_view bytes) {
   static const Scratch scratch;
   static const std::string good = GoodRings(scratch.path());
-  // Three bytes each: where, and what is there instead. The file has one size or a shorter one.
+  // Three bytes each: where, and what is there instead. 0xfe forges a number, 0xff ends the file.
   std::string rings = good;
   for (std::size_t i = 0; i + 2 < bytes.size(); i += 3) {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(bytes[at]); };
+    if (byte(i) == 0xfe) {
+      if (rings.size() == good.size()) Forge(byte(i + 1), byte(i + 2), good, rings);
+      continue;
+    }
     const std::size_t at = (byte(i) << 8 | byte(i + 1)) % rings.size();
     rings[at] = bytes[i + 2];
     if (byte(i) == 0xff) rings.resize(at + 1);
   }
   const std::string path = scratch.path() + "/1-1.rings";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << rings;
-  wire::RingFile file = wire::RingFile::Open(path);
-  if (!file) return;
-  RecordedProgram program(std::move(file), RecordedProgram::From::kOldest);
-  program.SetLevel(1, ~0u);
-  program.ArmDevice(std::chrono::seconds(1));
+  OpenedRings opened = OpenRings(path);
+  if (opened.error != wire::RingFileError::kNone) return;
+  RecordedProgram program(std::move(opened.rings), RecordedProgram::From::kOldest, 1);
+  program.SwitchOn(~0u);
+  program.ArmDevice(std::chrono::seconds(1), {});
   std::uint64_t budget = 1 << 20;
-  program.Drain(budget);
+  wire::RecordBuffer buffer;
+  program.Drain(buffer, budget);
+  // The program truncates its file while it is read.
+  if (!bytes.empty() && bytes[0] % 4 == 1) {
+    std::filesystem::resize_file(path, 4096);
+    program.Drain(buffer, budget);
+  }
+  program.SwitchOff();
   xplane::PlaneBuilder host(xplane::kHostPlane);
-  const TraceWindow window{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
-  DevicePlanes devices((window.stop_ns - window.start_ns) * 1000);
-  program.Build(window, program.Label(), host, devices);
-  JudgeDevice(program.device_status());
-  program.DeviceBegan(window);
-  program.KeptOnly(window);
-  host.Encode();
-  devices.Encode();
+  const TraceSpan span{.start_ns = 0, .stop_ns = 1'000'000'000, .recording_ns = 0};
+  DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
+  program.Build(span, program.label(), host, devices);
+  JudgeProgram(program.Facts(), {.start_ns = 0, .stop_ns = span.stop_ns, .end_ns = span.stop_ns},
+               true);
+  program.KeptOnly(span);
+  program.DeviceClockJumpNs();
+  const std::string trace = host.Encode() + devices.Encode();
+  if (!xplane::Space::Read(trace).ok() || !tensorflow::profiler::XSpace().ParseFromString(trace))
+    std::abort();
 }
 
 void Http(std::string_view bytes) {

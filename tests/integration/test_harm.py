@@ -83,7 +83,7 @@ def test_a_cuda_program_without_annotations_tells_of_its_memory(rig, level):
 def test_a_sidecar_that_dies_leaves_no_thread_behind(rig, python_package):
     program = Fragile(rig, python_package)
     capture = rig.begin_capture("--delay", "1s", duration="5s")
-    wait_until(lambda: program.agent_threads() == ["strobe-memory"], 10, "somebody to ask for the memory")
+    wait_until(lambda: program.agent_threads() == ["strobe-attend"], 10, "somebody to ask for the memory")
     rig.process.popen.kill()
     capture.kill()
     rig.sidecar()  # Asks nobody.

@@ -25,6 +25,10 @@ class AgentRig:
     def program(self, *arguments, env=None):
         return self.start([BIN / "annotated_program", *arguments], env)
 
+    def noting(self, *modes, per_second=200, notes="notes.txt", env=None):
+        """A program that notes its own steps; see tests/support/oracle.py."""
+        return self.start([BIN / "noting_program", self.dir.parent / notes, per_second, *modes], env)
+
     def cuda_program(self, *arguments, generation=12, cupti="", env=None, wrap=()):
         """A trainer on the fake driver, into which CUDA loads the agent; `cupti` is what the fake CUPTI is to get wrong."""
         fakes = BIN / "fakes"
@@ -32,15 +36,21 @@ class AgentRig:
             "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"), "FAKE_CUPTI": cupti, "FAKE_CUDA_VERSION": str(generation * 1000 + 80),
             "LD_LIBRARY_PATH": f"{fakes}:{fakes}/{generation}", **(env or {})})
 
-    def sidecar(self, framework="localhost:1", flags=()):
+    def sidecar(self, framework="localhost:1", flags=(), env=None):
         self.process = self.group.start(f"sidecar-{time.monotonic_ns()}", [
             BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", framework, "--agent-dir", self.dir / "agent",
-            "--worker-name", "w0", "--insecure-plaintext", *flags]).wait_for("serves", 10)
+            "--worker-name", "w0", "--insecure-plaintext", *flags], env=env).wait_for("serves", 10)
         return self
 
     def _command(self, flags, run, duration):
         return [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{self.port}", "--logdir", self.logdir,
                 "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1", *flags]
+
+    def header(self, path=None):
+        """A program's control words, as sidecar/wire/layout.h has them."""
+        data = (path or self.rings).read_bytes()[:4096]
+        word = lambda at, size=4: int.from_bytes(data[at:at + size], "little")  # noqa: E731
+        return {"control": word(256), "device_phase": word(544), "device_wish": word(548)}
 
     def capture(self, *flags, run="r", duration="300ms"):
         """The run's manifest."""

@@ -15,7 +15,7 @@ FRAGILE = textwrap.dedent("""
     while True:
         rings = rings or glob.glob(os.environ["STROBE_DIR"] + "/agent/*.rings")
         with open(rings[0], "rb") as file:
-            recorded = struct.unpack("I", os.pread(file.fileno(), 4, 128))[0] >= 2
+            recorded = struct.unpack("I", os.pread(file.fileno(), 4, 256))[0] >= 2
         began = time.monotonic()
         with strobe.Trace("train", step_num=step):
             time.sleep(slow if recorded else 0.02)

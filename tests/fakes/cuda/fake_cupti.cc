@@ -8,6 +8,12 @@
 //   flush_ms=<n>           Each flush takes so long.
 //   jump_ns=<n>            After a second its clock is so much ahead.
 //   after_unsubscribe=1    A last buffer comes after cuptiUnsubscribe has returned.
+//   steal_ms=<n>           So long after the first kind was enabled another profiler registers its
+//                          callbacks, and gets the buffers from then on.
+//   foreign=1              Each flush also hands back buffers that were never asked for.
+//
+// Like the real library it has state that its own destructors end: whoever calls it afterwards is
+// told on standard error, and ended.
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -16,6 +22,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -108,8 +115,34 @@ std::uint64_t NowNs() {
           .count());
 }
 
+std::atomic<bool> destroyed{false};
+struct Destroyed {
+  ~Destroyed() {
+    State& state = TheState();
+    // What CUPTI still holds comes back when it ends; also in a forked child, which has its copy.
+    if (state.filling.data != nullptr && state.complete != nullptr)
+      state.complete(nullptr, 0, state.filling.data, state.filling.size, state.filling.used);
+    destroyed = true;
+  }
+};
+Destroyed at_end;
+
+// Every call begins with it.
+void MustLive(const char* what) {
+  if (!destroyed) return;
+  std::fprintf(stderr, "fake CUPTI: %s after its destructors\n", what);
+  std::abort();
+}
+
+std::atomic<std::int64_t> stolen_at_ns{0};
+
+bool Stolen() {
+  const std::int64_t at = stolen_at_ns;
+  return at != 0 && static_cast<std::int64_t>(NowNs()) > at;
+}
+
 void HandBack(const State::Buffer& buffer) {
-  TheState().complete(nullptr, 0, buffer.data, buffer.size, buffer.used);
+  if (!Stolen()) TheState().complete(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
 // Hands full buffers back, as CUPTI's own thread does.
@@ -318,6 +351,7 @@ CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_Callba
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
+  MustLive("cuptiUnsubscribe");
   if (const CUptiResult fault = Result("unsubscribe"); fault != CUPTI_SUCCESS) return fault;
   subscriber = 0;
   if (Fault("after_unsubscribe") != 0) {
@@ -346,6 +380,9 @@ CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
+  MustLive("cuptiActivityEnable");
+  if (const long ms = Fault("steal_ms"); ms > 0 && stolen_at_ns == 0)
+    stolen_at_ns = static_cast<std::int64_t>(NowNs()) + ms * 1'000'000;
   const CUptiResult fault = Result("enable:" + std::to_string(kind));
   if (fault != CUPTI_SUCCESS) return fault;
   enabled.fetch_or(1ull << kind);
@@ -353,12 +390,18 @@ CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
+  MustLive("cuptiActivityDisable");
   const CUptiResult fault = Result("disable:" + std::to_string(kind));
   if (fault != CUPTI_SUCCESS) return fault;
   if (enabled.fetch_and(~(1ull << kind)) == 1ull << kind) SetHook(nullptr);
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
+  MustLive("cuptiActivityFlushAll");
+  if (Fault("foreign") != 0) {
+    alignas(8) static std::uint8_t foreign[4096];
+    for (int i = 0; i < 200; ++i) TheState().complete(nullptr, 0, foreign, sizeof foreign, 0);
+  }
   if (const long ms = Fault("flush_ms"); ms > 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
   if (const CUptiResult fault = Result("flush"); fault != CUPTI_SUCCESS) return fault;

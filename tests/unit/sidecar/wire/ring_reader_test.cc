@@ -23,6 +23,7 @@ struct Ring {
 
   RingHeader header{};
   std::vector<std::atomic<std::uint64_t>> data;
+  RecordBuffer buffer{};
 };
 
 // Text that proves itself: its length and letters follow from the number.
@@ -49,7 +50,7 @@ TEST(Ring, HandsOverEveryRecordInOrder) {
   std::uint64_t next = 0;
   for (std::uint64_t made = 0; made < 20'000;) {
     for (int i = 0; i < 50; ++i) Write(writer, made++);
-    reader.Drain([&](const ScopeRecord& record) { ExpectRecord(record, next++); });
+    reader.Drain(ring.buffer, [&](const ScopeRecord& record) { ExpectRecord(record, next++); });
   }
   EXPECT_EQ(next, 20'000u);
   EXPECT_EQ(reader.lost(), 0u);
@@ -63,7 +64,7 @@ TEST(Ring, CountsWhatWasOverwritten) {
   std::uint64_t read = 0, made = 0, last = 0;
   for (const int burst : {10, 5000, 3, 100'000, 1}) {
     for (int i = 0; i < burst; ++i) Write(writer, made++);
-    reader.Drain([&](const ScopeRecord& record) {
+    reader.Drain(ring.buffer, [&](const ScopeRecord& record) {
       ExpectRecord(record, record.begin / 10);
       EXPECT_GE(record.begin / 10, last) << "never twice, never back";
       last = record.begin / 10 + 1;
@@ -81,12 +82,13 @@ TEST(Ring, AReaderThatComesLaterBeginsNowOrAtTheOldest) {
   for (std::uint64_t i = 0; i < 10'000; ++i) Write(writer, i);
   RingReader now = ring.Reader();
   Write(writer, 10'000);
-  EXPECT_EQ(now.Drain([](const ScopeRecord& record) { ExpectRecord(record, 10'000); }), 1u);
+  EXPECT_EQ(now.Drain(ring.buffer, [](const ScopeRecord& record) { ExpectRecord(record, 10'000); }),
+            1u);
   EXPECT_EQ(now.lost(), 0u);
   RingReader oldest = ring.Reader();
   oldest.SkipToOldest();
   std::vector<std::uint64_t> seen;
-  oldest.Drain([&](const ScopeRecord& record) { seen.push_back(record.begin / 10); });
+  oldest.Drain(ring.buffer, [&](const ScopeRecord& record) { seen.push_back(record.begin / 10); });
   ASSERT_GT(seen.size(), 100u) << "most of the ring";
   EXPECT_EQ(seen.back(), 10'000u);
   EXPECT_EQ(seen.back() - seen.front() + 1, seen.size());
@@ -99,7 +101,7 @@ TEST(Ring, AReaderThatWantsAllKnowsWhatItMissed) {
   for (std::uint64_t i = 0; i < 10'000; ++i) Write(writer, i);
   RingReader reader = ring.Reader();
   reader.SkipToStart();
-  const std::uint64_t read = reader.Drain([](const ScopeRecord&) {});
+  const std::uint64_t read = reader.Drain(ring.buffer, [](const ScopeRecord&) {});
   EXPECT_GT(read, 100u);
   EXPECT_EQ(read + reader.lost(), 10'000u);
 }
@@ -111,7 +113,7 @@ TEST(Ring, AWriterGoesOnWhereAnotherStopped) {
     RingWriter writer = ring.Writer();
     Write(writer, i);
   }
-  EXPECT_EQ(reader.Drain([](const ScopeRecord&) {}), 100u);
+  EXPECT_EQ(reader.Drain(ring.buffer, [](const ScopeRecord&) {}), 100u);
 }
 
 TEST(Ring, TellsWhoseRecordsTheyAre) {
@@ -123,7 +125,7 @@ TEST(Ring, TellsWhoseRecordsTheyAre) {
     writer.Thread(id, id == 7 ? "first\0\0\0\0\0\0\0\0\0\0" : "second\0\0\0\0\0\0\0\0\0");
     Write(writer, id);
   }
-  reader.Drain([&](const ScopeRecord&) { owners.push_back(reader.thread().id); });
+  reader.Drain(ring.buffer, [&](const ScopeRecord&) { owners.push_back(reader.thread().id); });
   EXPECT_THAT(owners, testing::ElementsAre(7u, 8u));
   EXPECT_STREQ(reader.thread().name.data(), "second");
   EXPECT_EQ(ring.Reader().thread().id, 8u) << "also for whoever comes later";
@@ -137,7 +139,8 @@ TEST(Ring, CutsTextThatIsTooLong) {
   writer.Scope(1, 1, 2, std::string(100'000, 'x'));
   writer.Scope(1, 3, 4, "next");
   std::vector<std::size_t> sizes;
-  reader.Drain([&](const ScopeRecord& record) { sizes.push_back(record.text.size()); });
+  reader.Drain(ring.buffer,
+               [&](const ScopeRecord& record) { sizes.push_back(record.text.size()); });
   EXPECT_THAT(sizes, testing::ElementsAre(kLargestText, 4u));
 }
 
@@ -156,9 +159,9 @@ TEST(Ring, NothingIsLostOrTornBetweenTwoThreads) {
     ExpectRecord(record, record.begin / 10);
     ++read;
   };
-  while (!done) reader.Drain(check);
+  while (!done) reader.Drain(ring.buffer, check);
   producer.join();
-  reader.Drain(check);
+  reader.Drain(ring.buffer, check);
   EXPECT_EQ(read + reader.lost(), kMade);
   EXPECT_EQ(reader.unseen(), 0u);
 }
@@ -174,14 +177,68 @@ TEST(Ring, RubbishNeverLeadsOutOfTheRing) {
     RingReader reader = ring.Reader();
     reader.SkipToOldest();
     std::size_t bytes = 0;
-    reader.Drain([&](const ScopeRecord& record) {
+    reader.Drain(ring.buffer, [&](const ScopeRecord& record) {
       for (const char c : record.text) bytes += static_cast<unsigned char>(c);
     });
     ring.header.head = ~0ull;
     ring.header.claimed = ~0ull;
     // A head far beyond the ring: everything there counts as overwritten.
-    RingReader(&ring.header, ring.data.data(), kWords).Drain([](const ScopeRecord&) {});
+    RingReader(&ring.header, ring.data.data(), kWords).Drain(ring.buffer, [](const ScopeRecord&) {
+    });
   }
+}
+
+// A reader that believed these would step through memory for years.
+TEST(Ring, ForgedPositionsEndADrainAndAreTold) {
+  struct Forged {
+    std::uint64_t head, claimed;
+  };
+  for (const auto& [head, claimed] :
+       {Forged{~0ull, ~0ull}, Forged{1ull << 63, ~0ull}, Forged{~0ull - kWords, 5},
+        Forged{kMaxPosition + 1, 0}, Forged{100'000, 10}, Forged{0, ~0ull}}) {
+    Ring ring;
+    RingReader reader = ring.Reader();
+    ring.header.head = head;
+    ring.header.claimed = claimed;
+    reader.Drain(ring.buffer, [](const ScopeRecord&) {});
+    EXPECT_EQ(reader.damaged(), head != 0) << head;
+    RingReader oldest = ring.Reader();
+    oldest.SkipToOldest();
+    oldest.Drain(ring.buffer, [](const ScopeRecord&) {});
+  }
+}
+
+TEST(Ring, AWriterThatForgesAllTheTimeCannotHoldADrain) {
+  Ring ring;
+  std::atomic<bool> stop{false};
+  std::thread forger([&] {
+    std::mt19937_64 random(1);
+    while (!stop) {
+      ring.header.claimed = random() >> random() % 64;
+      ring.header.head = random() >> random() % 64;
+      ring.data[random() % kWords] = random();
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    RingReader reader = ring.Reader();
+    reader.Drain(ring.buffer, [](const ScopeRecord&) {});
+  }
+  stop = true;
+  forger.join();
+}
+
+TEST(Ring, AWriterKnowsWhenItsSpaceIsShort) {
+  Ring ring(2 * kReserveWords);
+  RingWriter writer = ring.Writer();
+  EXPECT_FALSE(writer.SpaceIsShort());
+  writer.SpaceReserved(kReserveWords);
+  std::uint64_t made = 0;
+  for (; !writer.SpaceIsShort(); ++made) writer.Scope(1, 1, 2, std::string(made % 2000, 'x'));
+  EXPECT_LE(ring.header.head.load(), kReserveWords);
+  EXPECT_GT(made, 10u);
+  writer.SpaceReserved(2 * kReserveWords);
+  for (int i = 0; i < 10'000; ++i) writer.Scope(1, 1, 2, "all the space there is");
+  EXPECT_FALSE(writer.SpaceIsShort());
 }
 
 TEST(Ring, CarriesRecordsOfAllKinds) {
@@ -192,19 +249,20 @@ TEST(Ring, CarriesRecordsOfAllKinds) {
   writer.Record(RecordType::kKernel, KernelRecord{.begin = 5, .end = 9, .name = 7});
   writer.Record(RecordType::kClock, ClockRecord{.device_ns = 1, .ticks = 2});
   std::vector<RecordType> types;
-  reader.DrainRecords([&](RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
-    types.push_back(type);
-    if (type == RecordType::kText) {
-      EXPECT_EQ(payload[0], 8ull << 32 | 7);
-      EXPECT_EQ(std::string(reinterpret_cast<const char*>(&payload[1]), 8), "a_kernel");
-    }
-    if (type == RecordType::kKernel) {
-      ASSERT_EQ(payload.size(), kWordsOf<KernelRecord>);
-      const auto kernel = FromWords<KernelRecord>(payload);
-      EXPECT_EQ(kernel.end, 9u);
-      EXPECT_EQ(kernel.name, 7u);
-    }
-  });
+  reader.DrainRecords(
+      ring.buffer, [&](RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
+        types.push_back(type);
+        if (type == RecordType::kText) {
+          EXPECT_EQ(payload[0], 8ull << 32 | 7);
+          EXPECT_EQ(std::string(reinterpret_cast<const char*>(&payload[1]), 8), "a_kernel");
+        }
+        if (type == RecordType::kKernel) {
+          ASSERT_EQ(payload.size(), kWordsOf<KernelRecord>);
+          const auto kernel = FromWords<KernelRecord>(payload);
+          EXPECT_EQ(kernel.end, 9u);
+          EXPECT_EQ(kernel.name, 7u);
+        }
+      });
   EXPECT_THAT(types,
               testing::ElementsAre(RecordType::kText, RecordType::kKernel, RecordType::kClock));
   EXPECT_EQ(reader.unseen(), 0u);
@@ -220,9 +278,10 @@ TEST(Ring, CountsOnlyWhatHappened) {
     writer.Record(RecordType::kKernel, KernelRecord{.begin = i});
   }
   std::uint64_t seen = 0;
-  reader.DrainRecords([&](RecordType type, std::uint8_t, std::span<const std::uint64_t>) {
-    if (type == RecordType::kKernel) ++seen;
-  });
+  reader.DrainRecords(ring.buffer,
+                      [&](RecordType type, std::uint8_t, std::span<const std::uint64_t>) {
+                        if (type == RecordType::kKernel) ++seen;
+                      });
   EXPECT_GT(seen, 0u);
   EXPECT_LT(seen, kMade);
   EXPECT_EQ(seen + reader.lost(), kMade);

@@ -1,0 +1,62 @@
+#include "sidecar/agent/failure_log.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "sidecar/wire/file_lock.h"
+#include "sidecar/wire/ticks.h"
+
+namespace strobe::agent {
+namespace {
+
+int log = -1;  // Open while the process lives: the lock goes with it.
+
+bool Append(int file, const wire::Failure& failure) {
+  constexpr auto kSize = static_cast<off_t>(sizeof failure);
+  constexpr int kMaxTries = 100;
+  int tries = 0;
+  while (!wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte)) {
+    if (++tries == kMaxTries) return false;
+    usleep(100);
+  }
+  struct stat status = {};
+  const bool appended = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+                        status.st_size < static_cast<off_t>(wire::kMaxFailures) * kSize &&
+                        write(file, &failure, sizeof failure) == kSize;
+  if (appended) wire::TryLockByte(file, F_WRLCK, lseek(file, 0, SEEK_CUR) - kSize);
+  wire::UnlockByte(file, wire::kFailureGuardByte);
+  return appended;
+}
+
+}  // namespace
+
+void LogFailure(const std::string& directory, wire::FailureStep step, int error) {
+  if (log >= 0) return;
+  const std::string path = directory + "/failures";
+  const int file =
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
+  if (file < 0) return;
+  fchmod(file, 0666);  // Every user of the pod writes to it.
+  wire::Failure failure{.magic = wire::kFailureMagic,
+                        .pid = static_cast<std::uint32_t>(getpid()),
+                        .step = static_cast<std::uint32_t>(step),
+                        .error = static_cast<std::uint32_t>(error),
+                        .at_ns = wire::MonotonicNs(),
+                        .program = {}};
+  prctl(PR_GET_NAME, failure.program);  // 16 bytes at most.
+  if (Append(file, failure))
+    log = file;
+  else
+    close(file);
+}
+
+void ForgetFailure() {
+  if (log >= 0) close(log);
+  log = -1;
+}
+
+}  // namespace strobe::agent

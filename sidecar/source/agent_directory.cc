@@ -1,0 +1,182 @@
+#include "sidecar/source/agent_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "collector/base/log.h"
+#include "collector/base/strings.h"
+#include "sidecar/wire/file_lock.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+using wire::FailureStep;
+
+constexpr std::size_t kMaxFailedPrograms = 64;
+
+absl::StatusOr<int> OpenDirectory(const std::string& path) {
+  std::error_code error;
+  // Programs of all users of the pod put their files here.
+  if (fs::create_directories(path, error)) chmod(path.c_str(), 0777);
+  const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return absl::ErrnoToStatus(errno, path);
+  return directory;
+}
+
+std::string_view What(FailureStep step) {
+  switch (step) {
+    case FailureStep::kCreate:
+    case FailureStep::kPublish:
+      return "its ring file could not be created";
+    case FailureStep::kReserve:
+      return "there is no space for its ring file";
+    case FailureStep::kMap:
+      return "there is no address space for its ring file";
+    case FailureStep::kThreadKey:
+      return "the program has used up its keys for thread-specific data";
+  }
+  return "its ring file could not be made";
+}
+
+std::string_view Remedy(FailureStep step, int error) {
+  if (step == FailureStep::kMap) return "; raise the program's limit of address space (ulimit -v)";
+  if (error == ENOSPC || error == EDQUOT)
+    return "; give the shared volume more room and restart the program";
+  if (error == EACCES || error == EROFS || error == EPERM)
+    return "; let the program's user write to the shared volume";
+  return "";
+}
+
+FailedProgram Explain(const wire::Failure& failure) {
+  std::array<char, sizeof failure.program + 1> name{};
+  std::copy_n(failure.program, sizeof failure.program, name.begin());
+  const auto step = static_cast<FailureStep>(failure.step);
+  const auto error = static_cast<int>(failure.error);
+  return {StrCat(name.data(), " ", failure.pid),
+          StrCat(What(step), ": ", std::generic_category().message(error), Remedy(step, error))};
+}
+
+}  // namespace
+
+wire::Orders NoOrders() {
+  wire::Orders orders{};
+  orders.magic = wire::kMagic;
+  orders.version = wire::kVersion;
+  orders.filter = ~0u;
+  return orders;
+}
+
+absl::StatusOr<std::unique_ptr<AgentDirectory>> AgentDirectory::Own(const std::string& path) {
+  const absl::StatusOr<int> directory = OpenDirectory(path);
+  if (!directory.ok()) return directory.status();
+  if (flock(*directory, LOCK_EX | LOCK_NB) != 0) {
+    close(*directory);
+    return absl::FailedPreconditionError(
+        StrCat("another sidecar serves the programs of ", path,
+               "; use that one, give this one a directory of its own (--agent-dir, and STROBE_DIR "
+               "of its programs), or let it serve only the program that starts it "
+               "(--agent-only-parent)"));
+  }
+  std::unique_ptr<AgentDirectory> owned(new AgentDirectory(path, *directory, std::nullopt));
+  owned->CleanUp();
+  owned->ReserveFailures();
+  return owned;
+}
+
+absl::StatusOr<std::unique_ptr<AgentDirectory>> AgentDirectory::Join(const std::string& path,
+                                                                     std::uint32_t pid) {
+  const absl::StatusOr<int> directory = OpenDirectory(path);
+  if (!directory.ok()) return directory.status();
+  close(*directory);
+  return std::unique_ptr<AgentDirectory>(new AgentDirectory(path, -1, pid));
+}
+
+AgentDirectory::~AgentDirectory() {
+  if (lock_ < 0) return;
+  Order(NoOrders());
+  close(lock_);
+}
+
+bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours) const {
+  return !pid_ || forked_from_ours || file.header()->pid == *pid_ ||
+         file.header()->parent_pid == *pid_;
+}
+
+void AgentDirectory::CleanUp() const {
+  Order(NoOrders());
+  for (const std::string& path : RingFiles(path_)) {
+    OpenedRings opened = OpenRings(path);
+    wire::RingFile& file = opened.rings.file;
+    // What a guest records at present is the guest's.
+    if (opened.error != wire::RingFileError::kNone || !file.Lease()) continue;
+    for (std::size_t i = 0; i < wire::kWishers; ++i) file.Wish(static_cast<wire::Wisher>(i), 0);
+    file.header()->device_control.store(0);
+    file.header()->attend_until.store(0);
+    file.WakeProgram();
+  }
+}
+
+// Appending to space that is there already works on a full volume as well.
+void AgentDirectory::ReserveFailures() const {
+  const int file = openat(lock_, "failures", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (file < 0) return;
+  fchmod(file, 0666);
+  fallocate(file, FALLOC_FL_KEEP_SIZE, 0, wire::kMaxFailures * sizeof(wire::Failure));
+  close(file);
+}
+
+void AgentDirectory::Order(const wire::Orders& orders) const {
+  if (lock_ < 0) return;
+  const bool nothing =
+      orders.devices == 0 && std::all_of(orders.wishes.begin(), orders.wishes.end(),
+                                         [](std::uint32_t level) { return level == 0; });
+  if (nothing) {
+    unlinkat(lock_, "orders", 0);
+    return;
+  }
+  const int file =
+      openat(lock_, "orders.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const bool written =
+      file >= 0 && fchmod(file, 0644) == 0 && write(file, &orders, sizeof orders) == sizeof orders;
+  if (file >= 0) close(file);
+  if (!written || renameat(lock_, "orders.new", lock_, "orders") != 0) {
+    LogWarning("programs that begin in mid-capture are recorded late",
+               {{"directory", path_}, {"error", std::generic_category().message(errno)}});
+    unlinkat(lock_, "orders.new", 0);
+    unlinkat(lock_, "orders", 0);
+  }
+}
+
+std::vector<FailedProgram> AgentDirectory::Failures() const {
+  std::vector<FailedProgram> failed;
+  if (lock_ < 0) return failed;
+  const int file = openat(lock_, "failures", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return failed;
+  constexpr auto kSize = static_cast<off_t>(sizeof(wire::Failure));
+  // Without the guard records are only read.
+  const bool guarded = wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte);
+  wire::Failure failure{};
+  off_t at = 0;
+  for (; at < static_cast<off_t>(wire::kMaxFailures) * kSize; at += kSize) {
+    if (pread(file, &failure, sizeof failure, at) != kSize) break;
+    if (failure.magic != wire::kFailureMagic || failed.size() == kMaxFailedPrograms) break;
+    if (wire::ByteIsLocked(file, at)) failed.push_back(Explain(failure));
+  }
+  const bool stale = at > 0 && failed.empty();
+  if (guarded && stale && ftruncate(file, 0) == 0)
+    fallocate(file, FALLOC_FL_KEEP_SIZE, 0, wire::kMaxFailures * sizeof(wire::Failure));
+  close(file);
+  return failed;
+}
+
+}  // namespace strobe

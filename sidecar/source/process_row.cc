@@ -1,0 +1,157 @@
+#include "sidecar/source/process_row.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using wire::DevicePhase;
+
+// Keeps the cause that explains most.
+class Row {
+ public:
+  explicit Row(v1::ProcessReport& row) : row_(row) {
+    row_.set_outcome(static_cast<v1::Outcome>(Outcome::kOk));
+  }
+  void Add(Outcome outcome, std::string message) {
+    const auto now = static_cast<Outcome>(row_.outcome());
+    const bool first_words = now == outcome && row_.message().empty();
+    if (Describe(outcome).badness <= Describe(now).badness && !first_words) return;
+    row_.set_outcome(static_cast<v1::Outcome>(outcome));
+    row_.set_message(std::move(message));
+  }
+
+ private:
+  v1::ProcessReport& row_;
+};
+
+std::string For(std::int64_t ns) { return FormatDuration(Nanos{ns}); }
+
+// When the program was there to be recorded.
+std::int64_t LifeBegins(const ProgramFacts& facts, const CaptureTimes& times) {
+  return std::max(facts.born_ns, times.start_ns);
+}
+
+std::int64_t LifeEnds(const ProgramFacts& facts, const CaptureTimes& times) {
+  if (facts.lives && !facts.ended_cleanly) return times.stop_ns;
+  return std::min(facts.ended_cleanly ? facts.ended_ns : facts.seen_ns, times.stop_ns);
+}
+
+// A recording that begins late or ends early has a hole where the program ran.
+void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, Row& row) {
+  const std::int64_t wanted_from = std::max(facts.born_ns, times.instant_ns);
+  const std::int64_t wanted_until = std::min(LifeEnds(facts, times), times.end_ns);
+  if (wanted_until <= wanted_from) return;
+  if (facts.on_ns == 0) {
+    row.Add(Outcome::kLateStart, "its recording was not switched on before the window ended");
+  } else if (facts.on_ns > wanted_from) {
+    row.Add(Outcome::kLateStart,
+            StrCat("recording began ", For(facts.on_ns - wanted_from), " after the ",
+                   facts.born_ns > times.instant_ns ? "program did" : "instant"));
+  } else if (facts.off_ns < wanted_until) {
+    row.Add(Outcome::kLateStart,
+            StrCat("its recording was switched off ", For(wanted_until - facts.off_ns),
+                   " before the window ended, by somebody else"));
+  }
+}
+
+void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, Row& row) {
+  const std::int64_t early = times.end_ns - LifeEnds(facts, times);
+  if (facts.ended_cleanly) {
+    if (early > 0) row.Add(Outcome::kOk, StrCat("ended ", For(early), " before the window did"));
+    return;
+  }
+  if (facts.lives) return;
+  if (facts.replaced) return row.Add(Outcome::kOk, "replaced itself by another program (exec)");
+  const bool device_armed = facts.device.answered && facts.device.phase == DevicePhase::kArmed;
+  const bool recorded = facts.kept > 0 || facts.ever_recorded || facts.device.uses_cuda;
+  // Whole records of a program that is gone can still be read; what CUPTI held is lost.
+  if (!device_armed && (facts.parent_lives || !recorded))
+    return row.Add(Outcome::kOk, "ended while it was recorded; nobody knows how");
+  row.Add(Outcome::kWorkerLost,
+          "ended while it was recorded, and not by its own exit; the trace has what it had written "
+          "until then");
+}
+
+void JudgeRecords(const ProgramFacts& facts, Row& row) {
+  if (facts.file_damaged) {
+    row.Add(Outcome::kProfilerStartFailed,
+            "its ring file was truncated, or its volume became full, while it was recorded");
+  } else if (facts.rings_damaged) {
+    row.Add(Outcome::kProfilerStartFailed, "its ring file is damaged");
+  }
+  if (facts.lost == 0) return;
+  row.Add(Outcome::kEventsDropped,
+          StrCat(facts.lost, " of ", facts.kept + facts.lost,
+                 " records are missing: the program made them faster than they could be read, or "
+                 "more of them than fit into the sidecar's memory or the shared volume; lower "
+                 "tracers.host, or give the program a larger STROBE_RING_KB"));
+}
+
+void JudgeDevices(const ProgramFacts& facts, const CaptureTimes& times, bool expects_device,
+                  Row& row, ProcessVerdict& verdict) {
+  const bool gone = !facts.lives && !facts.ended_cleanly;
+  if (!gone) {
+    DeviceVerdict device = JudgeDevice(facts.device);
+    // Devices that were left out on purpose are missing only where somebody waits for them.
+    if (device.outcome == Outcome::kDeviceTraceMissing && !expects_device)
+      device.outcome = Outcome::kOk;
+    if (device.outcome != Outcome::kOk)
+      verdict.errors.push_back(StrCat(facts.label, ": ", device.message));
+    if (!device.message.empty()) row.Add(device.outcome, std::move(device.message));
+  }
+  if (!facts.device_began_ns || !facts.device_ended_ns) return;
+  std::string hole;
+  const std::int64_t wanted_from = std::max(facts.cuda_since_ns, times.instant_ns);
+  const std::int64_t wanted_until = std::min(LifeEnds(facts, times), times.end_ns);
+  if (*facts.device_began_ns > wanted_from) {
+    hole = StrCat("its devices were recorded from ", For(*facts.device_began_ns - wanted_from),
+                  facts.cuda_since_ns > times.instant_ns ? " after it started CUDA on"
+                                                         : " after the start on");
+  } else if (facts.device.phase == DevicePhase::kFlushed && !facts.ended_cleanly &&
+             *facts.device_ended_ns < wanted_until) {
+    hole = StrCat("its devices were recorded only until ",
+                  For(wanted_until - *facts.device_ended_ns), " before the window ended");
+  }
+  if (hole.empty()) return;
+  verdict.warnings.push_back(StrCat(facts.label, ": ", hole));
+  row.Add(Outcome::kLateStart, std::move(hole));
+}
+
+}  // namespace
+
+ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times,
+                            bool expects_device) {
+  ProcessVerdict verdict;
+  Row row(verdict.row);
+  verdict.row.set_name(facts.label);
+  verdict.row.set_source(v1::SOURCE_AGENT);
+  verdict.row.set_events(facts.kept);
+  verdict.row.set_dropped(facts.lost);
+  if (facts.on_ns != 0) {
+    verdict.row.set_started_ns(times.Wall(std::max(facts.on_ns, LifeBegins(facts, times))));
+    verdict.row.set_stopped_ns(
+        times.Wall(std::max(std::min({facts.off_ns, LifeEnds(facts, times), times.stop_ns}),
+                            std::min(facts.on_ns, times.stop_ns))));
+  }
+  JudgeCoverage(facts, times, row);
+  JudgeDeath(facts, times, row);
+  JudgeRecords(facts, row);
+  JudgeDevices(facts, times, expects_device, row, verdict);
+  return verdict;
+}
+
+v1::ProcessReport MissingProcess(std::string name, Outcome outcome, std::string message) {
+  v1::ProcessReport row;
+  row.set_name(std::move(name));
+  row.set_source(v1::SOURCE_AGENT);
+  row.set_outcome(static_cast<v1::Outcome>(outcome));
+  row.set_message(std::move(message));
+  return row;
+}
+
+}  // namespace strobe

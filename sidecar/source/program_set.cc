@@ -1,0 +1,199 @@
+#include "sidecar/source/program_set.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "collector/base/strings.h"
+#include "collector/base/utf8.h"
+#include "sidecar/wire/ticks.h"
+
+namespace strobe {
+namespace {
+
+using wire::RingFileError;
+
+// A directory with more is damaged or hostile; each costs a mapping and what is read of it.
+constexpr std::ptrdiff_t kMaxMapped = 512;
+// With those that came and went.
+constexpr std::size_t kMaxPrograms = 65'536;
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+v1::ProcessReport Unreadable(const OpenedRings& opened, const std::string& path) {
+  if (opened.error == RingFileError::kOtherVersion) {
+    return MissingProcess(
+        StrCat("process ", opened.pid), Outcome::kVersionMismatch,
+        StrCat("its agent writes ring files of version ", opened.version, ", this sidecar reads ",
+               wire::kVersion, "; let program and sidecar use the agent of one release"));
+  }
+  if (opened.error == RingFileError::kUnreadable) {
+    return MissingProcess(FileName(path), Outcome::kProfilerStartFailed,
+                          "its ring file cannot be opened by the sidecar");
+  }
+  return MissingProcess(StrCat("process ", opened.pid), Outcome::kProfilerStartFailed,
+                        "its ring file is damaged");
+}
+
+}  // namespace
+
+ProgramSet::~ProgramSet() { SwitchOff(); }
+
+void ProgramSet::Find(Nanos device_time) {
+  device_until_ns_ = wire::MonotonicNs() + static_cast<std::uint64_t>(device_time.count());
+  for (const std::string& path : RingFiles(directory_.path())) {
+    if (!programs_.contains(path)) Consider(path, device_time);
+  }
+  first_ = false;
+}
+
+void ProgramSet::Consider(const std::string& path, Nanos device_time) {
+  if (missing_.contains(path)) return;
+  OpenedRings opened = OpenRings(path);
+  wire::RingFile& file = opened.rings.file;
+  const bool readable = opened.error == RingFileError::kNone;
+  if (readable && !directory_.Concerns(file, ForkedFromOurs(file))) return;
+  if (!readable) {
+    // Only a running program makes it worth a word.
+    if (opened.lives) missing_.emplace(path, Unreadable(opened, path));
+    return;
+  }
+  if (first_ && !opened.lives && !file.HasHeirs()) {
+    // Nobody will write to it any more, and nobody asked for what it holds.
+    unlink(path.c_str());
+    return;
+  }
+  const std::string label =
+      StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid);
+  const auto mapped = std::count_if(programs_.begin(), programs_.end(),
+                                    [](const auto& entry) { return !entry.second->settled(); });
+  if (mapped >= kMaxMapped || programs_.size() >= kMaxPrograms) {
+    missing_.emplace(path, MissingProcess(label, Outcome::kProfilerStartFailed,
+                                          "the worker has too many programs with the agent"));
+    return;
+  }
+  if (!file.Lease()) {
+    if (opened.lives) missing_.emplace(path, MissingProcess(label, Outcome::kBusy, HeldBy(file)));
+    return;
+  }
+  const auto from = !first_             ? RecordedProgram::From::kStart
+                    : wishes_.look_back ? RecordedProgram::From::kOldest
+                                        : RecordedProgram::From::kNow;
+  auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
+  program->TellRecorder(wishes_.recorder);
+  program->AskAttendance(wishes_.attend_until_ns);
+  if (wishes_.devices) program->ArmDevice(device_time, wishes_.framework_ports);
+  if (on_) program->SwitchOn(wishes_.filter);
+  programs_.emplace(path, std::move(program));
+}
+
+std::string ProgramSet::HeldBy(const wire::RingFile& file) const {
+  const std::string_view text(file.header()->recorder, wire::kRecorderBytes);
+  const std::string recorder = CutUtf8(text.substr(0, text.find('\0')), wire::kRecorderBytes);
+  return StrCat("another sidecar records this process",
+                recorder.empty() ? "" : StrCat(": ", recorder));
+}
+
+void ProgramSet::OrderNewborn(bool on) const {
+  wire::Orders orders = NoOrders();
+  orders.wishes[static_cast<std::size_t>(wire::Wisher::kIdle)] = wishes_.idle_level;
+  if (on) {
+    orders.wishes[static_cast<std::size_t>(wire::Wisher::kCapture)] = wishes_.level;
+    orders.filter = wishes_.filter;
+    orders.devices = wishes_.devices ? 1 : 0;
+    orders.device_until = device_until_ns_;
+    orders.attend_until = wishes_.attend_until_ns;
+    orders.framework_ports = wishes_.framework_ports;
+  }
+  directory_.Order(orders);
+}
+
+void ProgramSet::SwitchOn() {
+  on_ = true;
+  OrderNewborn(true);
+  for (const auto& [path, program] : programs_) program->SwitchOn(wishes_.filter);
+}
+
+bool ProgramSet::ForkedFromOurs(const wire::RingFile& file) const {
+  const std::string parent = file.ForkedFrom();
+  return !parent.empty() && programs_.contains(StrCat(directory_.path(), "/", parent));
+}
+
+void ProgramSet::SwitchOff() {
+  if (on_) Find(Nanos{0});
+  const bool ordered = std::exchange(on_, false);
+  if (ordered) OrderNewborn(false);
+  for (const auto& [path, program] : programs_) program->SwitchOff();
+  if (!ordered) return;
+  // Programs that took their orders, or their parent's wishes, just before are found now: whoever
+  // begins later finds none any more.
+  for (const std::string& path : RingFiles(directory_.path())) {
+    if (programs_.contains(path) || missing_.contains(path)) continue;
+    OpenedRings opened = OpenRings(path);
+    wire::RingFile& file = opened.rings.file;
+    if (opened.error != RingFileError::kNone || !directory_.Concerns(file, ForkedFromOurs(file)) ||
+        !file.Lease())
+      continue;
+    file.Wish(wire::Wisher::kCapture, 0);
+    file.header()->attend_until.store(0);
+    file.header()->device_control.store(0);
+    file.WakeProgram();
+  }
+}
+
+void ProgramSet::Drain(std::uint64_t& budget) {
+  for (const auto& [path, program] : programs_) program->Drain(buffer_, budget);
+}
+
+void ProgramSet::Settle(std::uint64_t& budget) {
+  for (const auto& [path, program] : programs_) {
+    if (!program->Lives() && program->lived())
+      program->Settle(ParentLives(*program), buffer_, budget);
+  }
+}
+
+bool ProgramSet::ParentLives(const RecordedProgram& program) const {
+  const auto parent = programs_.find(StrCat(directory_.path(), "/", program.forked_from()));
+  return parent != programs_.end() && parent->second->Lives();
+}
+
+bool ProgramSet::DevicesSettled() const {
+  return std::all_of(programs_.begin(), programs_.end(),
+                     [](const auto& entry) { return entry.second->DeviceSettled(); });
+}
+
+std::vector<RecordedProgram*> ProgramSet::Counted() const {
+  std::vector<RecordedProgram*> counted;
+  for (const auto& [path, program] : programs_) {
+    if (program->lived()) counted.push_back(program.get());
+  }
+  return counted;
+}
+
+std::vector<ProgramFacts> ProgramSet::Facts() const {
+  std::vector<ProgramFacts> all;
+  for (RecordedProgram* program : Counted()) {
+    ProgramFacts facts = program->Facts();
+    if (!program->settled()) facts.parent_lives = ParentLives(*program);
+    facts.replaced = std::any_of(programs_.begin(), programs_.end(), [&](const auto& other) {
+      return other.second->pid() == program->pid() &&
+             other.second->born_ns() > program->born_ns() && other.second->forked_from().empty();
+    });
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
+std::vector<v1::ProcessReport> ProgramSet::Missing() const {
+  std::vector<v1::ProcessReport> rows;
+  for (const auto& [path, row] : missing_) rows.push_back(row);
+  for (const FailedProgram& failed : directory_.Failures())
+    rows.push_back(MissingProcess(failed.label, Outcome::kProfilerStartFailed, failed.message));
+  return rows;
+}
+
+}  // namespace strobe

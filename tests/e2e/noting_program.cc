@@ -1,0 +1,118 @@
+// noting_program NOTES STEPS_PER_SECOND [MODE...]: trains on nothing, annotates its steps, and
+// notes each of them in the file NOTES by its own clocks: what a capture's trace is compared with.
+//
+// A line of notes: "PROCESS STEP MONOTONIC_BEGIN MONOTONIC_END WALL_BEGIN WALL_END", times in ns.
+// The begin is read before the annotation begins and the end after it ended, so that a step that
+// lies within a window by its notes lies within it by its annotation too.
+//
+// Modes: fork=N       a child every N ms that makes three noted steps and leaves by _exit, as the
+//                     workers of a data loader do; its PROCESS is "child-PID".
+//        close        closes all descriptors but its output and notes, as daemons do.
+//        daemon       forks, and lets the child train on while the parent ends.
+//        exec         trains for a second and then replaces itself by this program, without exec.
+//        rank=NAME    its PROCESS; "main" otherwise.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strobe/trace_me.h"
+
+namespace {
+
+volatile std::sig_atomic_t stop = 0;
+
+long long Now(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+void SleepMs(double ms) {
+  timespec left{static_cast<time_t>(ms / 1000),
+                static_cast<long>(static_cast<long long>(ms * 1e6) % 1'000'000'000)};
+  nanosleep(&left, nullptr);
+}
+
+class Notes {
+ public:
+  // One write per line and O_APPEND: lines of several processes stay whole.
+  explicit Notes(const char* path)
+      : file_(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
+  int descriptor() const { return file_; }
+  void Step(const std::string& process, long long step) const {
+    const long long wall = Now(CLOCK_REALTIME), monotonic = Now(CLOCK_MONOTONIC);
+    {
+      strobe::StepTraceMe me(process, step);
+      SleepMs(1);
+    }
+    char line[256];
+    const int size =
+        std::snprintf(line, sizeof line, "%s %lld %lld %lld %lld %lld\n", process.c_str(), step,
+                      monotonic, Now(CLOCK_MONOTONIC), wall, Now(CLOCK_REALTIME));
+    if (write(file_, line, static_cast<std::size_t>(size)) != size) std::abort();
+  }
+
+ private:
+  const int file_;
+};
+
+void Child(const Notes& notes) {
+  const std::string process = "child-" + std::to_string(getpid());
+  for (int step = 0; step < 3; ++step) notes.Step(process, step);
+  _exit(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  std::signal(SIGTERM, [](int) { stop = 1; });
+  std::signal(SIGCHLD, SIG_IGN);
+  std::string process = "main";
+  double fork_every_ms = 0;
+  bool replace = false, daemon = false, close_all = false;
+  for (int i = 3; i < argc; ++i) {
+    const std::string_view mode = argv[i];
+    if (mode.rfind("fork=", 0) == 0) fork_every_ms = std::atof(argv[i] + 5);
+    if (mode.rfind("rank=", 0) == 0) process = argv[i] + 5;
+    replace = replace || mode == "exec";
+    daemon = daemon || mode == "daemon";
+    close_all = close_all || mode == "close";
+  }
+  const Notes notes(argv[1]);
+  if (daemon && fork() != 0) _exit(0);
+  if (close_all) {
+    for (int fd = 3; fd < 1024; ++fd) {
+      if (fd != notes.descriptor()) close(fd);
+    }
+  }
+  std::printf("ready %d\n", getpid());
+  std::fflush(stdout);
+  const double pause_ms = 1000 / std::atof(argv[2]) - 1;
+  const long long began = Now(CLOCK_MONOTONIC);
+  long long forked = began;
+  for (long long step = 0; !stop; ++step) {
+    notes.Step(process, step);
+    const long long now = Now(CLOCK_MONOTONIC);
+    if (fork_every_ms > 0 && static_cast<double>(now - forked) > fork_every_ms * 1e6) {
+      forked = now;
+      if (fork() == 0) Child(notes);
+    }
+    if (replace && now - began > 1'000'000'000) {
+      process += "-again";
+      const std::string rank = "rank=" + process;
+      execl("/proc/self/exe", argv[0], argv[1], argv[2], rank.c_str(), nullptr);
+    }
+    if (pause_ms > 0) SleepMs(pause_ms);
+  }
+  return 0;
+}

@@ -1,0 +1,127 @@
+#include "sidecar/source/agent_directory.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "sidecar/agent/failure_log.h"
+#include "sidecar/agent/orders.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class AgentDirectoryTest : public testing::Test {
+ protected:
+  AgentDirectoryTest() : root_(mkdtemp(name_.data())) {}
+  ~AgentDirectoryTest() override { fs::remove_all(root_); }
+
+  wire::RingFile Program() {
+    wire::RingFile::Created created =
+        wire::RingFile::Create(path_, {.max_rings = 4, .ring_words = 4 * wire::kBlockWords});
+    EXPECT_TRUE(created.file && created.file.Publish());
+    return std::move(created.file);
+  }
+
+  std::string name_ = "/tmp/strobe-agent-XXXXXX";
+  const std::string root_;
+  const std::string path_ = root_ + "/deep/agent";
+};
+
+TEST_F(AgentDirectoryTest, HasOneOwner) {
+  auto owner = AgentDirectory::Own(path_);
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  const auto second = AgentDirectory::Own(path_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another sidecar serves"));
+  EXPECT_TRUE(AgentDirectory::Join(path_, 1).ok()) << "guests are welcome";
+  owner->reset();
+  EXPECT_TRUE(AgentDirectory::Own(path_).ok());
+}
+
+TEST_F(AgentDirectoryTest, AnOwnerSwitchesOffWhatADeadOneLeftOn) {
+  fs::create_directories(path_);
+  const wire::RingFile left = Program(), held = Program();
+  for (const wire::RingFile* file : {&left, &held}) {
+    file->Wish(wire::Wisher::kCapture, 3);
+    file->header()->device_control = 5;
+  }
+  wire::RingFile guest = wire::RingFile::Open(held.path());
+  ASSERT_TRUE(guest.Lease());
+  ASSERT_TRUE(AgentDirectory::Own(path_).ok());
+  EXPECT_EQ(left.header()->control, 0u);
+  EXPECT_EQ(left.header()->device_control, 0u);
+  EXPECT_EQ(held.header()->control, 3u) << "a guest is recording this one";
+}
+
+TEST_F(AgentDirectoryTest, OrdersReachProgramsThatBeginLater) {
+  const auto owner = AgentDirectory::Own(path_);
+  ASSERT_TRUE(owner.ok());
+  EXPECT_EQ(agent::ReadOrders(path_).filter, ~0u);
+  wire::Orders orders = NoOrders();
+  orders.wishes = {2, 0, 1};
+  orders.devices = 1;
+  (*owner)->Order(orders);
+  const wire::RingFile program = Program();
+  agent::Obey(agent::ReadOrders(path_), program);
+  EXPECT_EQ(program.header()->control, 2u);
+  EXPECT_EQ(program.header()->device_control, 1u);
+  (*owner)->Order(NoOrders());
+  agent::Obey(agent::ReadOrders(path_), program);
+  EXPECT_EQ(program.header()->control, 0u);
+  EXPECT_FALSE(fs::exists(path_ + "/orders"));
+}
+
+TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
+  const auto owner = AgentDirectory::Own(path_);
+  ASSERT_TRUE(owner.ok());
+  EXPECT_TRUE((*owner)->Failures().empty());
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(fork());
+    if (children.back() == 0) {
+      agent::ForgetFailure();
+      agent::LogFailure(path_, wire::FailureStep::kReserve, ENOSPC);
+      (void)!write(told[1], "", 1);
+      pause();
+      _exit(0);
+    }
+    char byte = 0;
+    ASSERT_EQ(read(told[0], &byte, 1), 1);
+  }
+  const auto failures = (*owner)->Failures();
+  ASSERT_EQ(failures.size(), 3u);
+  EXPECT_THAT(failures[0].label, HasSubstr(std::to_string(children[0])));
+  EXPECT_THAT(failures[0].message, HasSubstr("No space left on device"));
+  EXPECT_THAT(failures[0].message, HasSubstr("give the shared volume more room"));
+  kill(children[1], SIGKILL);
+  waitpid(children[1], nullptr, 0);
+  EXPECT_EQ((*owner)->Failures().size(), 2u);
+  for (const int i : {0, 2}) {
+    kill(children[static_cast<std::size_t>(i)], SIGKILL);
+    waitpid(children[static_cast<std::size_t>(i)], nullptr, 0);
+  }
+  EXPECT_TRUE((*owner)->Failures().empty());
+  EXPECT_EQ(fs::file_size(path_ + "/failures"), 0u) << "there is room for the next ones";
+}
+
+TEST_F(AgentDirectoryTest, AGuestServesItsFamilyOnly) {
+  const auto guest = AgentDirectory::Join(path_, static_cast<std::uint32_t>(getpid()));
+  const auto other = AgentDirectory::Join(path_, 1'000'000);
+  ASSERT_TRUE(guest.ok() && other.ok());
+  const wire::RingFile program = Program();
+  EXPECT_TRUE((*guest)->Concerns(program, false));
+  EXPECT_FALSE((*other)->Concerns(program, false));
+  EXPECT_TRUE((*other)->Concerns(program, true)) << "forked from one of its own";
+}
+
+}  // namespace
+}  // namespace strobe

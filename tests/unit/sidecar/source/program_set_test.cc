@@ -1,0 +1,172 @@
+#include "sidecar/source/program_set.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sidecar/wire/ring_writer.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Nanos kDeviceTime = std::chrono::seconds(1);
+
+class ProgramSetTest : public testing::Test {
+ protected:
+  ProgramSetTest() : path_(mkdtemp(name_.data())) { directory_ = *AgentDirectory::Own(path_); }
+  ~ProgramSetTest() override { fs::remove_all(path_); }
+
+  wire::RingFile Program(std::string_view forked_from = {}) {
+    wire::RingFile::Created created = wire::RingFile::Create(
+        path_, {.max_rings = 4, .ring_words = 4 * wire::kBlockWords}, forked_from);
+    EXPECT_TRUE(created.file && created.file.Publish());
+    return std::move(created.file);
+  }
+  static void Annotate(wire::RingFile& program, std::string_view text, std::uint8_t level = 1) {
+    if (program.header()->rings == 0) {
+      ASSERT_TRUE(program.Reserve(0, wire::kReserveWords));
+      program.header()->rings = 1;
+    }
+    wire::RingWriter(program.ring(0), program.data(0), program.ring_words())
+        .Scope(level, 1, 2, text);
+  }
+
+  std::string name_ = "/tmp/strobe-set-XXXXXX";
+  const std::string path_;
+  std::unique_ptr<AgentDirectory> directory_;
+  std::uint64_t budget_ = 1 << 20;
+};
+
+TEST_F(ProgramSetTest, SwitchesProgramsOnAndOffAgain) {
+  wire::RingFile program = Program();
+  {
+    ProgramSet set(*directory_, {.recorder = "capture x", .level = 2, .devices = true});
+    set.Find(kDeviceTime);
+    EXPECT_EQ(program.header()->control, 0u);
+    EXPECT_NE(program.header()->device_control, 0u);
+    set.SwitchOn();
+    EXPECT_EQ(program.header()->control, 2u);
+    Annotate(program, "kept");
+    Annotate(program, "too fine", 3);
+    set.Drain(budget_);
+    const std::vector<ProgramFacts> facts = set.Facts();
+    ASSERT_THAT(facts, SizeIs(1));
+    EXPECT_EQ(facts[0].kept, 1u) << "what somebody else wanted at a higher level is not ours";
+    EXPECT_GT(facts[0].on_ns, facts[0].born_ns);
+    EXPECT_TRUE(facts[0].lives);
+  }
+  EXPECT_EQ(program.header()->control, 0u) << "also when it is just dropped";
+  EXPECT_EQ(program.header()->device_control, 0u);
+  EXPECT_FALSE(program.Leased());
+}
+
+TEST_F(ProgramSetTest, SeesThatSomebodyElseSwitchedAProgramOff) {
+  const wire::RingFile program = Program();
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  usleep(2000);
+  set.Drain(budget_);
+  program.Wish(wire::Wisher::kCapture, 0);
+  usleep(20'000);
+  const std::int64_t later = static_cast<std::int64_t>(wire::MonotonicNs());
+  set.Drain(budget_);
+  set.SwitchOff();
+  const std::vector<ProgramFacts> facts = set.Facts();
+  ASSERT_THAT(facts, SizeIs(1));
+  EXPECT_GT(facts[0].off_ns, facts[0].on_ns);
+  EXPECT_LT(facts[0].off_ns, later - 10'000'000);
+}
+
+TEST_F(ProgramSetTest, AProgramThatItsOrdersSwitchedOnIsRecordedFromItsBeginning) {
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  wire::RingFile program = Program();
+  program.Wish(wire::Wisher::kCapture, 1);  // As its orders say.
+  Annotate(program, "first words");
+  set.Find(kDeviceTime);
+  set.Drain(budget_);
+  const std::vector<ProgramFacts> facts = set.Facts();
+  ASSERT_THAT(facts, SizeIs(1));
+  EXPECT_EQ(facts[0].kept, 1u);
+  EXPECT_EQ(facts[0].on_ns, facts[0].born_ns);
+}
+
+TEST_F(ProgramSetTest, AProgramThatIsFoundTooLateIsSwitchedOffAtTheEnd) {
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  const wire::RingFile program = Program();
+  program.Wish(wire::Wisher::kCapture, 1);
+  set.SwitchOff();
+  EXPECT_EQ(program.header()->control, 0u);
+}
+
+TEST_F(ProgramSetTest, WhoeverCannotBeRecordedIsMissing) {
+  const wire::RingFile held = Program(), old = Program(), damaged = Program(), fine = Program();
+  wire::RingFile other = wire::RingFile::Open(held.path());
+  ASSERT_TRUE(other.Lease());
+  std::copy_n("capture \xff of somebody", 22, other.header()->recorder);
+  old.header()->version = wire::kVersion - 1;
+  damaged.header()->ring_words = 77;
+  std::ofstream(path_ + "/text.rings") << "no ring file, and no program";
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  std::map<Outcome, std::string> missing;
+  for (const v1::ProcessReport& row : set.Missing())
+    missing[static_cast<Outcome>(row.outcome())] = row.message();
+  EXPECT_THAT(missing, SizeIs(3));
+  EXPECT_THAT(missing[Outcome::kBusy], HasSubstr("capture \xef\xbf\xbd of somebody"));
+  EXPECT_THAT(missing[Outcome::kVersionMismatch], HasSubstr("version 3, this sidecar reads 4"));
+  EXPECT_THAT(missing[Outcome::kProfilerStartFailed], HasSubstr("damaged"));
+  EXPECT_THAT(set.Counted(), SizeIs(1));
+}
+
+TEST_F(ProgramSetTest, FilesOfTheDeadAreRemovedUnlessAnHeirLooksAtThem) {
+  std::string dead = Program().path();
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  EXPECT_THAT(set.Counted(), IsEmpty());
+  EXPECT_FALSE(fs::exists(dead));
+}
+
+TEST_F(ProgramSetTest, TruncationIsAnErrorAndNotASignal) {
+  wire::RingFile program = Program();
+  Annotate(program, "before");
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  fs::resize_file(program.path(), wire::kHeaderBytes);
+  set.Drain(budget_);
+  set.SwitchOff();
+  const std::vector<ProgramFacts> facts = set.Facts();
+  ASSERT_THAT(facts, SizeIs(1));
+  EXPECT_TRUE(facts[0].file_damaged);
+}
+
+TEST_F(ProgramSetTest, AChildKnowsItsParentAndAnExecItsSuccessor) {
+  const wire::RingFile parent = Program();
+  const wire::RingFile child = Program(parent.name());
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  const std::vector<ProgramFacts> facts = set.Facts();
+  ASSERT_THAT(facts, SizeIs(2));
+  EXPECT_EQ(facts[0].parent_lives + facts[1].parent_lives, 1);
+  EXPECT_FALSE(facts[0].replaced || facts[1].replaced) << "a forked child is no successor";
+  const wire::RingFile successor = Program();
+  set.Find(kDeviceTime);
+  int replaced = 0;
+  for (const ProgramFacts& one : set.Facts()) replaced += one.replaced ? 1 : 0;
+  EXPECT_GE(replaced, 1) << "of the same PID and younger";
+}
+
+}  // namespace
+}  // namespace strobe
