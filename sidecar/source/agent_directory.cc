@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "collector/base/log.h"
@@ -23,6 +25,7 @@ namespace fs = std::filesystem;
 using wire::FailureStep;
 
 constexpr std::size_t kMaxFailedPrograms = 64;
+constexpr int kMaxGenerations = 64;
 
 absl::StatusOr<int> OpenDirectory(const std::string& path) {
   std::error_code error;
@@ -55,6 +58,28 @@ std::string_view Remedy(FailureStep step, int error) {
   if (error == EACCES || error == EROFS || error == EPERM)
     return "; let the program's user write to the shared volume";
   return "";
+}
+
+// 0 when the process is gone.
+std::uint32_t ParentOf(std::uint32_t pid) {
+  std::ifstream stat(StrCat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(stat, text);
+  // "PID (NAME) STATE PARENT ...", and the name may hold anything.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
+  return static_cast<std::uint32_t>(std::strtoul(text.c_str() + name_end + 4, nullptr, 10));
+}
+
+template <typename Sink>
+void ForEachFailure(int file, const Sink& sink) {
+  wire::Failure failure{};
+  constexpr auto kSize = static_cast<off_t>(sizeof failure);
+  for (off_t at = 0; at < static_cast<off_t>(wire::kMaxFailures) * kSize; at += kSize) {
+    if (pread(file, &failure, sizeof failure, at) != kSize || failure.magic != wire::kFailureMagic)
+      return;
+    sink(failure, wire::ByteIsLocked(file, at));
+  }
 }
 
 FailedProgram Explain(const wire::Failure& failure) {
@@ -107,9 +132,15 @@ AgentDirectory::~AgentDirectory() {
   close(lock_);
 }
 
+// A guest is a child of the process that it serves, so both see the same process IDs.
 bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours) const {
-  return !pid_ || forked_from_ours || file.header()->pid == *pid_ ||
-         file.header()->parent_pid == *pid_;
+  if (!pid_ || forked_from_ours || file.header()->parent_pid == *pid_) return true;
+  std::uint32_t pid = file.header()->pid;
+  for (int generation = 0; generation < kMaxGenerations && pid > 1; ++generation) {
+    if (pid == *pid_) return true;
+    pid = ParentOf(pid);
+  }
+  return false;
 }
 
 void AgentDirectory::CleanUp() const {
@@ -157,26 +188,32 @@ void AgentDirectory::Order(const wire::Orders& orders) const {
   }
 }
 
-std::vector<FailedProgram> AgentDirectory::Failures() const {
+int AgentDirectory::OpenFailures() const {
+  return lock_ < 0 ? -1 : openat(lock_, "failures", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+std::vector<FailedProgram> AgentDirectory::Failures(std::uint64_t since_ns) const {
   std::vector<FailedProgram> failed;
-  if (lock_ < 0) return failed;
-  const int file = openat(lock_, "failures", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int file = OpenFailures();
   if (file < 0) return failed;
-  constexpr auto kSize = static_cast<off_t>(sizeof(wire::Failure));
-  // Without the guard records are only read.
-  const bool guarded = wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte);
-  wire::Failure failure{};
-  off_t at = 0;
-  for (; at < static_cast<off_t>(wire::kMaxFailures) * kSize; at += kSize) {
-    if (pread(file, &failure, sizeof failure, at) != kSize) break;
-    if (failure.magic != wire::kFailureMagic || failed.size() == kMaxFailedPrograms) break;
-    if (wire::ByteIsLocked(file, at)) failed.push_back(Explain(failure));
-  }
-  const bool stale = at > 0 && failed.empty();
-  if (guarded && stale && ftruncate(file, 0) == 0)
-    fallocate(file, FALLOC_FL_KEEP_SIZE, 0, wire::kMaxFailures * sizeof(wire::Failure));
+  ForEachFailure(file, [&](const wire::Failure& failure, bool lives) {
+    if ((lives || failure.at_ns >= since_ns) && failed.size() < kMaxFailedPrograms)
+      failed.push_back(Explain(failure));
+  });
   close(file);
   return failed;
+}
+
+void AgentDirectory::ForgetFailures() const {
+  const int file = OpenFailures();
+  if (file < 0) return;
+  if (wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte)) {
+    bool all_ended = true;
+    ForEachFailure(file, [&](const wire::Failure&, bool lives) { all_ended &= !lives; });
+    if (all_ended && ftruncate(file, 0) == 0)
+      fallocate(file, FALLOC_FL_KEEP_SIZE, 0, wire::kMaxFailures * sizeof(wire::Failure));
+  }
+  close(file);
 }
 
 }  // namespace strobe

@@ -11,7 +11,7 @@
 
 namespace strobe {
 
-// A process that could not make its ring file and still runs.
+// A process that could not make its ring file.
 struct FailedProgram {
   std::string label{};    // "<program> <pid>".
   std::string message{};  // What failed, and what to do about it.
@@ -39,14 +39,18 @@ class AgentDirectory {
   // owner's are obeyed by programs of all kinds, so a guest gives none. A full volume makes them
   // fail: such programs are then recorded from when they are found.
   void Order(const wire::Orders& orders) const;
-  // At most 64; only what concerns an owner.
-  std::vector<FailedProgram> Failures() const;
+  // Those that still run, and those that failed since then (CLOCK_MONOTONIC in ns) and have ended;
+  // at most 64. Only an owner knows of them.
+  std::vector<FailedProgram> Failures(std::uint64_t since_ns) const;
+  // Makes room for new ones when all that are told of have ended.
+  void ForgetFailures() const;
 
  private:
   AgentDirectory(std::string path, int lock, std::optional<std::uint32_t> pid)
       : path_(std::move(path)), lock_(lock), pid_(pid) {}
   void CleanUp() const;
   void ReserveFailures() const;
+  int OpenFailures() const;  // -1 for a guest, and when there are none.
 
   const std::string path_;
   const int lock_;                          // Of the directory; -1 for a guest.

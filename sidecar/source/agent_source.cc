@@ -64,7 +64,7 @@ std::vector<v1::Source> AgentSource::Probe(Nanos) {
   source.set_address(directory_.path());
   source.set_ready(living > 0);
   if (living == 0) {
-    const std::vector<FailedProgram> failures = directory_.Failures();
+    const std::vector<FailedProgram> failures = directory_.Failures(wire::MonotonicNs());
     source.set_detail(failures.empty()
                           ? "no program with the agent runs"
                           : StrCat(failures.front().label, ": ", failures.front().message));
@@ -148,6 +148,7 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
   AwaitDevices(cancel, programs, budget);
   programs.Drain(budget);
   programs.Settle(budget);
+  programs.CountUnseen();
   return Collect(times, plan.expects_device(), programs);
 }
 

@@ -44,6 +44,10 @@ v1::ProcessReport Unreadable(const OpenedRings& opened, const std::string& path)
 ProgramSet::~ProgramSet() { SwitchOff(); }
 
 void ProgramSet::Find(Nanos device_time) {
+  if (first_) {
+    began_ns_ = wire::MonotonicNs();
+    directory_.ForgetFailures();
+  }
   device_until_ns_ = wire::MonotonicNs() + static_cast<std::uint64_t>(device_time.count());
   for (const std::string& path : RingFiles(directory_.path())) {
     if (!programs_.contains(path)) Consider(path, device_time);
@@ -156,6 +160,10 @@ void ProgramSet::Settle(std::uint64_t& budget) {
   }
 }
 
+void ProgramSet::CountUnseen() {
+  for (const auto& [path, program] : programs_) program->CountUnseen();
+}
+
 bool ProgramSet::ParentLives(const RecordedProgram& program) const {
   const auto parent = programs_.find(StrCat(directory_.path(), "/", program.forked_from()));
   return parent != programs_.end() && parent->second->Lives();
@@ -191,7 +199,7 @@ std::vector<ProgramFacts> ProgramSet::Facts() const {
 std::vector<v1::ProcessReport> ProgramSet::Missing() const {
   std::vector<v1::ProcessReport> rows;
   for (const auto& [path, row] : missing_) rows.push_back(row);
-  for (const FailedProgram& failed : directory_.Failures())
+  for (const FailedProgram& failed : directory_.Failures(began_ns_))
     rows.push_back(MissingProcess(failed.label, Outcome::kProfilerStartFailed, failed.message));
   return rows;
 }

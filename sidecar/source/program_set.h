@@ -45,6 +45,8 @@ class ProgramSet {
   void Drain(std::uint64_t& budget);
   // Lets go of programs that are gone; their records stay.
   void Settle(std::uint64_t& budget);
+  // After the last drain: records that were made and never came are lost.
+  void CountUnseen();
   // Have all handed over what their devices did?
   bool DevicesSettled() const;
 
@@ -68,7 +70,7 @@ class ProgramSet {
   bool first_ = true, on_ = false;
   std::map<std::string, std::unique_ptr<RecordedProgram>> programs_;  // By path.
   std::map<std::string, v1::ProcessReport> missing_;                  // By path.
-  std::uint64_t device_until_ns_ = 0;
+  std::uint64_t device_until_ns_ = 0, began_ns_ = 0;
   wire::RecordBuffer buffer_{};
 };
 

@@ -121,7 +121,10 @@ void RecordedProgram::CheckOn() {
 void RecordedProgram::SwitchOff() {
   if (settled_) return;
   CheckOn();
-  on_ = false;
+  if (std::exchange(on_, false)) {
+    made_at_off_.clear();
+    for (const wire::RingReader& reader : readers_) made_at_off_.push_back(reader.made());
+  }
   file_.Wish(wire::Wisher::kCapture, 0);
   header().filter.store(~0u, std::memory_order_relaxed);
   if (std::exchange(attended_, false)) header().attend_until.store(0, std::memory_order_relaxed);
@@ -197,6 +200,7 @@ bool RecordedProgram::Lives() {
 void RecordedProgram::Settle(bool parent_lives, wire::RecordBuffer& buffer, std::uint64_t& budget) {
   if (settled_) return;
   Drain(buffer, budget);
+  CountUnseen();
   settled_ = Facts();
   settled_->parent_lives = parent_lives;
   if (!file_.HasHeirs()) unlink(file_.path().c_str());
@@ -261,7 +265,7 @@ std::uint64_t RecordedProgram::WithoutRing() const {
 
 std::uint64_t RecordedProgram::lost() const {
   if (settled_) return settled_->lost;
-  std::uint64_t lost = over_budget_ + WithoutRing() - without_ring_before_;
+  std::uint64_t lost = over_budget_ + unseen_ + WithoutRing() - without_ring_before_;
   std::uint64_t dropped = 0;
   // What ends after the last drain began before recording stopped, and outside of the window.
   for (const wire::RingReader& reader : readers_) {
@@ -270,6 +274,22 @@ std::uint64_t RecordedProgram::lost() const {
   }
   if (device_reader_) lost += device_reader_->lost();
   return lost + dropped - dropped_before_;
+}
+
+void RecordedProgram::CountUnseen() {
+  if (settled_) return;
+  unseen_ = 0;
+  const bool lives = Lives();
+  for (std::size_t i = 0; i < readers_.size(); ++i) {
+    const wire::RingReader& reader = readers_[i];
+    // Scopes that end after the recording did are outside of the window.
+    const std::uint64_t made = !lives                    ? reader.made()
+                               : i < made_at_off_.size() ? made_at_off_[i]
+                                                         : 0;
+    // A writer that was killed may have counted a record that it did not show any more.
+    const std::uint64_t unseen = reader.unseen(made), allowed = lives ? 0 : 1;
+    if (unseen > allowed && !reader.damaged()) unseen_ += unseen;
+  }
 }
 
 void RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) {

@@ -85,6 +85,8 @@ class RecordedProgram {
   void Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
   std::uint64_t kept() const { return kept_; }
   std::uint64_t lost() const;
+  // After the last drain: records that the program made and that never came are lost.
+  void CountUnseen();
 
   // Adds a line per thread to the host's plane, and the devices' planes. `label` as in DeviceTrace.
   void Build(const TraceSpan& span, const std::string& label, xplane::PlaneBuilder& host,
@@ -128,9 +130,10 @@ class RecordedProgram {
   bool on_ = false, attended_ = false;
   bool wrapped_ = false;  // A ring had overwritten some of what was before.
   std::vector<wire::RingReader> readers_;
+  std::vector<std::uint64_t> made_at_off_;  // By reader: records made when it was switched off.
   std::map<std::uint32_t, Thread> threads_;
   std::optional<ProgramFacts> settled_;  // The last facts; the file is gone.
-  std::uint64_t kept_ = 0, over_budget_ = 0;
+  std::uint64_t kept_ = 0, over_budget_ = 0, unseen_ = 0;
   const std::uint64_t without_ring_before_;
   std::uint64_t dropped_before_ = 0;
   std::uint32_t wish_ = 0;

@@ -130,11 +130,11 @@ class RingReader {
 
   // Records that were overwritten before they were read, up to the last one read.
   std::uint64_t lost() const { return lost_; }
-  // Records made that Drain has not come to yet, whether still there or overwritten.
-  std::uint64_t unseen() const {
-    const std::uint64_t made = header_->made.load(std::memory_order_acquire);
-    return made - std::min(made, next_);
-  }
+  // Records made so far.
+  std::uint64_t made() const { return header_->made.load(std::memory_order_acquire); }
+  // Of `made` records those that Drain has not come to yet, whether still there or overwritten.
+  std::uint64_t unseen(std::uint64_t made) const { return made - std::min(made, next_); }
+  std::uint64_t unseen() const { return unseen(made()); }
   // Records that the program could not write for want of space, since it began.
   std::uint64_t dropped() const { return header_->dropped.load(std::memory_order_relaxed); }
 

@@ -238,6 +238,55 @@ def test_a_program_profiles_itself_with_nothing_around_it(python, tmp_path):
     assert len(out) == 7 and all(line.startswith("InvalidArgument: ") for line in out[2:]), out
 
 
+def test_every_rank_has_a_server_of_its_own_beside_the_injected_sidecar(rig, group, python, python_package, tmp_path):
+    """As torchrun starts them in an injected pod: one STROBE_DIR, whose sidecar serves the pod."""
+    rank = textwrap.dedent("""
+        import sys, time, strobe
+        server = strobe.server.start(0)
+        print("ready", server.address, flush=True)
+        while True:
+            with strobe.Trace(f"rank-{sys.argv[1]}"):
+                time.sleep(0.002)
+    """)
+    rig.sidecar()
+    env = {"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package)}
+    ranks = [group.start(f"rank-{i}", [PYTHON, "-c", rank, i], env=env).wait_for("ready", 30) for i in range(3)]
+    addresses = [process.output().split()[1] for process in ranks]
+    out = python(f"""
+        import json, strobe
+        manifest = strobe.client.trace({",".join(addresses)!r}, {str(tmp_path / "ranks")!r}, 300)
+        print(json.dumps(manifest))
+    """).stdout
+    manifest = json.loads(out)
+    assert [worker["outcome"] for worker in manifest["workers"]] == ["Ok"] * 3, manifest
+    assert all(len(worker["processes"]) == 1 for worker in manifest["workers"]), "each server records its own rank"
+    # The injected sidecar records all of them.
+    (worker,) = rig.capture()["workers"]
+    assert worker["outcome"] == "Ok" and len(worker["processes"]) == 3, worker
+    assert {name for _, name, *_ in events(rig.space())} == {f"rank-{i}" for i in range(3)}
+
+
+def test_a_program_of_an_injected_pod_records_itself(rig, python_package, tmp_path):
+    """strobe.start works where the pod's own sidecar serves the directory, and leaves it as it was."""
+    program = textwrap.dedent(f"""
+        import time, strobe
+        strobe.start({str(tmp_path / "own")!r})
+        for _ in range(50):
+            with strobe.Trace("mine"):
+                time.sleep(0.002)
+        manifest = strobe.stop()
+        print("ready", manifest["workers"][0]["outcome"], flush=True)
+        while True:
+            with strobe.Trace("later"):
+                time.sleep(0.002)
+    """)
+    rig.sidecar()
+    process = rig.start([PYTHON, "-c", program], {"PYTHONPATH": str(python_package)})
+    assert process.output().split()[1] == "Ok"
+    (worker,) = rig.capture()["workers"]
+    assert worker["outcome"] == "Ok" and {name for _, name, *_ in events(rig.space())} == {"later"}, worker
+
+
 def test_the_sidecar_ends_with_its_program(python, tmp_path):
     pid = int(python("""
         import os, strobe

@@ -28,14 +28,19 @@ class Server:
         self._process.wait()
 
 
-def start(port: int, host: str = "localhost", framework: Optional[str] = None, flags: Sequence[str] = ()) -> Server:
-    """Starts a sidecar that records this program's annotations, and other programs with the same STROBE_DIR.
+def start(port: int, host: str = "localhost", framework: Optional[str] = None, flags: Sequence[str] = (),
+          all_programs: bool = False) -> Server:
+    """Starts a sidecar that records this program and the processes that it starts.
+
+    Each program may have its own, such as every rank of a job, also in a pod whose injected sidecar
+    serves all of them: a program is recorded by one sidecar at a time, and the other one answers Busy.
 
     Args:
       port: where it listens; 0 picks a free port.
       host: the interface; "0.0.0.0" lets other machines in, which may then profile this program.
       framework: host:port of a profiler server (such as jax.profiler.start_server's) to record as well.
       flags: more flags of strobe-sidecar.
+      all_programs: record every program with the same STROBE_DIR. Only one sidecar may do so.
 
     Raises:
       RuntimeError: it did not start; the message holds its words.
@@ -52,7 +57,8 @@ def start(port: int, host: str = "localhost", framework: Optional[str] = None, f
             port = probe.getsockname()[1]
     address = f"{host}:{port}"
     command = [path_of("strobe-sidecar"), "--listen", address, "--framework", framework or "localhost:1",
-               "--agent-dir", os.path.join(os.environ["STROBE_DIR"], "agent"), "--insecure-plaintext", "--exit-with-parent", *flags]
+               "--agent-dir", os.path.join(os.environ["STROBE_DIR"], "agent"), "--insecure-plaintext", "--exit-with-parent",
+               *([] if all_programs else ["--agent-only-parent"]), *flags]
     log = tempfile.TemporaryFile("w+")
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     deadline = time.monotonic() + 10

@@ -81,7 +81,7 @@ TEST_F(AgentDirectoryTest, OrdersReachProgramsThatBeginLater) {
 TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
   const auto owner = AgentDirectory::Own(path_);
   ASSERT_TRUE(owner.ok());
-  EXPECT_TRUE((*owner)->Failures().empty());
+  EXPECT_TRUE((*owner)->Failures(~0ull).empty());
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   std::vector<pid_t> children;
@@ -97,19 +97,23 @@ TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
     char byte = 0;
     ASSERT_EQ(read(told[0], &byte, 1), 1);
   }
-  const auto failures = (*owner)->Failures();
+  const auto failures = (*owner)->Failures(~0ull);
   ASSERT_EQ(failures.size(), 3u);
   EXPECT_THAT(failures[0].label, HasSubstr(std::to_string(children[0])));
   EXPECT_THAT(failures[0].message, HasSubstr("No space left on device"));
   EXPECT_THAT(failures[0].message, HasSubstr("give the shared volume more room"));
   kill(children[1], SIGKILL);
   waitpid(children[1], nullptr, 0);
-  EXPECT_EQ((*owner)->Failures().size(), 2u);
+  (*owner)->ForgetFailures();
+  EXPECT_EQ((*owner)->Failures(~0ull).size(), 2u);
   for (const int i : {0, 2}) {
     kill(children[static_cast<std::size_t>(i)], SIGKILL);
     waitpid(children[static_cast<std::size_t>(i)], nullptr, 0);
   }
-  EXPECT_TRUE((*owner)->Failures().empty());
+  EXPECT_TRUE((*owner)->Failures(~0ull).empty());
+  EXPECT_EQ((*owner)->Failures(0).size(), 3u)
+      << "who failed meanwhile is told of, also when it ended";
+  (*owner)->ForgetFailures();
   EXPECT_EQ(fs::file_size(path_ + "/failures"), 0u) << "there is room for the next ones";
 }
 
