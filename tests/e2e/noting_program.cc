@@ -11,7 +11,9 @@
 //        daemon       forks, and lets the child train on while the parent ends.
 //        exec         trains for a second and then replaces itself by this program, without exec.
 //        rank=NAME    its PROCESS; "main" otherwise.
+//        hostile      calls itself, its threads and some of its annotations by bytes that are no text.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,16 +44,22 @@ void SleepMs(double ms) {
   nanosleep(&left, nullptr);
 }
 
+void Annotate(const char* text) {
+  strobe::TraceMe me(text);
+}
+
 class Notes {
  public:
   // One write per line and O_APPEND: lines of several processes stay whole.
   explicit Notes(const char* path)
       : file_(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
   int descriptor() const { return file_; }
+  bool hostile = false;
   void Step(const std::string& process, long long step) const {
     const long long wall = Now(CLOCK_REALTIME), monotonic = Now(CLOCK_MONOTONIC);
     {
       strobe::StepTraceMe me(process, step);
+      if (hostile) Annotate("\xff\xfe\xe2\x82#key\xc3=\xed\xa0\x80#");
       SleepMs(1);
     }
     char line[256];
@@ -79,7 +87,7 @@ int main(int argc, char** argv) {
   std::signal(SIGCHLD, SIG_IGN);
   std::string process = "main";
   double fork_every_ms = 0;
-  bool replace = false, daemon = false, close_all = false;
+  bool replace = false, daemon = false, close_all = false, hostile = false;
   for (int i = 3; i < argc; ++i) {
     const std::string_view mode = argv[i];
     if (mode.rfind("fork=", 0) == 0) fork_every_ms = std::atof(argv[i] + 5);
@@ -87,8 +95,11 @@ int main(int argc, char** argv) {
     replace = replace || mode == "exec";
     daemon = daemon || mode == "daemon";
     close_all = close_all || mode == "close";
+    hostile = hostile || mode == "hostile";
   }
-  const Notes notes(argv[1]);
+  Notes notes(argv[1]);
+  notes.hostile = hostile;
+  if (hostile) prctl(PR_SET_NAME, "\xe2\x82 \xff\n\x1b[31m");
   if (daemon && fork() != 0) _exit(0);
   if (close_all) {
     for (int fd = 3; fd < 1024; ++fd) {

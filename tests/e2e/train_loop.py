@@ -32,6 +32,8 @@ def main():
     parser.add_argument("--port", type=int, required=True, help="of the profiler server")
     parser.add_argument("--pause-ms", type=float, default=20, help="sleep after each step; 0 = busy")
     parser.add_argument("--size", type=int, default=64, help="width of the model")
+    parser.add_argument("--notes", help="file for a line per step: name, step, and its begin and end by the monotonic and the wall clock")
+    parser.add_argument("--name", default="train", help="of the steps' annotation")
     parser.add_argument("--stop-file", help="train until this file exists, then end with success")
     args = parser.parse_args()
 
@@ -46,14 +48,19 @@ def main():
     train_step(weights, batch, target)["w1"].block_until_ready()
     print(f"ready {args.port}", flush=True)
 
+    notes = open(args.notes, "a", buffering=1) if args.notes else None
     step = 0
     parent = os.getppid()
     while os.getppid() == parent:  # Ends with whoever started it, also when that was killed.
         if args.stop_file and os.path.exists(args.stop_file):
             return
-        with jax.profiler.StepTraceAnnotation("train", step_num=step):
+        # Read outside of the annotation: what lies in a window by the notes does so by the annotation too.
+        monotonic, wall = time.monotonic_ns(), time.time_ns()
+        with jax.profiler.StepTraceAnnotation(args.name, step_num=step):
             weights = train_step(weights, batch, target)
             weights["w1"].block_until_ready()
+        if notes:
+            notes.write(f"{args.name} {step} {monotonic} {time.monotonic_ns()} {wall} {time.time_ns()}\n")
         step += 1
         if args.pause_ms:
             time.sleep(args.pause_ms / 1000)

@@ -34,6 +34,7 @@ def test_captures_end_whatever_happens(group, own_plane, protos, tmp_path):
     print("ends", ends, "faults", storm.faults)
     assert not wrong, "\n".join(wrong)
     assert sum(storm.faults.values()) > 10 and len(storm.requests) == 16
+    assert storm.steps > 0, "no capture that ended Ok had a noted step in its window"
 
 
 @pytest.mark.timeout(300)
@@ -75,7 +76,7 @@ def test_everything_at_once(group, own_plane, protos, tmp_path):
         storm.requests = [f"r{i}" for i in range(3)]
         kubectl.run("wait", "--for=condition=Started", "profilerequest/r0", "--timeout=30s")
         time.sleep(0.7)
-        for process in [own_plane.apiserver, *[o.process for o in storm.operators], *[p for w in storm.workers for p in (w.sidecar, w.trainer)]]:
+        for process in [own_plane.apiserver, *[o.process for o in storm.operators], *[p for w in storm.workers for p in (w.sidecar, w.trainer, w.program)]]:
             process.signal(9)
         time.sleep(1)
         own_plane.start_apiserver()

@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.soak.noting import NotingWorker, held_against_notes
 from tests.soak.storm import Storm
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import Operator, condition, profile_request, wait_finished
@@ -32,38 +33,49 @@ def make_plane(group, directory):
     return plane, Kubectl(plane.kubeconfig, "soak")
 
 
-def storm(group, directory, options):
-    print("seed", options.seed, flush=True)
+def generate_protos(directory):
     protos = directory / "protos"
     protos.mkdir()
+    return generate(protos)
+
+
+def storm(group, directory, options):
+    print("seed", options.seed, flush=True)
     plane, kubectl = make_plane(group, directory)
-    raging = Storm(group, plane, kubectl, generate(protos), directory, options.seed)
+    raging = Storm(group, plane, kubectl, generate_protos(directory), directory, options.seed)
     try:
         raging.run(options.captures)
         wrong, ends = raging.verdict()
     finally:
         raging.stop()
-    print("faults", raging.faults, "\nends", ends)
+    print("faults", raging.faults, "\nends", ends, "\nnoted steps that were looked for", raging.steps)
     return wrong
 
 
-def one_capture(kubectl, name, logdir):
-    kubectl.apply(profile_request(name, logdir, run=name, attempts=1, duration="50ms", start={"guard": "200ms"}))
+def one_capture(kubectl, name, logdir, duration="50ms"):
+    kubectl.apply(profile_request(name, logdir, run=name, attempts=1, duration=duration, start={"guard": "200ms"}))
     return wait_finished(kubectl, name)
 
 
 def good(group, directory, options):
+    """Both sources: JAX's own profiler, and the agent in a program beside it. What the workloads noted must be there."""
     plane, kubectl = make_plane(group, directory)
-    for worker in start_workers(group, 2):
-        worker.register(kubectl)
+    generate_protos(directory)
+    workers = [NotingWorker(group, i, directory).start_trainer().start_sidecar() for i in range(2)]
+    for worker in workers:
+        worker.wait().register(kubectl)
     Operator(group, plane.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
-    wrong, began = [], time.monotonic()
+    wrong, began, steps = [], time.monotonic(), 0
     for i in range(options.captures):
-        end = condition(one_capture(kubectl, f"good-{i}", directory / "logdir"), "Succeeded")
+        ended = one_capture(kubectl, f"good-{i}", directory / "logdir", duration="250ms")
+        end = condition(ended, "Succeeded")
         if end["reason"] != "AllWorkersOk":
             wrong.append(f"capture {i}: {end['reason']}: {end['message']}")
-    print(f"{options.captures} captures in {time.monotonic() - began:.0f} s, {len(wrong)} not good")
-    return wrong
+        lost, wanted = held_against_notes(directory / "logdir/plugins/profile" / f"good-{i}", workers)
+        wrong += [f"capture {i}: {line}" for line in lost]
+        steps += wanted
+    print(f"{options.captures} captures in {time.monotonic() - began:.0f} s, {len(wrong)} not good; {steps} noted steps looked for")
+    return wrong + ([] if steps else ["nothing was noted"])
 
 
 def footprint(pid):

@@ -4,12 +4,15 @@ the end is in Storm.verdict. Everything comes from one seed, which is printed; h
 import hashlib
 import json
 import mmap
+import os
 import random
 import re
 import struct
+import subprocess
 import threading
 import time
 
+from tests.soak.noting import NotingWorker, held_against_notes
 from tests.support import fault_proxy as fp
 from tests.support.operator import Operator, condition, profile_request
 from tests.support.processes import BIN, PYTHON, ROOT, wait_until
@@ -34,25 +37,35 @@ class Clock:
         self.map[:8] = struct.pack("q", int(seconds * 1e9))
 
 
-class StormyWorker(Worker):
-    """A sidecar with a spool and its trainer, behind a network that fails, on a clock that jumps."""
+class StormyWorker(NotingWorker):
+    """A sidecar with a spool, behind a network that fails, on a clock that jumps; the first one's trainer is a real one."""
 
     def __init__(self, group, number, directory, protos):
         self.clock = Clock(directory / f"clock-{number}")
-        super().__init__(group, f"worker-{number}", number, trainer_env=self.clock.env, sidecar_env=self.clock.env,
-                         sidecar_flags=["--spool-dir", directory / f"spool-{number}", "--grace", "3"])
+        super().__init__(group, number, directory, env=self.clock.env, flags=["--spool-dir", directory / f"spool-{number}", "--grace", "3"],
+                         modes=["hostile"] if number % 2 else [], framework="jax" if number == 0 else "fake")
         self.protos = protos
         self.proxy = TcpProxy(self.port, number)
 
     def start_trainer(self):
-        self.trainer = self.group.start(f"{self.name}-trainer", [PYTHON, ROOT / "tests/e2e/big_profiler.py", self.protos, self.profiler_port, TRACE_MIB],
-                                        env=self.trainer_env)
+        self.start_program()
+        return self.restart_trainer()
+
+    def restart_trainer(self):
+        if self.framework == "jax":
+            Worker.start_trainer(self)
+        if self.framework != "jax":
+            self.trainer = self.group.start(
+                f"{self.name}-trainer", [PYTHON, ROOT / "tests/e2e/big_profiler.py", self.protos, self.profiler_port, TRACE_MIB], env=self.trainer_env)
         return self
 
     def pod(self, labels=None):
         made = super().pod(labels)
         made["spec"]["initContainers"][0]["ports"][0]["containerPort"] = self.proxy.port
         return made
+
+    def rings(self):
+        return list((self.agent_dir / "agent").glob("*.rings"))
 
 
 class Storm:
@@ -71,6 +84,7 @@ class Storm:
         self.faults = {}
         self.calm, self.stopped, self.restarting = threading.Event(), threading.Event(), threading.Lock()
         self.requests, self.deleted = [], set()
+        self.steps = 0  # Noted by workloads, within windows of captures that ended Ok.
 
     # Faults. Each ends by itself; `calm` hurries them.
 
@@ -117,6 +131,51 @@ class Storm:
         self._for((0.2, 3))
         victim.signal(18)
 
+    def second_sidecar(self):
+        victim = self.random.choice(self.workers)
+        second = subprocess.run([BIN / "strobe-sidecar", "--listen", "127.0.0.1:0", "--framework", "localhost:1", "--agent-dir",
+                                 victim.agent_dir / "agent", "--insecure-plaintext"], capture_output=True, text=True, timeout=60)
+        # It may own the directory for a moment where the first one has just been killed.
+        if victim.sidecar.running() and "another sidecar serves" not in second.stderr and second.returncode not in (0, -15):
+            self.broken.append(f"a second sidecar ended with {second.returncode}: {second.stderr[-500:]}")
+
+    def program_killed(self):
+        self.random.choice(self.workers).program.signal(9)
+
+    def program_frozen(self):
+        victim = self.random.choice(self.workers).program
+        victim.signal(19)
+        self._for((0.1, 2))
+        victim.signal(18)
+
+    def rings_forged(self):
+        """Positions of rings, written over while programs and sidecar go on."""
+        worker, until = self.random.choice(self.workers), time.monotonic() + self.random.uniform(0.05, 0.4)
+        numbers = [0, 8, 2**62, 2**63, 2**64 - 8, self.random.getrandbits(64)]
+        while time.monotonic() < until and not self.calm.is_set():
+            for path in worker.rings()[:4]:
+                try:
+                    with open(path, "r+b", buffering=0) as file:
+                        # Claimed, head and made of the first ring.
+                        os.pwrite(file.fileno(), struct.pack("Q", self.random.choice(numbers)), 4096 + 8 * self.random.randrange(3))
+                except OSError:
+                    pass  # Its program has ended, and the sidecar has removed it.
+
+    def volume_full(self):
+        worker = self.random.choice(self.workers)
+        if not worker.mounted:
+            return
+        filler = worker.agent_dir / "filler"
+        try:
+            with open(filler, "wb") as file:
+                while True:
+                    file.write(bytes(1 << 16))
+                    file.flush()
+        except OSError:
+            pass
+        self._for((0.3, 3))
+        filler.unlink()
+
     def network(self):
         proxy = self.random.choice(self.workers).proxy
         mode = self.random.choice(["cut", "drop", "refuse", "slow"])
@@ -132,7 +191,8 @@ class Storm:
         self._for((0.5, 4))
         clock.step(0)
 
-    KINDS = [api_fault] * 4 + [operator_killed, operator_frozen, sidecar_killed, trainer_killed, sidecar_frozen] + [network] * 3 + [clock_steps]
+    KINDS = ([api_fault] * 4 + [operator_killed, operator_frozen, sidecar_killed, trainer_killed, sidecar_frozen, sidecar_frozen] +
+             [network] * 3 + [clock_steps, second_sidecar, program_killed, program_frozen, rings_forged, volume_full])
 
     def rage(self, restart_every=40):
         """Two hands that break things, until it is calm; what died is started again as Kubernetes would. The threads stay
@@ -164,7 +224,8 @@ class Storm:
 
     def heal(self):
         for worker in self.workers:
-            for start, process in ((worker.start_trainer, worker.trainer), (worker.start_sidecar, worker.sidecar)):
+            for start, process in ((worker.restart_trainer, worker.trainer), (worker.start_sidecar, worker.sidecar),
+                                   (worker.start_program, worker.program)):
                 if not process.running():
                     self.note_end(process)
                     start()
@@ -211,6 +272,7 @@ class Storm:
         for worker in self.workers:
             worker.proxy.mode = "pass"
             worker.sidecar.signal(18)
+            worker.program.signal(18)
             worker.clock.step(0)
         for operator in self.operators:
             operator.process.signal(18)
@@ -283,6 +345,10 @@ class Storm:
                 wrong.append(f"{name}: {worker['name']}'s trace is not what was recorded")
         if len(ok) > status["workers"]["ok"]:
             wrong.append(f"{name}: manifest and status differ")
+        if not wrong:
+            lies, looked_for = held_against_notes(run, self.workers)
+            self.steps += looked_for
+            wrong += [f"{name}: {lie}" for lie in lies]
         return wrong
 
     def check_worker(self, worker):
@@ -309,4 +375,5 @@ class Storm:
             event.set()
         for worker in self.workers:
             worker.proxy.stop()
+            worker.unmount()
         self.api.stop()

@@ -1,6 +1,7 @@
 """The truth that is not ours: what a workload noted of its own steps, against what a capture's trace holds."""
 
 import collections
+import time
 
 Note = collections.namedtuple("Note", "process step mono_begin mono_end wall_begin wall_end")
 
@@ -10,7 +11,8 @@ def read_notes(path):
     notes = []
     for line in path.read_text().splitlines():
         process, *numbers = line.split()
-        notes.append(Note(process, *map(int, numbers)))
+        if len(numbers) == 5:  # The writer may have been killed within the last one.
+            notes.append(Note(process, *map(int, numbers)))
     return notes
 
 
@@ -44,5 +46,16 @@ def steps_of(space):
 def missing(notes, manifest, worker, space):
     """Noted steps of the window that the trace does not have; and how many there were."""
     wanted = within(notes, *window_of(manifest, worker))
+    found = steps_of(space)
+    return [note for note in wanted if found[note.process, note.step] == 0], len(wanted)
+
+
+def missing_by_true_time(notes, manifest, worker, space):
+    """The same by the monotonic clock, which all processes of a machine share: whatever was done to the worker's wall
+    clock, the window of a worker that says Ok lies where the operator's clock, which is this one, had it."""
+    begin = int(manifest["instantNs"]) - (time.time_ns() - time.monotonic_ns())
+    end = begin + int(manifest["durationNs"])
+    slack = max(int(worker["clockErrorNs"]), 0)  # Within which the worker knew the operator's clock.
+    wanted = [note for note in notes if begin + slack <= note.mono_begin and note.mono_end <= end - slack]
     found = steps_of(space)
     return [note for note in wanted if found[note.process, note.step] == 0], len(wanted)

@@ -19,6 +19,8 @@ class Worker:
         self.sidecar_env = sidecar_env or {}
         self.sidecar_flags = list(sidecar_flags)
         self.wrap = wrap  # Changes the sidecar's command.
+        self.notes = None  # Where the trainer notes its steps; see tests/support/oracle.py.
+        self.lives = 0
         self.profiler_port = free_port()
         self.port = free_port()
         self.trainer = self.sidecar = None
@@ -28,9 +30,11 @@ class Worker:
         return f"127.0.0.1:{self.port}"
 
     def start_trainer(self):
+        self.lives += 1
+        notes = ["--notes", self.notes, "--name", f"train-{self.lives}"] if self.notes else []
         self.trainer = self.group.start(
             f"{self.name}-trainer",
-            [PYTHON, ROOT / "tests/e2e/train_loop.py", "--port", self.profiler_port, "--pause-ms", self.pause_ms],
+            [PYTHON, ROOT / "tests/e2e/train_loop.py", "--port", self.profiler_port, "--pause-ms", self.pause_ms, *notes],
             env=self.trainer_env,
         )
         return self

@@ -1,0 +1,71 @@
+"""Workers whose workloads note their own steps, and captures held against these notes."""
+
+import json
+import os
+import subprocess
+
+from tests.support import oracle
+from tests.support.processes import BIN
+from tests.support.workers import Worker
+
+
+class NotingWorker(Worker):
+    """A pod of two processes: a trainer with a profiler server, and a program with the agent that forks children."""
+
+    def __init__(self, group, number, directory, env=None, flags=(), modes=(), framework="jax"):
+        self.place = directory / f"pod-{number}"
+        self.agent_dir = self.place / "strobe"
+        self.agent_dir.mkdir(parents=True)
+        self.mounted = self._mount()
+        self.modes, self.framework, self.agent_lives = modes, framework, 0
+        super().__init__(group, f"worker-{number}", number, trainer_env=env, sidecar_env=env,
+                         sidecar_flags=["--agent-dir", self.agent_dir / "agent", *flags])
+        self.notes = self.place / "trainer.txt" if framework == "jax" else None
+        self.agent_notes = self.place / "agent.txt"
+        self.program = None
+
+    def _mount(self):
+        """A volume with a bound, as a pod's is; where it cannot be mounted the directory has none."""
+        return os.getuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.agent_dir],
+                                                   capture_output=True).returncode == 0
+
+    def start_trainer(self):
+        self.start_program()
+        return super().start_trainer() if self.framework == "jax" else self
+
+    def start_program(self):
+        self.agent_lives += 1
+        self.program = self.group.start(f"{self.name}-program", [
+            BIN / "noting_program", self.agent_notes, 100, f"rank=main-{self.agent_lives}", "fork=150", *self.modes],
+            env={**self.trainer_env, "STROBE_DIR": str(self.agent_dir), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "STROBE_RING_KB": "128"})
+        return self
+
+    def wait(self, timeout=90):
+        self.program.wait_for("ready", 20)
+        return super().wait(timeout)
+
+    def unmount(self):
+        if self.mounted:
+            subprocess.run(["umount", "-l", self.agent_dir], check=False)
+
+    def read_notes(self):
+        notes = oracle.read_notes(self.agent_notes) if self.agent_notes.exists() else []
+        return notes + (oracle.read_notes(self.notes) if self.notes and self.notes.exists() else [])
+
+
+def held_against_notes(run, workers):
+    """Sentences of the noted steps that workers which ended Ok do not have; and how many were looked for."""
+    from tensorflow import xplane_pb2
+
+    manifest = json.loads((run / "strobe.json").read_text())
+    by_name = {worker.name: worker for worker in workers}
+    wrong, wanted = [], 0
+    for told in manifest["workers"]:
+        if told["outcome"] != "Ok":
+            continue
+        space = xplane_pb2.XSpace.FromString((run / f"{told['name']}.xplane.pb").read_bytes())
+        lost, looked_for = oracle.missing_by_true_time(by_name[told["name"]].read_notes(), manifest, told, space)
+        wanted += looked_for
+        if lost:
+            wrong.append(f"{told['name']} is Ok and {len(lost)} of {looked_for} noted steps are not in its trace: {lost[:3]}")
+    return wrong, wanted
