@@ -252,8 +252,8 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
     reason = live.reason;
   }
   const Outcome outcome = OutcomeOf(url.status());
-  report.set_bytes(0);
-  report.clear_sha256();
+  // Size and checksum stay: by them a later try knows its own object in the store, and whoever
+  // finds the trace there later can check it.
   Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
 }
 

@@ -26,7 +26,8 @@ struct UploadEvents {
 struct UploadLimits {
   // How long a trace that could not be uploaded is kept and tried again.
   Nanos keep = std::chrono::hours(6);
-  std::uint64_t bytes_per_second = 0;  // Of all uploads together; 0 = as fast as it goes.
+  Nanos first_wait = std::chrono::seconds(15);  // Before the first of these tries; then doubling.
+  std::uint64_t bytes_per_second = 0;           // Of all uploads together; 0 = as fast as it goes.
 };
 
 class UploadDelivery final : public session::Delivery {

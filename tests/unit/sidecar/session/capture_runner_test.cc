@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collector/base/sha256.h"
 #include "collector/xplane/names.h"
 #include "tests/fakes/fake_trace.h"
 
@@ -184,6 +185,17 @@ TEST_F(CaptureRunnerTest, TellsWhatTheSourceOrTheStoreSaid) {
   delivery_.status = absl::ResourceExhaustedError("full");
   runner_.Arm(Plan("c"));
   EXPECT_EQ(WaitForEnd("c").outcome(), v1::UPLOAD_FAILED);
+}
+
+TEST_F(CaptureRunnerTest, AKeptTraceKeepsItsSizeAndChecksum) {
+  delivery_.status = absl::UnavailableError("the store is away");
+  runner_.Arm(Plan("a"));
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::UPLOAD_FAILED);
+  EXPECT_EQ(report.bytes(), delivery_.bytes.size());
+  Sha256 hash;
+  hash.Update(delivery_.bytes);
+  EXPECT_EQ(report.sha256(), hash.Hex());
 }
 
 TEST_F(CaptureRunnerTest, ALateTraceIsKeptUnlessItIsToBeDiscarded) {
