@@ -128,7 +128,7 @@ class KeptTrace : public UploadDeliveryTest, public testing::WithParamInterface<
 TEST_P(KeptTrace, KnowsItsOwnObject) {
   bucket_.keeps_sha256 = GetParam();
   std::atomic<int> arrived{0}, dropped{0};
-  UploadDelivery delivery(clock_, stores_, spool_.get(), {.first_wait = 1ms},
+  UploadDelivery delivery(clock_, stores_, spool_.get(), {.keep = -1h, .first_wait = 1ms},
                           {.late = [&] { ++arrived; }, .dropped = [&] { ++dropped; }});
   const std::vector<std::string> pieces = {"trace", "plane"};
   v1::Report report = Report("a", pieces);
