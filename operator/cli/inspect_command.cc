@@ -11,6 +11,7 @@
 #include "collector/base/strings.h"
 #include "operator/cli/open_place.h"
 #include "operator/cli/open_traces.h"
+#include "operator/cli/process_table.h"
 #include "operator/cli/report_table.h"
 #include "operator/cli/stats_json.h"
 #include "operator/cli/storage_flags.h"
@@ -60,6 +61,7 @@ struct Inspected {
   std::vector<StepSummary> steps{};
   std::vector<std::string> problems{};
   Verdict verdict{};
+  Processes processes{};
 };
 
 absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& flags) {
@@ -73,6 +75,7 @@ absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& 
   ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space));
   result.steps = SumSteps(steps);
   ASSIGN_OR_RETURN(result.verdict, JudgeSpace(trace.space, steps, flags.expect_device));
+  ASSIGN_OR_RETURN(result.processes, ProcessesOf(trace.space));
   for (const std::string_view text : trace.space.errors)
     result.problems.push_back(StrCat("error: ", text));
   for (const std::string_view text : trace.space.warnings)
@@ -89,6 +92,7 @@ Inspected Missing(const v1::ManifestWorker& worker) {
   Inspected result{.worker = worker.name(), .has_trace = false};
   result.verdict.judgement.outcome = OutcomeOfName(worker.outcome());
   result.verdict.judgement.message = worker.message();
+  result.processes = ProcessesOf(worker);
   result.verdict.evidence.emplace_back("left no trace; the run's manifest says how it ended");
   return result;
 }
@@ -105,6 +109,8 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
   std::cout << "\n";
   if (judged.outcome != Outcome::kOk) std::cout << "what to do: " << outcome.remedy << "\n";
   for (const std::string& evidence : worker.verdict.evidence) std::cout << "  " << evidence << "\n";
+  if (WorthShowing(worker.processes, judged.outcome))
+    std::cout << "\n" << ProcessTable(worker.processes);
   if (!worker.has_trace) return;
   std::cout << "\n";
   std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
@@ -166,6 +172,7 @@ Json ToJson(const Inspected& worker) {
             {"remedy", judged.outcome == Outcome::kOk ? "" : outcome.remedy},
             {"retryable", outcome.retryable},
             {"evidence", worker.verdict.evidence}}},
+          {"processes", ProcessesJson(worker.processes)},
           {"planes", std::move(planes)},
           {"steps", std::move(steps)},
           {"problems", worker.problems}};
