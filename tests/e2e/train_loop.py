@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--port", type=int, required=True, help="of the profiler server")
     parser.add_argument("--pause-ms", type=float, default=20, help="sleep after each step; 0 = busy")
     parser.add_argument("--size", type=int, default=64, help="width of the model")
+    parser.add_argument("--notes", help="file that gets a line per step: its number and the wall time at its end, ns")
     parser.add_argument("--stop-file", help="train until this file exists, then end with success")
     args = parser.parse_args()
 
@@ -47,6 +48,7 @@ def main():
     print(f"ready {args.port}", flush=True)
 
     step = 0
+    notes = open(args.notes, "w", buffering=1) if args.notes else None
     parent = os.getppid()
     while os.getppid() == parent:  # Ends with whoever started it, also when that was killed.
         if args.stop_file and os.path.exists(args.stop_file):
@@ -54,6 +56,8 @@ def main():
         with jax.profiler.StepTraceAnnotation("train", step_num=step):
             weights = train_step(weights, batch, target)
             weights["w1"].block_until_ready()
+        if notes:
+            notes.write(f"{step} {time.time_ns()}\n")
         step += 1
         if args.pause_ms:
             time.sleep(args.pause_ms / 1000)
