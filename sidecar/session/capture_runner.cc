@@ -37,6 +37,15 @@ void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
   report.set_message(CutUtf8(message, kMaxMessageBytes));
 }
 
+// Whether the source's complaint is the better account of a trace that is judged so. It is of one
+// that is empty; a trace that is late, or has no device, is so for reasons of its own, and what is
+// only a loss of events must not hide that.
+bool Explains(Outcome source, Outcome judged) {
+  if (source == Outcome::kOk) return judged == Outcome::kOk;
+  const bool empty = judged == Outcome::kNoHostEvents || judged == Outcome::kNoDeviceActivity;
+  return empty || Describe(source).badness >= Describe(judged).badness;
+}
+
 }  // namespace
 
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
@@ -353,8 +362,7 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
        .expects_device = plan.expects_device(),
        .host_level = plan.tracers().host()});
   report.set_covers_window(judged.covers_window);
-  // The source knows of more than its trace holds, and the other way round.
-  if (Describe(recording.outcome).badness >= Describe(judged.outcome).badness)
+  if (Explains(recording.outcome, judged.outcome))
     SetOutcome(recording.outcome, recording.message, report);
   else
     SetOutcome(judged.outcome, judged.message, report);
