@@ -22,7 +22,7 @@ struct ForeignMemory::Slot {
 
 namespace {
 
-constexpr std::size_t kMaxObjects = 4096;
+constexpr std::size_t kMaxObjects = 16384;
 struct sigaction g_previous = {};
 
 }  // namespace

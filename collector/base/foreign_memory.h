@@ -16,7 +16,7 @@ namespace strobe {
 class ForeignMemory {
  public:
   // `data` is what mmap returned for `size` bytes. Destroy the object before the mapping.
-  // ResourceExhausted beyond 4,096 objects.
+  // ResourceExhausted beyond 16,384 objects.
   static absl::StatusOr<ForeignMemory> Guard(void* data, std::size_t size, bool writable);
   ForeignMemory() = default;
   ForeignMemory(ForeignMemory&& other) noexcept { *this = static_cast<ForeignMemory&&>(other); }

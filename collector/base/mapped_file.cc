@@ -21,6 +21,9 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     close(fd);
     return absl::InvalidArgumentError(StrCat(path, " is no regular file"));
   }
+  file.path_ = path;
+  file.device_ = status.st_dev;
+  file.inode_ = status.st_ino;
   file.size_ = static_cast<std::size_t>(status.st_size);
   if (file.size_ > 0) {
     void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -31,6 +34,12 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     }
     madvise(data, file.size_, MADV_SEQUENTIAL);
     file.data_ = static_cast<const char*>(data);
+    absl::StatusOr<ForeignMemory> guard = ForeignMemory::Guard(data, file.size_, false);
+    if (!guard.ok()) {
+      close(fd);
+      return guard.status();
+    }
+    file.guard_ = *std::move(guard);
   }
   close(fd);
   return file;
@@ -39,12 +48,26 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
 MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(guard_, other.guard_);
   return *this;
 }
 
+absl::Status MappedFile::Check() const {
+  // Within the last page that is left, bytes behind the end are zeros without any fault.
+  struct stat now = {};
+  const bool same = stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+  const bool resized = same && static_cast<std::size_t>(now.st_size) != size_;
+  if (!resized && !guard_.damaged()) return absl::OkStatus();
+  return absl::DataLossError(StrCat(path_, " was changed while it was read"));
+}
+
 MappedFile::~MappedFile() {
+  guard_ = ForeignMemory();  // Before the mapping goes.
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 

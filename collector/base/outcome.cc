@@ -47,8 +47,10 @@ constexpr std::array<OutcomeInfo, 23> kTable = {{
      "The CUPTI library could not be loaded.",
      "Put CUPTI of the job's CUDA version into the image."},
     {Outcome::kVersionMismatch, "VersionMismatch", false, false, false, 75,
-     "The two sides do not speak the same protocol.",
-     "Bring the sidecar, the operator or the framework to the version that the message names."},
+     "The two sides do not speak the same protocol, or a trainer of this version could be harmed "
+     "by what was asked for.",
+     "Bring the sidecar, the operator or the framework to the version that the message names, or "
+     "ask for less."},
     {Outcome::kEventsDropped, "EventsDropped", true, false, true, 20,
      "The tracer's buffers overflowed; the message says how many events are missing.",
      "Shorten the duration or lower the tracer levels."},

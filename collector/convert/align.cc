@@ -45,6 +45,11 @@ absl::StatusOr<xplane::Space> ReadFromZero(std::string_view trace, xplane::Depth
 
 }  // namespace
 
+absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result) {
+  for (const OpenTrace& trace : traces) RETURN_IF_ERROR(trace.Check());
+  return result;
+}
+
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace) {
   std::int64_t zero = 0;
   return ReadFromZero(trace, xplane::Depth::kLines, zero);

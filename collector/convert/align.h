@@ -24,7 +24,15 @@ struct OpenTrace {
     const auto* text = std::get_if<std::unique_ptr<const std::string>>(&content);
     return text != nullptr ? std::string_view(**text) : std::get<MappedFile>(content).bytes();
   }
+  // DataLoss when its file was changed since it was opened.
+  absl::Status Check() const {
+    const auto* file = std::get_if<MappedFile>(&content);
+    return file == nullptr ? absl::OkStatus() : file->Check();
+  }
 };
+
+// What became of work on these traces: that one of them was changed meanwhile, or else `result`.
+absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result);
 
 struct AlignedTraces {
   std::vector<convert::WorkerTrace> workers{};

@@ -20,6 +20,7 @@
 
 #include "collector/base/mutex.h"
 #include "collector/base/strings.h"
+#include "collector/http/slow_work.h"
 #include "collector/tls/live_identity.h"
 
 namespace strobe {
@@ -53,6 +54,7 @@ struct Shared {
   HttpServer::Handler otherwise;
   std::atomic<bool> draining{false};
   std::atomic<std::int64_t> body_bytes{0};
+  std::optional<SlowWork> slow;
 
   Mutex mutex;
   std::size_t connections ABSL_GUARDED_BY(mutex) = 0;
@@ -189,31 +191,44 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
   }
 
   void Answer() {
-    http::request<http::string_body> request = parser_->release();
-    const bool head = request.method() == http::verb::head;
-    const bool gzip =
-        request[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
-    Page page{405, "only GET is served here\n"};
-    if (head || request.method() == http::verb::get ||
-        (request.method() == http::verb::post && shared_->options.most_body_bytes > 0)) {
-      page = PageFor(request);
-    }
+    http::request<http::string_body> asked = parser_->release();
+    const bool head = asked.method() == http::verb::head;
+    const bool gzip = asked[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
     response_ = {};
-    response_.version(request.version());
-    response_.keep_alive(request.keep_alive() && !shared_->draining);
-    Write(std::move(page), head, gzip);
+    response_.version(asked.version());
+    response_.keep_alive(asked.keep_alive() && !shared_->draining);
+    if (!head && asked.method() != http::verb::get &&
+        (asked.method() != http::verb::post || shared_->options.most_body_bytes == 0))
+      return Write({405, "only GET is served here\n"}, head, gzip);
+    Request request = ToRequest(asked);
+    const auto& is_slow = shared_->options.is_slow;
+    if (!is_slow || !is_slow(request)) return Write(PageFor(request), head, gzip);
+    const bool taken = shared_->slow->Add([self = this->shared_from_this(), request, head, gzip] {
+      Page page = Compressed(self->PageFor(request), gzip);
+      asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
+        self->Write(std::move(page), head, /*gzip=*/false);
+      });
+    });
+    if (!taken)
+      Write({503, "too many such requests at once\n", "text/plain", {{"Retry-After", "5"}}}, head,
+            gzip);
+  }
+
+  static Page Compressed(Page page, bool gzip) {
+    if (!page.compress || !gzip || page.body.size() >= kMostToCompress) return page;
+    page.body = Gzip(page.body);
+    page.headers.emplace_back("Content-Encoding", "gzip");
+    page.compress = false;
+    return page;
   }
 
   void Write(Page page, bool head, bool gzip) {
+    page = Compressed(std::move(page), gzip);
     response_.result(static_cast<unsigned>(page.status));
     response_.set(http::field::content_type, page.content_type);
     response_.set(http::field::cache_control, "no-store");
     for (const auto& [name, value] : page.headers) response_.set(name, value);
     response_.body() = std::move(page.body);
-    if (page.compress && gzip && response_.body().size() < kMostToCompress) {
-      response_.body() = Gzip(response_.body());
-      response_.set(http::field::content_encoding, "gzip");
-    }
     response_.prepare_payload();
     if (head) response_.body().clear();
     Socket().expires_after(kDeadline);
@@ -254,7 +269,7 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
     }
   }
 
-  Page PageFor(http::request<http::string_body>& asked) const {
+  static Request ToRequest(http::request<http::string_body>& asked) {
     Request request{.path = std::string(asked.target()),
                     .host = std::string(asked[http::field::host]),
                     .method = std::string(asked.method_string()),
@@ -264,6 +279,10 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
       request.query = request.path.substr(query + 1);
       request.path.resize(query);
     }
+    return request;
+  }
+
+  Page PageFor(const Request& request) const {
     if (const auto page = shared_->pages.find(request.path); page != shared_->pages.end())
       return page->second(request);
     return shared_->otherwise ? shared_->otherwise(request) : Page{404, "no such page\n"};
@@ -321,8 +340,10 @@ class BeastServer final : public HttpServer {
     shared_->options = options;
     shared_->pages = std::move(pages);
     shared_->otherwise = std::move(otherwise);
+    if (options.is_slow) shared_->slow.emplace(options.slow_threads, options.most_slow_waiting);
   }
   ~BeastServer() override {
+    if (shared_->slow) shared_->slow->Stop();
     context_.stop();
     for (std::thread& thread : threads_) thread.join();
   }

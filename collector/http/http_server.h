@@ -44,6 +44,11 @@ struct HttpOptions {
   std::size_t most_body_bytes = 0;  // 0 = nobody may POST. Longer ones get 413.
   // Requests that are answered at once. A long answer must not keep health checks waiting.
   int threads = 4;
+  // Which answers take long: threads of their own make them, so that they keep nobody else waiting.
+  // Whoever comes when so many wait for those already is told to come again (503).
+  std::function<bool(const Request&)> is_slow = nullptr;
+  int slow_threads = 2;
+  std::size_t most_slow_waiting = 16;
   // Whose certificate to serve TLS with; followed when it is renewed. Outlives the server.
   const LiveIdentity* identity = nullptr;
 };

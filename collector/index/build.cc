@@ -456,7 +456,10 @@ class Builder {
 
 absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
                         const BuildOptions& options, const Sink& sink) {
-  return Builder(trace, space, options).Run(sink);
+  const absl::Status built = Builder(trace, space, options).Run(sink);
+  // First: that the trace was changed also explains why it is damaged.
+  if (options.check) RETURN_IF_ERROR(options.check());
+  return built;
 }
 
 Source SourceOf(std::string_view trace) {

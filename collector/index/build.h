@@ -20,6 +20,8 @@ struct BuildOptions {
   std::atomic<std::uint64_t>* done = nullptr;
   // Set by whoever no longer wants it: ends in Cancelled. May be null.
   const std::atomic<bool>* stop = nullptr;
+  // Asked when all is read: a trace that was changed meanwhile gives no index. May be empty.
+  std::function<absl::Status()> check = nullptr;
 };
 
 // `trace` is the file that `space` was read from. DataLoss when the trace is damaged.

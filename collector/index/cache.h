@@ -22,6 +22,11 @@ class StoredIndex {
   static absl::StatusOr<StoredIndex> Keep(std::vector<std::uint64_t> words);
 
   const Index& index() const { return index_; }
+  // DataLoss when its file was changed since it was opened.
+  absl::Status Check() const {
+    const auto* file = std::get_if<MappedFile>(&bytes_);
+    return file == nullptr ? absl::OkStatus() : file->Check();
+  }
 
  private:
   std::variant<std::vector<std::uint64_t>, MappedFile> bytes_{};

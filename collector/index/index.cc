@@ -1,6 +1,7 @@
 #include "collector/index/index.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "collector/base/strings.h"
@@ -16,6 +17,14 @@ bool Take(std::string_view file, const Extent& extent, std::span<const T>& value
   return true;
 }
 
+template <typename T>
+bool Take(std::string_view file, const Extent& extent, std::vector<T>& values) {
+  std::span<const T> there;
+  if (!Take(file, extent, there)) return false;
+  values.assign(there.begin(), there.end());
+  return true;
+}
+
 bool Take(std::string_view file, const Extent& extent, std::string_view& bytes) {
   if (extent.offset > file.size() || extent.size > file.size() - extent.offset) return false;
   bytes = file.substr(extent.offset, extent.size);
@@ -28,8 +37,8 @@ absl::StatusOr<Index> Index::Open(std::string_view bytes) {
   Index index;
   if (bytes.size() < sizeof(Header) || reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 != 0)
     return absl::DataLossError("this is no index");
-  index.header_ = reinterpret_cast<const Header*>(bytes.data());
-  const Header& header = *index.header_;
+  std::memcpy(&index.header_, bytes.data(), sizeof(Header));
+  const Header& header = index.header_;
   if (header.magic != kMagic) return absl::DataLossError("this is no index");
   if (header.version != kVersion || header.sections != kSections)
     return absl::DataLossError(StrCat("the index has version ", header.version, ", this is ",

@@ -38,7 +38,7 @@ class Index {
   // 8 and outlive it.
   static absl::StatusOr<Index> Open(std::string_view bytes);
 
-  const Header& header() const { return *header_; }
+  const Header& header() const { return header_; }
   std::span<const Plane> planes() const { return planes_; }
   std::span<const Row> rows() const { return rows_; }
   std::span<const Track> tracks() const { return tracks_; }
@@ -113,10 +113,11 @@ class Index {
     return all.subspan(first, std::min<std::uint64_t>(count, all.size() - first));
   }
 
-  const Header* header_ = nullptr;
-  std::span<const Plane> planes_;
-  std::span<const Row> rows_;
-  std::span<const Track> tracks_;
+  // Copies: what was checked stays so when somebody writes into the file later.
+  Header header_;
+  std::vector<Plane> planes_;
+  std::vector<Row> rows_;
+  std::vector<Track> tracks_;
   std::span<const Level> levels_;
   std::span<const Block> blocks_;
   std::span<const Bucket> buckets_;

@@ -62,7 +62,9 @@ absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace, const 
   ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes()));
   for (const xplane::Plane& plane : space.planes) progress.total += plane.events();
   const index::BuildOptions options{
-      .threads = threads, .done = &progress.done, .stop = &progress.stop};
+      .threads = threads, .done = &progress.done, .stop = &progress.stop, .check = [&trace] {
+        return trace.Check();
+      }};
   return index::BuildStored(cache, trace.bytes(), space, options, warning);
 }
 
@@ -72,12 +74,19 @@ std::uint32_t LoadedRun::NumberOf(std::uint32_t worker, std::uint32_t row) const
   return numbers[worker][row];
 }
 
+absl::Status LoadedRun::Check() const {
+  for (const Worker& worker : workers) RETURN_IF_ERROR(worker.Check());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTrace> traces,
                                   const index::Cache& cache, std::size_t threads,
                                   Progress& progress) {
   LoadedRun run{.name = std::move(name)};
-  ASSIGN_OR_RETURN(convert::AlignedTraces aligned,
-                   convert::AlignTraces(traces, xplane::Depth::kPlanes));
+  absl::StatusOr<convert::AlignedTraces> read =
+      convert::AlignTraces(traces, xplane::Depth::kPlanes);
+  RETURN_IF_ERROR(convert::Unchanged(traces, read.status()));
+  convert::AlignedTraces& aligned = *read;
   run.zero_ns = aligned.zero_ns;
   run.begin_ps = std::numeric_limits<std::int64_t>::max();
   run.end_ps = std::numeric_limits<std::int64_t>::min();

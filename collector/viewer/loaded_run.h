@@ -21,6 +21,11 @@ struct Worker {
   std::optional<std::int64_t> clock_error_ns{};
 
   const index::Index& index() const { return stored.index(); }
+  // DataLoss when a file that answers are made from was changed since it was opened.
+  absl::Status Check() const {
+    const absl::Status status = trace.Check();
+    return status.ok() ? stored.Check() : status;
+  }
 };
 
 // One line of one worker, as the page counts them: the number of a row is its place in `rows`.
@@ -46,6 +51,8 @@ struct LoadedRun {
   std::string_view LineOf(std::uint32_t row) const {
     return WorkerOf(rows[row]).index().Text(RowOf(rows[row]).name);
   }
+  // Of all workers. Asked after an answer was made, before it is given.
+  absl::Status Check() const;
   // Number of a worker's row; every row has one.
   std::uint32_t NumberOf(std::uint32_t worker, std::uint32_t row) const;
 

@@ -28,6 +28,8 @@ constexpr std::int64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
 // XProf's page waits for its data; ours asks again.
 constexpr Nanos kXprofWait = std::chrono::seconds(60);
 constexpr std::string_view kXprof = "/data/plugin/profile";
+constexpr char kXprofHosts[] = "/data/plugin/profile/hosts",
+               kXprofData[] = "/data/plugin/profile/data";
 
 Page JsonPage(std::string text) {
   return {.body = std::move(text), .content_type = "application/json", .compress = true};
@@ -133,6 +135,108 @@ Json ToJson(const EventRef& end) {
   return {end.row, end.track, end.ordinal, end.begin_ps, end.duration_ps};
 }
 
+absl::StatusOr<Page> DescribePage(const LoadedRun& run, const Query&) {
+  return JsonPage(DescribeRun(run));
+}
+
+absl::StatusOr<Page> Tiles(const LoadedRun& run, const Query& query) {
+  TileRequest request;
+  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  ASSIGN_OR_RETURN(request.begin_ps, query.Integer("begin", 0, -kFarthest, kFarthest));
+  ASSIGN_OR_RETURN(const std::int64_t level, query.Integer("level", 0, 0, kMostLevel));
+  ASSIGN_OR_RETURN(const std::int64_t slots, query.Integer("slots", 512, 1, kMostSlots));
+  request.level = static_cast<std::uint32_t>(level);
+  request.slots = static_cast<std::uint32_t>(slots);
+  if (slots > kFarthest >> level)
+    return absl::InvalidArgumentError("slots: the window is longer than any trace");
+  return Page{.body = EncodeTiles(run, request),
+              .content_type = "application/octet-stream",
+              .compress = true};
+}
+
+absl::StatusOr<Page> Event(const LoadedRun& run, const Query& query) {
+  ASSIGN_OR_RETURN(const std::int64_t row, query.Integer("row", -1, 0, kMostNumber));
+  ASSIGN_OR_RETURN(const std::int64_t track, query.Integer("track", -1, 0, kMostNumber));
+  ASSIGN_OR_RETURN(std::int64_t ordinal, query.Integer("ordinal", -1, 0, kMostNumber));
+  ASSIGN_OR_RETURN(const std::int64_t at, query.Integer("at", 0, -kFarthest, kFarthest));
+  ASSIGN_OR_RETURN(const std::int64_t slop, query.Integer("slop", 0, 0, kFarthest));
+  const absl::Status none = absl::NotFoundError("there is no event");
+  if (row < 0 || track < 0) return none;
+  const auto r = static_cast<std::uint32_t>(row), t = static_cast<std::uint32_t>(track);
+  if (ordinal < 0) {
+    const auto found = EventAt(run, r, t, at, slop);
+    if (!found) return none;
+    ordinal = *found;
+  }
+  ASSIGN_OR_RETURN(std::string json, EventDetails(run, r, t, static_cast<std::uint32_t>(ordinal)));
+  return JsonPage(std::move(json));
+}
+
+absl::StatusOr<Page> Find(const LoadedRun& run, const Query& query) {
+  constexpr std::size_t kLongest = 1000;
+  FindRequest request{.text = query.Text("q"),
+                      .regex = query.Text("regex") == "1",
+                      .match_case = query.Text("case") == "1"};
+  if (request.text.empty() || request.text.size() > kLongest)
+    return absl::InvalidArgumentError(StrCat("q: write 1 to ", kLongest, " bytes to look for"));
+  return FindPage(run, request, query);
+}
+
+absl::StatusOr<Page> Events(const LoadedRun& run, const Query& query) {
+  FindRequest request;
+  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  return FindPage(run, request, query);
+}
+
+absl::StatusOr<Page> Select(const LoadedRun& run, const Query& query) {
+  ASSIGN_OR_RETURN(const std::vector<TrackRange> tracks, ReadTracks(query));
+  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
+  const Selection selection = SumSelection(run, tracks, times.begin_ps, times.end_ps);
+  Json names = Json::array();
+  for (const NameSum& sum : selection.names)
+    names.push_back({{"name", sum.name},
+                     {"count", sum.count},
+                     {"wallPs", sum.wall_ps},
+                     {"selfPs", sum.self_ps}});
+  return JsonPage(Json{{"count", selection.count},
+                       {"beginPs", selection.begin_ps},
+                       {"endPs", selection.end_ps},
+                       {"names", std::move(names)}});
+}
+
+absl::StatusOr<Page> ShowArrows(const LoadedRun& run, const Query& query) {
+  ArrowRequest request;
+  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
+  request.begin_ps = times.begin_ps;
+  request.end_ps = times.end_ps;
+  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 500, 1, 10'000));
+  request.limit = static_cast<std::uint32_t>(limit);
+  const Arrows found = FindArrows(run, request);
+  Json arrows = Json::array();
+  for (const Arrow& arrow : found.arrows) arrows.push_back({ToJson(arrow.from), ToJson(arrow.to)});
+  return JsonPage(Json{{"total", found.total}, {"arrows", std::move(arrows)}});
+}
+
+absl::StatusOr<Page> Steps(const LoadedRun& run, const Query&) {
+  ASSIGN_OR_RETURN(std::string json, CompareSteps(run));
+  return JsonPage(std::move(json));
+}
+
+absl::StatusOr<Page> XprofHostsPage(const LoadedRun& run, const Query&) {
+  return JsonPage(XprofHosts(run));
+}
+
+absl::StatusOr<Page> XprofDataPage(const LoadedRun& run, const Query& query) {
+  const std::string& tag = query.Text("tag");
+  if (tag != "trace_viewer@" && tag != "trace_viewer")
+    return absl::NotFoundError("only tag=trace_viewer@ is served here");
+  if (query.Text("format") == "pb")
+    return absl::InvalidArgumentError("format: only json is served here");
+  ASSIGN_OR_RETURN(std::string json, XprofData(run, query));
+  return JsonPage(std::move(json));
+}
+
 }  // namespace
 
 Viewer::Viewer(Library& library, ViewerOptions options)
@@ -162,23 +266,25 @@ bool Viewer::MayAsk(const std::string& host) const {
 }
 
 absl::StatusOr<Page> Viewer::Route(const Request& request) {
+  using Api = absl::StatusOr<Page> (Viewer::*)(const Query&);
   static const std::map<std::string, Api, std::less<>> kApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
-      {"/api/tiles", &Viewer::Tiles},
-      {"/api/event", &Viewer::Event},
-      {"/api/events", &Viewer::Events},
-      {"/api/find", &Viewer::Find},
-      {"/api/select", &Viewer::Select},
-      {"/api/arrows", &Viewer::ShowArrows},
-      {"/api/steps", &Viewer::Steps},
       {StrCat(kXprof, "/runs"), &Viewer::XprofRuns},
       {StrCat(kXprof, "/run_tools"), &Viewer::XprofTools},
-      {StrCat(kXprof, "/hosts"), &Viewer::XprofHostsPage},
-      {StrCat(kXprof, "/data"), &Viewer::XprofDataPage},
   };
+  static const std::map<std::string, RunApi, std::less<>> kRunApis = {
+      {"/api/tiles", &Tiles}, {"/api/event", &Event},         {"/api/events", &Events},
+      {"/api/find", &Find},   {"/api/select", &Select},       {"/api/arrows", &ShowArrows},
+      {"/api/steps", &Steps}, {kXprofHosts, &XprofHostsPage}, {kXprofData, &XprofDataPage},
+  };
+  const Query query(request.query);
   if (const auto api = kApis.find(request.path); api != kApis.end())
-    return (this->*api->second)(Query(request.query));
+    return (this->*api->second)(query);
+  if (const auto api = kRunApis.find(request.path); api != kRunApis.end()) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
+    return AskRun(loader, api->second, query, IsSlow(request) ? kXprofWait : Nanos{0});
+  }
   for (const Asset& asset : Assets()) {
     if (asset.path == request.path)
       return Page{.body = std::string(asset.body),
@@ -220,20 +326,32 @@ absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const Query& query) {
   return loaders_.back().second;
 }
 
-absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader, Nanos wait) {
-  absl::StatusOr<Run> run = loader->Get(wait);
-  if (run.ok()) return run;
-  // Whoever asks again may have cured what was wrong.
+void Viewer::Forget(const std::shared_ptr<Loader>& loader) {
   MutexLock lock(&mutex_);
   std::erase_if(loaders_, [&](const auto& known) { return known.second == loader; });
+}
+
+absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader, Nanos wait) {
+  absl::StatusOr<Run> run = loader->Get(wait);
+  // Whoever asks again may have cured what was wrong.
+  if (!run.ok()) Forget(loader);
   return run;
 }
 
-absl::StatusOr<Viewer::Run> Viewer::RunOf(const Query& query, Nanos wait) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
-  ASSIGN_OR_RETURN(Run run, Loaded(loader, wait));
+absl::StatusOr<Page> Viewer::AskRun(const std::shared_ptr<Loader>& loader, RunApi api,
+                                    const Query& query, Nanos wait) {
+  ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
-  return run;
+  absl::StatusOr<Page> page = api(*run, query);
+  if (absl::Status changed = run->Check(); !changed.ok()) {
+    Forget(loader);
+    return changed;
+  }
+  return page;
+}
+
+bool Viewer::IsSlow(const Request& request) {
+  return request.path == kXprofData || request.path == kXprofHosts;
 }
 
 absl::StatusOr<Page> Viewer::Runs(const Query&) {
@@ -246,101 +364,10 @@ absl::StatusOr<Page> Viewer::Describe(const Query& query) {
   constexpr Nanos kMoment = std::chrono::milliseconds(100);
   ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kMoment));
-  if (run != nullptr) return JsonPage(DescribeRun(*run));
+  if (run != nullptr) return AskRun(loader, &DescribePage, query, Nanos{0});
   return JsonPage(Json{{"loading", true},
                        {"done", loader->progress().done.load()},
                        {"total", loader->progress().total.load()}});
-}
-
-absl::StatusOr<Page> Viewer::Tiles(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  TileRequest request;
-  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
-  ASSIGN_OR_RETURN(request.begin_ps, query.Integer("begin", 0, -kFarthest, kFarthest));
-  ASSIGN_OR_RETURN(const std::int64_t level, query.Integer("level", 0, 0, kMostLevel));
-  ASSIGN_OR_RETURN(const std::int64_t slots, query.Integer("slots", 512, 1, kMostSlots));
-  request.level = static_cast<std::uint32_t>(level);
-  request.slots = static_cast<std::uint32_t>(slots);
-  if (slots > kFarthest >> level)
-    return absl::InvalidArgumentError("slots: the window is longer than any trace");
-  return Page{.body = EncodeTiles(*run, request),
-              .content_type = "application/octet-stream",
-              .compress = true};
-}
-
-absl::StatusOr<Page> Viewer::Event(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  ASSIGN_OR_RETURN(const std::int64_t row, query.Integer("row", -1, 0, kMostNumber));
-  ASSIGN_OR_RETURN(const std::int64_t track, query.Integer("track", -1, 0, kMostNumber));
-  ASSIGN_OR_RETURN(std::int64_t ordinal, query.Integer("ordinal", -1, 0, kMostNumber));
-  ASSIGN_OR_RETURN(const std::int64_t at, query.Integer("at", 0, -kFarthest, kFarthest));
-  ASSIGN_OR_RETURN(const std::int64_t slop, query.Integer("slop", 0, 0, kFarthest));
-  const absl::Status none = absl::NotFoundError("there is no event");
-  if (row < 0 || track < 0) return none;
-  const auto r = static_cast<std::uint32_t>(row), t = static_cast<std::uint32_t>(track);
-  if (ordinal < 0) {
-    const auto found = EventAt(*run, r, t, at, slop);
-    if (!found) return none;
-    ordinal = *found;
-  }
-  ASSIGN_OR_RETURN(std::string json, EventDetails(*run, r, t, static_cast<std::uint32_t>(ordinal)));
-  return JsonPage(std::move(json));
-}
-
-absl::StatusOr<Page> Viewer::Find(const Query& query) {
-  constexpr std::size_t kLongest = 1000;
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  FindRequest request{.text = query.Text("q"),
-                      .regex = query.Text("regex") == "1",
-                      .match_case = query.Text("case") == "1"};
-  if (request.text.empty() || request.text.size() > kLongest)
-    return absl::InvalidArgumentError(StrCat("q: write 1 to ", kLongest, " bytes to look for"));
-  return FindPage(*run, request, query);
-}
-
-absl::StatusOr<Page> Viewer::Events(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  FindRequest request;
-  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
-  return FindPage(*run, request, query);
-}
-
-absl::StatusOr<Page> Viewer::Select(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  ASSIGN_OR_RETURN(const std::vector<TrackRange> tracks, ReadTracks(query));
-  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
-  const Selection selection = SumSelection(*run, tracks, times.begin_ps, times.end_ps);
-  Json names = Json::array();
-  for (const NameSum& sum : selection.names)
-    names.push_back({{"name", sum.name},
-                     {"count", sum.count},
-                     {"wallPs", sum.wall_ps},
-                     {"selfPs", sum.self_ps}});
-  return JsonPage(Json{{"count", selection.count},
-                       {"beginPs", selection.begin_ps},
-                       {"endPs", selection.end_ps},
-                       {"names", std::move(names)}});
-}
-
-absl::StatusOr<Page> Viewer::ShowArrows(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  ArrowRequest request;
-  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
-  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
-  request.begin_ps = times.begin_ps;
-  request.end_ps = times.end_ps;
-  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 500, 1, 10'000));
-  request.limit = static_cast<std::uint32_t>(limit);
-  const Arrows found = FindArrows(*run, request);
-  Json arrows = Json::array();
-  for (const Arrow& arrow : found.arrows) arrows.push_back({ToJson(arrow.from), ToJson(arrow.to)});
-  return JsonPage(Json{{"total", found.total}, {"arrows", std::move(arrows)}});
-}
-
-absl::StatusOr<Page> Viewer::Steps(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query));
-  ASSIGN_OR_RETURN(std::string json, CompareSteps(*run));
-  return JsonPage(std::move(json));
 }
 
 absl::StatusOr<Page> Viewer::XprofRuns(const Query&) {
@@ -350,22 +377,6 @@ absl::StatusOr<Page> Viewer::XprofRuns(const Query&) {
 
 absl::StatusOr<Page> Viewer::XprofTools(const Query&) {
   return JsonPage(Json::array({"trace_viewer@"}));
-}
-
-absl::StatusOr<Page> Viewer::XprofHostsPage(const Query& query) {
-  ASSIGN_OR_RETURN(const Run run, RunOf(query, kXprofWait));
-  return JsonPage(XprofHosts(*run));
-}
-
-absl::StatusOr<Page> Viewer::XprofDataPage(const Query& query) {
-  const std::string& tag = query.Text("tag");
-  if (tag != "trace_viewer@" && tag != "trace_viewer")
-    return absl::NotFoundError("only tag=trace_viewer@ is served here");
-  if (query.Text("format") == "pb")
-    return absl::InvalidArgumentError("format: only json is served here");
-  ASSIGN_OR_RETURN(const Run run, RunOf(query, kXprofWait));
-  ASSIGN_OR_RETURN(std::string json, XprofData(*run, query));
-  return JsonPage(std::move(json));
 }
 
 }  // namespace strobe::viewer

@@ -27,34 +27,31 @@ class Viewer {
 
   // Answers any request. Safe from many threads.
   Page Answer(const Request& request);
+  // XProf's page has whole traces converted, and waits for runs that are being read.
+  static bool IsSlow(const Request& request);
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
-  using Api = absl::StatusOr<Page> (Viewer::*)(const Query&);
 
   bool MayAsk(const std::string& host) const;
   absl::StatusOr<Page> Route(const Request& request);
   // A run that is open already, or null.
   std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Loader>> LoaderOf(const Query& query);
-  // Unavailable while the run is being read.
-  absl::StatusOr<Run> RunOf(const Query& query, Nanos wait = Nanos{0});
-  // The same, but null while it is being read. What could not be read is forgotten.
+  // Null while the run is being read. What could not be read is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
+  void Forget(const std::shared_ptr<Loader>& loader);
 
+  // Of the logdir.
   absl::StatusOr<Page> Runs(const Query& query);
   absl::StatusOr<Page> Describe(const Query& query);
-  absl::StatusOr<Page> Tiles(const Query& query);
-  absl::StatusOr<Page> Event(const Query& query);
-  absl::StatusOr<Page> Events(const Query& query);
-  absl::StatusOr<Page> Find(const Query& query);
-  absl::StatusOr<Page> Select(const Query& query);
-  absl::StatusOr<Page> ShowArrows(const Query& query);
-  absl::StatusOr<Page> Steps(const Query& query);
   absl::StatusOr<Page> XprofRuns(const Query& query);
   absl::StatusOr<Page> XprofTools(const Query& query);
-  absl::StatusOr<Page> XprofHostsPage(const Query& query);
-  absl::StatusOr<Page> XprofDataPage(const Query& query);
+  // Of a run, by a function of it. Unavailable while it is being read; DataLoss when its files
+  // changed meanwhile, and then it is read anew for whoever asks next.
+  using RunApi = absl::StatusOr<Page> (*)(const LoadedRun&, const Query&);
+  absl::StatusOr<Page> AskRun(const std::shared_ptr<Loader>& loader, RunApi api, const Query& query,
+                              Nanos wait);
 
   Library& library_;
   const ViewerOptions options_;

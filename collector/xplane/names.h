@@ -23,5 +23,9 @@ inline constexpr std::string_view kProfileStop = "profile_stop_time";
 inline constexpr std::string_view kRecordingStart = "recording_start_time";
 // Ours: what a reader needs to align this trace with its siblings without the manifest.
 inline constexpr std::string_view kStrobePlane = "Strobe";
+// Its stats about the worker's processes: one each, a strobe.v1.ProcessReport as JSON, and how many
+// more there were.
+inline constexpr std::string_view kProcess = "process";
+inline constexpr std::string_view kProcessesLeftOut = "processes_left_out";
 
 }  // namespace strobe::xplane

@@ -154,6 +154,9 @@ Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::stri
       wishes.Get("upload-rate", "", IsUploadRate, "bytes per second such as 100MB, at least 1MB");
   const std::string flight =
       wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
+  const auto is_true = [](const std::string& text) { return text == "true"; };
+  const std::string old_servers =
+      wishes.Get("host-tracing-on-old-servers", "", is_true, "\"true\"");
   const std::string compat = wishes.Get("compat-port", "", IsPort, "a port");
   const std::string secret = wishes.Get(
       "storage-secret", "", [](const std::string& name) { return IsSafeName(name); },
@@ -169,6 +172,7 @@ Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::stri
                     StrCat("--log-level=", settings.log_level)};
   if (!upload_rate.empty()) arguments.push_back(StrCat("--upload-rate=", upload_rate));
   if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
+  if (!old_servers.empty()) arguments.push_back("--host-tracing-on-old-servers");
   // Stock clients show no certificate: only what is in the pod may be one.
   if (!compat.empty()) arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat));
   Json environment = {

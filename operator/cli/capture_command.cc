@@ -210,6 +210,9 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_flag(
       "--server-saves", flags.server_saves,
       "stock servers only: each server writes to the logdir itself; skew cannot be measured then");
+  command.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+                   "stock servers only: record host annotations also through those from before "
+                   "2026; jaxlib 0.5.0 to 0.8.3 without TensorFlow then crashes");
   command.add_option("--worker-list", flags.worker_list,
                      "Cloud TPU only: comma list of the slice's workers, profiled by the master "
                      "that --workers names");
@@ -241,7 +244,8 @@ int RunCapture(const CaptureFlags& flags) {
   const absl::StatusOr<CaptureSpec> spec = ToSpec(flags, targets->size(), clock.WallNow());
   if (!spec.ok()) return Refuse(spec.status());
   if (flags.server_saves || !flags.worker_list.empty())
-    return RunServerSaves(*spec, *targets, flags.worker_list, clock);
+    return RunServerSaves(*spec, *targets, flags.worker_list, flags.host_tracing_on_old_servers,
+                          clock);
 
   const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
   if (!config.ok()) return Refuse(config.status());
@@ -249,7 +253,7 @@ int RunCapture(const CaptureFlags& flags) {
   std::signal(SIGTERM, OnInterrupt);
   Stores stores(*config, UrlOptions::kAll);
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
-  MixedConnector workers(clock, stores, sidecars);
+  MixedConnector workers(clock, stores, sidecars, flags.host_tracing_on_old_servers);
   ThreadExecutor executor;
   ProgressLine line(flags.quiet);
   std::shared_ptr<const AttemptResult> result;

@@ -15,6 +15,7 @@ struct CaptureFlags {
   std::uint64_t max_bytes = 0;
   unsigned abort_memory = 95, abort_slowdown = 0;
   bool insecure_plaintext = false, server_saves = false, quiet = false;
+  bool host_tracing_on_old_servers = false;
 };
 
 void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);

@@ -74,8 +74,10 @@ absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTrace
     return absl::InvalidArgumentError(
         StrCat("an index is of one trace, and here are ", opened.size(),
                "; give one .xplane.pb file (strobe view makes those of a whole run)"));
-  return index::BuildIndex(opened[0].bytes(), traces.workers[0].space,
-                           {.threads = std::thread::hardware_concurrency()}, sink);
+  return index::BuildIndex(
+      opened[0].bytes(), traces.workers[0].space,
+      {.threads = std::thread::hardware_concurrency(), .check = [&] { return opened[0].Check(); }},
+      sink);
 }
 
 absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
@@ -92,16 +94,19 @@ absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& open
 absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
                    OpenTraces(flags.place, flags.storage_config));
-  ASSIGN_OR_RETURN(const AlignedTraces traces, convert::AlignTraces(opened));
+  const absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
+  RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
   if (flags.out == "-") {
-    return Write(flags, opened, traces, [](std::string_view piece) {
+    const absl::Status status = Write(flags, opened, *traces, [](std::string_view piece) {
       std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
       return std::cout ? absl::OkStatus() : absl::DataLossError("cannot write to the output");
     });
+    return convert::Unchanged(opened, status);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, OutputFile::Create(flags.out));
-  RETURN_IF_ERROR(
-      Write(flags, opened, traces, [&](std::string_view piece) { return file->Write(piece); }));
+  const absl::Status status =
+      Write(flags, opened, *traces, [&](std::string_view piece) { return file->Write(piece); });
+  RETURN_IF_ERROR(convert::Unchanged(opened, status));
   return file->Finish(written);
 }
 

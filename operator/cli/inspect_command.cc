@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "collector/analysis/event_stats.h"
 #include "collector/analysis/steps.h"
@@ -11,6 +12,7 @@
 #include "collector/base/strings.h"
 #include "operator/cli/open_place.h"
 #include "operator/cli/open_traces.h"
+#include "operator/cli/process_table.h"
 #include "operator/cli/report_table.h"
 #include "operator/cli/stats_json.h"
 #include "operator/cli/storage_flags.h"
@@ -60,6 +62,7 @@ struct Inspected {
   std::vector<StepSummary> steps{};
   std::vector<std::string> problems{};
   Verdict verdict{};
+  Processes processes{};
 };
 
 absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& flags) {
@@ -73,6 +76,7 @@ absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& 
   ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space));
   result.steps = SumSteps(steps);
   ASSIGN_OR_RETURN(result.verdict, JudgeSpace(trace.space, steps, flags.expect_device));
+  ASSIGN_OR_RETURN(result.processes, ProcessesOf(trace.space));
   for (const std::string_view text : trace.space.errors)
     result.problems.push_back(StrCat("error: ", text));
   for (const std::string_view text : trace.space.warnings)
@@ -89,24 +93,26 @@ Inspected Missing(const v1::ManifestWorker& worker) {
   Inspected result{.worker = worker.name(), .has_trace = false};
   result.verdict.judgement.outcome = OutcomeOfName(worker.outcome());
   result.verdict.judgement.message = worker.message();
+  result.processes = ProcessesOf(worker);
   result.verdict.evidence.emplace_back("left no trace; the run's manifest says how it ended");
   return result;
 }
 
-void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
-  std::cout << worker.worker;
+void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::ostream& out) {
+  out << worker.worker;
   if (workers > 1 && worker.has_trace)
-    std::cout << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
-  std::cout << "\n";
+    out << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
+  out << "\n";
   const Judgement& judged = worker.verdict.judgement;
   const OutcomeInfo& outcome = Describe(judged.outcome);
-  std::cout << "verdict: " << outcome.name;
-  if (!judged.message.empty()) std::cout << ", " << judged.message;
-  std::cout << "\n";
-  if (judged.outcome != Outcome::kOk) std::cout << "what to do: " << outcome.remedy << "\n";
-  for (const std::string& evidence : worker.verdict.evidence) std::cout << "  " << evidence << "\n";
+  out << "verdict: " << outcome.name;
+  if (!judged.message.empty()) out << ", " << judged.message;
+  out << "\n";
+  if (judged.outcome != Outcome::kOk) out << "what to do: " << outcome.remedy << "\n";
+  for (const std::string& evidence : worker.verdict.evidence) out << "  " << evidence << "\n";
+  if (WorthShowing(worker.processes, judged.outcome)) out << "\n" << ProcessTable(worker.processes);
   if (!worker.has_trace) return;
-  std::cout << "\n";
+  out << "\n";
   std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
   for (std::size_t i = 0; i < worker.planes.size(); ++i) {
     const PlaneStats& plane = worker.planes[i];
@@ -114,14 +120,14 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
     rows.push_back({std::string(plane.plane), StrCat(worker.lines[i]), StrCat(plane.events),
                     empty ? "-" : Time(plane.begin_ps), empty ? "-" : Time(plane.end_ps)});
   }
-  std::cout << AlignRows(rows);
+  out << AlignRows(rows);
   if (!worker.steps.empty()) {
     rows = {{"STEP", "COUNT", "NUMBERS", "MEDIAN", "SHORTEST", "LONGEST"}};
     for (const StepSummary& step : worker.steps)
       rows.push_back({step.name, StrCat(step.lengths_ps.size()), StrCat(step.first, "-", step.last),
                       Median(step.lengths_ps), Time(step.lengths_ps.front()),
                       Time(step.lengths_ps.back())});
-    std::cout << "\n" << AlignRows(rows);
+    out << "\n" << AlignRows(rows);
   }
   for (const PlaneStats& plane : worker.planes) {
     if (plane.kinds.empty() || top == 0) continue;
@@ -132,12 +138,11 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers) {
                       Time(kind.total_ps / static_cast<std::int64_t>(kind.count)),
                       std::string(kind.name)});
     }
-    std::cout << "\n" << AlignRows(rows);
-    if (plane.kinds.size() > top)
-      std::cout << "... " << plane.kinds.size() - top << " more kinds\n";
+    out << "\n" << AlignRows(rows);
+    if (plane.kinds.size() > top) out << "... " << plane.kinds.size() - top << " more kinds\n";
   }
-  for (const std::string& problem : worker.problems) std::cout << "\n" << problem;
-  if (!worker.problems.empty()) std::cout << "\n";
+  for (const std::string& problem : worker.problems) out << "\n" << problem;
+  if (!worker.problems.empty()) out << "\n";
 }
 
 Json ToJson(const Inspected& worker) {
@@ -166,6 +171,7 @@ Json ToJson(const Inspected& worker) {
             {"remedy", judged.outcome == Outcome::kOk ? "" : outcome.remedy},
             {"retryable", outcome.retryable},
             {"evidence", worker.verdict.evidence}}},
+          {"processes", ProcessesJson(worker.processes)},
           {"planes", std::move(planes)},
           {"steps", std::move(steps)},
           {"problems", worker.problems}};
@@ -197,35 +203,49 @@ void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
       "Exit code: 0 read, 1 the traces cannot be read, 2 a flag is wrong.");
 }
 
+namespace {
+
+absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& traces,
+                                                  const InspectFlags& flags) {
+  ASSIGN_OR_RETURN(const AlignedTraces aligned, convert::AlignTraces(traces));
+  const std::optional<v1::Manifest> manifest = FindManifest(flags.place, flags.storage_config);
+  std::vector<Inspected> workers;
+  std::set<std::string> with_trace;
+  for (const WorkerTrace& trace : aligned.workers) {
+    ASSIGN_OR_RETURN(Inspected worker, Inspect(trace, flags));
+    with_trace.insert(trace.worker);
+    workers.push_back(std::move(worker));
+  }
+  if (!manifest) return workers;
+  for (const v1::ManifestWorker& worker : manifest->workers()) {
+    if (!with_trace.contains(worker.name())) workers.push_back(Missing(worker));
+  }
+  return workers;
+}
+
+}  // namespace
+
 int RunInspect(const InspectFlags& flags) {
   const absl::StatusOr<std::vector<OpenTrace>> traces =
       OpenTraces(flags.place, flags.storage_config);
   if (!traces.ok()) return Complain(traces.status());
-  const absl::StatusOr<AlignedTraces> aligned = convert::AlignTraces(*traces);
-  if (!aligned.ok()) return Complain(aligned.status());
-  const std::optional<v1::Manifest> manifest = FindManifest(flags.place, flags.storage_config);
-  Json all = Json::array();
-  std::size_t shown = 0;
-  const auto show = [&](const Inspected& worker) {
-    if (flags.output == "json") return all.push_back(ToJson(worker));
-    if (shown++ > 0) std::cout << "\n";
-    Print(worker, flags.top, aligned->workers.size());
-  };
-  std::set<std::string> with_trace;
-  for (const WorkerTrace& trace : aligned->workers) {
-    const absl::StatusOr<Inspected> worker = Inspect(trace, flags);
-    if (!worker.ok()) return Complain(worker.status());
-    with_trace.insert(trace.worker);
-    show(*worker);
-  }
-  if (manifest) {
-    for (const v1::ManifestWorker& worker : manifest->workers()) {
-      if (!with_trace.contains(worker.name())) show(Missing(worker));
+  const absl::StatusOr<std::vector<Inspected>> workers = InspectAll(*traces, flags);
+  // Names lie in the traces: what is printed is made first and looked after once more.
+  std::ostringstream out;
+  if (workers.ok() && flags.output == "json") {
+    Json all = Json::array();
+    for (const Inspected& worker : *workers) all.push_back(ToJson(worker));
+    // Names are whatever the program gave; what is no UTF-8 is replaced.
+    out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (workers.ok()) {
+    for (std::size_t i = 0; i < workers->size(); ++i) {
+      if (i > 0) out << "\n";
+      Print((*workers)[i], flags.top, traces->size(), out);
     }
   }
-  // Names are whatever the program gave; what is no UTF-8 is replaced.
-  if (flags.output == "json")
-    std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  if (const absl::Status status = convert::Unchanged(*traces, workers.status()); !status.ok())
+    return Complain(status);
+  std::cout << out.str();
   return 0;
 }
 

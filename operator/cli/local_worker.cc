@@ -20,8 +20,9 @@ namespace {
 class LocalSidecar {
  public:
   LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
-               const Target& target)
-      : source_(clock, {{target.address}, ""}),
+               const Target& target, bool host_tracing_on_old_servers)
+      : source_(clock, {.addresses = {target.address},
+                        .host_tracing_on_old_servers = host_tracing_on_old_servers}),
         delivery_(clock, stores, nullptr),
         runner_(clock, source_, delivery_),
         service_(target.file, clock, runner_, source_, stores) {
@@ -52,11 +53,12 @@ class LocalSidecar {
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
   MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target,
-              std::shared_ptr<Worker> sidecar)
+              bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
       : clock_(clock),
         stores_(stores),
         undertaker_(undertaker),
         target_(std::move(target)),
+        host_tracing_on_old_servers_(host_tracing_on_old_servers),
         remote_(std::move(sidecar)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
@@ -92,7 +94,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_);
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_,
+                                              host_tracing_on_old_servers_);
     }
     // The probe measured our own clock; only on this machine is that the trainer's too.
     const bool same_clock = IsLoopback(target_.address);
@@ -111,6 +114,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   StoreOpener& stores_;
   Undertaker& undertaker_;
   const Target target_;
+  const bool host_tracing_on_old_servers_;
   const std::shared_ptr<Worker> remote_;
   Mutex mutex_;
   std::unique_ptr<LocalSidecar> local_ ABSL_GUARDED_BY(mutex_);  // Set once.
@@ -119,8 +123,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return undertaker_.Own(
-      new MixedWorker(clock_, stores_, undertaker_, target, sidecars_.Connect(target)));
+  return undertaker_.Own(new MixedWorker(clock_, stores_, undertaker_, target,
+                                         host_tracing_on_old_servers_, sidecars_.Connect(target)));
 }
 
 }  // namespace strobe

@@ -7,6 +7,7 @@
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "operator/cli/process_table.h"
 
 namespace strobe {
 namespace {
@@ -62,6 +63,11 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
                     worker.message});
   }
   std::string text = AlignRows(rows);
+  for (const WorkerResult& worker : result.workers) {
+    const Processes processes = ProcessesOf(worker.report);
+    if (WorthShowing(processes, worker.outcome))
+      text += StrCat("\nprocesses of ", worker.target.name, "\n", ProcessTable(processes), "\n");
+  }
   if (result.skew)
     text += StrCat("skew: ", PlusMinus(result.skew->achieved, result.skew->error),
                    result.skew->error ? ""

@@ -7,8 +7,8 @@
 
 namespace strobe {
 
-// A line per worker (outcome, lateness, clock offset, events, bytes), then skew and where the run
-// is.
+// A line per worker (outcome, lateness, clock offset, events, bytes), the processes of workers that
+// have several or a bad one, then skew and where the run is.
 std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result);
 
 // Columns of one width each, three spaces apart; the first row is the heading.

@@ -12,6 +12,7 @@
 #include "collector/logdir/logdir.h"
 #include "operator/core/start_plan.h"
 #include "sidecar/source/profile_call.h"
+#include "sidecar/source/server_age.h"
 #include "tensorflow/profiler_analysis.grpc.pb.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
@@ -62,20 +63,43 @@ std::chrono::system_clock::time_point DeadlineOf(const CaptureSpec& spec, WallTi
       start + spec.duration + CollectBudget(spec.duration));
 }
 
+// The targets as they were when asked how old they are; the start comes after that.
+struct Servers {
+  std::vector<std::shared_ptr<grpc::Channel>> channels{};
+  std::vector<ServerAge> ages{};
+};
+
+Servers Connect(const CaptureSpec& spec, const std::vector<Target>& targets,
+                bool host_tracing_on_old_servers) {
+  Servers servers;
+  for (const Target& target : targets)
+    servers.channels.push_back(
+        grpc::CreateChannel(target.address, grpc::InsecureChannelCredentials()));
+  if (spec.tracers.host() == 0 || host_tracing_on_old_servers)
+    servers.ages.resize(targets.size(), ServerAge::kSince2026);
+  else
+    servers.ages = AskAges(servers.channels, DeadlineIn(seconds(2)));
+  return servers;
+}
+
 std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets,
-                              WallTime start, int attempt) {
+                              const Servers& servers, WallTime start, int attempt) {
   std::vector<Saved> saved(targets.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     threads.emplace_back([&, i] {
-      const auto stub = tensorflow::ProfilerService::NewStub(
-          grpc::CreateChannel(targets[i].address, grpc::InsecureChannelCredentials()));
+      const auto stub = tensorflow::ProfilerService::NewStub(servers.channels[i]);
       grpc::ClientContext context;
       context.set_deadline(DeadlineOf(spec, start));
+      tensorflow::ProfileRequest request = RequestFor(spec, targets[i], start, attempt);
+      const bool old = servers.ages[i] != ServerAge::kSince2026;
+      if (old) request.mutable_opts()->set_host_tracer_level(0);
       tensorflow::ProfileResponse response;
-      const grpc::Status status =
-          stub->Profile(&context, RequestFor(spec, targets[i], start, attempt), &response);
+      const grpc::Status status = stub->Profile(&context, request, &response);
       saved[i] = Judge(status, response.empty_trace(), targets[i]);
+      if (status.ok() && old)
+        saved[i] = {Outcome::kVersionMismatch, StrCat("profiler server at ", targets[i].address,
+                                                      ": ", WhyNoHostTracing(servers.ages[i]))};
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -105,15 +129,18 @@ std::vector<Saved> ProfileThroughMaster(const CaptureSpec& spec, const Target& m
 }  // namespace
 
 int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
-                   const std::string& worker_list, const Clock& clock) {
+                   const std::string& worker_list, bool host_tracing_on_old_servers,
+                   const Clock& clock) {
   std::vector<Saved> saved;
   std::size_t ok = 0, wanted = 0;
   int attempt = 1;
   for (;; ++attempt) {
+    const Servers servers =
+        worker_list.empty() ? Connect(spec, targets, host_tracing_on_old_servers) : Servers{};
     const WallTime start = clock.WallNow() + std::max<Nanos>(spec.delay.value_or(Nanos{0}),
                                                              std::chrono::milliseconds(300));
     saved = worker_list.empty()
-                ? ProfileAll(spec, targets, start, attempt)
+                ? ProfileAll(spec, targets, servers, start, attempt)
                 : ProfileThroughMaster(spec, targets.front(), worker_list, start, attempt);
     ok = static_cast<std::size_t>(std::count_if(
         saved.begin(), saved.end(), [](const Saved& s) { return s.outcome == Outcome::kOk; }));

@@ -11,8 +11,10 @@
 namespace strobe {
 
 // With a worker list the first target is a master that profiles those workers. Exit code as
-// RunCapture's.
+// RunCapture's. For `host_tracing_on_old_servers` see FrameworkOptions; a master's workers are
+// profiled by the TPU's runtime, which is not concerned.
 int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
-                   const std::string& worker_list, const Clock& clock);
+                   const std::string& worker_list, bool host_tracing_on_old_servers,
+                   const Clock& clock);
 
 }  // namespace strobe

@@ -102,8 +102,9 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
   viewer::Viewer viewer(*library, std::move(options));
-  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(
-      {.listen = flags.listen}, {}, [&](const Request& request) { return viewer.Answer(request); });
+  absl::StatusOr<std::unique_ptr<HttpServer>> server =
+      HttpServer::Start({.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow}, {},
+                        [&](const Request& request) { return viewer.Answer(request); });
   if (!server.ok())
     return absl::Status(
         server.status().code(),

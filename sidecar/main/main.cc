@@ -58,6 +58,7 @@ struct Flags {
   std::uint64_t spool_size = 8ull << 30;
   std::uint64_t upload_rate = 0;
   bool trust_logdir_options = false, exit_with_parent = false, agent_only_parent = false;
+  bool host_tracing_on_old_servers = false;
   std::string enroll, token_file = "/var/run/secrets/strobe/token", roots, state_dir, install_dir;
 };
 
@@ -81,6 +82,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "directory that the trainer sees under the same path; only for profiler servers "
                  "from before 2025-09")
       ->envname("STROBE_SHARED_DIR");
+  app.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+               "record host annotations also through profiler servers from before 2026; a trainer "
+               "with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow then crashes")
+      ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
   app.add_option(
          "--worker-name", flags.worker_name,
          "file name of this worker's traces, without .xplane.pb [$POD_NAME, else the host name]")
@@ -266,7 +271,8 @@ int Serve(const Flags& flags) {
                   LogWarning("a store failed and is asked again",
                              {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
                 });
-  FrameworkSource framework(clock, {flags.framework, flags.shared_dir});
+  FrameworkSource framework(clock,
+                            {flags.framework, flags.shared_dir, flags.host_tracing_on_old_servers});
   absl::StatusOr<std::unique_ptr<AgentParts>> parts = MakeAgentParts(flags, clock, framework);
   if (!parts.ok()) {
     LogError("the agent's directory cannot be served", {{"error", Words(parts.status())}});

@@ -37,6 +37,15 @@ void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
   report.set_message(CutUtf8(message, kMaxMessageBytes));
 }
 
+// Whether the source's complaint is the better account of a trace that is judged so. It is of one
+// that is empty; a trace that is late, or has no device, is so for reasons of its own, and what is
+// only a loss of events must not hide that.
+bool Explains(Outcome source, Outcome judged) {
+  if (source == Outcome::kOk) return judged == Outcome::kOk;
+  const bool empty = judged == Outcome::kNoHostEvents || judged == Outcome::kNoDeviceActivity;
+  return empty || Describe(source).badness >= Describe(judged).badness;
+}
+
 }  // namespace
 
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
@@ -82,7 +91,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
     return response;
   }
   if (decision.fresh) {
-    live_ = std::make_shared<Live>();
+    live_ = std::make_shared<Live>(clock_);
     live_->delivery = &target;
   }
   *response.mutable_report() = *session_.Find(plan.capture_id());
@@ -115,7 +124,7 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
   if (!live) return;
   MutexLock lock(&mutex_);
   session_.Restore(*std::move(live));
-  live_ = std::make_shared<Live>();
+  live_ = std::make_shared<Live>(clock_);
   live_->delivery = &delivery_;
 }
 
@@ -151,7 +160,7 @@ bool CaptureRunner::Cancel(std::string_view capture_id, std::string_view reason)
 bool CaptureRunner::Terminate(std::string_view capture_id) {
   MutexLock lock(&mutex_);
   if (live_ == nullptr || session_.holder() != capture_id) return false;
-  if (!live_->terminated_at) live_->terminated_at = clock_.WallNow();
+  if (!live_->terminated_at) live_->terminated_at = clock_.MonoNow();
   live_->terminate.Cancel();
   return true;
 }
@@ -210,14 +219,6 @@ void CaptureRunner::Publish(const v1::Report& report) {
   if (report.state() == v1::DONE) live_.reset();
 }
 
-void CaptureRunner::WaitUntil(WallTime time, const Cancellation& cancel) const {
-  // In slices, so that a step of the wall clock during a long delay is noticed.
-  for (Nanos left = time - clock_.WallNow(); left > Nanos{0} && !cancel.cancelled();
-       left = time - clock_.WallNow()) {
-    cancel.WaitFor(std::min<Nanos>(left, std::chrono::milliseconds(500)));
-  }
-}
-
 void CaptureRunner::Finish(Outcome outcome, std::string_view message, v1::Report& report,
                            Live& live) {
   SetOutcome(outcome, message, report);
@@ -252,8 +253,8 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
     reason = live.reason;
   }
   const Outcome outcome = OutcomeOf(url.status());
-  report.set_bytes(0);
-  report.clear_sha256();
+  // Size and checksum stay: by them a later try knows its own object in the store, and whoever
+  // finds the trace there later can check it.
   Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
 }
 
@@ -262,7 +263,7 @@ void CaptureRunner::Abort(const Harm& harm, Live& live) {
   if (live.cancel.cancelled() || live.terminate.cancelled()) return;
   live.harm = harm;
   if (!harm.keep) return live.cancel.Cancel();
-  live.terminated_at = clock_.WallNow();
+  live.terminated_at = clock_.MonoNow();
   live.terminate.Cancel();
 }
 
@@ -282,7 +283,7 @@ void CaptureRunner::FinishCancelled(v1::Report& report, Live& live) {
 void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
   MutexLock lock(&mutex_);
   v1::CapturePlan& plan = *report.mutable_plan();
-  const Nanos recorded = *live.terminated_at - FromUnixNanos(plan.instant_ns());
+  const Nanos recorded = *live.terminated_at - live.steps.Moment(FromUnixNanos(plan.instant_ns()));
   plan.set_duration_ns(std::clamp<std::int64_t>(recorded.count(), 0, plan.duration_ns()));
 }
 
@@ -305,14 +306,15 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   LogInfo("armed", {{"capture", plan.capture_id()},
                     {"request", plan.request()},
                     {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
-  const WallTime start = FromUnixNanos(plan.instant_ns() - plan.guard_ns());
-  const auto begins = [&] { return start - source_.lead(); };
+  // A moment, whatever happens to the wall clock until then: the other workers keep to it too.
+  const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
+  const auto wait_until = [&](MonoTime time) { live.cancel.WaitFor(time - clock_.MonoNow()); };
   std::optional<JobGuard> guard;
   if (monitor_ != nullptr) {
-    WaitUntil(begins() - JobGuard::kLookBefore, live.cancel);
+    wait_until(start - source_.lead() - JobGuard::kLookBefore);
     guard.emplace(clock_, *monitor_, plan, [&](const Harm& harm) { Abort(harm, live); });
   }
-  WaitUntil(begins(), live.cancel);
+  wait_until(start - source_.lead());
   if (live.cancel.cancelled()) {
     if (guard) *report.mutable_job() = guard->Stop();
     return FinishCancelled(report, live);
@@ -321,8 +323,9 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   report.set_state(v1::RECORDING);
   Publish(report);
   lap();
-  if (guard) guard->Recording(start - clock_.WallNow());
-  Recording recording = source_.Record(plan, live.cancel, live.terminate, [&] {
+  if (guard) guard->Recording(start - clock_.MonoNow());
+  const Nanos set = live.steps.Since();
+  Recording recording = source_.Record(OnClockSetBy(set, plan), live.cancel, live.terminate, [&] {
     if (guard) guard->Collecting();
     report.set_record_took_ns(lap());
     report.set_state(v1::COLLECTING);
@@ -332,6 +335,10 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   if (guard) *report.mutable_job() = guard->Stop();
   for (const auto& [reason, events] : recording.dropped)
     (*report.mutable_dropped_events())[reason] = events;
+  recording.clock_set_at_start += set;
+  recording.clock_set_at_stop += set;
+  TellOfClock(recording, report);
+  for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
   FillProcesses(std::move(recording.processes), report);
   if (live.cancel.cancelled()) return FinishCancelled(report, live);
   if (live.terminate.cancelled()) Shorten(live, report);
@@ -341,12 +348,13 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   }
   if (recording.xspace.empty()) return finish(recording.outcome, recording.message);
 
-  const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
+  absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
   if (!summary.ok()) {
     return finish(Outcome::kProfilerStartFailed,
                   StrCat("the source answered with something that is no trace: ",
                          summary.status().message()));
   }
+  CorrectTimes(recording, *summary);
   FillFromTrace(*summary, report);
   const Judgement judged = JudgeTrace(
       *summary,
@@ -354,15 +362,17 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
        .expects_device = plan.expects_device(),
        .host_level = plan.tracers().host()});
   report.set_covers_window(judged.covers_window);
-  if (recording.outcome != Outcome::kOk)
+  if (Explains(recording.outcome, judged.outcome))
     SetOutcome(recording.outcome, recording.message, report);
   else
     SetOutcome(judged.outcome, judged.message, report);
-  const std::string plane = EncodeStrobePlane(report);
+  const std::string plane = EncodeStrobePlane(report, recording.clock_set_at_start);
   if (const std::string why = TooLarge(plan, recording.xspace.size() + plane.size()); !why.empty())
     return finish(Outcome::kTruncated, why);
-  if (plan.discard_late() && judged.outcome == Outcome::kLateStart) {
-    return finish(judged.outcome, StrCat(judged.message, "; discarded as asked"));
+  const bool late = judged.outcome == Outcome::kLateStart || report.outcome() == v1::LATE_START;
+  if (plan.discard_late() && late) {
+    const std::string& why = report.outcome() == v1::LATE_START ? report.message() : judged.message;
+    return finish(Outcome::kLateStart, StrCat(why, "; discarded as asked"));
   }
 
   std::vector<std::string> pieces;
@@ -375,8 +385,11 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   }
   report.set_sha256(hash.Hex());
   report.set_state(v1::UPLOADING);
+  // The store's deadline is looked at on the clock as it is now.
+  v1::Report delivered = report;
+  *delivered.mutable_plan() = OnClockSetBy(live.steps.Since(), report.plan());
   const absl::StatusOr<std::string> url =
-      live.delivery->Deliver(report, std::move(pieces), live.cancel, [&] { Publish(report); });
+      live.delivery->Deliver(delivered, std::move(pieces), live.cancel, [&] { Publish(report); });
   report.set_upload_took_ns(lap());
   FinishDelivery(url, report, live);
 }

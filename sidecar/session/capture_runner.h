@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "collector/base/clock.h"
+#include "collector/base/clock_steps.h"
 #include "collector/base/mutex.h"
 #include "sidecar/session/harm.h"
 #include "sidecar/session/ports.h"
@@ -54,10 +55,13 @@ class CaptureRunner {
 
  private:
   struct Live {
+    explicit Live(const Clock& clock) : steps(clock) {}
+
+    const ClockSteps steps;  // Since it was armed: the plan's times are those of that clock.
     Cancellation cancel, terminate;
     std::string reason;
     std::optional<Harm> harm{};  // Why the guard ended it.
-    std::optional<WallTime> terminated_at{};
+    std::optional<MonoTime> terminated_at{};
     bool suspended = false;  // A delivery that was cut short is not the capture's end.
     Delivery* delivery = nullptr;
   };
@@ -72,7 +76,6 @@ class CaptureRunner {
   void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);
   void FinishDelivery(const absl::StatusOr<std::string>& url, v1::Report& report, Live& live);
   void Publish(const v1::Report& report);
-  void WaitUntil(WallTime time, const Cancellation& cancel) const;
 
   const Clock& clock_;
   Source& source_;

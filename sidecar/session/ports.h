@@ -22,7 +22,12 @@ struct Recording {
   std::string message{};
   std::string xspace{};  // May hold a part of the trace even when the outcome is a cause.
   std::map<std::string, std::uint64_t> dropped{};  // See Report.dropped_events.
-  std::vector<v1::ProcessReport> processes{};      // One per process; see Report.processes.
+  // One per process; see Report.processes. Their times are those of the wall clock as it was when
+  // Record was called.
+  std::vector<v1::ProcessReport> processes{};
+  // By how much the wall clock had been set since then when the trace's start and its stop were
+  // read from it. The trace's own times are off by so much.
+  Nanos clock_set_at_start{0}, clock_set_at_stop{0};
 };
 
 // Where a worker's events come from.

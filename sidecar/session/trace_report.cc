@@ -1,9 +1,13 @@
 #include "sidecar/session/trace_report.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "collector/base/duration.h"
 #include "collector/base/outcome.h"
+#include "collector/base/strings.h"
 #include "collector/base/utf8.h"
 #include "collector/base/version.h"
 #include "collector/xplane/edit.h"
@@ -51,26 +55,66 @@ void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report)
   }
 }
 
-std::string EncodeStrobePlane(const v1::Report& report) {
-  const v1::CapturePlan& plan = report.plan();
-  return xplane::EncodeStatPlane(
-      xplane::kStrobePlane, {{"strobe_version", std::string(kVersion)},
-                             {"capture_id", plan.capture_id()},
-                             {"worker", plan.worker()},
-                             {"instant_ns", plan.instant_ns()},
-                             {"duration_ns", plan.duration_ns()},
-                             {"guard_ns", plan.guard_ns()},
-                             {"clock_offset_ns", plan.clock_offset_ns()},
-                             {"clock_error_ns", plan.clock_error_ns()},
-                             {"expects_device", std::int64_t{plan.expects_device()}},
-                             {"tracers_host", std::int64_t{plan.tracers().host()}},
-                             {"outcome", std::string(Name(static_cast<Outcome>(report.outcome())))},
-                             {"message", report.message()},
-                             {"started_ns", report.started_ns()},
-                             {"stopped_ns", report.stopped_ns()},
-                             {"job_memory_percent", std::int64_t{report.job().memory_percent()}},
-                             {"job_step_before_ns", report.job().step_before_ns()},
-                             {"job_step_during_ns", report.job().step_during_ns()}});
+v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan) {
+  plan.set_instant_ns(plan.instant_ns() + set.count());
+  plan.set_deadline_ns(plan.deadline_ns() + set.count());
+  return plan;
+}
+
+void MoveTimes(Nanos by, v1::ProcessReport& process) {
+  if (process.started_ns() != 0) process.set_started_ns(process.started_ns() + by.count());
+  if (process.stopped_ns() != 0) process.set_stopped_ns(process.stopped_ns() + by.count());
+}
+
+void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace) {
+  if (trace.started_ns != 0) trace.started_ns -= recording.clock_set_at_start.count();
+  if (trace.stopped_ns != 0) trace.stopped_ns -= recording.clock_set_at_stop.count();
+}
+
+void TellOfClock(const Recording& recording, v1::Report& report) {
+  if (recording.clock_set_at_start != Nanos{0})
+    report.add_notes(StrCat("the worker's wall clock was set by ",
+                            FormatDuration(recording.clock_set_at_start),
+                            " between arming and the start; the start was kept to its moment"));
+  const Nanos during = recording.clock_set_at_stop - recording.clock_set_at_start;
+  if (during != Nanos{0})
+    report.add_notes(StrCat("the worker's wall clock was set by ", FormatDuration(during),
+                            " during the recording; what comes after that is misplaced"));
+}
+
+std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
+  const v1::CapturePlan plan = OnClockSetBy(clock_set, report.plan());
+  const auto moved = [clock_set](std::int64_t time) {
+    return time == 0 ? 0 : time + clock_set.count();
+  };
+  std::vector<std::pair<std::string, xplane::StatValue>> stats = {
+      {"strobe_version", std::string(kVersion)},
+      {"capture_id", plan.capture_id()},
+      {"worker", plan.worker()},
+      {"instant_ns", plan.instant_ns()},
+      {"duration_ns", plan.duration_ns()},
+      {"guard_ns", plan.guard_ns()},
+      {"clock_offset_ns", plan.clock_offset_ns() + clock_set.count()},
+      {"clock_error_ns", plan.clock_error_ns()},
+      {"expects_device", std::int64_t{plan.expects_device()}},
+      {"tracers_host", std::int64_t{plan.tracers().host()}},
+      {"outcome", std::string(Name(static_cast<Outcome>(report.outcome())))},
+      {"message", report.message()},
+      {"started_ns", moved(report.started_ns())},
+      {"stopped_ns", moved(report.stopped_ns())},
+      {"job_memory_percent", std::int64_t{report.job().memory_percent()}},
+      {"job_step_before_ns", report.job().step_before_ns()},
+      {"job_step_during_ns", report.job().step_during_ns()}};
+  for (v1::ProcessReport process : report.processes()) {
+    MoveTimes(clock_set, process);
+    std::string json;
+    // Fails for text that is not UTF-8 only, which FillProcesses lets nobody put there.
+    (void)google::protobuf::util::MessageToJsonString(process, &json);
+    stats.emplace_back(xplane::kProcess, std::move(json));
+  }
+  if (report.processes_left_out() > 0)
+    stats.emplace_back(xplane::kProcessesLeftOut, std::int64_t{report.processes_left_out()});
+  return xplane::EncodeStatPlane(xplane::kStrobePlane, stats);
 }
 
 }  // namespace strobe::session

@@ -4,7 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/base/clock.h"
 #include "collector/xplane/summary.h"
+#include "sidecar/session/ports.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
@@ -16,7 +18,16 @@ void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report);
 void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report);
 
 // The `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that the file
-// can be aligned with its siblings without the manifest; and what it was judged to be.
-std::string EncodeStrobePlane(const v1::Report& report);
+// can be aligned with its siblings without the manifest; and what it was judged to be. Its times
+// are on the clock that the trace itself is on: the report's, and set by `clock_set` since.
+std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set = Nanos{0});
+
+// For wall clocks that are set between arming and the end. A report's times are those of the clock
+// as it was when the capture was armed, because the plan's are, and the measured clock offset.
+v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan);
+void MoveTimes(Nanos by, v1::ProcessReport& process);
+void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
+// A note for people, where the clock was set.
+void TellOfClock(const Recording& recording, v1::Report& report);
 
 }  // namespace strobe::session

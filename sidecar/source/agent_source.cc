@@ -1,7 +1,9 @@
 #include "sidecar/source/agent_source.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "collector/base/duration.h"
@@ -12,7 +14,7 @@
 #include "collector/xplane/wire.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/memory_room.h"
-#include "sidecar/source/process_outcome.h"
+#include "sidecar/source/process_reports.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe {
@@ -31,6 +33,22 @@ constexpr Nanos kFindEvery = milliseconds(50);  // Programs that have just start
 constexpr std::size_t kMaxNoteBytes = 1024;
 
 std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
+
+// As a program's header has them; what does not fit is not known to programs, whose CUPTI then
+// meets the server's own and says so.
+std::array<std::uint64_t, 2> PortsOf(const v1::CapturePlan& plan) {
+  constexpr std::size_t kPortsPerWord = 4;
+  std::array<std::uint64_t, 2> words{};
+  std::size_t count = 0;
+  for (const std::string& server : plan.framework_servers()) {
+    const std::string digits = server.substr(server.rfind(':') + 1);
+    const std::uint64_t port = std::strtoull(digits.c_str(), nullptr, 10) & 0xffff;
+    if (port == 0 || count == words.size() * kPortsPerWord) continue;
+    words[count / kPortsPerWord] |= port << 16 * (count % kPortsPerWord);
+    ++count;
+  }
+  return words;
+}
 
 // What the trace says of itself.
 std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int64_t stopped_ns,
@@ -103,7 +121,7 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
           .look_back = options_.look_back > Nanos{0},
-          .framework_ports = {},
+          .framework_ports = PortsOf(plan),
           .attend_until_ns = static_cast<std::uint64_t>(
               std::max(plan.deadline_ns() - times.wall_minus_monotonic_ns, times.stop_ns))};
 }
@@ -209,7 +227,8 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
     recording.processes.push_back(std::move(verdict.row));
   }
   std::move(missing.begin(), missing.end(), std::back_inserter(recording.processes));
-  SetWorst(recording);
+  recording.outcome = Outcome::kOk;
+  ConcludeProcesses(recording);
   if (lost > 0) recording.dropped["ring"] = lost;
   if (device_lost > 0) recording.dropped["device"] = device_lost;
   if (counted.empty()) return recording;

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "collector/xplane/edit.h"
+#include "sidecar/source/process_reports.h"
 
 namespace strobe {
 
@@ -20,8 +20,9 @@ constexpr Nanos kLook = std::chrono::milliseconds(100);  // At a server of this 
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
   const auto ready = [](const v1::Source& source) { return source.ready(); };
-  // One of the two is enough; what is missing is only worth a word when nothing is there.
-  if (std::any_of(agents.begin(), agents.end(), ready))
+  // Every injected pod names one server, whether its trainer has one or not: where the agent is,
+  // that one may be missing. Several are named only by somebody who has them.
+  if (servers.size() == 1 && std::any_of(agents.begin(), agents.end(), ready))
     std::erase_if(servers, [&](const auto& source) { return !ready(source); });
   else if (std::all_of(servers.begin(), servers.end(), ready))
     agents.clear();
@@ -29,7 +30,7 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   return servers;
 }
 
-Nanos AutoSource::lead() const { return std::max(framework_.lead(), agent_.lead()); }
+Nanos AutoSource::lead() const { return std::max(framework_.lead() + kLook, agent_.lead()); }
 
 Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                              const Cancellation& terminate,
@@ -37,37 +38,27 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
   if (plan.source() == v1::SOURCE_FRAMEWORK)
     return framework_.Record(plan, cancel, terminate, collecting);
   if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
-  const auto agents = agent_.Probe(Nanos{0});
-  if (std::none_of(agents.begin(), agents.end(), [](const auto& s) { return s.ready(); }))
-    return framework_.Record(plan, cancel, terminate, collecting);
 
-  // CUPTI has one subscriber per process: where the framework's own profiler answers, devices are
-  // its.
-  v1::CapturePlan annotations_plan = plan;
-  const auto servers = framework_.Probe(kLook);
-  if (std::any_of(servers.begin(), servers.end(), [](const auto& s) { return s.ready(); }))
-    annotations_plan.mutable_tracers()->set_device(0);
+  // The agent's source runs also when no program is there yet: one that begins in mid-window is one
+  // of the worker's processes, and its absence must not look like a whole recording.
+  // CUPTI has one subscriber per process: where the framework's own profiler answers, the process'
+  // devices are its.
+  v1::CapturePlan agent_plan = plan;
+  agent_plan.clear_framework_servers();
+  for (const v1::Source& server : framework_.Probe(kLook)) {
+    if (server.ready()) agent_plan.add_framework_servers(server.address());
+  }
 
   // Collecting begins when both have stopped.
   std::atomic<int> recording{2};
   const auto stopped = [&] {
     if (--recording == 0) collecting();
   };
-  Recording annotations;
-  std::thread helper(
-      [&] { annotations = agent_.Record(annotations_plan, cancel, terminate, stopped); });
-  Recording result = framework_.Record(plan, cancel, terminate, stopped);
+  Recording agent;
+  std::thread helper([&] { agent = agent_.Record(agent_plan, cancel, terminate, stopped); });
+  Recording framework = framework_.Record(plan, cancel, terminate, stopped);
   helper.join();
-  // A worker without a profiler server is one that only the agent records.
-  if (result.outcome == Outcome::kNoSource) return annotations;
-  for (const auto& [reason, events] : annotations.dropped) result.dropped[reason] += events;
-  if (annotations.xspace.empty()) return result;
-  const absl::Status joined = xplane::AppendXSpace(annotations.xspace, "agent", result.xspace);
-  if (joined.ok() && Describe(annotations.outcome).badness > Describe(result.outcome).badness) {
-    result.outcome = annotations.outcome;
-    result.message = annotations.message;
-  }
-  return result;
+  return JoinRecordings(std::move(framework), std::move(agent));
 }
 
 }  // namespace strobe

@@ -1,38 +1,33 @@
 #include "sidecar/source/framework_source.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <limits>
-#include <system_error>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/base/strings.h"
-#include "collector/storage/file_store.h"
-#include "collector/xplane/edit.h"
+#include "sidecar/session/trace_report.h"
+#include "sidecar/source/framework_answers.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/profile_call.h"
-#include "tensorflow/profiler_service.grpc.pb.h"
+#include "sidecar/source/profile_calls.h"
+#include "sidecar/source/recording_times.h"
 
 namespace strobe {
 namespace {
 
 using session::Recording;
-using tensorflow::ProfilerService;
-namespace fs = std::filesystem;
+using std::chrono::milliseconds;
 
-// A fresh connection each time: an idle sidecar then holds none and retries none, and a trainer
-// that came back is found at once instead of after a back-off.
-std::shared_ptr<grpc::Channel> Connect(const std::string& address, int most_bytes) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(most_bytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
+// The server must have the request before the start also when the machine is crowded, and cannot be
+// cancelled once it has it; a quarter of a second is enough for the one and bearable for the other.
+constexpr Nanos kSendAhead = milliseconds(250);
+constexpr Nanos kAskFor = milliseconds(250);
+constexpr Nanos kShortestAsk = milliseconds(50);
+// A container's framework does not change while it runs; this only bounds for how long a server is
+// believed that has become too busy to answer.
+constexpr Nanos kBelieveFor = std::chrono::minutes(10);
+constexpr Nanos kSlice = milliseconds(20);
 
 // How large an answer of each of a worker's processes may be. What is larger is refused before it
 // is read.
@@ -56,105 +51,43 @@ AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
   return limit;
 }
 
-// The Profile calls of one capture, one per process, all in flight at once.
-class Calls {
- public:
-  struct Call {
-    std::string address;
-    std::string session_id;
-    std::unique_ptr<ProfilerService::Stub> stub;
-    grpc::ClientContext context;
-    tensorflow::ProfileRequest request;
-    tensorflow::ProfileResponse response;
-    grpc::Status status;
+std::vector<tensorflow::ProfileRequest> RequestsFor(const v1::CapturePlan& plan,
+                                                    const std::vector<ServerAge>& ages,
+                                                    const std::string& shared_dir) {
+  std::vector<tensorflow::ProfileRequest> requests;
+  for (std::size_t i = 0; i < ages.size(); ++i) {
+    tensorflow::ProfileRequest request = MakeProfileRequest(plan, i, shared_dir);
+    if (ages[i] != ServerAge::kSince2026) request.mutable_opts()->set_host_tracer_level(0);
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+// Follows the calls until all have ended.
+void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cancel,
+           const Cancellation& terminate, const std::function<void()>& collecting) {
+  const Nanos set_when_sent = times.set();
+  bool stopped = false, terminated = false;
+  const auto end_sessions = [&] {
+    if (!std::exchange(terminated, true)) calls.Terminate();
   };
-
-  Calls(const v1::CapturePlan& plan, const FrameworkOptions& options, int most_bytes,
-        Nanos time_left) {
-    for (std::size_t i = 0; i < options.addresses.size(); ++i) {
-      auto call = std::make_unique<Call>();
-      call->address = options.addresses[i];
-      call->session_id = SessionId(plan, i);
-      call->stub = ProfilerService::NewStub(Connect(call->address, most_bytes));
-      call->context.set_deadline(DeadlineIn(time_left));
-      call->request = MakeProfileRequest(plan, i, options.shared_dir);
-      calls_.push_back(std::move(call));
+  while (!calls.WaitFor(stopped ? kSlice : std::min(kSlice, times.UntilStop() + Nanos{1}))) {
+    times.Look();
+    if (cancel.cancelled()) calls.TryCancel();
+    if (terminate.cancelled() && !terminated) {
+      times.StopNow();
+      times.Look();
+      end_sessions();
     }
-    {
-      MutexLock lock(&mutex_);
-      pending_ = calls_.size();
+    if (!stopped && times.UntilStop() == Nanos{0}) {
+      stopped = true;
+      collecting();
     }
-    for (const auto& call : calls_) {
-      call->stub->async()->Profile(&call->context, &call->request, &call->response,
-                                   [this, raw = call.get()](grpc::Status status) {
-                                     MutexLock lock(&mutex_);
-                                     raw->status = std::move(status);
-                                     --pending_;
-                                   });
-    }
+    // Servers count the duration on the wall clock: set back, they would go on for so much longer.
+    if (stopped && times.set() != set_when_sent) end_sessions();
   }
-  // Callbacks refer to this object, so it waits for them; cancelling makes that short.
-  ~Calls() {
-    TryCancel();
-    MutexLock lock(&mutex_);
-    mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
-  }
-  Calls(const Calls&) = delete;
-  Calls& operator=(const Calls&) = delete;
-
-  bool WaitFor(Nanos duration) {
-    MutexLock lock(&mutex_);
-    return mutex_.AwaitFor(duration,
-                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
-  }
-  void TryCancel() {
-    for (const auto& call : calls_) call->context.TryCancel();
-  }
-  // Ends the sessions early; the Profile calls then answer with what was recorded.
-  void Terminate() {
-    for (const auto& call : calls_) {
-      grpc::ClientContext context;
-      context.set_deadline(DeadlineIn(std::chrono::seconds(1)));
-      tensorflow::TerminateRequest request;
-      request.set_session_id(call->session_id);
-      tensorflow::TerminateResponse response;
-      call->stub->Terminate(&context, request, &response);
-    }
-  }
-  // Only after all calls have ended.
-  std::vector<std::unique_ptr<Call>>& calls() { return calls_; }
-
- private:
-  bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending_ == 0; }
-
-  std::vector<std::unique_ptr<Call>> calls_;
-  Mutex mutex_;
-  std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-// The trace that an older server wrote into the shared directory, whatever file name it chose.
-absl::StatusOr<std::string> TakeSharedTrace(const std::string& shared_dir,
-                                            const std::string& session_id) {
-  if (shared_dir.empty()) {
-    return absl::FailedPreconditionError(
-        "cannot answer with its trace (servers since 2025-09 can); upgrade the framework, or mount "
-        "a directory in both containers and pass --shared-dir");
-  }
-  const fs::path directory = fs::path(shared_dir) / session_id;
-  FileStore store(directory.native());
-  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(store, "");
-  absl::StatusOr<std::string> trace = absl::NotFoundError(
-      StrCat("neither answered with its trace nor wrote one below ", directory.native(),
-             "; mount the shared directory under the same path in both containers"));
-  if (files.ok()) {
-    for (const StoredObject& file : *files) {
-      if (file.key.ends_with(".xplane.pb") && file.bytes > 0)
-        trace = GetText(store, file.key, file.bytes);
-    }
-  }
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
-  return trace;
+  times.Ended();
+  if (!stopped) collecting();
 }
 
 }  // namespace
@@ -165,9 +98,10 @@ FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
 std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& address : options_.addresses) {
-    channels.push_back(Connect(address, std::numeric_limits<int>::max()));
+    channels.push_back(ConnectToProfiler(address, std::numeric_limits<int>::max()));
     channels.back()->GetState(true);
   }
+  const MonoTime until = clock_.MonoNow() + timeout;
   const auto deadline = DeadlineIn(timeout);
   std::vector<v1::Source> sources;
   for (std::size_t i = 0; i < channels.size(); ++i) {
@@ -184,72 +118,63 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     if (!source.ready()) {
       source.set_detail(state == GRPC_CHANNEL_TRANSIENT_FAILURE ? "nobody listens"
                                                                 : "does not answer");
+      channels[i].reset();
     }
   }
+  // For captures to come, when the machine may be busier.
+  LearnAges(channels, std::min(kAskFor, until - clock_.MonoNow()));
   return sources;
 }
 
-// The server must have the request before the start also when the machine is crowded, and cannot be
-// cancelled once it has it; a quarter of a second is enough for the one and bearable for the other.
-Nanos FrameworkSource::lead() const { return std::chrono::milliseconds(250); }
+Nanos FrameworkSource::lead() const { return kAskFor + kSendAhead; }
+
+std::vector<ServerAge> FrameworkSource::LearnAges(
+    const std::vector<std::shared_ptr<grpc::Channel>>& channels, Nanos timeout) {
+  std::vector<ServerAge> ages = AskAges(channels, DeadlineIn(timeout));
+  const MonoTime now = clock_.MonoNow();
+  MutexLock lock(&mutex_);
+  for (std::size_t i = 0; i < ages.size(); ++i) {
+    Heard& heard = heard_[options_.addresses[i]];
+    if (ages[i] != ServerAge::kUnknown)
+      heard = {ages[i], now};
+    else if (now - heard.at < kBelieveFor)
+      ages[i] = heard.age;
+  }
+  return ages;
+}
 
 Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                   const Cancellation& terminate,
                                   const std::function<void()>& collecting) {
-  const auto until = [this](std::int64_t unix_nanos) {
-    return std::max(FromUnixNanos(unix_nanos) - clock_.WallNow(), Nanos{0});
-  };
+  RecordingTimes times(clock_, plan);
   const AnswerLimit limit = LimitOf(plan, options_.addresses.size());
-  Calls calls(plan, options_, limit.bytes, until(plan.deadline_ns()));
-  constexpr Nanos kSlice = std::chrono::milliseconds(20);
-  const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-  bool stopped = false, terminated = false;
-  while (!calls.WaitFor(stopped ? kSlice : std::min(kSlice, until(stop) + Nanos{1}))) {
-    if (cancel.cancelled()) calls.TryCancel();
-    if (terminate.cancelled() && !terminated) {
-      calls.Terminate();
-      terminated = true;
-    }
-    if (!stopped && until(stop) == Nanos{0}) {
-      stopped = true;
-      collecting();
-    }
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& address : options_.addresses)
+    channels.push_back(ConnectToProfiler(address, limit.bytes));
+  // Whoever asks for no host annotations endangers nobody.
+  std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
+  if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
+    ages = LearnAges(channels, std::clamp(times.UntilStart() - kSendAhead, kShortestAsk, kAskFor));
+  // Once a server has the request it cannot be called off before the start.
+  if (cancel.WaitFor(std::max(times.UntilStart() - kSendAhead, Nanos{0}))) {
+    collecting();
+    return {.outcome = Outcome::kCancelled, .message = "cancelled before the start"};
   }
-  if (!stopped) collecting();
+  times.Look();
+  ProfileCalls calls(
+      channels, RequestsFor(session::OnClockSetBy(times.set(), plan), ages, options_.shared_dir),
+      times.UntilDeadline());
+  Await(calls, times, cancel, terminate, collecting);
 
-  Recording recording{.outcome = Outcome::kOk};
-  const bool several = options_.addresses.size() > 1;
-  for (const auto& call : calls.calls()) {
-    CallVerdict verdict{Outcome::kOk, ""};
-    absl::StatusOr<std::string> trace = std::string();
-    if (!call->status.ok()) {
-      verdict =
-          JudgeCallFailure(call->status.error_code(), call->status.error_message(), call->address);
-      if (verdict.outcome == Outcome::kTruncated) verdict.message += StrCat("; ", limit.words);
-    } else if (call->response.has_xspace()) {
-      trace = std::move(*call->response.mutable_xspace());
-      call->response.Clear();
-    } else {
-      trace = TakeSharedTrace(options_.shared_dir, call->session_id);
-      if (!trace.ok()) {
-        verdict = {Outcome::kVersionMismatch,
-                   StrCat("profiler server at ", call->address, " ", trace.status().message())};
-      }
-    }
-    if (verdict.outcome == Outcome::kOk && !several) {
-      recording.xspace = *std::move(trace);
-    } else if (verdict.outcome == Outcome::kOk) {
-      const absl::Status joined = xplane::AppendXSpace(*trace, call->address, recording.xspace);
-      if (!joined.ok())
-        verdict = {Outcome::kProfilerStartFailed, StrCat("profiler server at ", call->address,
-                                                         " sent no trace: ", joined.message())};
-    }
-    if (Describe(verdict.outcome).badness > Describe(recording.outcome).badness) {
-      recording.outcome = verdict.outcome;
-      recording.message = verdict.message;
-    }
+  std::vector<FrameworkAnswer> answers;
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    FrameworkAnswer& answer = answers.emplace_back(
+        TakeAnswer(*calls.calls()[i], options_.addresses[i], options_.shared_dir));
+    answer.age = ages[i];
+    if (answer.verdict.outcome == Outcome::kTruncated)
+      answer.verdict.message += StrCat("; ", limit.words);
   }
-  return recording;
+  return JoinAnswers(plan, times, std::move(answers));
 }
 
 }  // namespace strobe

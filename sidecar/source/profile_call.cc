@@ -16,7 +16,7 @@ std::string SessionId(const v1::CapturePlan& plan, std::size_t index) {
 }
 
 tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::size_t index,
-                                              std::string_view shared_dir) {
+                                              std::string_view repository_root) {
   const std::int64_t length = plan.duration_ns() + 2 * plan.guard_ns();
   // The server counts whole milliseconds since it started and may stop up to one early.
   const auto duration_ms =
@@ -26,7 +26,8 @@ tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::
   request.set_max_events(1'000'000);
   request.set_session_id(SessionId(plan, index));
   request.set_host_name(plan.worker());
-  request.set_repository_root(std::string(shared_dir));
+  request.set_repository_root(
+      std::string(repository_root.empty() ? kNoRepository : repository_root));
   request.set_emit_xspace(true);
   tensorflow::ProfileOptions& options = *request.mutable_opts();
   options.set_version(1);
@@ -67,6 +68,10 @@ CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view a
       return verdict(Outcome::kTruncated, "the trace is too large to be sent");
     default:
       break;
+  }
+  if (Contains(text, kNoRepository)) {
+    return {Outcome::kVersionMismatch,
+            StrCat("profiler server at ", address, " ", kCannotAnswerWithTrace)};
   }
   if (Contains(text, "Another profiling session active")) {
     return verdict(Outcome::kBusy, "somebody else is profiling this process");

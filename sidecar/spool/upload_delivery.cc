@@ -18,7 +18,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr std::uint64_t kSmallestRoom = 1 << 20;
-constexpr Nanos kFirstWait = seconds(15);
 constexpr Nanos kLongestWait = minutes(10);
 // What one try in the background, and giving an upload up, may take.
 constexpr Nanos kBackgroundTry = minutes(10);
@@ -90,7 +89,11 @@ absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& repo
                                                           const StoreLimits& limits) {
   const std::string path = spool_->TracePath(report.capture_id());
   ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
-  return UploadNow(report, *bytes, limits, true);
+  if (!report.sha256().empty()) return UploadNow(report, *bytes, limits, true);
+  // An older sidecar cleared it when an upload failed.
+  v1::Report with_checksum = report;
+  ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), HashBytes(*bytes));
+  return UploadNow(with_checksum, *bytes, limits, true);
 }
 
 absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
@@ -150,8 +153,10 @@ void UploadDelivery::Keep(const v1::Report& report) {
               {"file", spool_->TracePath(report.capture_id())},
               {"until", FormatRfc3339(until)}});
   MutexLock lock(&mutex_);
-  kept_[report.capture_id()] = {
-      .report = report, .next = clock_.MonoNow() + kFirstWait, .wait = kFirstWait, .until = until};
+  kept_[report.capture_id()] = {.report = report,
+                                .next = clock_.MonoNow() + limits_.first_wait,
+                                .wait = limits_.first_wait,
+                                .until = until};
 }
 
 // Gives a trace up: also what the store has of it already, if it can be reached.

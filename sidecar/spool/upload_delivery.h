@@ -27,6 +27,8 @@ struct UploadLimits {
   // How long a trace that could not be uploaded is kept and tried again.
   Nanos keep = std::chrono::hours(6);
   std::uint64_t bytes_per_second = 0;  // Of all uploads together; 0 = as fast as it goes.
+  // Before a kept trace is tried for the first time; doubles from then on.
+  Nanos first_wait = std::chrono::seconds(15);
 };
 
 class UploadDelivery final : public session::Delivery {

@@ -1,6 +1,7 @@
 // A profiler server with the wire behaviour of those in the field, for what a real one cannot be
-// made to do on demand: be from before 2025-09, refuse, answer nonsense, die.
+// made to do on demand: be old, refuse, answer nonsense, die, live on a clock of its own.
 #pragma once
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -17,54 +18,88 @@
 
 namespace strobe {
 
-class FakeProfilerServer final : public tensorflow::ProfilerService::Service {
+class FakeProfilerServer {
  public:
-  FakeProfilerServer() {
+  enum class From { kBefore2026, kNow };
+
+  explicit FakeProfilerServer(From from = From::kNow) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(this);
+    builder.RegisterService(from == From::kNow ? static_cast<grpc::Service*>(&new_) : &old_);
+    if (from != From::kNow) builder.RegisterCallbackGenericService(&unimplemented_);
     server_ = builder.BuildAndStart();
   }
-  ~FakeProfilerServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~FakeProfilerServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+  FakeProfilerServer(const FakeProfilerServer&) = delete;
+  FakeProfilerServer& operator=(const FakeProfilerServer&) = delete;
   std::string address() const { return "localhost:" + std::to_string(port_); }
 
-  grpc::Status Profile(grpc::ServerContext* context, const tensorflow::ProfileRequest* request,
-                       tensorflow::ProfileResponse* response) override {
-    ++profiles;
-    if (!refusal.ok()) return refusal;
-    const SystemClock clock;
-    const auto until = [&](std::int64_t time) {
-      while (ToUnixNanos(clock.WallNow()) < time && !context->IsCancelled() && !terminated)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    };
-    until(static_cast<std::int64_t>(request->opts().start_timestamp_ns()));
-    const std::int64_t start = ToUnixNanos(clock.WallNow());
-    until(start + static_cast<std::int64_t>(request->opts().duration_ms()) * 1'000'000);
-    if (context->IsCancelled()) return grpc::Status::CANCELLED;
-    const std::string trace =
-        nonsense ? "\x0a\xff" : FakeTrace(start, ToUnixNanos(clock.WallNow())).SerializeAsString();
-    if (old) {
-      const std::string directory = request->repository_root() + "/" + request->session_id();
-      std::filesystem::create_directories(directory);
-      std::ofstream(directory + "/some-host.xplane.pb", std::ios::binary) << trace;
-    } else if (request->emit_xspace()) {
-      response->set_xspace(trace);
-    }
-    return grpc::Status::OK;
-  }
-  grpc::Status Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest*,
-                         tensorflow::TerminateResponse*) override {
-    terminated = true;
-    return grpc::Status::OK;
-  }
-
-  bool old = false;       // Writes the file itself and knows no emit_xspace.
-  bool nonsense = false;  // Answers with bytes that are no trace.
+  bool writes_file = false;      // Knows no emit_xspace, as those from before 2025-09.
+  bool nonsense = false;         // Answers with bytes that are no trace.
+  bool empty = false;            // Records nothing.
+  const Clock* clock = nullptr;  // Another than the machine's.
   grpc::Status refusal = grpc::Status::OK;
   std::atomic<int> profiles{0};
   std::atomic<bool> terminated{false};
+  tensorflow::ProfileRequest asked;  // Read after the call.
 
  private:
+  template <typename Base>
+  class Service final : public Base {
+   public:
+    explicit Service(FakeProfilerServer& server) : server_(server) {}
+    grpc::Status Profile(grpc::ServerContext* context, const tensorflow::ProfileRequest* request,
+                         tensorflow::ProfileResponse* response) override {
+      return server_.Profile(*context, *request, *response);
+    }
+    grpc::Status Terminate(grpc::ServerContext*, const tensorflow::TerminateRequest*,
+                           tensorflow::TerminateResponse*) override {
+      server_.terminated = true;
+      return grpc::Status::OK;
+    }
+
+   private:
+    FakeProfilerServer& server_;
+  };
+
+  grpc::Status Profile(grpc::ServerContext& context, const tensorflow::ProfileRequest& request,
+                       tensorflow::ProfileResponse& response) {
+    ++profiles;
+    asked = request;
+    if (!refusal.ok()) return refusal;
+    const SystemClock machine;
+    const Clock& now = clock != nullptr ? *clock : machine;
+    // As in the field: the delay is computed once, the duration is looked at on the wall clock.
+    const auto start_asked = static_cast<std::int64_t>(request.opts().start_timestamp_ns());
+    const MonoTime start_at = now.MonoNow() + (FromUnixNanos(start_asked) - now.WallNow());
+    const auto goes_on = [&] { return !context.IsCancelled() && !terminated; };
+    const auto nap = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+    while (goes_on() && now.MonoNow() < start_at) nap();
+    const WallTime start = now.WallNow();
+    const Nanos duration = std::chrono::milliseconds(request.opts().duration_ms());
+    while (goes_on() && now.WallNow() < start + duration) nap();
+    if (context.IsCancelled()) return grpc::Status::CANCELLED;
+    const std::string trace =
+        nonsense ? "\x0a\xff"
+                 : FakeTrace(ToUnixNanos(start), ToUnixNanos(now.WallNow()), empty ? 0 : 1)
+                       .SerializeAsString();
+    if (!writes_file) {
+      if (request.emit_xspace()) response.set_xspace(trace);
+      return grpc::Status::OK;
+    }
+    const std::string directory = request.repository_root() + "/" + request.session_id();
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error) return {grpc::INTERNAL, request.repository_root() + "; " + error.message()};
+    std::ofstream(directory + "/some-host.xplane.pb", std::ios::binary) << trace;
+    return grpc::Status::OK;
+  }
+
+  Service<tensorflow::ProfilerService::Service> new_{*this};
+  Service<tensorflow::ProfilerService::WithGenericMethod_GetSnapshot<
+      tensorflow::ProfilerService::Service>>
+      old_{*this};
+  grpc::CallbackGenericService unimplemented_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -20,6 +20,9 @@ class SimulatedTime final : public Clock, public Executor {
     tasks_.emplace(elapsed_ + std::max(delay, Nanos{0}), std::move(task));
   }
 
+  // Somebody sets the wall clock.
+  void StepWall(Nanos forward) { wall_ += forward; }
+
   // Runs what is due, and what that posts, until nothing is due any more.
   void RunUntilIdle() { Advance(Nanos{0}); }
   // Moves time on, running every task at its own moment.
@@ -35,7 +38,7 @@ class SimulatedTime final : public Clock, public Executor {
   }
 
  private:
-  const WallTime wall_;
+  WallTime wall_;
   Nanos elapsed_{};
   std::multimap<Nanos, Task> tasks_;
 };

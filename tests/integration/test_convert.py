@@ -4,6 +4,8 @@ import gzip
 import importlib.util
 import json
 import os
+import shutil
+import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -203,3 +205,39 @@ def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_trace):
     strobe("convert", jax_trace, "-o", tmp_path / "pipe")
     assert json.loads(reader.communicate(timeout=30)[0])["traceEvents"] and (tmp_path / "pipe").is_fifo()
     assert not [p for p in tmp_path.iterdir() if "partial" in p.name], "nothing half-written is left"
+
+
+@pytest.fixture(scope="module")
+def big_trace(tmp_path_factory):
+    """Large enough that reading it takes a while."""
+    trace = tmp_path_factory.mktemp("big") / "big.xplane.pb"
+    subprocess.run([BIN / "make_xspace", "2000000", trace], check=True)
+    return trace
+
+
+def maps(process, path):
+    try:
+        return str(path) in Path(f"/proc/{process.pid}/maps").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("keep", [0, 12_345, -1], ids=["nothing-left", "a-little-left", "one-byte-less"])
+@pytest.mark.parametrize("command", [["inspect"], ["inspect", "--output", "json"], ["convert", "--to", "chrome", "-o", "OUT"], ["convert", "--to", "perfetto", "-o", "OUT"],
+                                     ["convert", "--to", "stats", "-o", "-"], ["convert", "--to", "index", "-o", "OUT"], ["merge", "-o", "OUT"]], ids=lambda c: "-".join(c[:3]))
+def test_a_trace_that_is_truncated_while_it_is_read_is_an_error(big_trace, tmp_path, command, keep):
+    """Whoever wrote it may do so: it lies on a volume that others share. Used to end by SIGBUS."""
+    trace, out = tmp_path / "t.xplane.pb", tmp_path / "out"
+    shutil.copyfile(big_trace, trace)
+    process = subprocess.Popen([BIN / "strobe", command[0], trace, *(str(out) if part == "OUT" else part for part in command[1:])],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not maps(process, trace):
+        assert process.poll() is None
+    process.send_signal(signal.SIGSTOP)
+    os.truncate(trace, keep if keep >= 0 else trace.stat().st_size + keep)
+    process.send_signal(signal.SIGCONT)
+    told, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, (process.returncode, told[-500:], errors)
+    assert "was changed while it was read" in errors
+    assert not out.exists() and list(tmp_path.iterdir()) == [trace], "nothing half made is left"
+    assert "verdict" not in told

@@ -6,8 +6,10 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -273,3 +275,65 @@ def test_mistakes_on_the_command_line_are_explained(tmp_path):
         (tmp_path / "a.xplane.pb").write_bytes(b"")
         done = strobe(tmp_path / "a.xplane.pb", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
         assert done.returncode == 1 and "--listen 127.0.0.1:0 picks a free port" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["trace", "index"])
+def test_a_file_that_is_truncated_while_it_is_shown_is_told_and_read_anew(group, tmp_path, what):
+    """The logdir is a volume that trainers write to. Used to end the viewer by SIGBUS."""
+    trace, cache, good = tmp_path / "big.xplane.pb", tmp_path / "cache", tmp_path / "good"
+    subprocess.run([BIN / "make_xspace", "300000", good], check=True)
+    shutil.copyfile(good, trace)
+    view = View(group, "view", trace, "--cache", cache)
+    run = view.loaded()
+    questions = ["/api/event?row=0&track=1&ordinal=2000", "/api/find?q=kernel", "/api/tiles?rows=0-20&level=30&slots=512", "/api/steps",
+                 f"/api/select?tracks=0:0-1&begin={run['beginPs']}&end={run['endPs']}", f"/data/plugin/profile/data?run={run['run']}&tag=trace_viewer@&host=big"]
+    for question in questions:
+        view.get(question)
+    victim = trace if what == "trace" else next(cache.glob("*.index"))
+    os.truncate(victim, 5000)
+    code, body = view.refused(questions[0])
+    assert code == 500 and ("was changed" in body), body
+    if what == "trace":
+        # As it lies there now it is no whole trace, and nobody says otherwise.
+        for question in questions:
+            deadline = time.monotonic() + 60
+            while (refused := view.refused(question))[0] == 503:
+                assert time.monotonic() < deadline
+            assert refused[0] == 500, refused
+        shutil.copyfile(good, trace)
+    view.loaded()
+    for question in questions:
+        view.get(question)
+    assert view.process.running()
+
+
+def test_slow_questions_of_xprof_keep_nobody_else_waiting(group, tmp_path):
+    """Four of them used to take all of the viewer's threads."""
+    trace = tmp_path / "big.xplane.pb"
+    subprocess.run([BIN / "make_xspace", "200000", trace], check=True)
+    view = View(group, "view", trace, "--cache", tmp_path / "cache")
+    run = view.loaded()["run"]
+    slow = f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host=big&resolution=0"  # Every event.
+    answers, tiles = [], 0
+
+    def ask():
+        try:
+            answers.append(len(view.get(slow)))
+        except urllib.error.HTTPError as error:
+            answers.append((error.code, error.headers["Retry-After"]))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(answers) < 2:  # Two at once; the others still wait for their turn.
+        view.get("/api/tiles?rows=0-20&level=30&slots=512")
+        tiles += 1
+    assert tiles > 5, "tiles are answered while two conversions run and two wait"
+    more = [threading.Thread(target=ask) for _ in range(30)]
+    for thread in more:
+        thread.start()
+    for thread in threads + more:
+        thread.join()
+    refused = [a for a in answers if isinstance(a, tuple)]
+    assert refused and set(refused) == {(503, "5")}
+    assert len({a for a in answers if a not in refused}) == 1, "whoever was taken got the same"

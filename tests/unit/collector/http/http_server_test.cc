@@ -6,6 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "collector/base/mutex.h"
 #include "collector/tls/live_identity.h"
 #include "collector/tls/openssl_handles.h"
 
@@ -61,6 +65,76 @@ TEST(HttpServer, TheLongestIdleGoWhenThereAreTooMany) {
   char byte;
   EXPECT_EQ(read(idle.front(), &byte, 1), 0) << "closed by the server";
   for (const int fd : idle) close(fd);
+}
+
+// Four requests that take long used to take all threads.
+TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
+  Notification finish;
+  std::atomic<int> begun{0};
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0",
+                         .is_slow = [](const Request& request) { return request.path == "/slow"; },
+                         .slow_threads = 2,
+                         .most_slow_waiting = 4},
+                        {{"/slow",
+                          [&](const Request&) {
+                            ++begun;
+                            finish.Wait();
+                            return Page{.body = std::string(10'000, 'x'), .compress = true};
+                          }},
+                         {"/fast", [](const Request&) {
+                            return Page{200, "at once"};
+                          }}});
+  const int port = (*server)->port();
+  const auto get = [&](const std::string& path) {
+    return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n" +
+                              "Connection: close\r\n\r\n");
+  };
+  std::vector<std::string> answers(6);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back([&, i] { answers[i] = get("/slow"); });
+    // One after the other, so that two run and four wait.
+    while (i < 2 && begun <= i) std::this_thread::yield();
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(get("/fast"), HasSubstr("at once"));
+  std::string refused;
+  do refused = get("/slow");  // Until all six have been read.
+  while (refused.find("503") == std::string::npos);
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 5"));
+  EXPECT_THAT(get("/fast"), HasSubstr("at once"));
+  EXPECT_EQ(begun, 2);
+  finish.Notify();
+  for (std::thread& client : clients) client.join();
+  for (const std::string& answer : answers) {
+    EXPECT_THAT(answer, HasSubstr("200 OK"));
+    EXPECT_THAT(answer, HasSubstr("Content-Encoding: gzip"));
+  }
+}
+
+TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
+  Notification finish, begun;
+  auto server = HttpServer::Start(
+      {.listen = "127.0.0.1:0", .is_slow = [](const Request&) { return true; }, .slow_threads = 1},
+      {{"/slow", [&](const Request&) {
+          begun.Notify();
+          finish.Wait();
+          return Page{200, "late"};
+        }}});
+  const std::string request = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+  std::vector<int> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(Dial((*server)->port()));
+    EXPECT_GT(write(clients.back(), request.data(), request.size()), 0);
+  }
+  begun.Wait();
+  std::thread finisher([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    finish.Notify();
+  });
+  server->reset();
+  finisher.join();
+  for (const int client : clients) close(client);
 }
 
 TEST(HttpServer, TakesBodiesUpToItsBound) {

@@ -52,6 +52,38 @@ TEST_F(CacheTest, ReadsATraceOnce) {
   EXPECT_EQ(Files(), 2u) << "nothing passing is left";
 }
 
+TEST_F(CacheTest, AnIndexThatIsTruncatedWhileItIsOpenIsAnErrorAndNoSignal) {
+  const auto stored = Get(Trace(100'000));
+  ASSERT_TRUE(stored.ok());
+  ASSERT_TRUE(stored->Check().ok());
+  const fs::path file = fs::directory_iterator(cache_.directory)->path();
+  fs::resize_file(file, 1);
+  // Whatever is asked, nothing is read outside of it.
+  const Index& index = stored->index();
+  std::uint64_t visited = 0;
+  for (const Row& row : index.rows()) {
+    EXPECT_LT(row.plane, index.planes().size());
+    for (std::uint32_t t = 0; t < row.tracks; ++t) {
+      const Track& track = index.tracks()[row.first_track + t];
+      index.ForEachEntry(track, 0, track.events, [&](std::uint64_t, const Entry&) { ++visited; });
+      index.FirstReaching(track, 1000);
+    }
+  }
+  EXPECT_TRUE(absl::IsDataLoss(stored->Check()));
+}
+
+TEST_F(CacheTest, ATraceThatIsTruncatedWhileItIsReadGivesNoIndex) {
+  const std::string path = folder_ + "/trace";
+  std::ofstream(path, std::ios::binary) << Trace(100'000);
+  const auto trace = MappedFile::Open(path);
+  const auto space = xplane::Space::Read(trace->bytes());
+  fs::resize_file(path, 5000);
+  const BuildOptions options{.threads = 2, .check = [&] { return trace->Check(); }};
+  const auto stored = BuildStored(cache_, trace->bytes(), *space, options, warning_);
+  EXPECT_TRUE(absl::IsDataLoss(stored.status()));
+  EXPECT_EQ(Files(), 0u);
+}
+
 TEST_F(CacheTest, DamageIsMadeAnew) {
   ASSERT_TRUE(Get(Trace(10)).ok());
   const fs::path file = fs::directory_iterator(cache_.directory)->path();

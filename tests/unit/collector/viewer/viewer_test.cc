@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -68,6 +69,30 @@ class Shelf final : public Library {
   std::string place() const override { return "file:///shelf"; }
 
   std::atomic<int> listed{0}, opened{0};
+};
+
+// A run whose files somebody writes into.
+class Folder final : public Library {
+ public:
+  Folder() { std::filesystem::create_directories(path_); }
+  ~Folder() override { std::filesystem::remove_all(path_); }
+  absl::StatusOr<std::vector<std::string>> Runs() override {
+    return std::vector<std::string>{"run"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back({"w0", trace(), *MappedFile::Open(trace())});
+    return traces;
+  }
+  std::string place() const override { return path_; }
+  std::string trace() const { return path_ + "/w0.xplane.pb"; }
+  void Write() const {
+    std::ofstream(trace(), std::ios::binary) << Trace(1'790'000'000'000'000'000);
+  }
+
+ private:
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / StrCat("strobe-viewer-", getpid())).native();
 };
 
 class ViewerTest : public testing::Test {
@@ -252,6 +277,27 @@ TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
     });
   }
   for (std::thread& page : pages) page.join();
+}
+
+TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
+  Folder folder;
+  folder.Write();
+  Viewer viewer(folder, {});
+  const auto get = [&](const std::string& path, const std::string& query) {
+    Page page = viewer.Answer({path, query, "localhost"});
+    while (page.status == 503) page = viewer.Answer({path, query, "localhost"});
+    return page;
+  };
+  const std::string event = "row=0&track=0&ordinal=0", find = "q=kernel";
+  EXPECT_EQ(get("/api/event", event).status, 200);
+  std::filesystem::resize_file(folder.trace(), 50);
+  for (const auto& [path, query] : {std::pair("/api/event", event), std::pair("/api/run", find)}) {
+    const Page page = get(path, query);
+    EXPECT_EQ(page.status, 500) << path;
+    EXPECT_THAT(page.body, testing::AnyOf(HasSubstr("was changed"), HasSubstr("malformed")));
+  }
+  folder.Write();
+  EXPECT_EQ(get("/api/event", event).status, 200) << "cured by whoever wrote it again";
 }
 
 }  // namespace

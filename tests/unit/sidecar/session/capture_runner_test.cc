@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include "collector/analysis/verdict.h"
+#include "collector/base/sha256.h"
 #include "collector/xplane/names.h"
 #include "tests/fakes/fake_trace.h"
+#include "tests/fakes/stepped_clock.h"
 
 namespace strobe::session {
 namespace {
@@ -27,9 +30,11 @@ class FakeSource final : public Source {
     if (outcome != Outcome::kOk) return {outcome, "words of the source", ""};
     const std::int64_t start = plan.instant_ns() - plan.guard_ns() + late.count();
     const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-    return {Outcome::kOk, "", FakeTrace(start, stop).SerializeAsString()};
+    return {dropped ? Outcome::kEventsDropped : Outcome::kOk, dropped ? "some are missing" : "",
+            FakeTrace(start, stop).SerializeAsString()};
   }
 
+  bool dropped = false;
   std::atomic<int> records{0};
   Outcome outcome = Outcome::kOk;
   Nanos hold{};
@@ -186,6 +191,17 @@ TEST_F(CaptureRunnerTest, TellsWhatTheSourceOrTheStoreSaid) {
   EXPECT_EQ(WaitForEnd("c").outcome(), v1::UPLOAD_FAILED);
 }
 
+TEST_F(CaptureRunnerTest, AKeptTraceKeepsItsSizeAndChecksum) {
+  delivery_.status = absl::UnavailableError("the store is away");
+  runner_.Arm(Plan("a"));
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::UPLOAD_FAILED);
+  EXPECT_EQ(report.bytes(), delivery_.bytes.size());
+  Sha256 hash;
+  hash.Update(delivery_.bytes);
+  EXPECT_EQ(report.sha256(), hash.Hex());
+}
+
 TEST_F(CaptureRunnerTest, ALateTraceIsKeptUnlessItIsToBeDiscarded) {
   source_.late = 6ms;
   runner_.Arm(Plan("a"));
@@ -275,6 +291,56 @@ TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {
   const v1::Report report = WaitForEnd("a");
   EXPECT_EQ(report.outcome(), v1::CANCELLED);
   EXPECT_EQ(report.message(), "enough");
+}
+
+// Somebody sets this worker's wall clock while its capture waits. The other workers start when they
+// were told to, and so does this one.
+class SteppedRunnerTest : public CaptureRunnerTest, public testing::WithParamInterface<Nanos> {
+ protected:
+  SteppedClock stepped_;
+  CaptureRunner stepped_runner_{stepped_, source_, delivery_};
+};
+
+TEST_P(SteppedRunnerTest, TheMomentStaysAndTheTimesAreThoseOfTheArmedClock) {
+  const v1::CapturePlan plan = Plan("a", 200ms);
+  const MonoTime armed = clock_.MonoNow();
+  ASSERT_TRUE(stepped_runner_.Arm(plan).accepted());
+  stepped_.Step(GetParam());
+  v1::Report report = *stepped_runner_.Find("a");
+  while (report.state() != v1::DONE)
+    report = *stepped_runner_.WaitForChange("a", report.state(), 5s);
+  EXPECT_GE(clock_.MonoNow() - armed, 180ms);
+  EXPECT_LT(clock_.MonoNow() - armed, 60s);
+  EXPECT_EQ(report.outcome(), v1::OK) << report.message();
+  EXPECT_LT(std::abs(report.started_ns() - (plan.instant_ns() - plan.guard_ns())), 1'000'000);
+  EXPECT_EQ(report.plan().instant_ns(), plan.instant_ns());
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), HasSubstr("wall clock was set by"));
+
+  // The file by itself says the same: its own times and its clock's offset belong together.
+  const auto space = xplane::Space::Read(delivery_.bytes);
+  std::map<std::string, std::int64_t> stamp;
+  const xplane::Plane* plane = space->Find(xplane::kStrobePlane);
+  ASSERT_TRUE(plane
+                  ->ForEachStat([&](const xplane::Stat& stat) {
+                    stamp[std::string(plane->NameOf(stat))] = stat.Integer().value_or(0);
+                  })
+                  .ok());
+  EXPECT_NEAR(static_cast<double>(stamp["clock_offset_ns"] - plan.clock_offset_ns()),
+              static_cast<double>(GetParam().count()), 1e6);
+  EXPECT_EQ(stamp["started_ns"], *xplane::TimeZero(*space));
+  EXPECT_EQ(JudgeSpace(*space, {}, false)->judgement.outcome, Outcome::kOk);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, SteppedRunnerTest, testing::Values(1h, -1h));
+
+TEST_F(CaptureRunnerTest, TheWorseOfSourceAndTraceStands) {
+  source_.dropped = true;
+  v1::CapturePlan plan = Plan("a");
+  plan.set_expects_device(true);
+  runner_.Arm(plan);
+  EXPECT_EQ(WaitForEnd("a").outcome(), v1::DEVICE_TRACE_MISSING)
+      << "captures of which events were dropped count as good ones";
 }
 
 class GuardedRunnerTest : public CaptureRunnerTest {

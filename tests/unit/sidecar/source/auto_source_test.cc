@@ -68,8 +68,16 @@ TEST_F(AutoSourceTest, OneOfThemIsEnough) {
   EXPECT_EQ(recording.outcome, Outcome::kOk);
   EXPECT_EQ(Planes(recording), 2);
   framework_.outcome = Outcome::kOk;
+  agent_.outcome = Outcome::kNoSource;
+  recording = Record(v1::SOURCE_AUTO);
+  EXPECT_EQ(recording.outcome, Outcome::kOk);
+  EXPECT_EQ(Planes(recording), 2);
+}
+
+// Ready or not: a program that begins in mid-window is one of the worker's processes too.
+TEST_F(AutoSourceTest, TheAgentRecordsAlsoBeforeAnybodyIsThere) {
   agent_.ready = false;
-  EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 2);
+  EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 4);
 }
 
 TEST_F(AutoSourceTest, TheWorseOutcomeStands) {

@@ -4,6 +4,7 @@
 
 #include "collector/xplane/summary.h"
 #include "tests/fakes/fake_profiler_server.h"
+#include "tests/fakes/stepped_clock.h"
 
 namespace strobe {
 namespace {
@@ -12,24 +13,33 @@ using namespace std::chrono_literals;
 using session::Recording;
 using testing::HasSubstr;
 
+// What a busy machine may be late by.
+constexpr Nanos kGuard = 200ms;
+
 class FrameworkSourceTest : public testing::Test {
  protected:
   v1::CapturePlan Plan(Nanos lead = 100ms, Nanos duration = 50ms) {
     v1::CapturePlan plan;
+    plan.mutable_tracers()->set_host(2);
     plan.set_capture_id("uid-" + std::to_string(ToUnixNanos(clock_.WallNow())));
     plan.set_worker("w0");
-    plan.set_instant_ns(ToUnixNanos(clock_.WallNow() + lead));
+    plan.set_instant_ns(ToUnixNanos(clock_.WallNow() + lead + kGuard));
     plan.set_duration_ns(duration.count());
-    plan.set_guard_ns(Nanos(5ms).count());
+    plan.set_guard_ns(kGuard.count());
     plan.set_deadline_ns(plan.instant_ns() + Nanos(30s).count());
     return plan;
   }
   Recording Record(std::vector<std::string> addresses, const std::string& shared = "") {
-    FrameworkSource source(clock_, {std::move(addresses), shared});
+    FrameworkSource source(clock_, {std::move(addresses), shared, trust_});
+    source.Probe(5s);  // As the operator does before it plans.
     return source.Record(Plan(), cancel_, terminate_, [this] { ++collecting_; });
   }
+  static Outcome OutcomeOf(const v1::ProcessReport& row) {
+    return static_cast<Outcome>(row.outcome());
+  }
 
-  SystemClock clock_;
+  SteppedClock clock_;
+  bool trust_ = false;
   FakeProfilerServer server_;
   Cancellation cancel_, terminate_;
   int collecting_ = 0;
@@ -40,6 +50,14 @@ TEST_F(FrameworkSourceTest, RecordsAndSaysOnceThatItCollects) {
   EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
   EXPECT_TRUE(xplane::Summarize(recording.xspace).ok());
   EXPECT_EQ(collecting_, 1);
+  ASSERT_EQ(recording.processes.size(), 1u);
+  const v1::ProcessReport& row = recording.processes[0];
+  EXPECT_EQ(row.name(), server_.address());
+  EXPECT_EQ(row.source(), v1::SOURCE_FRAMEWORK);
+  EXPECT_EQ(row.outcome(), v1::OK);
+  EXPECT_EQ(row.events(), 1u);
+  EXPECT_GT(row.started_ns(), 0);
+  EXPECT_GT(row.stopped_ns(), row.started_ns());
 }
 
 TEST_F(FrameworkSourceTest, JoinsTheProcessesOfAWorker) {
@@ -55,35 +73,161 @@ TEST_F(FrameworkSourceTest, KeepsWhatOneProcessRecordedWhenTheOtherRefused) {
   second.refusal = grpc::Status(grpc::INTERNAL, "Another profiling session active.");
   const Recording recording = Record({server_.address(), second.address()});
   EXPECT_EQ(recording.outcome, Outcome::kBusy);
+  EXPECT_THAT(recording.message, HasSubstr("1 of 2 processes"));
   EXPECT_THAT(recording.message, HasSubstr(second.address()));
   EXPECT_FALSE(recording.xspace.empty());
+  ASSERT_EQ(recording.processes.size(), 2u);
+  EXPECT_EQ(OutcomeOf(recording.processes[0]), Outcome::kOk);
+  EXPECT_EQ(OutcomeOf(recording.processes[1]), Outcome::kBusy);
+  EXPECT_EQ(recording.processes[1].started_ns(), 0);
 }
 
-TEST_F(FrameworkSourceTest, FallsBackToTheSharedDirectoryForOldServers) {
-  std::string name = "/tmp/strobe-shared-XXXXXX";
-  const std::string shared = mkdtemp(name.data());
-  server_.old = true;
-  const Recording recording = Record({server_.address()}, shared);
+TEST_F(FrameworkSourceTest, AMissingServerCostsTheOthersNothing) {
+  const Recording recording = Record({"127.0.0.1:1", server_.address()});
+  EXPECT_EQ(recording.outcome, Outcome::kNoSource);
+  EXPECT_THAT(recording.message, HasSubstr("1 of 2 processes"));
+  EXPECT_THAT(recording.message, HasSubstr("127.0.0.1:1"));
+  EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
+  EXPECT_EQ(OutcomeOf(recording.processes[0]), Outcome::kNoSource);
+  EXPECT_EQ(OutcomeOf(recording.processes[1]), Outcome::kOk);
+}
+
+TEST_F(FrameworkSourceTest, AProcessWithoutEventsIsNotHiddenByTheOthers) {
+  FakeProfilerServer second;
+  second.empty = true;
+  const Recording recording = Record({server_.address(), second.address()});
+  EXPECT_EQ(recording.outcome, Outcome::kNoHostEvents);
+  EXPECT_THAT(recording.message, HasSubstr(second.address()));
+}
+
+TEST_F(FrameworkSourceTest, WhatIsNoTraceCostsOnlyItself) {
+  FakeProfilerServer second;
+  second.nonsense = true;
+  const Recording recording = Record({server_.address(), second.address()});
+  EXPECT_EQ(recording.outcome, Outcome::kProfilerStartFailed);
+  EXPECT_THAT(recording.message, HasSubstr("sent no trace"));
+  EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
+}
+
+// Servers that cannot answer with the trace, on a machine where they can write nowhere but in a
+// shared directory.
+class OldServerTest : public FrameworkSourceTest {
+ protected:
+  OldServerTest() {
+    old_.writes_file = true;
+    std::filesystem::current_path(cwd_);
+  }
+  ~OldServerTest() override {
+    EXPECT_TRUE(std::filesystem::is_empty(cwd_)) << "the trainer's directory is not ours";
+    std::filesystem::current_path("/");
+    for (const auto& directory : {cwd_, shared_}) std::filesystem::remove_all(directory);
+  }
+  static std::string Directory() {
+    std::string name = "/tmp/strobe-framework-XXXXXX";
+    return mkdtemp(name.data());
+  }
+
+  const std::string cwd_ = Directory(), shared_ = Directory();
+  FakeProfilerServer old_{FakeProfilerServer::From::kBefore2026};
+};
+
+TEST_F(OldServerTest, AnswersThroughTheSharedDirectory) {
+  trust_ = true;
+  const Recording recording = Record({old_.address()}, shared_);
   EXPECT_EQ(recording.outcome, Outcome::kOk) << recording.message;
   EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
-  EXPECT_TRUE(std::filesystem::is_empty(shared)) << "nothing is left behind";
-  std::filesystem::remove_all(shared);
+  EXPECT_TRUE(std::filesystem::is_empty(shared_)) << "nothing is left behind";
 }
 
-TEST_F(FrameworkSourceTest, SaysWhatOldServersNeed) {
-  server_.old = true;
-  std::string name = "/tmp/strobe-cwd-XXXXXX";
-  const std::string cwd = mkdtemp(name.data());
-  std::filesystem::current_path(cwd);
-  const Recording recording = Record({server_.address()});
+TEST_F(OldServerTest, IsToldWhatItNeeds) {
+  const Recording recording = Record({old_.address()});
   EXPECT_EQ(recording.outcome, Outcome::kVersionMismatch);
   EXPECT_THAT(recording.message, HasSubstr("--shared-dir"));
+  EXPECT_EQ(old_.asked.repository_root(), "/proc/strobe");
 }
 
+// jaxlib 0.5.0 to 0.8.3 without TensorFlow does not survive host annotations.
+TEST_F(OldServerTest, IsNotAskedForHostAnnotations) {
+  old_.writes_file = false;
+  const Recording recording = Record({old_.address(), server_.address()});
+  EXPECT_EQ(old_.asked.opts().host_tracer_level(), 0u);
+  EXPECT_EQ(server_.asked.opts().host_tracer_level(), 2u);
+  EXPECT_EQ(recording.outcome, Outcome::kVersionMismatch);
+  EXPECT_THAT(recording.message, HasSubstr("host annotations"));
+  EXPECT_THAT(recording.message, HasSubstr(old_.address()));
+  EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 2u) << "its devices are recorded";
+}
+
+TEST_F(OldServerTest, IsFineWithoutThem) {
+  old_.writes_file = false;
+  FrameworkSource source(clock_, {{old_.address()}});
+  v1::CapturePlan plan = Plan();
+  plan.mutable_tracers()->set_host(0);
+  EXPECT_EQ(source.Record(plan, cancel_, terminate_, [] {}).outcome, Outcome::kOk);
+}
+
+TEST_F(OldServerTest, IsAskedWhereSomebodyAnswersForIt) {
+  old_.writes_file = false;
+  trust_ = true;
+  EXPECT_EQ(Record({old_.address()}).outcome, Outcome::kOk);
+  EXPECT_EQ(old_.asked.opts().host_tracer_level(), 2u);
+}
+
+// The wall clock is set by so much at such a time after the plan was made; the start is after
+// 600 ms, the stop 500 ms later.
+struct Step {
+  Nanos at, by;
+};
+class ClockSteppedTest : public FrameworkSourceTest, public testing::WithParamInterface<Step> {
+ protected:
+  ClockSteppedTest() { server_.clock = &clock_; }
+  Recording RecordWithStep(const Step& step) {
+    plan_ = Plan(600ms, 100ms);
+    FrameworkSource source(clock_, {{server_.address()}});
+    const MonoTime armed = clock_.MonoNow();
+    std::thread stepper([&] {
+      std::this_thread::sleep_for(armed + step.at - clock_.MonoNow());
+      clock_.Step(step.by);
+    });
+    Recording recording = source.Record(plan_, cancel_, terminate_, [] {});
+    took_ = clock_.MonoNow() - armed;
+    stepper.join();
+    return recording;
+  }
+  Nanos Late(const v1::ProcessReport& row) const {
+    return Nanos{row.started_ns() - (plan_.instant_ns() - plan_.guard_ns())};
+  }
+
+  v1::CapturePlan plan_;
+  Nanos took_{};
+};
+
+// Nobody else moved their start, and what is told is what was.
+TEST_P(ClockSteppedTest, TheStartStaysWhereItWasMeant) {
+  const Recording recording = RecordWithStep(GetParam());
+  ASSERT_EQ(recording.processes.size(), 1u);
+  const v1::ProcessReport& row = recording.processes[0];
+  const bool meanwhile = GetParam().at > 600ms;
+  EXPECT_LT(std::chrono::abs(Late(row)), 500ms) << recording.message;
+  EXPECT_EQ(recording.outcome, meanwhile ? Outcome::kLateStart : Outcome::kOk) << recording.message;
+  EXPECT_LT(took_, 30s) << "a clock that was set back must not prolong the session";
+  const Nanos raw{xplane::Summarize(recording.xspace)->started_ns - row.started_ns()};
+  EXPECT_EQ(raw, recording.clock_set_at_start);
+  const Nanos error = raw - (meanwhile ? Nanos{0} : GetParam().by);
+  EXPECT_LT(std::chrono::abs(error), 1ms);
+  if (!meanwhile) return;
+  EXPECT_THAT(recording.message, HasSubstr("the wall clock was set by"));
+  EXPECT_LT(std::chrono::abs(recording.clock_set_at_stop - GetParam().by), 1ms);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, ClockSteppedTest,
+                         testing::Values(Step{100ms, 1h}, Step{100ms, -1h}, Step{450ms, 1h},
+                                         Step{450ms, -1h}, Step{750ms, 1h}, Step{750ms, -1h}));
+
 TEST_F(FrameworkSourceTest, CancelEndsItQuickly) {
-  FrameworkSource source(clock_, {{server_.address()}, ""});
+  FrameworkSource source(clock_, {{server_.address()}});
   std::thread canceller([this] {
-    std::this_thread::sleep_for(100ms);
+    std::this_thread::sleep_for(400ms);
     cancel_.Cancel();
   });
   const MonoTime began = clock_.MonoNow();
@@ -94,9 +238,9 @@ TEST_F(FrameworkSourceTest, CancelEndsItQuickly) {
 }
 
 TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
-  FrameworkSource source(clock_, {{server_.address()}, ""});
+  FrameworkSource source(clock_, {{server_.address()}});
   std::thread terminator([this] {
-    std::this_thread::sleep_for(100ms);
+    std::this_thread::sleep_for(400ms);
     terminate_.Cancel();
   });
   const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {});
@@ -106,7 +250,7 @@ TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
 }
 
 TEST_F(FrameworkSourceTest, ProbeSaysWhoListens) {
-  FrameworkSource source(clock_, {{server_.address(), "127.0.0.1:1"}, ""});
+  FrameworkSource source(clock_, {{server_.address(), "127.0.0.1:1"}});
   const auto sources = source.Probe(2s);
   ASSERT_EQ(sources.size(), 2u);
   EXPECT_TRUE(sources[0].ready());

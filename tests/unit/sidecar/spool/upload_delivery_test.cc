@@ -121,6 +121,35 @@ TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
   EXPECT_EQ(bucket_.Count("commit"), 1u);
 }
 
+// The store took the object and the answer was lost; the capture ended as UploadFailed. A later try
+// has to know its own object, or it calls it somebody else's and gives the trace up after hours.
+class KeptTrace : public UploadDeliveryTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(KeptTrace, KnowsItsOwnObject) {
+  bucket_.keeps_sha256 = GetParam();
+  std::atomic<int> arrived{0}, dropped{0};
+  UploadDelivery delivery(clock_, stores_, spool_.get(), {.keep = -1h, .first_wait = 1ms},
+                          {.late = [&] { ++arrived; }, .dropped = [&] { ++dropped; }});
+  const std::vector<std::string> pieces = {"trace", "plane"};
+  v1::Report report = Report("a", pieces);
+  bucket_.after = [](const std::string& call) {
+    return call == "put" ? absl::PermissionDeniedError("the answer was lost") : absl::OkStatus();
+  };
+  EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
+  bucket_.after = nullptr;
+  ASSERT_EQ(bucket_.Bytes(Key("a")), "traceplane");
+  report.set_state(v1::DONE);
+  report.set_outcome(v1::UPLOAD_FAILED);
+  report.clear_sha256();  // As an older sidecar left it.
+  delivery.Ended(report);
+  while (spool_->HasTrace("a")) std::this_thread::sleep_for(1ms);
+  while (arrived + dropped == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(arrived, 1);
+  EXPECT_EQ(dropped, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, KeptTrace, testing::Bool());
+
 TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   const std::vector<std::string> pieces = {std::string(20 << 20, 'x')};
   v1::Report report = Report("a", pieces);

@@ -1,0 +1,158 @@
+#include "sidecar/source/framework_answers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "collector/analysis/judge.h"
+#include "collector/base/duration.h"
+#include "collector/base/strings.h"
+#include "collector/storage/file_store.h"
+#include "collector/xplane/edit.h"
+#include "collector/xplane/names.h"
+#include "collector/xplane/summary.h"
+#include "sidecar/source/process_reports.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+using xplane::TraceSummary;
+namespace fs = std::filesystem;
+
+// Whatever file name the server chose.
+absl::StatusOr<std::string> TakeSharedTrace(const std::string& shared_dir,
+                                            const std::string& session_id) {
+  if (shared_dir.empty()) return absl::FailedPreconditionError(ToAbsl(kCannotAnswerWithTrace));
+  const fs::path directory = fs::path(shared_dir) / session_id;
+  FileStore store(directory.native());
+  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(store, "");
+  absl::StatusOr<std::string> trace = absl::NotFoundError(
+      StrCat("neither answered with its trace nor wrote one below ", directory.native(),
+             "; mount the shared directory under the same path in both containers"));
+  if (files.ok()) {
+    for (const StoredObject& file : *files) {
+      if (file.key.ends_with(".xplane.pb") && file.bytes > 0)
+        trace = GetText(store, file.key, file.bytes);
+    }
+  }
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+  return trace;
+}
+
+bool HasDevice(const TraceSummary& summary) {
+  return std::any_of(summary.planes.begin(), summary.planes.end(), [](const auto& plane) {
+    return plane.name.starts_with(xplane::kDevicePrefix);
+  });
+}
+
+// On the wall clock that the plan is on.
+void CorrectTimes(const RecordingTimes& times, Nanos set_at_start, TraceSummary& summary) {
+  if (summary.started_ns != 0) summary.started_ns -= set_at_start.count();
+  if (summary.stopped_ns != 0) summary.stopped_ns -= times.SetAtStop().count();
+}
+
+Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
+                       const FrameworkAnswer& answer, const TraceSummary& summary,
+                       bool expects_device) {
+  const std::string who = StrCat("profiler server at ", answer.address);
+  if (answer.age != ServerAge::kSince2026)
+    return {Outcome::kVersionMismatch, StrCat(who, " ", WhyNoHostTracing(answer.age))};
+  Judgement judged =
+      JudgeTrace(summary, {.window = Window{FromUnixNanos(plan.instant_ns()), times.Recorded()},
+                           .expects_device = expects_device,
+                           .host_level = plan.tracers().host()});
+  const Nanos set = times.set_while_recording();
+  const int badness = Describe(judged.outcome).badness;
+  if (set != Nanos{0} && badness <= Describe(Outcome::kLateStart).badness) {
+    judged.outcome = Outcome::kLateStart;
+    judged.message =
+        StrCat("the wall clock was set by ", FormatDuration(set),
+               " during the recording; what comes after that is misplaced in the trace",
+               judged.message.empty() ? "" : "; ", judged.message);
+  }
+  if (!judged.message.empty()) judged.message = StrCat(who, ": ", judged.message);
+  return judged;
+}
+
+v1::ProcessReport Row(const FrameworkAnswer& answer, const TraceSummary& summary) {
+  v1::ProcessReport row;
+  row.set_name(answer.address);
+  row.set_source(v1::SOURCE_FRAMEWORK);
+  row.set_outcome(static_cast<v1::Outcome>(answer.verdict.outcome));
+  row.set_message(answer.verdict.message);
+  row.set_started_ns(summary.started_ns);
+  row.set_stopped_ns(summary.stopped_ns);
+  row.set_events(summary.events);
+  return row;
+}
+
+// A single process' trace as it is, several ones with the process named behind each plane.
+absl::Status AddTrace(std::string trace, const std::string& tag, bool several, std::string& whole) {
+  if (several) return xplane::AppendXSpace(trace, tag, whole);
+  whole = std::move(trace);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
+                           const std::string& shared_dir) {
+  FrameworkAnswer answer{.address = address};
+  if (!call.status.ok()) {
+    answer.verdict =
+        JudgeCallFailure(call.status.error_code(), call.status.error_message(), address);
+  } else if (call.response.has_xspace()) {
+    answer.trace = std::move(*call.response.mutable_xspace());
+    call.response.Clear();
+  } else {
+    absl::StatusOr<std::string> trace = TakeSharedTrace(shared_dir, call.request.session_id());
+    if (trace.ok())
+      answer.trace = *std::move(trace);
+    else
+      answer.verdict = {Outcome::kVersionMismatch,
+                        StrCat("profiler server at ", address, " ", trace.status().message())};
+  }
+  return answer;
+}
+
+Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
+                      std::vector<FrameworkAnswer> answers) {
+  Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
+  std::vector<TraceSummary> summaries(answers.size());
+  const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
+    answer.verdict = {Outcome::kProfilerStartFailed, StrCat("profiler server at ", answer.address,
+                                                            " sent no trace: ", status.message())};
+  };
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    FrameworkAnswer& answer = answers[i];
+    if (answer.verdict.outcome != Outcome::kOk) continue;
+    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace);
+    if (summary.ok())
+      summaries[i] = *std::move(summary);
+    else
+      failed(answer, summary.status());
+  }
+  // That nobody has a device is judged of the whole worker: others may have recorded it.
+  const bool devices = std::any_of(summaries.begin(), summaries.end(), HasDevice);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    FrameworkAnswer& answer = answers[i];
+    if (answer.verdict.outcome == Outcome::kOk) {
+      recording.clock_set_at_start = times.SetAtStart(FromUnixNanos(summaries[i].started_ns));
+      CorrectTimes(times, recording.clock_set_at_start, summaries[i]);
+      const Judgement judged =
+          JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
+      const absl::Status added =
+          AddTrace(std::move(answer.trace), answer.address, answers.size() > 1, recording.xspace);
+      if (judged.outcome != Outcome::kOk) answer.verdict = {judged.outcome, judged.message};
+      if (!added.ok()) failed(answer, added);
+    }
+    recording.processes.push_back(Row(answer, summaries[i]));
+  }
+  ConcludeProcesses(recording);
+  return recording;
+}
+
+}  // namespace strobe

@@ -1,0 +1,79 @@
+#include "sidecar/source/process_reports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/base/outcome.h"
+#include "collector/base/strings.h"
+#include "collector/xplane/edit.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+
+Outcome OutcomeOf(const v1::ProcessReport& process) {
+  return static_cast<Outcome>(process.outcome());
+}
+
+bool Worse(Outcome a, Outcome b) { return Describe(a).badness > Describe(b).badness; }
+
+void Worsen(Outcome outcome, std::string message, Recording& recording) {
+  if (!Worse(outcome, recording.outcome)) return;
+  recording.outcome = outcome;
+  recording.message = std::move(message);
+}
+
+std::string Words(const v1::ProcessReport& process) {
+  if (process.message().empty()) return StrCat(process.name(), ": ", Name(OutcomeOf(process)));
+  if (Contains(process.message(), process.name())) return process.message();
+  return StrCat(process.name(), ": ", process.message());
+}
+
+// Every injected pod names a server, whether its trainer has one or not. Where the agent records
+// instead, that is nobody's loss; several servers are named only by somebody who has them.
+bool IsOnlyTheDefault(const Recording& framework) {
+  return framework.outcome == Outcome::kNoSource && framework.processes.size() <= 1;
+}
+
+}  // namespace
+
+void ConcludeProcesses(Recording& recording) {
+  const auto& processes = recording.processes;
+  const auto worst = std::max_element(
+      processes.begin(), processes.end(),
+      [](const auto& a, const auto& b) { return Worse(OutcomeOf(b), OutcomeOf(a)); });
+  if (worst == processes.end() || OutcomeOf(*worst) == Outcome::kOk) return;
+  const auto good = std::count_if(processes.begin(), processes.end(), [](const auto& process) {
+    return OutcomeOf(process) == Outcome::kOk;
+  });
+  if (Worse(recording.outcome, OutcomeOf(*worst))) return;
+  recording.outcome = OutcomeOf(*worst);
+  recording.message = processes.size() == 1
+                          ? Words(*worst)
+                          : StrCat(good, " of ", processes.size(),
+                                   " processes were recorded as asked; ", Words(*worst));
+}
+
+Recording JoinRecordings(Recording framework, Recording agent) {
+  if (IsOnlyTheDefault(framework)) return agent;
+  // A program with the agent that ended before it could be recorded had nothing to tell.
+  if (agent.outcome == Outcome::kNoSource && agent.processes.empty()) agent.outcome = Outcome::kOk;
+  Recording joined = std::move(framework);
+  Worsen(agent.outcome, std::move(agent.message), joined);
+  std::move(agent.processes.begin(), agent.processes.end(), std::back_inserter(joined.processes));
+  for (const auto& [reason, events] : agent.dropped) joined.dropped[reason] += events;
+  if (joined.xspace.empty()) {
+    joined.clock_set_at_start = agent.clock_set_at_start;
+    joined.clock_set_at_stop = agent.clock_set_at_stop;
+  }
+  ConcludeProcesses(joined);
+  if (agent.xspace.empty()) return joined;
+  const absl::Status status = xplane::AppendXSpace(agent.xspace, "agent", joined.xspace);
+  if (!status.ok())
+    Worsen(Outcome::kProfilerStartFailed,
+           StrCat("what the agent recorded is no trace: ", status.message()), joined);
+  return joined;
+}
+
+}  // namespace strobe

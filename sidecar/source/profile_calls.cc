@@ -1,0 +1,81 @@
+#include "sidecar/source/profile_calls.h"
+
+#include <chrono>
+#include <utility>
+
+namespace strobe {
+
+using tensorflow::ProfilerService;
+
+std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int most_bytes) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(most_bytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
+                           std::vector<tensorflow::ProfileRequest> requests, Nanos time_left) {
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    auto call = std::make_unique<Call>();
+    call->stub = ProfilerService::NewStub(channels[i]);
+    call->context.set_deadline(DeadlineIn(time_left));
+    call->request = std::move(requests[i]);
+    calls_.push_back(std::move(call));
+  }
+  {
+    MutexLock lock(&mutex_);
+    pending_ = calls_.size();
+  }
+  for (const auto& call : calls_) {
+    call->stub->async()->Profile(&call->context, &call->request, &call->response,
+                                 [this, raw = call.get()](grpc::Status status) {
+                                   MutexLock lock(&mutex_);
+                                   raw->status = std::move(status);
+                                   --pending_;
+                                 });
+  }
+}
+
+// Callbacks refer to this object, so it waits for them; cancelling makes that short.
+ProfileCalls::~ProfileCalls() {
+  TryCancel();
+  MutexLock lock(&mutex_);
+  mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
+}
+
+bool ProfileCalls::WaitFor(Nanos duration) {
+  MutexLock lock(&mutex_);
+  return mutex_.AwaitFor(duration,
+                         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended(); });
+}
+
+void ProfileCalls::TryCancel() {
+  for (const auto& call : calls_) call->context.TryCancel();
+}
+
+void ProfileCalls::Terminate() {
+  struct Ending {
+    grpc::ClientContext context;
+    tensorflow::TerminateRequest request;
+    tensorflow::TerminateResponse response;
+  };
+  std::vector<Ending> endings(calls_.size());
+  Mutex mutex;
+  std::size_t pending = calls_.size();
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    Ending& ending = endings[i];
+    ending.context.set_deadline(DeadlineIn(std::chrono::seconds(1)));
+    ending.request.set_session_id(calls_[i]->request.session_id());
+    calls_[i]->stub->async()->Terminate(&ending.context, &ending.request, &ending.response,
+                                        [&](const grpc::Status&) {
+                                          MutexLock lock(&mutex);
+                                          --pending;
+                                        });
+  }
+  MutexLock lock(&mutex);
+  mutex.Await([&] { return pending == 0; });
+}
+
+}  // namespace strobe

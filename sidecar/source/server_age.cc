@@ -1,0 +1,73 @@
+#include "sidecar/source/server_age.h"
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
+
+namespace strobe {
+namespace {
+
+const char kMethod[] = "/tensorflow.ProfilerService/GetSnapshot";
+// Field 1, a text of 255 bytes, of which none follows.
+constexpr std::string_view kNoMessage = "\x0a\xff\x01";
+
+struct Question {
+  std::unique_ptr<grpc::GenericStub> stub;
+  grpc::ClientContext context;
+  grpc::ByteBuffer answer;
+};
+
+}  // namespace
+
+ServerAge AgeOf(grpc::StatusCode code) {
+  if (code == grpc::StatusCode::INTERNAL) return ServerAge::kSince2026;
+  if (code == grpc::StatusCode::UNIMPLEMENTED) return ServerAge::kBefore2026;
+  return ServerAge::kUnknown;
+}
+
+std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> channels,
+                               std::chrono::system_clock::time_point deadline) {
+  const grpc::Slice slice(kNoMessage.data(), kNoMessage.size());
+  const grpc::ByteBuffer bytes(&slice, 1);
+  std::vector<Question> questions(channels.size());
+  std::vector<ServerAge> ages(channels.size(), ServerAge::kUnknown);
+  Mutex mutex;
+  std::size_t pending = static_cast<std::size_t>(
+      std::count_if(channels.begin(), channels.end(), [](const auto& c) { return c != nullptr; }));
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    if (channels[i] == nullptr) continue;
+    Question& question = questions[i];
+    question.stub = std::make_unique<grpc::GenericStub>(channels[i]);
+    question.context.set_deadline(deadline);
+    question.stub->UnaryCall(&question.context, kMethod, grpc::StubOptions(), &bytes,
+                             &question.answer, [&, i](const grpc::Status& status) {
+                               MutexLock lock(&mutex);
+                               ages[i] = AgeOf(status.error_code());
+                               --pending;
+                             });
+  }
+  MutexLock lock(&mutex);
+  mutex.Await([&] { return pending == 0; });
+  return ages;
+}
+
+std::string_view WhyNoHostTracing(ServerAge age) {
+  switch (age) {
+    case ServerAge::kSince2026:
+      return "";
+    case ServerAge::kBefore2026:
+      return "is from before 2026 (jaxlib before 0.9.0, TensorFlow before 2.21), where recording "
+             "host annotations can crash the trainer; they were left out. Upgrade the framework, "
+             "ask with tracers.host 0, or allow it with --host-tracing-on-old-servers";
+    case ServerAge::kUnknown:
+      break;
+  }
+  return "did not tell in time whether it is from before 2026, where recording host annotations "
+         "can crash the trainer; they were left out";
+}
+
+}  // namespace strobe

@@ -1,0 +1,20 @@
+// The machine's clock, whose wall time somebody sets. Safe for concurrent use.
+#pragma once
+#include <atomic>
+
+#include "collector/base/clock.h"
+
+namespace strobe {
+
+class SteppedClock final : public Clock {
+ public:
+  WallTime WallNow() const override { return system_.WallNow() + Nanos{set_.load()}; }
+  MonoTime MonoNow() const override { return system_.MonoNow(); }
+  void Step(Nanos by) { set_ += by.count(); }
+
+ private:
+  const SystemClock system_;
+  std::atomic<Nanos::rep> set_{0};
+};
+
+}  // namespace strobe

@@ -1,0 +1,102 @@
+#include "sidecar/source/process_reports.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/xplane/summary.h"
+#include "tests/fakes/fake_trace.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+using testing::HasSubstr;
+
+v1::ProcessReport Row(const std::string& name, Outcome outcome, const std::string& message = "") {
+  v1::ProcessReport row;
+  row.set_name(name);
+  row.set_outcome(static_cast<v1::Outcome>(outcome));
+  row.set_message(message);
+  return row;
+}
+
+Recording Of(std::vector<v1::ProcessReport> rows, bool trace = true) {
+  Recording recording{.outcome = Outcome::kOk, .processes = std::move(rows)};
+  if (trace) recording.xspace = FakeTrace(1000, 2000).SerializeAsString();
+  ConcludeProcesses(recording);
+  return recording;
+}
+
+TEST(ConcludeProcesses, TheWorstIsTheWorkers) {
+  const Recording recording =
+      Of({Row("a", Outcome::kOk), Row("b", Outcome::kEventsDropped, "b: 5 events are missing"),
+          Row("c", Outcome::kWorkerLost, "ended"), Row("d", Outcome::kOk)});
+  EXPECT_EQ(recording.outcome, Outcome::kWorkerLost);
+  EXPECT_EQ(recording.message, "2 of 4 processes were recorded as asked; c: ended");
+}
+
+TEST(ConcludeProcesses, OneProcessNeedsNoCount) {
+  EXPECT_EQ(Of({Row("a", Outcome::kBusy, "a is busy")}).message, "a is busy");
+  EXPECT_EQ(Of({Row("a", Outcome::kOk)}).message, "");
+}
+
+TEST(ConcludeProcesses, LeavesWhatIsWorse) {
+  Recording recording{.outcome = Outcome::kCancelled, .message = "called off"};
+  recording.outcome = Outcome::kAborted;
+  recording.processes = {Row("a", Outcome::kLateStart, "late")};
+  ConcludeProcesses(recording);
+  EXPECT_EQ(recording.message, "called off");
+}
+
+TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
+  const Recording joined = JoinRecordings(Of({Row("localhost:9012", Outcome::kNoSource)}, false),
+                                          Of({Row("train 7", Outcome::kOk)}));
+  EXPECT_EQ(joined.outcome, Outcome::kOk);
+  EXPECT_EQ(joined.processes.size(), 1u);
+}
+
+// Finding 4: the traces of those that answered were thrown away, and the capture ended Ok.
+TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
+  const Recording joined =
+      JoinRecordings(Of({Row("localhost:9012", Outcome::kOk),
+                         Row("localhost:9013", Outcome::kNoSource, "nobody listens")}),
+                     Of({Row("train 7", Outcome::kOk)}));
+  EXPECT_EQ(joined.outcome, Outcome::kNoSource);
+  EXPECT_EQ(joined.message,
+            "2 of 3 processes were recorded as asked; localhost:9013: nobody listens");
+  EXPECT_EQ(joined.processes.size(), 3u);
+  EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 2u) << "both traces are kept";
+}
+
+TEST(JoinRecordings, SeveralServersThatAreAllMissingAreTold) {
+  const Recording joined =
+      JoinRecordings(Of({Row("a:1", Outcome::kNoSource), Row("a:2", Outcome::kNoSource)}, false),
+                     Of({Row("train 7", Outcome::kOk)}));
+  EXPECT_EQ(joined.outcome, Outcome::kNoSource);
+  EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 1u);
+}
+
+TEST(JoinRecordings, AnAgentThatFailedWithoutATraceIsTold) {
+  Recording agent{.outcome = Outcome::kWorkerLost, .message = "its ring is gone"};
+  const Recording joined = JoinRecordings(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
+  EXPECT_EQ(joined.outcome, Outcome::kWorkerLost);
+  EXPECT_EQ(joined.message, "its ring is gone");
+  EXPECT_FALSE(joined.xspace.empty());
+}
+
+TEST(JoinRecordings, AnAgentsTraceThatIsNoneIsTold) {
+  Recording agent = Of({Row("train 7", Outcome::kOk)});
+  agent.xspace = "\x0a\xff";
+  const Recording joined = JoinRecordings(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
+  EXPECT_EQ(joined.outcome, Outcome::kProfilerStartFailed);
+  EXPECT_THAT(joined.message, HasSubstr("no trace"));
+  EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 1u);
+}
+
+TEST(JoinRecordings, AgentsThatAreGoneAreNobodysLoss) {
+  const Recording joined =
+      JoinRecordings(Of({Row("a:1", Outcome::kOk)}), Recording{.outcome = Outcome::kNoSource});
+  EXPECT_EQ(joined.outcome, Outcome::kOk);
+}
+
+}  // namespace
+}  // namespace strobe
