@@ -11,6 +11,9 @@ class ClockSteps {
  public:
   // Steps count from now on. The clock outlives it.
   explicit ClockSteps(const Clock& clock);
+  // From when the wall clock was so much ahead of the monotonic one.
+  ClockSteps(const Clock& clock, Nanos wall_less_monotonic)
+      : clock_(clock), difference_(wall_less_monotonic) {}
 
   // By how much the wall clock was set since construction, in all. Less than a millisecond is 0,
   // because two clocks cannot be read at the same moment.

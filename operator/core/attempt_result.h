@@ -20,6 +20,7 @@ struct WorkerResult {
   v1::Report report{};  // Empty when it was never armed.
   Nanos offset{};
   std::optional<Nanos> error{};
+  Nanos wall_less_monotonic{};  // See CapturePlan.
 };
 
 struct AttemptResult {

@@ -240,6 +240,7 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
     member.last_contact = deps_.clock.WallNow();
     member.result.offset = answer->offset;
     member.result.error = answer->error;
+    member.result.wall_less_monotonic = answer->wall_less_monotonic;
     member.clock = {name,
                     answer->offset,
                     answer->error,
@@ -331,6 +332,7 @@ v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   plan.set_guard_ns(result_.plan->guard.count());
   plan.set_clock_offset_ns(offset.count());
   plan.set_clock_error_ns(member.result.error.value_or(Nanos{-1}).count());
+  plan.set_wall_less_monotonic_ns(member.result.wall_less_monotonic.count());
   *plan.mutable_tracers() = spec_.tracers;
   plan.set_source(spec_.source);
   plan.set_logdir(spec_.logdir);

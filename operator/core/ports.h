@@ -17,6 +17,7 @@ struct Preflight {
   // Worker clock minus ours, true within +-error; no error = could not be measured.
   Nanos offset{};
   std::optional<Nanos> error{};
+  Nanos wall_less_monotonic{};  // Of the worker when that was measured; 0 = not known.
   Nanos round_trip{};  // Of the whole preflight, connecting included.
 };
 

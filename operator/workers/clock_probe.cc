@@ -33,6 +33,7 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
     trip.back = clock_.WallNow();
     trip.received = FromUnixNanos(pong_.received_ns());
     trip.answered = FromUnixNanos(pong_.sent_ns());
+    trip.wall_less_monotonic = Nanos{pong_.wall_less_monotonic_ns()};
     ++complete_;
     if (complete_ < kPings)
       Ping();
@@ -82,7 +83,8 @@ std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
     const Nanos error = travel / 2 + Nanos{1};
     if (best && best->error <= error) continue;
     best = ClockEstimate{.offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2,
-                         .error = error};
+                         .error = error,
+                         .wall_less_monotonic = trip.wall_less_monotonic};
   }
   return best;
 }

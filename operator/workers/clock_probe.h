@@ -15,12 +15,14 @@ namespace strobe {
 struct ClockEstimate {
   Nanos offset{};  // Worker clock minus ours, true within +-error.
   Nanos error{};
+  Nanos wall_less_monotonic{};  // Of the worker at that moment; 0 = not known.
 };
 
 // Four readings of one round trip: sent and back on our clock, received and answered on theirs.
 struct RoundTrip {
   WallTime sent{}, back{};
   WallTime received{}, answered{};
+  Nanos wall_less_monotonic{};
 };
 
 // The smallest round trip bounds the offset best, whatever the others suffered (pure). Nothing for

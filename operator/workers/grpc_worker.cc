@@ -155,6 +155,7 @@ class GrpcWorker final : public Worker {
                    if (estimate.ok()) {
                      both->preflight.offset = estimate->offset;
                      both->preflight.error = estimate->error;
+                     both->preflight.wall_less_monotonic = estimate->wall_less_monotonic;
                    }
                  }
                  finish();

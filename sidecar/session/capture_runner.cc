@@ -46,6 +46,12 @@ bool Explains(Outcome source, Outcome judged) {
   return empty || Describe(source).badness >= Describe(judged).badness;
 }
 
+ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  const std::int64_t told = plan.wall_less_monotonic_ns();
+  return told <= 0 || told > kMost ? ClockSteps(clock) : ClockSteps(clock, Nanos{told});
+}
+
 }  // namespace
 
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
@@ -83,7 +89,8 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
       return response;
     }
   }
-  const ArmDecision decision = session_.Arm(plan, clock_.WallNow());
+  const ClockSteps steps = StepsSince(clock_, plan);
+  const ArmDecision decision = session_.Arm(plan, clock_.WallNow() - steps.Since());
   response.set_accepted(decision.accepted);
   if (!decision.accepted) {
     response.set_refusal(static_cast<v1::Outcome>(decision.refusal));
@@ -91,7 +98,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
     return response;
   }
   if (decision.fresh) {
-    live_ = std::make_shared<Live>(clock_);
+    live_ = std::make_shared<Live>(steps);
     live_->delivery = &target;
   }
   *response.mutable_report() = *session_.Find(plan.capture_id());
@@ -124,7 +131,7 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
   if (!live) return;
   MutexLock lock(&mutex_);
   session_.Restore(*std::move(live));
-  live_ = std::make_shared<Live>(clock_);
+  live_ = std::make_shared<Live>(ClockSteps(clock_));
   live_->delivery = &delivery_;
 }
 

@@ -55,9 +55,9 @@ class CaptureRunner {
 
  private:
   struct Live {
-    explicit Live(const Clock& clock) : steps(clock) {}
+    explicit Live(const ClockSteps& since) : steps(since) {}
 
-    const ClockSteps steps;  // Since it was armed: the plan's times are those of that clock.
+    const ClockSteps steps;  // Since the clock was measured, which the plan's times are on.
     Cancellation cancel, terminate;
     std::string reason;
     std::optional<Harm> harm{};  // Why the guard ended it.

@@ -165,7 +165,7 @@ class Storm:
         worker = self.random.choice(self.workers)
         if not worker.mounted:
             return
-        filler = worker.agent_dir / "filler"
+        filler = worker.agent_dir / f"filler-{threading.get_ident()}"
         try:
             with open(filler, "wb") as file:
                 while True:
