@@ -166,10 +166,14 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
       times.UntilDeadline());
   Await(calls, times, cancel, terminate, collecting);
 
+  const SharedTraces shared{
+      options_.shared_dir,
+      static_cast<std::uint64_t>(limit.bytes),
+      {.deadline = clock_.MonoNow() + times.UntilDeadline(), .cancellation = &cancel}};
   std::vector<FrameworkAnswer> answers;
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    FrameworkAnswer& answer = answers.emplace_back(
-        TakeAnswer(*calls.calls()[i], options_.addresses[i], options_.shared_dir));
+    FrameworkAnswer& answer =
+        answers.emplace_back(TakeAnswer(*calls.calls()[i], options_.addresses[i], shared));
     answer.age = ages[i];
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
