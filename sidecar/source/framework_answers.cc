@@ -125,7 +125,7 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
 }
 
 Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                      std::vector<FrameworkAnswer> answers) {
+                      std::uint64_t most_memory, std::vector<FrameworkAnswer> answers) {
   Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
   std::vector<TraceSummary> summaries(answers.size());
   const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
@@ -135,7 +135,7 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
   for (std::size_t i = 0; i < answers.size(); ++i) {
     FrameworkAnswer& answer = answers[i];
     if (answer.verdict.outcome != Outcome::kOk) continue;
-    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace);
+    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, most_memory);
     if (summary.ok())
       summaries[i] = *std::move(summary);
     else

@@ -31,8 +31,9 @@ struct SharedTraces {
 FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
                            const SharedTraces& shared);
 
-// Judges each trace by itself and joins them; keeps every trace that came. Pure.
+// Judges each trace by itself and joins them; keeps every trace that came and that takes no more
+// than `most_memory` to be read. Pure.
 session::Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                               std::vector<FrameworkAnswer> answers);
+                               std::uint64_t most_memory, std::vector<FrameworkAnswer> answers);
 
 }  // namespace strobe

@@ -180,7 +180,8 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
   }
-  return JoinAnswers(plan, times, std::move(answers));
+  // All of them are read once more when they are one.
+  return JoinAnswers(plan, times, MemoryRoom(2 * answers.size()), std::move(answers));
 }
 
 }  // namespace strobe
