@@ -12,7 +12,7 @@
 namespace strobe {
 
 absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FileError(errno, "open", path);
   struct stat status = {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -1,41 +1,46 @@
 #include "collector/storage/file_store.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
-#include "collector/storage/file_bytes.h"
+#include "collector/storage/beneath.h"
 #include "collector/storage/file_error.h"
 
 namespace strobe {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kStep = 1 << 20;
+constexpr int kDeepest = 64;  // Folders within folders.
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
+// A key's folder, opened, and its name therein.
+struct Place {
+  FileDescriptor folder{};
+  std::string root{}, parent{}, name{};  // The parent is relative to the root.
+
+  std::string path() const {
+    return StrCat(root == "/" ? "" : root, "/", parent, parent.empty() ? "" : "/", name);
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
 };
+
+absl::StatusOr<Place> Find(const std::string& root, std::string_view key, Missing missing) {
+  const std::size_t slash = key.rfind('/');
+  Place place{.root = root,
+              .parent = std::string(slash == std::string_view::npos ? "" : key.substr(0, slash)),
+              .name = std::string(slash == std::string_view::npos ? key : key.substr(slash + 1))};
+  if (place.name.empty() || place.name == "." || place.name == "..")
+    return absl::InvalidArgumentError(StrCat("key \"", key, "\" names no file"));
+  ASSIGN_OR_RETURN(place.folder, OpenFolder(root, place.parent, missing));
+  return place;
+}
 
 absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
@@ -47,124 +52,169 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return absl::OkStatus();
 }
 
-// `hidden` gets the name `path`; with create_only only when nothing has it.
-absl::Status TakeName(const std::string& hidden, const std::string& path, bool create_only) {
+// The file that is ours alone to write. What lies under its name and is no plain file, or has
+// another name too, was put there by somebody else, or by a kill between two names.
+absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string& hidden) {
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    FileDescriptor file(openat(place.folder.get(), hidden.c_str(),
+                               O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+    if (file.get() < 0 && errno != ELOOP && errno != ENXIO)
+      return FileError(errno, "create", place.path());
+    if (file.get() >= 0) {
+      if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return absl::UnavailableError(StrCat("another process is writing ", place.path()));
+      struct stat ours = {}, named = {};
+      // Whoever held the lock until now may have given the file its name; it is not ours then.
+      if (fstat(file.get(), &ours) != 0 ||
+          fstatat(place.folder.get(), hidden.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+          ours.st_ino != named.st_ino)
+        return absl::UnavailableError(StrCat("another process has just written ", place.path()));
+      if (S_ISREG(ours.st_mode) && ours.st_nlink <= 1) return file;
+    }
+    unlinkat(place.folder.get(), hidden.c_str(), 0);
+  }
+  return absl::UnavailableError(StrCat("somebody interferes with ", place.path()));
+}
+
+// `hidden` gets its name; with create_only only when nothing has it.
+absl::Status TakeName(const Place& place, const std::string& hidden, bool create_only) {
+  const int folder = place.folder.get();
   if (create_only) {
-    if (link(hidden.c_str(), path.c_str()) == 0) {
-      unlink(hidden.c_str());
+    if (linkat(folder, hidden.c_str(), folder, place.name.c_str(), 0) == 0) {
+      unlinkat(folder, hidden.c_str(), 0);
       return absl::OkStatus();
     }
-    if (errno == EEXIST) return FileError(errno, "create", path);
-    // Mounted buckets have no links. Put has looked whether the name is free.
+    if (errno == EEXIST) return FileError(errno, "create", place.path());
+    // Mounted buckets have no links.
+    if (renameat2(folder, hidden.c_str(), folder, place.name.c_str(), RENAME_NOREPLACE) == 0)
+      return absl::OkStatus();
+    if (errno == EEXIST) return FileError(errno, "create", place.path());
+    // And not that either. Put has looked whether the name is free.
   }
-  if (rename(hidden.c_str(), path.c_str()) != 0) return FileError(errno, "rename to", path);
+  if (renameat(folder, hidden.c_str(), folder, place.name.c_str()) != 0)
+    return FileError(errno, "rename to", place.path());
   return absl::OkStatus();
+}
+
+absl::Status ListBelow(const FileDescriptor& folder, const std::string& prefix, int depth,
+                       const ObjectStore::Visitor& visit, bool& more) {
+  ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, ReadFolder(folder));
+  for (const FolderEntry& entry : entries) {
+    if (!more) break;
+    if (!entry.is_folder) {
+      more = visit({.key = prefix + entry.name, .bytes = entry.bytes});
+      continue;
+    }
+    if (depth == kDeepest)
+      return absl::FailedPreconditionError(
+          StrCat(prefix, " has more than ", kDeepest, " folders within each other"));
+    FileDescriptor inner(
+        openat(folder.get(), entry.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const absl::Status listed =
+        inner.get() < 0 ? FileError(errno, "list", prefix + entry.name)
+                        : ListBelow(inner, StrCat(prefix, entry.name, "/"), depth + 1, visit, more);
+    // Gone meanwhile, or closed to us.
+    if (!absl::IsNotFound(listed) && !absl::IsPermissionDenied(listed)) RETURN_IF_ERROR(listed);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MissingIsFine(const absl::Status& status) {
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> FileStore::PathOf(std::string_view key) const {
-  for (const std::string& part : Split(key, '/')) {
-    if (part == "..")
-      return absl::InvalidArgumentError(StrCat("key \"", key, "\" climbs out of the logdir"));
-  }
-  return StrCat(root_, root_ == "/" ? "" : "/", key);
-}
-
 absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
                             const PutOptions& options) {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(key));
-  const fs::path target(path);
-  std::error_code error;
-  if (options.create_only && fs::exists(target, error)) return FileError(EEXIST, "create", path);
-  fs::create_directories(target.parent_path(), error);
-  if (error) return FileError(error.value(), "create", target.parent_path().native());
-  const std::string hidden =
-      StrCat(target.parent_path().native(), "/.", target.filename().native(), ".partial");
-  FileDescriptor file(open(hidden.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (file.get() < 0) return FileError(errno, "create", hidden);
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return absl::UnavailableError(StrCat("another process is writing ", path));
-  // Whoever held the lock until now may have given the file its name; it is not ours to empty then.
-  struct stat ours = {}, named = {};
-  if (fstat(file.get(), &ours) != 0 || stat(hidden.c_str(), &named) != 0 ||
-      ours.st_ino != named.st_ino) {
-    return absl::UnavailableError(StrCat("another process has just written ", path));
-  }
+  ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsMade));
+  struct stat there = {};
+  if (options.create_only &&
+      fstatat(place.folder.get(), place.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
+    return FileError(EEXIST, "create", place.path());
+  const std::string hidden = StrCat(".", place.name, ".partial");
+  ASSIGN_OR_RETURN(const FileDescriptor file, OpenHidden(place, hidden));
   absl::Status status;
-  if (ftruncate(file.get(), 0) != 0) status = FileError(errno, "empty", hidden);
+  if (ftruncate(file.get(), 0) != 0) status = FileError(errno, "empty", place.path());
   // A viewer is usually another user.
-  if (status.ok() && fchmod(file.get(), 0644) != 0) status = FileError(errno, "open up", hidden);
+  if (status.ok() && fchmod(file.get(), 0644) != 0)
+    status = FileError(errno, "open up", place.path());
   std::vector<char> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), kStep)));
   for (std::uint64_t done = 0; status.ok() && done < bytes.size();) {
     const std::span<char> some(buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(
                                                   kStep, bytes.size() - done)));
-    if (cancellation_ != nullptr && cancellation_->cancelled())
-      status = absl::CancelledError("cancelled");
+    if (cancelled()) status = absl::CancelledError("cancelled");
     status.Update(bytes.Read(done, some));
-    if (status.ok()) status = WriteAll(file.get(), {some.data(), some.size()}, path);
+    if (status.ok()) status = WriteAll(file.get(), {some.data(), some.size()}, place.path());
     done += some.size();
   }
   // A name that points at bytes which a crash of the machine could lose would be a lie.
   if (status.ok() && fsync(file.get()) != 0 && errno != EINVAL)
-    status = FileError(errno, "flush", path);
-  if (status.ok()) status = TakeName(hidden, path, options.create_only);
-  if (!status.ok()) unlink(hidden.c_str());
+    status = FileError(errno, "flush", place.path());
+  if (status.ok() && cancelled()) status = absl::CancelledError("cancelled");
+  if (status.ok()) status = TakeName(place, hidden, options.create_only);
+  if (!status.ok()) unlinkat(place.folder.get(), hidden.c_str(), 0);
   return status;
 }
 
 absl::StatusOr<ObjectInfo> FileStore::Stat(std::string_view key) {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(key));
+  ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsAnError));
   struct stat found = {};
-  if (stat(path.c_str(), &found) != 0) return FileError(errno, "look up", path);
-  if (!S_ISREG(found.st_mode)) return FileError(ENOENT, "look up", path);
+  if (fstatat(place.folder.get(), place.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+    return FileError(errno, "look up", place.path());
+  if (!S_ISREG(found.st_mode)) return FileError(ENOENT, "look up", place.path());
   return ObjectInfo{.bytes = static_cast<std::uint64_t>(found.st_size)};
 }
 
 absl::StatusOr<std::size_t> FileStore::Read(std::string_view key, std::uint64_t offset,
                                             std::span<char> into) {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(key));
-  ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> file, FileBytes::Open(path));
-  if (offset >= file->size()) return 0;
-  into = into.first(
-      static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), file->size() - offset)));
-  RETURN_IF_ERROR(file->Read(offset, into));
-  return into.size();
+  ASSIGN_OR_RETURN(const Place place, Find(root_, key, Missing::kIsAnError));
+  ASSIGN_OR_RETURN(const FileDescriptor file, OpenFileIn(place.folder, place.name));
+  std::size_t got = 0;
+  while (got < into.size()) {
+    const ssize_t some =
+        pread(file.get(), into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) return FileError(errno, "read", place.path());
+    if (some == 0) break;
+    got += static_cast<std::size_t>(some);
+  }
+  return got;
 }
 
 absl::Status FileStore::List(std::string_view prefix, const Visitor& visit) {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(prefix));
-  std::error_code error;
-  const std::size_t skip = root_.size() + (root_ == "/" ? 0 : 1);
-  for (fs::recursive_directory_iterator
-           it(path, fs::directory_options::skip_permission_denied, error),
-       end;
-       !error && it != end; it.increment(error)) {
-    if (it->path().filename().native().front() == '.' || !it->is_regular_file(error)) continue;
-    if (!visit({.key = it->path().native().substr(skip), .bytes = it->file_size(error)})) break;
-  }
-  if (error && error.value() != ENOENT) return FileError(error.value(), "list", path);
-  return absl::OkStatus();
+  const absl::StatusOr<FileDescriptor> folder = OpenFolder(root_, prefix, Missing::kIsAnError);
+  if (!folder.ok()) return MissingIsFine(folder.status());
+  bool more = true;
+  return ListBelow(*folder, std::string(prefix), 0, visit, more);
 }
 
 absl::StatusOr<std::vector<std::string>> FileStore::ListDirectories(std::string_view prefix) {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(prefix));
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().native();
-    if (name.front() != '.' && it->is_directory(error)) names.push_back(name);
+  const absl::StatusOr<FileDescriptor> folder = OpenFolder(root_, prefix, Missing::kIsAnError);
+  if (!folder.ok()) {
+    RETURN_IF_ERROR(MissingIsFine(folder.status()));
+    return names;
   }
-  if (error && error.value() != ENOENT) return FileError(error.value(), "list", path);
+  ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, ReadFolder(*folder));
+  for (const FolderEntry& entry : entries) {
+    if (entry.is_folder) names.push_back(entry.name);
+  }
   return names;
 }
 
 absl::Status FileStore::Delete(std::span<const std::string> keys) {
   for (const std::string& key : keys) {
-    ASSIGN_OR_RETURN(const std::string path, PathOf(key));
-    if (unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(errno, "delete", path);
+    const absl::StatusOr<Place> place = Find(root_, key, Missing::kIsAnError);
+    if (absl::IsNotFound(place.status())) continue;
+    RETURN_IF_ERROR(place.status());
+    if (unlinkat(place->folder.get(), place->name.c_str(), 0) != 0 && errno != ENOENT)
+      return FileError(errno, "delete", place->path());
+    if (place->parent.empty()) continue;
     // A run whose last object went leaves no empty directory behind; rmdir refuses the others.
-    rmdir(fs::path(path).parent_path().c_str());
+    const absl::StatusOr<Place> folder = Find(root_, place->parent, Missing::kIsAnError);
+    if (folder.ok()) unlinkat(folder->folder.get(), folder->name.c_str(), AT_REMOVEDIR);
   }
   return absl::OkStatus();
 }

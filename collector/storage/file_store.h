@@ -1,4 +1,4 @@
-// ObjectStore in a directory.
+// ObjectStore in a directory. No symbolic link below it is followed: trainers may write there too.
 #pragma once
 #include <string>
 
@@ -6,6 +6,7 @@
 
 namespace strobe {
 
+// Has no deadline: a file system that hangs holds whoever asks. TimedFileStore bounds that.
 class FileStore final : public ObjectStore {
  public:
   // The cancellation, when given, outlives the store.
@@ -24,7 +25,7 @@ class FileStore final : public ObjectStore {
   absl::Status Delete(std::span<const std::string> keys) override;  // And directories left empty.
 
  private:
-  absl::StatusOr<std::string> PathOf(std::string_view key) const;
+  bool cancelled() const { return cancellation_ != nullptr && cancellation_->cancelled(); }
 
   const std::string root_;
   const Cancellation* const cancellation_;

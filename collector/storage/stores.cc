@@ -4,7 +4,7 @@
 
 #include "collector/base/status_macros.h"
 #include "collector/storage/cloud_store.h"
-#include "collector/storage/file_store.h"
+#include "collector/storage/timed_file_store.h"
 
 namespace strobe {
 
@@ -12,7 +12,7 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> Stores::Open(const Logdir& logdir,
                                                           const StoreLimits& limits) {
   std::unique_ptr<ObjectStore> store;
   if (logdir.scheme() == "file") {
-    store = std::make_unique<FileStore>(logdir.path(), limits.cancellation);
+    store = OpenFileStore(logdir.path(), limits);
   } else {
     const Environment environment = [](const char* name) {
       const char* value = std::getenv(name);

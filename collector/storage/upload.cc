@@ -214,7 +214,10 @@ absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& 
   } else {
     const absl::Status status =
         store.Put(key, bytes, {.sha256 = options.sha256, .create_only = true});
-    if (absl::IsAlreadyExists(status)) return CheckStored(store, key, bytes.size(), options.sha256);
+    if (absl::IsAlreadyExists(status)) {
+      const absl::Status stored = CheckStored(store, key, bytes.size(), options.sha256);
+      return absl::IsNotFound(stored) ? status : stored;  // What is there may be no object.
+    }
     if (!status.ok()) return status;
     if (options.progress) options.progress(bytes.size(), bytes.size());
   }

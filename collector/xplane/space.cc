@@ -4,11 +4,40 @@
 #include <bit>
 
 #include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
 
 namespace strobe::xplane {
 namespace {
 
 using wire::Reader;
+
+// What reading may take, by what it takes at the worst: vectors hold twice their size while they
+// grow, and once more what they grew from.
+class Allowance {
+ public:
+  static constexpr std::uint64_t kPlane = 3 * (sizeof(Plane) + 64),  // And its summary.
+      kLine = 3 * sizeof(Line), kText = 3 * (sizeof(std::string_view) + sizeof(std::string)),
+                                 kName = sizeof(std::pair<const std::int64_t, EventName>) +
+                                         6 * sizeof(void*);
+
+  Allowance(std::uint64_t input, std::uint64_t most_memory)
+      : input_(input), honest_(Space::kFree + Space::kMostPerByte * input), most_(most_memory) {}
+
+  absl::Status Take(std::uint64_t bytes) {
+    taken_ += bytes;
+    if (taken_ > honest_)
+      return absl::DataLossError(StrCat("the trace has more empty planes, lines and names than ",
+                                        input_, " bytes can honestly hold"));
+    if (taken_ > most_)
+      return absl::ResourceExhaustedError(
+          StrCat("the trace's planes, lines and names take more than ", most_, " bytes of memory"));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::uint64_t input_, honest_, most_;
+  std::uint64_t taken_ = 0;
+};
 
 absl::Status ReadLine(std::string_view bytes, Line& line) {
   line.bytes = bytes;
@@ -77,7 +106,7 @@ absl::Status ReadStatName(std::string_view entry, Plane& plane) {
   return reader.status();
 }
 
-absl::Status ReadPlane(std::string_view bytes, Depth depth, Plane& plane) {
+absl::Status ReadPlane(std::string_view bytes, Depth depth, Allowance& allowance, Plane& plane) {
   plane.bytes = bytes;
   Reader reader(bytes);
   while (reader.Next()) {
@@ -89,13 +118,16 @@ absl::Status ReadPlane(std::string_view bytes, Depth depth, Plane& plane) {
         plane.name = reader.bytes();
         break;
       case 3:
+        RETURN_IF_ERROR(allowance.Take(Allowance::kLine));
         plane.lines.push_back({.bytes = reader.bytes()});
         if (depth == Depth::kLines) RETURN_IF_ERROR(ReadLine(reader.bytes(), plane.lines.back()));
         break;
       case 4:
+        RETURN_IF_ERROR(allowance.Take(Allowance::kName));
         RETURN_IF_ERROR(ReadEventName(reader.bytes(), plane));
         break;
       case 5:
+        RETURN_IF_ERROR(allowance.Take(Allowance::kName));
         RETURN_IF_ERROR(ReadStatName(reader.bytes(), plane));
         break;
       default:
@@ -228,25 +260,21 @@ absl::Status Plane::ForEachKindStat(const EventName& kind,
   return reader.status();
 }
 
-absl::StatusOr<Space> Space::Read(std::string_view bytes, Depth depth) {
+absl::StatusOr<Space> Space::Read(std::string_view bytes, Depth depth, std::uint64_t most_memory) {
   Space space;
+  Allowance allowance(bytes.size(), most_memory);
   Reader reader(bytes);
   while (reader.Next()) {
-    switch (reader.field()) {
-      case 1:
-        RETURN_IF_ERROR(ReadPlane(reader.bytes(), depth, space.planes.emplace_back()));
-        break;
-      case 2:
-        space.errors.push_back(reader.bytes());
-        break;
-      case 3:
-        space.warnings.push_back(reader.bytes());
-        break;
-      case 4:
-        space.hostnames.push_back(reader.bytes());
-        break;
-      default:
-        break;
+    const std::uint32_t field = reader.field();
+    if (field == 1) {
+      RETURN_IF_ERROR(allowance.Take(Allowance::kPlane));
+      RETURN_IF_ERROR(ReadPlane(reader.bytes(), depth, allowance, space.planes.emplace_back()));
+    } else if (field <= 4) {
+      RETURN_IF_ERROR(allowance.Take(Allowance::kText));
+      (field == 2   ? space.errors
+       : field == 3 ? space.warnings
+                    : space.hostnames)
+          .push_back(reader.bytes());
     }
   }
   RETURN_IF_ERROR(reader.status());

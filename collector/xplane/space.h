@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -79,7 +80,14 @@ struct Space {
   std::vector<Plane> planes{};
   std::vector<std::string_view> errors{}, warnings{}, hostnames{};
 
-  static absl::StatusOr<Space> Read(std::string_view bytes, Depth depth = Depth::kLines);
+  // An empty plane, line or name takes two bytes of the input and a hundred times as much memory
+  // here. So much of the input's size may be taken, and a little that is free; a trace that wants
+  // more is made to harm its reader, and DataLoss.
+  static constexpr std::uint64_t kMostPerByte = 16, kFree = 1 << 20;
+  // ResourceExhausted when it takes more than `most_memory`.
+  static absl::StatusOr<Space> Read(
+      std::string_view bytes, Depth depth = Depth::kLines,
+      std::uint64_t most_memory = std::numeric_limits<std::uint64_t>::max());
   const Plane* Find(std::string_view name) const;
 };
 

@@ -36,8 +36,8 @@ std::int64_t Earlier(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-absl::StatusOr<TraceSummary> Summarize(std::string_view xspace) {
-  ASSIGN_OR_RETURN(const Space space, Space::Read(xspace));
+absl::StatusOr<TraceSummary> Summarize(std::string_view xspace, std::uint64_t most_memory) {
+  ASSIGN_OR_RETURN(const Space space, Space::Read(xspace, Depth::kLines, most_memory));
   return Summarize(space);
 }
 

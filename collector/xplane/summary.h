@@ -1,6 +1,7 @@
 // What one pass over an XSpace tells about a capture, without parsing its events into objects.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,10 @@ struct TraceSummary {
   std::vector<std::string> hostnames, errors, warnings;
 };
 
-// DataLoss when the bytes are no XSpace. Unknown fields are skipped.
-absl::StatusOr<TraceSummary> Summarize(std::string_view xspace);
+// DataLoss when the bytes are no XSpace, ResourceExhausted when reading them takes more than
+// `most_memory`. Unknown fields are skipped.
+absl::StatusOr<TraceSummary> Summarize(
+    std::string_view xspace, std::uint64_t most_memory = std::numeric_limits<std::uint64_t>::max());
 absl::StatusOr<TraceSummary> Summarize(const Space& space);
 
 // From when on the lines' time stamps count, in Unix nanoseconds: the profiler's start, the

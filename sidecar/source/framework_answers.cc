@@ -1,14 +1,12 @@
 #include "sidecar/source/framework_answers.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "collector/analysis/judge.h"
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
-#include "collector/storage/file_store.h"
+#include "collector/storage/timed_file_store.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
@@ -19,27 +17,38 @@ namespace {
 
 using session::Recording;
 using xplane::TraceSummary;
-namespace fs = std::filesystem;
 
-// Whatever file name the server chose.
-absl::StatusOr<std::string> TakeSharedTrace(const std::string& shared_dir,
-                                            const std::string& session_id) {
-  if (shared_dir.empty()) return absl::FailedPreconditionError(ToAbsl(kCannotAnswerWithTrace));
-  const fs::path directory = fs::path(shared_dir) / session_id;
-  FileStore store(directory.native());
-  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(store, "");
-  absl::StatusOr<std::string> trace = absl::NotFoundError(
-      StrCat("neither answered with its trace nor wrote one below ", directory.native(),
-             "; mount the shared directory under the same path in both containers"));
-  if (files.ok()) {
-    for (const StoredObject& file : *files) {
-      if (file.key.ends_with(".xplane.pb") && file.bytes > 0)
-        trace = GetText(store, file.key, file.bytes);
+// Whatever file name the server chose. The trainer writes there too: what lies there is neither
+// believed to be small nor to be a file.
+CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& session_id,
+                            std::string& trace) {
+  if (shared.directory.empty())
+    return {Outcome::kVersionMismatch, std::string(kCannotAnswerWithTrace)};
+  const std::unique_ptr<ObjectStore> store = OpenFileStore(shared.directory, shared.limits);
+  const absl::StatusOr<std::vector<StoredObject>> files = ListAll(*store, session_id + "/");
+  CallVerdict verdict = {
+      Outcome::kVersionMismatch,
+      StrCat("neither answered with its trace nor wrote one below ", shared.directory, "/",
+             session_id, "; mount the shared directory under the same path in both containers")};
+  if (!files.ok()) verdict = {Outcome::kProfilerStartFailed, Words(files.status())};
+  std::vector<std::string> keys;
+  for (const StoredObject& file : files.ok() ? *files : std::vector<StoredObject>()) {
+    keys.push_back(file.key);
+    if (!file.key.ends_with(".xplane.pb") || file.bytes == 0) continue;
+    if (file.bytes > shared.most_bytes) {
+      verdict = {Outcome::kTruncated, StrCat("wrote a trace of ", file.bytes, " bytes")};
+      continue;
+    }
+    absl::StatusOr<std::string> text = GetText(*store, file.key, file.bytes);
+    if (text.ok()) {
+      trace = *std::move(text);
+      verdict = {Outcome::kOk, ""};
+    } else {
+      verdict = {Outcome::kProfilerStartFailed, Words(text.status())};
     }
   }
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
-  return trace;
+  (void)store->Delete(keys);  // And the directory with them.
+  return verdict;
 }
 
 bool HasDevice(const TraceSummary& summary) {
@@ -99,7 +108,7 @@ absl::Status AddTrace(std::string trace, const std::string& tag, bool several, s
 }  // namespace
 
 FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
-                           const std::string& shared_dir) {
+                           const SharedTraces& shared) {
   FrameworkAnswer answer{.address = address};
   if (!call.status.ok()) {
     answer.verdict =
@@ -108,18 +117,15 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
     answer.trace = std::move(*call.response.mutable_xspace());
     call.response.Clear();
   } else {
-    absl::StatusOr<std::string> trace = TakeSharedTrace(shared_dir, call.request.session_id());
-    if (trace.ok())
-      answer.trace = *std::move(trace);
-    else
-      answer.verdict = {Outcome::kVersionMismatch,
-                        StrCat("profiler server at ", address, " ", trace.status().message())};
+    answer.verdict = TakeSharedTrace(shared, call.request.session_id(), answer.trace);
+    if (answer.verdict.outcome != Outcome::kOk)
+      answer.verdict.message = StrCat("profiler server at ", address, " ", answer.verdict.message);
   }
   return answer;
 }
 
 Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                      std::vector<FrameworkAnswer> answers) {
+                      std::uint64_t most_memory, std::vector<FrameworkAnswer> answers) {
   Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
   std::vector<TraceSummary> summaries(answers.size());
   const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
@@ -129,7 +135,7 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
   for (std::size_t i = 0; i < answers.size(); ++i) {
     FrameworkAnswer& answer = answers[i];
     if (answer.verdict.outcome != Outcome::kOk) continue;
-    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace);
+    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, most_memory);
     if (summary.ok())
       summaries[i] = *std::move(summary);
     else

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/logdir/object_store.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/profile_call.h"
 #include "sidecar/source/profile_calls.h"
@@ -18,13 +19,21 @@ struct FrameworkAnswer {
   std::string trace{};
 };
 
+// Where older servers write their traces, and what may be taken from there.
+struct SharedTraces {
+  std::string directory{};  // Empty: nowhere.
+  std::uint64_t most_bytes = 0;
+  StoreLimits limits{};
+};
+
 // Takes the trace out of a call that has ended, or out of the directory where an older server wrote
 // it.
 FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
-                           const std::string& shared_dir);
+                           const SharedTraces& shared);
 
-// Judges each trace by itself and joins them; keeps every trace that came. Pure.
+// Judges each trace by itself and joins them; keeps every trace that came and that takes no more
+// than `most_memory` to be read. Pure.
 session::Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                               std::vector<FrameworkAnswer> answers);
+                               std::uint64_t most_memory, std::vector<FrameworkAnswer> answers);
 
 }  // namespace strobe

@@ -22,7 +22,9 @@ using std::chrono::milliseconds;
 // The server must have the request before the start also when the machine is crowded, and cannot be
 // cancelled once it has it; a quarter of a second is enough for the one and bearable for the other.
 constexpr Nanos kSendAhead = milliseconds(250);
+// Before that it is asked how old it is. Where it takes long to answer, the request goes out later.
 constexpr Nanos kAskFor = milliseconds(250);
+constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kShortestAsk = milliseconds(50);
 // A container's framework does not change while it runs; this only bounds for how long a server is
 // believed that has become too busy to answer.
@@ -122,7 +124,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     }
   }
   // For captures to come, when the machine may be busier.
-  LearnAges(channels, std::min(kAskFor, until - clock_.MonoNow()));
+  LearnAges(channels, until - clock_.MonoNow());
   return sources;
 }
 
@@ -154,7 +156,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   // Whoever asks for no host annotations endangers nobody.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
-    ages = LearnAges(channels, std::clamp(times.UntilStart() - kSendAhead, kShortestAsk, kAskFor));
+    ages = LearnAges(channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
   // Once a server has the request it cannot be called off before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kSendAhead, Nanos{0}))) {
     collecting();
@@ -166,15 +168,20 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
       times.UntilDeadline());
   Await(calls, times, cancel, terminate, collecting);
 
+  const SharedTraces shared{
+      options_.shared_dir,
+      static_cast<std::uint64_t>(limit.bytes),
+      {.deadline = clock_.MonoNow() + times.UntilDeadline(), .cancellation = &cancel}};
   std::vector<FrameworkAnswer> answers;
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    FrameworkAnswer& answer = answers.emplace_back(
-        TakeAnswer(*calls.calls()[i], options_.addresses[i], options_.shared_dir));
+    FrameworkAnswer& answer =
+        answers.emplace_back(TakeAnswer(*calls.calls()[i], options_.addresses[i], shared));
     answer.age = ages[i];
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
   }
-  return JoinAnswers(plan, times, std::move(answers));
+  // All of them are read once more when they are one.
+  return JoinAnswers(plan, times, MemoryRoom(2 * answers.size()), std::move(answers));
 }
 
 }  // namespace strobe

@@ -22,9 +22,22 @@
 
 namespace {
 
+// Something small, again and again: what takes more memory than it is long.
+void Repeat(std::string& bytes, std::size_t at, std::mt19937_64& random) {
+  constexpr std::size_t kMost = 200'000;
+  std::string piece = bytes.substr(at, 1 + random() % 8);
+  // Often a field without content, of any number.
+  if (random() % 2 == 0) piece = {static_cast<char>((1 + random() % 15) << 3 | 2), '\0'};
+  std::string many;
+  for (std::size_t left = random() % kMost; left > piece.size(); left -= piece.size())
+    many += piece;
+  bytes.insert(at, many);
+}
+
 // Flips, cuts, doubles and transplants, as real damage and real attackers do.
 std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
                    std::mt19937_64& random) {
+  if (random() % 64 == 0) Repeat(bytes, random() % (bytes.size() + 1), random);
   for (std::uint64_t i = 0, times = 1 + random() % 6; i < times && !bytes.empty(); ++i) {
     const std::size_t at = random() % bytes.size();
     switch (random() % 7) {

@@ -18,6 +18,7 @@
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
 #include "tests/fakes/made_index.h"
+#include "tests/fuzz/allocations.h"
 
 namespace strobe::fuzz {
 namespace {
@@ -116,7 +117,15 @@ void Require(bool holds, const char* what, const nlohmann::json& pod) {
 }  // namespace
 
 void Space(std::string_view bytes) {
+  const Allocations allocations;
   xplane::Summarize(bytes).status().IgnoreError();
+  // Its names once more, and what the allocator rounds up.
+  const std::size_t most =
+      2 * xplane::Space::kFree + (xplane::Space::kMostPerByte + 4) * bytes.size();
+  if (allocations.peak() > most) {
+    std::fprintf(stderr, "%zu bytes took %zu bytes of memory\n", bytes.size(), allocations.peak());
+    std::abort();
+  }
   std::vector<convert::OpenTrace> traces;
   traces.push_back(Trace(bytes));
   const absl::StatusOr<convert::AlignedTraces> aligned = convert::AlignTraces(traces);

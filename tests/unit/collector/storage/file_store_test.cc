@@ -1,6 +1,7 @@
 #include "collector/storage/file_store.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -114,6 +115,109 @@ TEST_F(FileStoreTest, StopsWhenCancelled) {
   FileStore store(root_, &cancellation);
   EXPECT_TRUE(absl::IsCancelled(Put(store, "r/x", "x")));
   EXPECT_FALSE(fs::exists(root_ + "/r/x"));
+}
+
+// What a trainer that writes to the same volume can put in our way. `victim_` is a directory that
+// only we may write to.
+class HostileVolumeTest : public FileStoreTest {
+ protected:
+  HostileVolumeTest() {
+    std::string name = "/tmp/strobe-victim-XXXXXX";
+    victim_ = mkdtemp(name.data());
+    std::ofstream(victim_ + "/secret") << "secret";
+    fs::create_directories(root_ + "/r");
+  }
+  ~HostileVolumeTest() override {
+    std::ifstream in(victim_ + "/secret");
+    std::string text;
+    in >> text;
+    EXPECT_EQ(text, "secret");
+    EXPECT_EQ(std::distance(fs::directory_iterator(victim_), {}), 1) << "nothing was written there";
+    fs::remove_all(victim_);
+  }
+
+  std::string victim_;
+};
+
+TEST_F(HostileVolumeTest, ALinkedHiddenFileIsRemovedAndNotWrittenThrough) {
+  FileStore store(root_);
+  fs::create_symlink(victim_ + "/secret", root_ + "/r/.x.partial");
+  ASSERT_TRUE(Put(store, "r/x", "mine").ok());
+  EXPECT_EQ(*GetText(store, "r/x", 100), "mine!");
+  fs::create_symlink(victim_ + "/new", root_ + "/r/.y.partial");
+  ASSERT_TRUE(Put(store, "r/y", "mine").ok());
+  fs::create_hard_link(victim_ + "/secret", root_ + "/r/.z.partial");
+  ASSERT_TRUE(Put(store, "r/z", "mine").ok());
+}
+
+TEST_F(HostileVolumeTest, ALinkedFolderIsNotWrittenInto) {
+  FileStore store(root_);
+  fs::create_directory_symlink(victim_, root_ + "/linked");
+  fs::create_directory_symlink(victim_, root_ + "/r/deep");
+  for (const char* key : {"linked/x", "linked/more/x", "r/deep/x"}) {
+    const absl::Status status = Put(store, key, "x");
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("symbolic link"));
+  }
+}
+
+TEST_F(HostileVolumeTest, ALinkedTargetIsReplacedOrRefusedButNotFollowed) {
+  FileStore store(root_);
+  fs::create_symlink(victim_ + "/secret", root_ + "/r/x");
+  const std::array<std::string_view, 1> pieces = {"mine"};
+  EXPECT_TRUE(absl::IsAlreadyExists(store.Put("r/x", MemoryBytes(pieces), {.create_only = true})));
+  ASSERT_TRUE(Put(store, "r/x", "mine").ok());
+  EXPECT_FALSE(fs::is_symlink(root_ + "/r/x"));
+  fs::create_symlink(victim_ + "/nothing", root_ + "/r/dangling");
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(store.Put("r/dangling", MemoryBytes(pieces), {.create_only = true})));
+}
+
+TEST_F(HostileVolumeTest, LinksAreNeitherReadNorListedNorDeletedThrough) {
+  FileStore store(root_);
+  fs::create_symlink(victim_ + "/secret", root_ + "/r/link");
+  fs::create_directory_symlink(victim_, root_ + "/linked");
+  EXPECT_FALSE(GetText(store, "r/link", 100).ok());
+  EXPECT_FALSE(GetText(store, "linked/secret", 100).ok());
+  EXPECT_TRUE(absl::IsNotFound(store.Stat("r/link").status()));
+  EXPECT_FALSE(store.Stat("linked/secret").ok());
+  EXPECT_THAT(*ListAll(store, ""), SizeIs(0));
+  EXPECT_THAT(*ListAll(store, "r/"), SizeIs(0));
+  EXPECT_FALSE(ListAll(store, "linked/").ok());
+  EXPECT_THAT(*store.ListDirectories(""), testing::ElementsAre("r"));
+  const std::array<std::string, 1> through = {"linked/secret"}, link = {"r/link"};
+  EXPECT_FALSE(store.Delete(through).ok());
+  EXPECT_TRUE(store.Delete(link).ok()) << "the link itself may go";
+}
+
+TEST_F(HostileVolumeTest, PipesHoldNobody) {
+  FileStore store(root_);
+  ASSERT_EQ(mkfifo((root_ + "/r/.x.partial").c_str(), 0666), 0);
+  ASSERT_TRUE(Put(store, "r/x", "mine").ok());
+  ASSERT_EQ(mkfifo((root_ + "/r/pipe").c_str(), 0666), 0);
+  EXPECT_TRUE(absl::IsNotFound(GetText(store, "r/pipe", 100).status()));
+  EXPECT_TRUE(absl::IsNotFound(store.Stat("r/pipe").status()));
+  EXPECT_THAT(*ListAll(store, "r/"), SizeIs(1));
+}
+
+TEST_F(HostileVolumeTest, TheLogdirItselfMayBeALink) {
+  fs::create_directories(root_ + "/real");
+  fs::create_directory_symlink(root_ + "/real", root_ + "/logs");
+  FileStore store(root_ + "/logs");
+  ASSERT_TRUE(Put(store, "r/x", "mine").ok());
+  EXPECT_EQ(*GetText(store, "r/x", 100), "mine!");
+  EXPECT_TRUE(fs::exists(root_ + "/real/r/x"));
+}
+
+TEST_F(HostileVolumeTest, AKillBetweenTwoNamesDoesNotGiveAwayTheFirst) {
+  FileStore store(root_);
+  ASSERT_TRUE(Put(store, "r/x", "first").ok());
+  fs::create_hard_link(root_ + "/r/x", root_ + "/r/.x.partial");
+  std::ifstream reader(root_ + "/r/x");
+  ASSERT_TRUE(Put(store, "r/x", "second").ok());
+  std::string seen;
+  reader >> seen;
+  EXPECT_EQ(seen, "first!") << "whoever reads it goes on reading what was there";
 }
 
 }  // namespace

@@ -105,5 +105,59 @@ TEST(Space, SurvivesAnyBytes) {
   }
 }
 
+std::string Repeat(std::string_view piece, std::size_t times) {
+  std::string bytes;
+  for (std::size_t i = 0; i < times; ++i) bytes += piece;
+  return bytes;
+}
+
+// Within one plane.
+std::string Plane(const std::string& content) {
+  std::string bytes;
+  wire::AppendBytesField(1, content, bytes);
+  return bytes;
+}
+
+// Two bytes of the input took 250 of memory: 200 MB of them ended a sidecar.
+TEST(Space, WhatIsMadeToTakeMemoryIsRefused) {
+  std::string names;
+  for (std::uint32_t i = 0; i < 200'000; ++i) {
+    std::string entry;
+    wire::AppendVarintField(1, i, entry);
+    wire::AppendBytesField(4, entry, names);
+  }
+  for (const std::string& bytes :
+       {Repeat({"\x0a\x00", 2}, 100'000), Plane(Repeat({"\x1a\x00", 2}, 100'000)),
+        Plane(Repeat({"\x22\x00", 2}, 100'000)), Plane(Repeat({"\x2a\x00", 2}, 100'000)),
+        Repeat({"\x12\x00", 2}, 100'000), Plane(names)}) {
+    const absl::Status status = Space::Read(bytes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << bytes.size();
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("honestly"));
+  }
+}
+
+TEST(Space, WhatIsSmallMayBeEmpty) {
+  EXPECT_EQ(Space::Read(Repeat({"\x0a\x00", 2}, 500))->planes.size(), 500u);
+  EXPECT_EQ(Space::Read(Plane(Repeat({"\x1a\x00", 2}, 2000)))->planes[0].lines.size(), 2000u);
+}
+
+TEST(Space, ManyShortNamesAndLinesAreHonest) {
+  PlaneBuilder plane("p");
+  for (int line = 0; line < 20'000; ++line) {
+    plane.BeginLine(line, "t", 0);
+    plane.AddEvent(plane.EventId(std::to_string(line)), 1, 1);
+  }
+  EXPECT_TRUE(Space::Read(plane.Encode()).ok());
+}
+
+TEST(Space, ReadsNoMoreThanThereIsMemoryFor) {
+  PlaneBuilder plane("p");
+  for (int line = 0; line < 10'000; ++line) plane.BeginLine(line, "a line with a name", 0);
+  const std::string bytes = plane.Encode();
+  EXPECT_TRUE(Space::Read(bytes).ok());
+  EXPECT_EQ(Space::Read(bytes, Depth::kLines, 100'000).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace strobe::xplane
