@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/base/guard.h"
 #include "collector/base/mutex.h"
 #include "collector/base/strings.h"
 #include "collector/tls/live_identity.h"
@@ -264,9 +265,14 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
       request.query = request.path.substr(query + 1);
       request.path.resize(query);
     }
-    if (const auto page = shared_->pages.find(request.path); page != shared_->pages.end())
-      return page->second(request);
-    return shared_->otherwise ? shared_->otherwise(request) : Page{404, "no such page\n"};
+    Page page{500, "something went wrong here\n"};
+    (void)RunGuarded("http", [&] {
+      if (const auto found = shared_->pages.find(request.path); found != shared_->pages.end())
+        page = found->second(request);
+      else
+        page = shared_->otherwise ? shared_->otherwise(request) : Page{404, "no such page\n"};
+    });
+    return page;
   }
 
   // Kept while the stream uses it; a renewed certificate is for new connections.
@@ -347,7 +353,7 @@ class BeastServer final : public HttpServer {
       return absl::UnavailableError(StrCat("cannot listen on ", listen, ": ", error.message()));
     Accept();
     for (int i = 0; i < shared_->options.threads; ++i)
-      threads_.emplace_back([this] { context_.run(); });
+      threads_.emplace_back([this] { RunThread("http", [this] { context_.run(); }); });
     return absl::OkStatus();
   }
   int port() const override { return acceptor_.local_endpoint().port(); }

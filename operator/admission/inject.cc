@@ -6,8 +6,10 @@
 #include "collector/base/name_rules.h"
 #include "collector/base/sha256.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/base/version.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/kube/client.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/token_review.h"
 
@@ -34,9 +36,7 @@ std::string Text(const Json& object, const std::string& name) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 bool IsArray(const Json& value) { return value.is_array(); }
-std::string Dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using kube::Dump;
 
 // The index of the entry of that name; none when there is none.
 std::optional<std::size_t> Find(const Json& list, std::string_view name) {
@@ -72,7 +72,7 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
         chosen.push_back(*index);
       else
         warnings.push_back(StrCat("strobe.dev/containers: there is no container \"",
-                                  name.substr(0, 63), "\"; it is passed over"));
+                                  CutUtf8(name, 63), "\"; it is passed over"));
     }
     if (!chosen.empty()) return chosen;
   }
@@ -114,7 +114,7 @@ class Wishes {
     if (value.empty()) return otherwise;
     if (check(value)) return value;
     warnings_.push_back(StrCat("strobe.dev/", name, " must be ", should, "; \"",
-                               value.substr(0, 40), "\" is ignored"));
+                               CutUtf8(value, 40), "\" is ignored"));
     return otherwise;
   }
 

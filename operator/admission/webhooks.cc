@@ -6,6 +6,7 @@
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
 #include "operator/admission/review.h"
+#include "operator/kube/client.h"
 #include "operator/kube/request_json.h"
 #include "operator/kube/requester_json.h"
 
@@ -73,8 +74,7 @@ class Webhooks {
     const Json now = annotation(request.object);
     Json should;
     if (request.operation == "CREATE")
-      should = kube::RequesterToJson(kube::ParseRequester(request.user))
-                   .dump(-1, ' ', false, Json::error_handler_t::replace);
+      should = kube::Dump(kube::RequesterToJson(kube::ParseRequester(request.user)));
     else
       should = annotation(request.old_object);
     if (now == should) return answer;

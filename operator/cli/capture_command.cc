@@ -264,10 +264,13 @@ int RunCapture(const CaptureFlags& flags) {
     usleep(static_cast<useconds_t>(*wait / std::chrono::microseconds(1)));
   }
   line.Clear();
-  if (flags.output == "json")
-    std::cout << ManifestJson(ComposeManifest(*spec, *result));
-  else
+  if (flags.output == "json") {
+    const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(*spec, *result));
+    if (!json.ok()) return Refuse(json.status());
+    std::cout << *json;
+  } else {
     std::cout << RenderTable(*spec, *result);
+  }
   if (result->succeeded) return 0;
   std::cerr << (result->cancelled ? "Cancelled: " : "Unavailable: ") << result->message << "\n";
   return 1;

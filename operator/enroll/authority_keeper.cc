@@ -1,5 +1,6 @@
 #include "operator/enroll/authority_keeper.h"
 
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -17,7 +18,7 @@ AuthorityKeeper::~AuthorityKeeper() {
 }
 
 void AuthorityKeeper::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { RunThread("authorities", [this] { Run(); }); });
 }
 
 void AuthorityKeeper::Run() {
@@ -25,7 +26,7 @@ void AuthorityKeeper::Run() {
   constexpr Nanos kImpatience = std::chrono::milliseconds(200);
   std::string complaint;
   do {
-    const absl::Status status = Look();
+    const absl::Status status = RunGuarded("authorities", [this] { return Look(); });
     // Once, not at every look.
     if (!status.ok() && Words(status) != complaint && !absl::IsAborted(status))
       LogWarning("certificates cannot be kept up to date", {{"error", Words(status)}});

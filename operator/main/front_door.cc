@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -69,7 +70,7 @@ FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
       enrollment_(keeper_, reviewer_,
                   [this](const std::string& result) { deps_.metrics.Enrolled(result); }) {
   keeper_.Start();
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { RunThread("doors", [this] { Run(); }); });
 }
 
 FrontDoor::~FrontDoor() {
@@ -83,11 +84,13 @@ void FrontDoor::Run() {
   while (!keeper_.ready()) {
     if (stop_.WaitFor(std::chrono::milliseconds(20))) return;
   }
-  if (const absl::Status status = Open(); !status.ok()) {
-    LogError("cannot serve webhooks and enrollment", {{"error", Words(status)}});
-    return failed_();
+  if (!open_) {
+    if (const absl::Status status = RunGuarded("doors", [this] { return Open(); }); !status.ok()) {
+      LogError("cannot serve webhooks and enrollment", {{"error", Words(status)}});
+      return failed_();
+    }
+    open_ = true;
   }
-  open_ = true;
   Tend();
 }
 

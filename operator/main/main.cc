@@ -15,6 +15,7 @@
 #include "collector/base/duration.h"
 #include "collector/base/ending_signals.h"
 #include "collector/base/executor.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -65,24 +66,10 @@ class Workers {
       : queue_(queue) {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([&] {
-        while (const std::optional<std::string> key = queue.Get()) {
-          const MonoTime began = clock.MonoNow();
-          const absl::StatusOr<ReconcileResult> result = reconciler.Reconcile(*key);
-          const Nanos took = clock.MonoNow() - began;
-          if (!result.ok()) {
-            // A conflict only means that the object moved on; the watch brings it.
-            if (!absl::IsAborted(result.status()))
-              LogWarning("reconcile failed",
-                         {{"request", *key}, {"error", Words(result.status())}});
-            metrics.Reconciled("error", took);
-            queue.AddRateLimited(*key);
-          } else {
-            metrics.Reconciled(result->requeue_after ? "requeue_after" : "success", took);
-            queue.Forget(*key);
-            if (result->requeue_after) queue.AddAfter(*key, *result->requeue_after);
-          }
-          queue.Done(*key);
-        }
+        RunThread("reconcile", [&] {
+          while (const std::optional<std::string> key = queue.Get())
+            Reconcile(clock, *key, queue, reconciler, metrics);
+        });
       });
     }
   }
@@ -94,6 +81,30 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
  private:
+  static void Reconcile(const Clock& clock, const std::string& key, WorkQueue& queue,
+                        RequestReconciler& reconciler, OperatorMetrics& metrics) {
+    struct Done {
+      ~Done() { queue.Done(key); }
+      WorkQueue& queue;
+      const std::string& key;
+    } const done{queue, key};
+    const MonoTime began = clock.MonoNow();
+    const absl::StatusOr<ReconcileResult> result =
+        RunGuarded("reconcile", [&] { return reconciler.Reconcile(key); });
+    const Nanos took = clock.MonoNow() - began;
+    if (!result.ok()) {
+      // A conflict only means that the object moved on; the watch brings it.
+      if (!absl::IsAborted(result.status()))
+        LogWarning("reconcile failed", {{"request", key}, {"error", Words(result.status())}});
+      metrics.Reconciled("error", took);
+      queue.AddRateLimited(key);
+      return;
+    }
+    metrics.Reconciled(result->requeue_after ? "requeue_after" : "success", took);
+    queue.Forget(key);
+    if (result->requeue_after) queue.AddAfter(key, *result->requeue_after);
+  }
+
   WorkQueue& queue_;
   std::vector<std::thread> threads_;
 };
@@ -174,14 +185,16 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
 
   std::unique_ptr<Workers> workers;
   std::thread starter([&] {
-    // A cache that is not filled would make every capture look deleted.
-    while (!elected || !reflector.synced() || (door && !door->open())) {
-      if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
-    }
-    leading = true;
-    metrics.Leading(true, lease.name);
-    for (const std::string& key : requests.Keys()) queue.Add(key);
-    workers = std::make_unique<Workers>(clock, config.workers, queue, reconciler, metrics);
+    RunThread("start", [&] {
+      // A cache that is not filled would make every capture look deleted.
+      while (!elected || !reflector.synced() || (door && !door->open())) {
+        if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
+      }
+      leading = true;
+      metrics.Leading(true, lease.name);
+      for (const std::string& key : requests.Keys()) queue.Add(key);
+      workers = std::make_unique<Workers>(clock, config.workers, queue, reconciler, metrics);
+    });
   });
   // When the lease is lost nothing of ours may act any more: there is nothing to put in order
   // first.

@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include "collector/base/guard.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
@@ -200,6 +201,11 @@ struct OperatorMetrics::Families {
           .Name("strobe_refused_peers_total")
           .Help("Connections ended because of who the other side was, by server and reason.")
           .Register(registry);
+  Family<Counter>& panics =
+      BuildCounter()
+          .Name("strobe_panics_total")
+          .Help("Exceptions that ended a piece of work, by where; each is a defect of Strobe.")
+          .Register(registry);
   Family<Gauge>& leader = BuildGauge()
                               .Name("leader_election_master_status")
                               .Help("1 while this process leads.")
@@ -212,6 +218,10 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
     families_->reconciles.Add({{"controller", kController}, {"result", result}});
   }
   families_->reconcile_errors.Add({{"controller", kController}});
+  // There from the start, so that a first one is an increase.
+  for (const char* where : {"reconcile", "capture", "events", "executor", "http", "watch", "lease",
+                            "authorities", "enroll"})
+    families_->panics.Add({{"where", where}});
 }
 
 OperatorMetrics::~OperatorMetrics() = default;
@@ -320,6 +330,10 @@ void OperatorMetrics::Leading(bool leading, const std::string& lease) {
 }
 
 std::string OperatorMetrics::Render() const {
+  for (const auto& [where, count] : CaughtExceptions()) {
+    Counter& counter = families_->panics.Add({{"where", where}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 

@@ -27,6 +27,7 @@
 #include "collector/storage/stores.h"
 #include "sidecar/enroll/enroller.h"
 #include "sidecar/main/install.h"
+#include "sidecar/service/guarded_worker.h"
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
@@ -245,6 +246,7 @@ int Serve(const Flags& flags) {
   if (spool != nullptr) spool_free = [&spool] { return spool->free_bytes(); };
   WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores,
                        spool_free);
+  GuardedWorker guarded(worker);
   ProfilerFace face(clock, runner, stores);
 
   grpc::EnableDefaultHealthCheckService(true);
@@ -261,7 +263,7 @@ int Serve(const Flags& flags) {
     builder.SetMaxReceiveMessageSize(5 << 20);
     int bound = 0;
     builder.AddListeningPort(flags.listen, credentials, &bound);
-    builder.RegisterService(&worker);
+    builder.RegisterService(&guarded);
     server = builder.BuildAndStart();
     if (server == nullptr || bound == 0) {
       LogError("cannot listen; is the port taken?", {{"address", flags.listen}});

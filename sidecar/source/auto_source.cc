@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <thread>
 
 #include "collector/xplane/edit.h"
@@ -54,10 +55,17 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
     if (--recording == 0) collecting();
   };
   Recording annotations;
-  std::thread helper(
-      [&] { annotations = agent_.Record(annotations_plan, cancel, terminate, stopped); });
+  std::exception_ptr thrown;
+  std::jthread helper([&] {
+    try {
+      annotations = agent_.Record(annotations_plan, cancel, terminate, stopped);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  });
   Recording result = framework_.Record(plan, cancel, terminate, stopped);
   helper.join();
+  if (thrown) std::rethrow_exception(thrown);
   // A worker without a profiler server is one that only the agent records.
   if (result.outcome == Outcome::kNoSource) return annotations;
   for (const auto& [reason, events] : annotations.dropped) result.dropped[reason] += events;

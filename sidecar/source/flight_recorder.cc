@@ -4,13 +4,14 @@
 #include <set>
 #include <utility>
 
+#include "collector/base/guard.h"
 #include "sidecar/source/ring_files.h"
 #include "sidecar/wire/ring_file.h"
 
 namespace strobe {
 
 FlightRecorder::FlightRecorder(std::string directory, std::uint32_t level)
-    : directory_(std::move(directory)), level_(level), thread_([this] { Run(); }) {}
+    : directory_(std::move(directory)), level_(level), thread_([this] { RunThread("flight_recorder", [this] { Run(); }); }) {}
 
 FlightRecorder::~FlightRecorder() {
   stop_.Cancel();

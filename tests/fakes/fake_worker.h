@@ -23,6 +23,7 @@ struct FakeSidecar {
   bool source_ready = true;
   absl::Status arm{};  // What arming fails with, although it took effect.
   bool arm_answers = true;
+  bool throws_in_arm = false;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
   v1::Outcome ends_as = v1::OK;
   Nanos lateness = std::chrono::microseconds(100);
