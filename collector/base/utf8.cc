@@ -22,6 +22,15 @@ std::size_t Utf8CharacterSize(std::string_view text) {
   return 0;
 }
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = Utf8CharacterSize(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 std::string CutUtf8(std::string_view text, std::size_t max_bytes) {
   constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
   std::string valid;

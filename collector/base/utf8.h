@@ -12,6 +12,8 @@ namespace strobe {
 // no valid one.
 std::size_t Utf8CharacterSize(std::string_view text);
 
+bool IsUtf8(std::string_view text);
+
 // `text` with every invalid byte replaced by U+FFFD, cut before the character that would make it
 // longer than `max_bytes`.
 std::string CutUtf8(std::string_view text, std::size_t max_bytes);

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 
 namespace strobe {
 namespace {
@@ -42,6 +43,8 @@ absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       return Refuse("", "has a control character");
   }
+  // It travels in messages that take nothing else.
+  if (!IsUtf8(text)) return Refuse("", "is not valid UTF-8");
   Logdir logdir;
   std::string_view rest = text;
   const std::size_t colon = text.find("://");

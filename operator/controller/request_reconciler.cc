@@ -364,7 +364,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
     if (begun.ok() && Find(key) != nullptr) return ReconcileResult{milliseconds(100)};
   }
   if (!Has(request.finalizers)) return ReconcileResult{};
-  if (request.reclaim && request.invalid.empty()) {
+  // A capture that was never begun wrote nothing, and one that was begun had been admitted.
+  if (request.reclaim && request.invalid.empty() && request.status.attempt > 0) {
     if (const absl::Status status = Reclaim(request); !status.ok()) {
       deps_.cluster.RecordEvent(
           request, true, "ReclaimFailed", "Reclaim",
@@ -388,9 +389,10 @@ absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
     if (target.outcome != Outcome::kUnknown) continue;
     const std::shared_ptr<Worker> worker = deps_.workers.Connect(target);
     status = absl::OkStatus();
-    for (int attempt = 1; attempt <= std::max(request.status.attempt, 1) && status.ok();
-         ++attempt) {
+    for (int attempt = 1; attempt <= request.status.attempt && status.ok(); ++attempt) {
       v1::ReclaimRequest reclaim;
+      // Sidecars delete what carries this id: whatever run the request names, it is only its own.
+      reclaim.set_capture_id(CaptureId(request.capture, attempt));
       reclaim.set_logdir(request.capture.logdir);
       reclaim.set_run(RunOfAttempt(request.capture.run, attempt));
       struct Answer {

@@ -67,8 +67,9 @@ absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(manifest, &json, options);
   if (!printed.ok())
-    return absl::InvalidArgumentError(StrCat("the manifest cannot be written: ",
-                                             std::string(printed.message())));
+    return absl::InvalidArgumentError(std::string(printed.message()));
+  // The library writes what is no UTF-8 as it is.
+  if (!IsUtf8(json)) return absl::InvalidArgumentError("a text in the manifest is no UTF-8");
   return json;
 }
 

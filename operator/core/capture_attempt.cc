@@ -26,10 +26,9 @@ constexpr Nanos kLostAfter = seconds(10);
 constexpr Nanos kCancelGrace = seconds(5);
 constexpr Nanos kEvidenceTimeout = seconds(5);
 constexpr Nanos kAskAgain = seconds(1);
-// The longest that sidecars take; and a plan that an operator made lies no further ahead than
-// start.delay or start.at may say, with room for clocks.
-constexpr Nanos kMaxGuard = seconds(10);
-constexpr Nanos kMaxAhead = std::chrono::hours(2);
+constexpr Nanos kMaxGuard = seconds(10);  // The longest that sidecars take.
+// Arming, the sources' lead and clocks of operators put an instant no further behind what was asked.
+constexpr Nanos kMaxLead = std::chrono::minutes(5);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
 
@@ -336,7 +335,8 @@ std::string CaptureAttempt::WhyNotOurs(const v1::DescribeResponse& description) 
   if (Nanos{plan.duration_ns()} > spec_.duration || Nanos{plan.guard_ns()} > kMaxGuard)
     return "it records for longer than anybody asked it to";
   const WallTime instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns());
-  if (instant > deps_.clock.WallNow() + kMaxAhead)
+  const WallTime now = deps_.clock.WallNow();
+  if (instant > std::max(now + spec_.delay.value_or(Nanos{0}), spec_.at.value_or(now)) + kMaxLead)
     return StrCat("its instant is ", FormatRfc3339(instant));
   return "";
 }

@@ -1,4 +1,5 @@
 // strobe-operator: flags, configuration and wiring.
+#include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -252,6 +253,8 @@ int main(int argc, char** argv) {
   // Of gRPC's many threads each would keep an arena of its own, and a large capture all of them.
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // Lists of thousands of pods go back at once.
+  // It writes a line for each message that cannot be parsed, where strangers could fill the log.
+  google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::Flags flags;

@@ -1,4 +1,5 @@
 // strobe-sidecar: flags and wiring.
+#include <google/protobuf/stubs/logging.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -353,6 +354,8 @@ int Serve(const Flags& flags) {
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
+  // It writes a line for each message that cannot be parsed, where strangers could fill the log.
+  google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::Flags flags;

@@ -1,5 +1,6 @@
 // What a trace adds to a capture's report, and what the report adds to the trace.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +19,11 @@ void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report)
 // The `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that the file
 // can be aligned with its siblings without the manifest; and what it was judged to be.
 std::string EncodeStrobePlane(const v1::Report& report);
+
+// More than that plane ever has; it is the last thing in a file.
+inline constexpr std::size_t kMaxStrobePlaneBytes = 16 << 10;
+// The capture that a trace is of, by the Strobe plane at the end of its bytes; empty when it does
+// not end with one.
+std::string CaptureOfTail(std::string_view tail);
 
 }  // namespace strobe::session

@@ -96,7 +96,10 @@ class FakeWorker final : public Worker {
     });
   }
 
-  void Reclaim(const v1::ReclaimRequest&, Nanos, Callback<v1::ReclaimResponse> done) override {
+  void Reclaim(const v1::ReclaimRequest& request, Nanos,
+               Callback<v1::ReclaimResponse> done) override {
+    sidecar_->reclaimed.push_back(request);
+    if (!sidecar_->reclaim.ok()) return done(sidecar_->reclaim);
     done(v1::ReclaimResponse());
   }
 

@@ -32,6 +32,7 @@ struct FakeSidecar {
   bool forgets = false;  // Is restarted in the middle of the recording.
   bool finishes = true;
   absl::Status publish{};
+  absl::Status reclaim{};
   unsigned protocol = kWorkerProtocol;
   Nanos wake_lateness{};
 
@@ -42,6 +43,7 @@ struct FakeSidecar {
       kept{};  // Asked to end early, which they do after a second of recording.
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
+  std::vector<v1::ReclaimRequest> reclaimed{};
   bool dead = false;
 };
 
