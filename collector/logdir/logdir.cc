@@ -121,13 +121,29 @@ std::string TraceKey(std::string_view run, std::string_view worker) {
 
 std::string ManifestKey(std::string_view run) { return RunPrefix(run) + "strobe.json"; }
 
-std::string DefaultRunName(WallTime time, std::string_view name) {
+std::string DefaultRunName(WallTime time, std::string_view name, std::string_view id) {
+  constexpr std::size_t kMaxName = 160, kMaxId = 8;
   const absl::Time at = absl::FromUnixNanos(ToUnixNanos(time));
-  return StrCat(absl::FormatTime("%Y_%m_%d_%H_%M_%S", at, absl::UTCTimeZone()), "_", name);
+  std::string run = StrCat(absl::FormatTime("%Y_%m_%d_%H_%M_%S", at, absl::UTCTimeZone()), "_",
+                           name.substr(0, kMaxName));
+  if (!id.empty()) run += StrCat("_", id.substr(0, kMaxId));
+  return run;
 }
 
 std::string RunOfAttempt(std::string_view run, int attempt) {
   return attempt <= 1 ? std::string(run) : StrCat(run, "_attempt", attempt);
+}
+
+std::string RunOfUrl(std::string_view url, int attempt) {
+  const std::size_t slash = url.rfind('/');
+  if (slash == std::string_view::npos) return "";
+  std::string_view run = url.substr(slash + 1);
+  if (attempt > 1) {
+    const std::string suffix = RunOfAttempt("", attempt);
+    if (!run.ends_with(suffix)) return "";
+    run.remove_suffix(suffix.size());
+  }
+  return IsSafeName(run) ? std::string(run) : "";
 }
 
 }  // namespace strobe

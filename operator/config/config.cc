@@ -129,6 +129,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
        {"webhook", map("webhook", webhook)},
        {"tls", map("tls", tls)},
        {"injection", map("injection", injection)},
+       {"state", map("state", {{"configMap", Scalar(config.state_config_map, "a name")}})},
        {"allowWithoutPolicy", Scalar(config.allow_without_policy, "true or false")},
        {"log",
         map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},

@@ -52,6 +52,9 @@ struct OperatorConfig {
   WebhookConfig webhook{};
   TlsConfig tls{};
   InjectionConfig injection{};
+  // ConfigMap of our namespace that keeps what requests cannot; there already, maybe empty. No name:
+  // it is kept in memory.
+  std::string state_config_map{};
   // Whether a namespace that no ProfilePolicy matches may have captures.
   bool allow_without_policy = false;
   std::string log_level = "info", log_format = "text";

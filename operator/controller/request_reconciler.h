@@ -73,6 +73,11 @@ class RequestReconciler {
   void TellArmed(const ProfileRequest& request, std::size_t armed, std::size_t matched,
                  int attempt);
   absl::Status Reclaim(const ProfileRequest& request);
+  absl::StatusOr<std::optional<ProfileRequest>> Hold(const std::string& key,
+                                                     const ProfileRequest& request);
+  // Of a request that is gone.
+  void GiveUp(const std::string& key, const Live& live, const std::string& why);
+  void TellEnded(const std::string& space);
   std::shared_ptr<Live> Find(const std::string& key) const;
   void Keep(const std::string& key, std::shared_ptr<Live> live);
   void Forget(const std::string& key);
@@ -84,6 +89,26 @@ class RequestReconciler {
                                                        bool resumes);
   absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
                                                                 const Live& live);
+
+  // Counts a request of the namespace as one that is about to begin.
+  class Starting {
+   public:
+    Starting(RequestReconciler& reconciler, const std::string& space)
+        : reconciler_(reconciler), space_(space) {
+      MutexLock lock(&reconciler_.mutex_);
+      reconciler_.starting_.insert(space_);
+    }
+    ~Starting() {
+      MutexLock lock(&reconciler_.mutex_);
+      reconciler_.starting_.erase(reconciler_.starting_.find(space_));
+    }
+    Starting(const Starting&) = delete;
+    Starting& operator=(const Starting&) = delete;
+
+   private:
+    RequestReconciler& reconciler_;
+    const std::string& space_;
+  };
 
   const Dependencies deps_;
   mutable Mutex mutex_;

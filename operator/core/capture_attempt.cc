@@ -126,6 +126,7 @@ auto CaptureAttempt::Task(Work work) {
 
 template <typename Work>
 void CaptureAttempt::Do(const Work& work) {
+  if (phase() == Phase::kDone) return;  // What comes late meets nobody.
   if (const absl::Status done = RunGuarded("capture", work); !done.ok()) Abandon(Words(done));
 }
 
@@ -533,18 +534,24 @@ void CaptureAttempt::CallOff(std::string reason) {
 }
 
 void CaptureAttempt::Cancel(std::string reason) {
-  deps_.executor.Post(Task([reason = std::move(reason)](CaptureAttempt& self) {
-    if (!self.cancel_reason_.empty() || self.phase() >= Phase::kPublishing) return;
-    self.cancel_reason_ = reason;
-    self.result_.cancelled = true;
-    if (self.phase() < Phase::kDelay) return self.CallOff(reason);
-    for (std::size_t i = 0; i < self.members_.size(); ++i) {
-      if (!self.members_[i].ended) self.TellCancel(i, reason);
-    }
-    // Their last reports say how far they got; whoever does not answer is not waited for.
-    self.deps_.executor.PostAfter(
-        kCancelGrace, self.Task([](CaptureAttempt& again) { again.GiveUpOnStragglers(); }));
-  }));
+  // Holds us until it has run: whoever cancels often lets go of us next, and the workers must hear
+  // of it all the same.
+  deps_.executor.Post([self = shared_from_this(), reason = std::move(reason)] {
+    self->Do([&] { self->OnCancel(reason); });
+  });
+}
+
+void CaptureAttempt::OnCancel(const std::string& reason) {
+  if (!cancel_reason_.empty() || phase() >= Phase::kPublishing) return;
+  cancel_reason_ = reason;
+  result_.cancelled = true;
+  if (phase() < Phase::kDelay) return CallOff(reason);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (!members_[i].ended) TellCancel(i, reason);
+  }
+  // Their last reports say how far they got; whoever does not answer is not waited for.
+  deps_.executor.PostAfter(kCancelGrace,
+                           Task([](CaptureAttempt& self) { self.GiveUpOnStragglers(); }));
 }
 
 void CaptureAttempt::EndEarly() {

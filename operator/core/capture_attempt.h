@@ -85,6 +85,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void OnCancelled(std::size_t index, absl::StatusOr<v1::CancelResponse> answer);
   void TellCancel(std::size_t index, const std::string& reason);
   void Tell(std::size_t index, v1::CancelRequest request);
+  void OnCancel(const std::string& reason);
   void CallOff(std::string reason);
   void MaybeConclude();
   void Conclude();

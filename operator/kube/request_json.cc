@@ -52,7 +52,11 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.attempts = spec.value("attempts", 3);
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
   capture.logdir = logdir.url();
-  capture.run = spec.value("run", DefaultRunName(request.created, request.name));
+  capture.run = spec.value("run", DefaultRunName(request.created, request.name, request.uid));
+  // What has been begun keeps its name, also when a later version would choose another.
+  if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
+      !begun.empty())
+    capture.run = begun;
   const Json tracers = spec.value("tracers", Json::object());
   capture.tracers.set_host(tracers.value("host", 2u));
   capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
@@ -178,7 +182,11 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
     request.deleting = metadata.contains("deletionTimestamp");
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
-    request.requester = RequesterOf(object);
+    if (std::optional<StampedRequester> stamped = RequesterOf(object, request.space)) {
+      request.requester = std::move(stamped->requester);
+      request.admission = std::move(stamped->admission);
+      request.seal = std::move(stamped->seal);
+    }
     request.capture.request = StrCat(request.space, "/", request.name);
     request.capture.uid = request.uid;
     ReadStatus(object.value("status", Json::object()), request.status);
@@ -232,12 +240,16 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     }
     json["outcomes"] = std::move(outcomes);
   }
-  // The uid keeps a status from being written to a namesake that was created since.
-  return {
-      {"apiVersion", "strobe.dev/v1alpha1"},
-      {"kind", "ProfileRequest"},
-      {"metadata", {{"name", request.name}, {"namespace", request.space}, {"uid", request.uid}}},
-      {"status", std::move(json)}};
+  // The uid keeps a status from being written to a namesake that was created since, the version from
+  // being written over one that this operator has not seen: a leader that was replaced must not undo
+  // what its successor wrote.
+  return {{"apiVersion", "strobe.dev/v1alpha1"},
+          {"kind", "ProfileRequest"},
+          {"metadata", Texts({{"name", request.name},
+                              {"namespace", request.space},
+                              {"uid", request.uid},
+                              {"resourceVersion", request.resource_version}})},
+          {"status", std::move(json)}};
 }
 
 }  // namespace strobe::kube

@@ -149,7 +149,8 @@ absl::Status FrontDoor::OpenWebhooks() {
       webhooks_,
       HttpServer::Start(options, WebhookPages(deps_.clock,
                                               {SettingsOf(deps_.config, deps_.space),
-                                               [this] { return keeper_.server().Get()->roots; }},
+                                               [this] { return keeper_.server().Get()->roots; },
+                                               [this] { return keeper_.SealKeys(); }},
                                               deps_.gatekeeper, deps_.metrics)));
   LogInfo("webhooks are served", {{"port", StrCat(webhooks_->port())}});
   return absl::OkStatus();

@@ -48,6 +48,8 @@ class FrontDoor {
   // For calling sidecars; once open. Null without TLS.
   std::shared_ptr<grpc::ChannelCredentials> WorkerCredentials();
   void Drain();
+  // See AuthorityKeeper.
+  std::vector<std::string> SealKeys() const { return keeper_.SealKeys(); }
 
  private:
   void Run();

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "collector/base/duration.h"
@@ -146,14 +147,26 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
                               if (leading) queue.Add(key);
                             });
   kube::RequestCluster cluster(client, requests, events);
-  kube::KubeGatekeeper gatekeeper(clock, client, requests, !config.allow_without_policy);
-  std::atomic<bool> elected{!config.lease.enabled};
+  kube::CaptureHistory history(clock, client, {lease.space, config.state_config_map});
   std::optional<FrontDoor> door;
+  std::atomic<const FrontDoor*> sealer{nullptr};  // Set once it is there.
+  kube::KubeGatekeeper gatekeeper(
+      clock, client, requests, history,
+      {!config.allow_without_policy,
+       [&sealer] {
+         const FrontDoor* const there = sealer;
+         return there == nullptr ? std::vector<std::string>() : there->SealKeys();
+       },
+       config.webhook.configuration});
+  // Before the gatekeeper that its threads ask.
+  const absl::Cleanup close_door = [&door] { door.reset(); };
+  std::atomic<bool> elected{!config.lease.enabled};
   if (!config.insecure_plaintext || !config.webhook.listen.empty()) {
     ObserveFailedHandshakes([&metrics] { metrics.PeerRefused("enrollment", "handshake"); });
     door.emplace(FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
                                          [&elected] { return elected.load(); }},
                  [] { raise(SIGTERM); });
+    sealer = &*door;
   }
   GrpcWorkerConnector connector(clock, [&]() {
     return config.insecure_plaintext ? PlaintextCredentials() : door->WorkerCredentials();
@@ -192,6 +205,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
         if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
       }
       leading = true;
+      history.Reload();
       metrics.Leading(true, lease.name);
       for (const std::string& key : requests.Keys()) queue.Add(key);
       workers = std::make_unique<Workers>(clock, config.workers, queue, reconciler, metrics);
