@@ -22,6 +22,7 @@
 #include "collector/base/mutex.h"
 #include "collector/base/strings.h"
 #include "collector/tls/live_identity.h"
+#include "collector/tls/peer.h"
 
 namespace strobe {
 namespace {
@@ -103,8 +104,11 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
  public:
   // With a TLS context for a TlsStream.
   template <typename... Tls>
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared, const std::shared_ptr<Tls>&... tls)
-      : tls_(tls...),
+  Connection(std::string source, bool certified, tcp::socket socket, std::shared_ptr<Shared> shared,
+             const std::shared_ptr<Tls>&... tls)
+      : source_(std::move(source)),
+        certified_(certified),
+        tls_(tls...),
         stream_(std::move(socket), *tls...),
         shared_(std::move(shared)),
         share_(*shared_) {}
@@ -260,7 +264,9 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
                     .host = std::string(asked[http::field::host]),
                     .method = std::string(asked.method_string()),
                     .content_type = std::string(asked[http::field::content_type]),
-                    .body = std::move(asked.body())};
+                    .body = std::move(asked.body()),
+                    .source = source_,
+                    .certified = certified_};
     if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
       request.query = request.path.substr(query + 1);
       request.path.resize(query);
@@ -275,6 +281,9 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
     return page;
   }
 
+  const std::string source_;
+  // What comes over a stream whose handshake asked for a certificate comes from who has one.
+  const bool certified_;
   // Kept while the stream uses it; a renewed certificate is for new connections.
   const std::shared_ptr<asio::ssl::context> tls_;
   Stream stream_;
@@ -292,12 +301,17 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
 // The TLS context of the identity as it is now.
 class TlsContexts {
  public:
-  explicit TlsContexts(const LiveIdentity* identity) : identity_(identity) {}
+  explicit TlsContexts(const HttpOptions& options)
+      : identity_(options.identity),
+        client_authorities_(options.client_authorities),
+        client_names_(options.client_names) {}
+  bool asks_for_certificates() const { return client_authorities_ != nullptr; }
 
   // Null when the certificate cannot be used.
   std::shared_ptr<asio::ssl::context> Current() {
     const std::shared_ptr<const Identity> identity = identity_->Get();
-    if (identity != made_of_) {
+    const std::string authorities = client_authorities_ ? client_authorities_() : "";
+    if (identity != made_of_ || authorities != made_for_) {
       auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
       SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
       // Idle connections should cost little.
@@ -307,23 +321,40 @@ class TlsContexts {
       context->use_certificate_chain(bytes(identity->own.certificate), error);
       if (!error)
         context->use_private_key(bytes(identity->own.key), asio::ssl::context::pem, error);
+      if (!error && client_authorities_) AskForCertificates(*context, authorities, error);
       if (error) return current_;
       made_of_ = identity;
+      made_for_ = authorities;
       current_ = std::move(context);
     }
     return current_;
   }
 
  private:
+  void AskForCertificates(asio::ssl::context& context, const std::string& authorities,
+                          beast::error_code& error) const {
+    context.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
+    if (!error) context.add_certificate_authority(asio::buffer(authorities), error);
+    if (error || client_names_.empty()) return;
+    context.set_verify_callback(
+        [names = client_names_](bool valid, asio::ssl::verify_context& certificate) {
+          return valid && CarriesCommonName(certificate.native_handle(), names);
+        },
+        error);
+  }
+
   const LiveIdentity* const identity_;
+  const std::function<std::string()> client_authorities_;
+  const std::vector<std::string> client_names_;
   std::shared_ptr<const Identity> made_of_;
+  std::string made_for_;
   std::shared_ptr<asio::ssl::context> current_;
 };
 
 class BeastServer final : public HttpServer {
  public:
   BeastServer(const HttpOptions& options, std::map<std::string, Handler> pages, Handler otherwise)
-      : acceptor_(context_), tls_(options.identity) {
+      : acceptor_(context_), tls_(options) {
     shared_->options = options;
     shared_->pages = std::move(pages);
     shared_->otherwise = std::move(otherwise);
@@ -386,10 +417,17 @@ class BeastServer final : public HttpServer {
       ++shared_->connections;
     }
     if (evicted != nullptr) evicted->Close();
+    beast::error_code ignored;
+    const tcp::endpoint peer = socket.remote_endpoint(ignored);
+    std::string source = peer.address().to_string();
     if (tls)
-      std::make_shared<Connection<TlsStream>>(std::move(socket), shared_, context)->Start();
+      std::make_shared<Connection<TlsStream>>(std::move(source), tls_.asks_for_certificates(),
+                                              std::move(socket), shared_, context)
+          ->Start();
     else
-      std::make_shared<Connection<PlainStream>>(std::move(socket), shared_)->Start();
+      std::make_shared<Connection<PlainStream>>(std::move(source), false, std::move(socket),
+                                                shared_)
+          ->Start();
   }
 
   asio::io_context context_;

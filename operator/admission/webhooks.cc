@@ -7,6 +7,7 @@
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
 #include "operator/admission/review.h"
+#include "operator/admission/source_limiter.h"
 #include "operator/kube/client.h"
 #include "operator/kube/request_json.h"
 #include "operator/kube/requester_json.h"
@@ -35,7 +36,8 @@ class Webhooks {
       : clock_(clock),
         options_(std::move(options)),
         gatekeeper_(gatekeeper),
-        observer_(observer) {}
+        observer_(observer),
+        limiter_(clock) {}
 
   // A pod is never refused: whatever goes wrong here is no reason not to train.
   AdmissionAnswer InjectPod(const AdmissionRequest& request) {
@@ -118,14 +120,27 @@ class Webhooks {
     return answer;
   }
 
+  // May ask the API server: not everybody may have that done, as often as they like.
+  strobe::Page LimitedRespond(const Request& asked, bool fail_open,
+                              AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+    const std::shared_ptr<void> turn =
+        asked.certified ? std::make_shared<bool>(true) : limiter_.Enter(asked.source);
+    // API servers come again after that, within their own timeout.
+    if (turn == nullptr) return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
+    return Respond(asked, fail_open, answer);
+  }
+
   // One who asks `answer` of a review; errors of ours are as the webhook wants them.
-  HttpServer::Handler Page(std::string name, bool fail_open,
+  HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
                            AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    return [this, name = std::move(name), fail_open, answer](const Request& asked) {
+    return [this, name = std::move(name), fail_open, costly, answer](const Request& asked) {
       const MonoTime began = clock_.MonoNow();
       observer_.Asked(name);
       strobe::Page page{500, "something went wrong here\n"};
-      (void)RunGuarded("webhook", [&] { page = Respond(asked, fail_open, answer); });
+      (void)RunGuarded("webhook", [&] {
+        page = costly ? LimitedRespond(asked, fail_open, answer)
+                      : Respond(asked, fail_open, answer);
+      });
       observer_.Answered(name, page.status, clock_.MonoNow() - began);
       return page;
     };
@@ -184,6 +199,7 @@ class Webhooks {
   const WebhookOptions options_;
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
+  SourceLimiter limiter_;
 };
 
 }  // namespace
@@ -193,16 +209,16 @@ std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, Webh
                                                         WebhookObserver& observer) {
   auto webhooks = std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer);
   std::map<std::string, HttpServer::Handler> pages;
-  const auto add = [&](const char* path, bool fail_open,
+  const auto add = [&](const char* path, bool fail_open, bool costly,
                        AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     // The handler keeps them all alive.
-    pages[path] = [webhooks, page = webhooks->Page(path, fail_open, answer)](
+    pages[path] = [webhooks, page = webhooks->Page(path, fail_open, costly, answer)](
                       const Request& request) { return page(request); };
   };
-  add("/inject", true, &Webhooks::InjectPod);
-  add("/check-pod", true, &Webhooks::CheckPod);
-  add("/stamp-request", false, &Webhooks::StampRequest);
-  add("/check-request", false, &Webhooks::CheckRequest);
+  add("/inject", true, false, &Webhooks::InjectPod);
+  add("/check-pod", true, false, &Webhooks::CheckPod);
+  add("/stamp-request", false, false, &Webhooks::StampRequest);
+  add("/check-request", false, true, &Webhooks::CheckRequest);
   return pages;
 }
 

@@ -101,9 +101,12 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
   const Fields webhook = {{"listen", Scalar(config.webhook.listen, "host:port")},
                           {"configuration", Scalar(config.webhook.configuration, "a name")},
                           {"certificate", Scalar(config.webhook.certificate, "a file")},
-                          {"key", Scalar(config.webhook.key, "a file")}};
+                          {"key", Scalar(config.webhook.key, "a file")},
+                          {"clientAuthority", Scalar(config.webhook.client_authority, "a file")},
+                          {"clientNames", Scalar(config.webhook.client_names, "a list of names")}};
   const Fields tls = {{"enrollListen", Scalar(config.tls.enroll_listen, "host:port")},
                       {"secret", Scalar(config.tls.secret, "a name")},
+                      {"secretNamespace", Scalar(config.tls.space, "a name")},
                       {"service", Scalar(config.tls.service, "a name")},
                       {"extraNames", Scalar(config.tls.extra_names, "a list of names")},
                       {"authorityLifetime", Duration(config.tls.authority_lifetime)},
@@ -138,6 +141,8 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
     return absl::InvalidArgumentError("workers must be from 1 to 64");
   if (config.webhook.certificate.empty() != config.webhook.key.empty())
     return absl::InvalidArgumentError("webhook.certificate and webhook.key go together");
+  if (config.webhook.client_authority.empty() && !config.webhook.client_names.empty())
+    return absl::InvalidArgumentError("webhook.clientNames needs webhook.clientAuthority");
   if (config.watch_timeout < std::chrono::seconds(1))
     return absl::InvalidArgumentError("watch.timeout must be at least 1s");
   return config;

@@ -22,11 +22,16 @@ struct WebhookConfig {
   std::string listen{};                  // Empty = no webhooks.
   std::string configuration = "strobe";  // Our two webhook configurations' name.
   std::string certificate{}, key{};      // PEM files of somebody else's; empty = our own.
+  // PEM file of the authorities of which whoever calls must show a certificate, where the API server
+  // has been given one for webhooks; empty = nobody is asked.
+  std::string client_authority{};
+  std::vector<std::string> client_names{};  // Common names that it may have; empty = any.
 };
 
 struct TlsConfig {
   std::string enroll_listen = "0.0.0.0:9444";  // Where sidecars get their certificates.
-  std::string secret = "strobe-authority";     // Of our namespace; there already, maybe empty.
+  std::string secret = "strobe-authority";     // There already, maybe empty,
+  std::string space{};                         // in this namespace; empty = our own.
   std::string service = "strobe-operator";     // Of our namespace; what others call us by.
   std::vector<std::string> extra_names{};      // More DNS names to be called by.
   Nanos authority_lifetime = std::chrono::hours(365 * 24);

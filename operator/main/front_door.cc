@@ -61,7 +61,8 @@ FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
     : deps_(std::move(dependencies)),
       failed_(std::move(failed)),
       store_(deps_.client,
-             {deps_.space, deps_.config.tls.secret,
+             {deps_.config.tls.space.empty() ? deps_.space : deps_.config.tls.space,
+              deps_.config.tls.secret,
               deps_.config.webhook.certificate.empty() && !deps_.config.webhook.listen.empty()
                   ? deps_.config.webhook.configuration
                   : ""}),
@@ -145,6 +146,14 @@ absl::Status FrontDoor::OpenWebhooks() {
     foreign_.emplace(std::move(identity));
     options.identity = &*foreign_;
   }
+  if (!deps_.config.webhook.client_authority.empty()) {
+    RETURN_IF_ERROR(ReadClientAuthorities());
+    options.client_authorities = [this] {
+      MutexLock lock(&mutex_);
+      return client_authorities_;
+    };
+    options.client_names = deps_.config.webhook.client_names;
+  }
   ASSIGN_OR_RETURN(
       webhooks_,
       HttpServer::Start(options, WebhookPages(deps_.clock,
@@ -153,6 +162,14 @@ absl::Status FrontDoor::OpenWebhooks() {
                                                [this] { return keeper_.SealKeys(); }},
                                               deps_.gatekeeper, deps_.metrics)));
   LogInfo("webhooks are served", {{"port", StrCat(webhooks_->port())}});
+  return absl::OkStatus();
+}
+
+absl::Status FrontDoor::ReadClientAuthorities() {
+  ASSIGN_OR_RETURN(std::string authorities, ReadTextFile(deps_.config.webhook.client_authority));
+  RETURN_IF_ERROR(ValidityOf(authorities).status());
+  MutexLock lock(&mutex_);
+  client_authorities_ = std::move(authorities);
   return absl::OkStatus();
 }
 
@@ -166,6 +183,8 @@ void FrontDoor::Tend() {
           (now->own.certificate != before->own.certificate || now->own.key != before->own.key))
         foreign_->Replace(*now);
     }
+    // The last ones that could be read stay.
+    if (!deps_.config.webhook.client_authority.empty()) ReadClientAuthorities().IgnoreError();
     if (webhooks_ != nullptr && deps_.leading() &&
         (!counted || deps_.clock.MonoNow() - *counted > kCountPods)) {
       counted = deps_.clock.MonoNow();

@@ -111,6 +111,24 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
+// Whether our own namespace is being deleted, and we with it.
+bool IsEnding(kube::Client& client, const std::string& space) {
+  const absl::StatusOr<kube::Json> found = client.Get(StrCat("/api/v1/namespaces/", space));
+  return found.ok() &&
+         found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
+}
+
+void Release(kube::Client& client, const std::string& space) {
+  const absl::StatusOr<int> released = ReleaseRequests(client, space);
+  if (released.ok())
+    LogInfo("let go of the requests: the operator's namespace is being deleted",
+            {{"requests", StrCat(*released)}});
+  else
+    LogError("requests still wait for an operator when they are deleted; "
+             "strobe-operator release-requests lets go of them",
+             {{"error", Words(released.status())}});
+}
+
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
   const EndingSignals ending;
   const SystemClock clock;
@@ -231,6 +249,12 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   }
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
+  // No operator will come after us to let go of what waits for one.
+  const bool last = IsEnding(client, lease.space);
+  if (last) {
+    queue.ShutDown();
+    Release(client, config.watch_namespace);
+  }
   if (door && !config.webhook.listen.empty()) {
     // The API server goes on asking us until it has heard that we are not ready any more.
     door->Drain();
@@ -238,6 +262,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   }
   starter.join();
   workers.reset();
+  if (last) Release(client, config.watch_namespace);
   // Captures go on at the workers; the successor finds them again.
   if (config.lease.enabled) elector.Release();
   return absl::OkStatus();
@@ -291,13 +316,19 @@ int main(int argc, char** argv) {
   CLI::App* const apply = app.add_subcommand(
       "apply-crds", "bring the CRDs in the cluster up to this version's, and end");
   apply->add_option("--dir", crds, "directory of their YAML files [beside the program]");
+  std::string released;
+  CLI::App* const release = app.add_subcommand(
+      "release-requests",
+      "take our finalizer off all ProfileRequests, when there is no operator any more, and end");
+  release->add_option("--namespace", released, "of this namespace alone");
   CLI::App* const check = app.add_subcommand(
       "check", "see whether the webhooks of the cluster answer (a dry run), and end");
   CLI11_PARSE(app, argc, argv);
-  if (*apply || *check) {
+  if (*apply || *check || *release) {
     strobe::InitLog(strobe::LogLevel::kWarning, strobe::LogFormat::kText);
-    const absl::Status done = *apply ? strobe::ApplyCrds(flags.kubeconfig, crds)
-                                     : strobe::CheckInstallation(flags.kubeconfig);
+    const absl::Status done = *apply   ? strobe::ApplyCrds(flags.kubeconfig, crds)
+                              : *check ? strobe::CheckInstallation(flags.kubeconfig)
+                                       : strobe::ReleaseRequests(flags.kubeconfig, released);
     if (!done.ok()) std::cerr << "strobe-operator: " << done.message() << "\n";
     std::cout.flush();
     _exit(done.ok() ? 0 : 1);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -53,6 +54,52 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
     ++applied;
   }
   if (applied == 0) return absl::NotFoundError(StrCat("no CRDs in ", place.native()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& space) {
+  int released = 0;
+  std::string next;
+  do {
+    std::string path = kube::RequestsPath(space) + "?limit=500";
+    if (!next.empty()) path += StrCat("&continue=", kube::UrlEncode(next));
+    const absl::StatusOr<kube::Json> list = client.Get(path);
+    if (absl::IsNotFound(list.status())) return released;  // Not even the type is there any more.
+    RETURN_IF_ERROR(list.status());
+    for (const kube::Json& item : list->value("items", kube::Json::array())) {
+      const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
+      if (!request.ok()) continue;
+      std::vector<std::string> finalizers = request->finalizers;
+      if (std::erase(finalizers, kFinalizer) == 0) continue;
+      const absl::Status patched =
+          client
+              .MergePatch(kube::RequestPath(request->space, request->name),
+                          {{"metadata",
+                            {{"finalizers", finalizers},
+                             {"resourceVersion", request->resource_version}}}})
+              .status();
+      // Changed or gone meanwhile: the next look shows it.
+      if (!patched.ok() && !absl::IsNotFound(patched) && !absl::IsAborted(patched)) return patched;
+      ++released;
+    }
+    next = list->value("metadata", kube::Json::object()).value("continue", "");
+  } while (!next.empty());
+  return released;
+}
+
+absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
+  constexpr Nanos kLookAgain = std::chrono::seconds(2);
+  constexpr int kMaxLooks = 30;
+  int all = 0;
+  // An operator that is just ending may still add one.
+  for (int looks = 0, clean = 0; clean < 2 && looks < kMaxLooks; ++looks) {
+    ASSIGN_OR_RETURN(const int released, ReleaseRequests(*cluster->client, space));
+    all += released;
+    clean = released == 0 ? clean + 1 : 0;
+    if (clean < 2) std::this_thread::sleep_for(kLookAgain);
+  }
+  std::cout << "let go of " << all << " ProfileRequests\n";
   return absl::OkStatus();
 }
 

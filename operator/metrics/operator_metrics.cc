@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include "collector/base/guard.h"
+#include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
@@ -275,11 +276,20 @@ void OperatorMetrics::Answered(const std::string& webhook, int code, Nanos took)
 }
 
 void OperatorMetrics::Injected(const std::string& space, const std::string& result) {
-  families_->injections.Add({{"namespace", space}, {"result", result}}).Increment();
+  families_->injections.Add({{"namespace", SpaceLabel(space)}, {"result", result}}).Increment();
+}
+
+std::string OperatorMetrics::SpaceLabel(const std::string& space) {
+  constexpr std::size_t kMaxSpaces = 5000;
+  MutexLock lock(&mutex_);
+  if (spaces_.contains(space)) return space;
+  if (spaces_.size() >= kMaxSpaces || !IsSafeName(space, 63)) return "other";
+  spaces_.insert(space);
+  return space;
 }
 
 void OperatorMetrics::InjectionDamaged(const std::string& space, const std::string& damage) {
-  families_->damaged.Add({{"namespace", space}, {"damage", damage}}).Increment();
+  families_->damaged.Add({{"namespace", SpaceLabel(space)}, {"damage", damage}}).Increment();
 }
 
 void OperatorMetrics::Enrolled(const std::string& result) {

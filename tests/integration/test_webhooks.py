@@ -89,14 +89,26 @@ def test_who_may_profile_whom(secure, kubectl, plane):
     assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
 
 
-def test_a_request_is_born_with_its_finalizer(secure, kubectl):
-    secure()
-    allow(kubectl, "/logs")
-    for own in ([], ["example.com/mine"], ["strobe.dev/capture"]):
-        request = profile_request("r", "/logs")
-        request["metadata"]["finalizers"] = own
-        made = json.loads(kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(request)).stdout)
-        assert sorted(made["metadata"]["finalizers"]) == sorted({*own, "strobe.dev/capture"})
+def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kubectl, make_workers, logdir):
+    """Finding 19."""
+    operator = secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    finalizers = lambda name: kubectl.get("profreq", name)["metadata"].get("finalizers", [])  # noqa: E731
+    create(kubectl, profile_request("waits", logdir, selector={"app": "nobody"}), check=True)
+    wait_until(lambda: condition(kubectl.get("profreq", "waits"), "Succeeded")["reason"] == "NoTargets", 15, "its visit")
+    assert finalizers("waits") == []
+    make_workers(1, kubectl)
+    create(kubectl, profile_request("live", logdir, duration="2s"), profile_request("kept", logdir, reclaimPolicy="Delete"), check=True)
+    wait_until(lambda: finalizers("live") == ["strobe.dev/capture"], 20, "a capture that is under way")
+    for name in ("live", "kept"):
+        assert condition(wait_finished(kubectl, name), "Succeeded")["status"] == "True"
+    wait_until(lambda: finalizers("live") == [], 10, "the end")
+    assert finalizers("kept") == ["strobe.dev/capture"], "its run is to be reclaimed"
+    # Without an operator what waits or has ended can be changed and deleted; new ones are refused.
+    operator.process.kill()
+    kubectl.run("patch", "profreq", "waits", "--type=merge", "-p", '{"spec":{"cancel":true}}')
+    kubectl.run("delete", "profreq", "waits", "live", "--timeout=10s")
+    assert create(kubectl, profile_request("new", logdir)).returncode != 0
 
 
 def test_nobody_else_says_who_asked(secure, kubectl):
