@@ -18,7 +18,7 @@ constexpr std::size_t kFewNames = 16;
 // Who asked is asked about again whenever an attempt is about to begin, but with the groups of when
 // the request was created.
 constexpr Nanos kMaxAdmissionAge = std::chrono::hours(24);
-constexpr std::size_t kMaxAdmitted = 10'000;
+constexpr std::size_t kMaxRemembered = 10'000;
 // Policies may become stricter.
 constexpr Nanos kKeepAtLeast = std::chrono::hours(24);
 
@@ -35,10 +35,7 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
     return StrCat("it was asked for more than ", FormatDuration(kMaxAdmissionAge),
                   " ago, and the groups of who asked are known as of then", kAgain);
   }
-  {
-    MutexLock lock(&mutex_);
-    if (admitted_.contains(request.uid)) return std::string();
-  }
+  // Each time: an annotation can be changed at any time.
   if (!SealHolds(options_.seal_keys(), request.admission, request.seal)) {
     return StrCat("annotation ", kRequesterAnnotation, " is not as Strobe's webhook wrote it, so "
                   "nobody knows who asked for this", kAgain);
@@ -49,23 +46,31 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
                   FormatRfc3339(request.created), ": it is of another request, or the clocks of "
                   "operator and API server differ", kAgain);
   }
-  // Whoever can reach our port can have anything sealed. While the configuration is there, the API
-  // server has it sealed anew with the name that it knows.
-  if (!options_.webhooks.empty()) {
-    const absl::StatusOr<Json> webhooks =
-        client_.Get(StrCat("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/",
-                           options_.webhooks));
-    if (!webhooks.ok() && !absl::IsNotFound(webhooks.status())) return webhooks.status();
-    std::optional<WallTime> since;
-    if (webhooks.ok())
-      since = ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
-    if (!since || request.created < *since)
-      return StrCat("it was created before Strobe's webhooks were installed", kAgain);
-  }
-  MutexLock lock(&mutex_);
-  if (admitted_.size() >= kMaxAdmitted) admitted_.clear();
-  admitted_.insert(request.uid);
+  ASSIGN_OR_RETURN(const bool stamped, WereInstalledFor(request));
+  if (!stamped) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
   return std::string();
+}
+
+// Whoever can reach our port can have anything sealed. While the configuration is there, the API
+// server has each request sealed anew, with the name that it knows.
+absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& request) {
+  if (options_.webhooks.empty()) return true;
+  {
+    MutexLock lock(&mutex_);
+    if (installed_for_.contains(request.uid)) return true;
+  }
+  const absl::StatusOr<Json> webhooks =
+      client_.Get(StrCat("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/",
+                         options_.webhooks));
+  if (absl::IsNotFound(webhooks.status())) return false;
+  RETURN_IF_ERROR(webhooks.status());
+  const std::optional<WallTime> since =
+      ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
+  if (!since || request.created < *since) return false;
+  MutexLock lock(&mutex_);
+  if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
+  installed_for_.insert(request.uid);
+  return true;
 }
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& request,

@@ -42,6 +42,8 @@ class KubeGatekeeper final : public Gatekeeper {
   void CaptureEnded(const std::string& space, WallTime when) override;
 
  private:
+  // Whether our webhooks were there when it was created.
+  absl::StatusOr<bool> WereInstalledFor(const ProfileRequest& request);
   // Empty when it may; else why not.
   absl::StatusOr<std::string> WhyNoAccess(const ProfileRequest& request,
                                           const Requester& requester);
@@ -62,7 +64,7 @@ class KubeGatekeeper final : public Gatekeeper {
   const Options options_;
 
   Mutex mutex_;
-  std::set<std::string> admitted_ ABSL_GUARDED_BY(mutex_);  // UIDs that were found to be.
+  std::set<std::string> installed_for_ ABSL_GUARDED_BY(mutex_);  // UIDs of which it is known.
   // The longest of all policies as they were read last; nothing: not read yet.
   std::optional<Nanos> longest_interval_ ABSL_GUARDED_BY(mutex_);
 };

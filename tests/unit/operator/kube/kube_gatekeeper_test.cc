@@ -131,6 +131,13 @@ TEST_F(KubeGatekeeperTest, WhatIsOlderThanTheWebhooksIsNotAdmitted) {
   EXPECT_THAT(WhyNot(Stored(Now(), Now())), HasSubstr("before Strobe's webhooks were installed"));
 }
 
+TEST_F(KubeGatekeeperTest, ARequestThatIsTamperedWithWhileItWaitsIsNotAdmittedAnyMore) {
+  Json object = Stored(Now(), Now());
+  EXPECT_THAT(WhyNot(object), IsEmpty());
+  object["metadata"]["annotations"][kRequesterAnnotation] = R"({"username":"system:admin"})";
+  EXPECT_THAT(WhyNot(object), HasSubstr("not as Strobe's webhook"));
+}
+
 TEST_F(KubeGatekeeperTest, GroupsOfYesterdayDoNotCount) {
   const Json object = Stored(Now(), Now());
   EXPECT_THAT(WhyNot(object), IsEmpty());
