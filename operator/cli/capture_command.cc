@@ -68,6 +68,8 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   RETURN_IF_ERROR(ParseOptional("--collect-timeout", flags.collect_timeout, spec.collect_timeout));
   if (spec.collect_timeout && *spec.collect_timeout < std::chrono::seconds(1))
     return absl::InvalidArgumentError("--collect-timeout must be at least 1s");
+  if (spec.delay && *spec.delay > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--delay must be at most 1h");
   if (spec.ready_timeout > std::chrono::hours(1))
     return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
   RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));

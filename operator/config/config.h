@@ -42,7 +42,8 @@ struct TlsConfig {
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
-  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB";
+  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB",
+              agent_memory = "512Mi";
   int user = 65532;  // 0 = none is set: the namespace's own range.
   int framework_port = 9012;
 };

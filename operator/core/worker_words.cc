@@ -28,7 +28,7 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 
 constexpr Nanos kMaxLateness = std::chrono::seconds(10);
 constexpr Nanos kMaxLead = std::chrono::seconds(30);
-constexpr Nanos kMaxDuration = std::chrono::hours(24);
+constexpr Nanos kMaxStage = std::chrono::hours(24);
 
 void Cut(std::string* text, std::size_t bytes) { *text = CutUtf8(*text, bytes); }
 
@@ -58,12 +58,12 @@ void Bound(v1::CapturePlan& plan) {
   Cut(plan.mutable_logdir(), kMaxUrlBytes);
   plan.set_instant_ns(Time(plan.instant_ns()));
   plan.set_deadline_ns(Time(plan.deadline_ns()));
-  plan.set_duration_ns(Span(plan.duration_ns(), kMaxDuration));
-  plan.set_guard_ns(Span(plan.guard_ns(), kMaxDuration));
+  plan.set_duration_ns(Span(plan.duration_ns(), kMaxStage));
+  plan.set_guard_ns(Span(plan.guard_ns(), kMaxStage));
   plan.set_clock_offset_ns(
       std::clamp<std::int64_t>(plan.clock_offset_ns(), -kMaxOffsetNs, kMaxOffsetNs));
   plan.set_clock_error_ns(
-      std::clamp<std::int64_t>(plan.clock_error_ns(), -1, Nanos{kMaxDuration}.count()));
+      std::clamp<std::int64_t>(plan.clock_error_ns(), -1, Nanos{kMaxStage}.count()));
 }
 
 void Bound(v1::ProcessReport& process) {
@@ -102,14 +102,14 @@ void BoundAnswer(v1::Report& report) {
   for (std::string& plane : *report.mutable_planes()) Cut(&plane, kMaxTextBytes);
   Shorten(report.mutable_notes(), kMaxNotes);
   for (std::string& note : *report.mutable_notes()) Cut(&note, kMaxTextBytes);
-  report.set_record_took_ns(Span(report.record_took_ns(), kMaxDuration));
-  report.set_collect_took_ns(Span(report.collect_took_ns(), kMaxDuration));
-  report.set_upload_took_ns(Span(report.upload_took_ns(), kMaxDuration));
+  report.set_record_took_ns(Span(report.record_took_ns(), kMaxStage));
+  report.set_collect_took_ns(Span(report.collect_took_ns(), kMaxStage));
+  report.set_upload_took_ns(Span(report.upload_took_ns(), kMaxStage));
   if (report.has_job()) {
     v1::JobEffect& job = *report.mutable_job();
     job.set_memory_percent(std::min(job.memory_percent(), 1000u));
-    job.set_step_before_ns(Span(job.step_before_ns(), kMaxDuration));
-    job.set_step_during_ns(Span(job.step_during_ns(), kMaxDuration));
+    job.set_step_before_ns(Span(job.step_before_ns(), kMaxStage));
+    job.set_step_during_ns(Span(job.step_during_ns(), kMaxStage));
   }
   BoundDropped(report);
   Shorten(report.mutable_processes(), kMaxProcesses);

@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 // As the CRD's default, which objects from before it lack.
 constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
+constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
 
 TargetSpec ReadTarget(const Json& target) {
   TargetSpec spec;
@@ -41,6 +42,8 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.ready_timeout = kReadyTimeout;
   RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
   capture.at = ReadTime(start, "at");
+  if (start.contains("at") && !capture.at)
+    return absl::InvalidArgumentError("start.at is no time between 1970 and 2100");
   RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
   capture.on_late_start =
@@ -70,6 +73,11 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   const Json abort = spec.value("abortWhen", Json::object());
   capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
   capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  // The schema keeps these out, where it is the one that this operator came with.
+  if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
+    return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
+  if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)
+    return absl::InvalidArgumentError("collectTimeout must be at most 2h");
   RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
   request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
   request.cancel = spec.value("cancel", false);

@@ -40,6 +40,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& sp
   settings.memory = config.injection.memory;
   settings.memory_limit = config.injection.memory_limit;
   settings.spool_size = config.injection.spool_size;
+  settings.agent_memory = config.injection.agent_memory;
   settings.user = config.injection.user == 0 ? std::nullopt
                                              : std::optional<std::int64_t>(config.injection.user);
   settings.framework_port = config.injection.framework_port;

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "collector/base/duration.h"
 #include "tests/fakes/fake_worker.h"
 
 namespace strobe {
@@ -544,6 +545,13 @@ TEST_F(RequestReconcilerTest, EndsAreToldBeyondTheRequestsLife) {
   Loop(10s);
   ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
   EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
+}
+
+TEST_F(RequestReconcilerTest, ATimeToLiveOfAMillenniumIsNotOverAtOnce) {
+  cluster_.request.ttl = *ParseDuration("9999999h");
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_TRUE(cluster_.exists);
 }
 
 }  // namespace
