@@ -120,6 +120,19 @@ std::size_t RequestReconciler::active() const {
   return live_.size();
 }
 
+void RequestReconciler::Retire(const std::string& why) {
+  std::map<std::string, std::shared_ptr<Live>> live;
+  {
+    MutexLock lock(&mutex_);
+    retired_ = true;
+    live = live_;
+  }
+  for (const auto& [key, capture] : live) {
+    capture->attempt->Cancel(why);
+    deps_.enqueue(key);
+  }
+}
+
 absl::Status RequestReconciler::Write(const ProfileRequest& request, const RequestStatus& status) {
   if (SameStatus(request.status, status)) return absl::OkStatus();
   return deps_.cluster.WriteStatus(request, status);
@@ -208,6 +221,10 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::HoldBack(
 absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
                                                          const ProfileRequest& request,
                                                          int number) {
+  {
+    MutexLock lock(&mutex_);
+    if (retired_) return ReconcileResult{};
+  }
   // Taken up again after a restart, a capture has been judged already.
   if (deps_.gatekeeper == nullptr || Resumes(request, number)) return Launch(key, request, number);
   const Starting starting(*this, request.space);

@@ -41,6 +41,9 @@ class RequestReconciler {
   // Called for one key at a time, for several keys at once.
   absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
   std::size_t active() const;
+  // For good: no operator will come after us. Captures that are under way are cancelled, and none is
+  // begun any more.
+  void Retire(const std::string& why);
 
  private:
   // A request's capture while this process knows of it.
@@ -114,6 +117,7 @@ class RequestReconciler {
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
   WorkerQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool retired_ ABSL_GUARDED_BY(mutex_) = false;
   std::multiset<std::string> starting_ ABSL_GUARDED_BY(mutex_);  // Namespaces of those in Begin.
 };
 

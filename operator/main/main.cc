@@ -42,6 +42,8 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kFarewell = std::chrono::seconds(3);
+// For workers to hear that their captures are over: as long as an attempt waits for them.
+constexpr Nanos kRetirement = std::chrono::seconds(8);
 constexpr Nanos kTrimEvery = std::chrono::seconds(5);
 
 struct Flags {
@@ -252,6 +254,10 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   // No operator will come after us to let go of what waits for one.
   const bool last = IsEnding(client, lease.space);
   if (last) {
+    reconciler.Retire("Strobe is being removed");
+    const MonoTime patience = clock.MonoNow() + kRetirement;
+    while (reconciler.active() > 0 && clock.MonoNow() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     queue.ShutDown();
     Release(client, config.watch_namespace);
   }
@@ -321,6 +327,9 @@ int main(int argc, char** argv) {
       "release-requests",
       "take our finalizer off all ProfileRequests, when there is no operator any more, and end");
   release->add_option("--namespace", released, "of this namespace alone");
+  bool cancel_first = false;
+  release->add_flag("--cancel", cancel_first,
+                    "only cancel captures that are under way, through the operator that is there");
   CLI::App* const check = app.add_subcommand(
       "check", "see whether the webhooks of the cluster answer (a dry run), and end");
   CLI11_PARSE(app, argc, argv);
@@ -328,7 +337,7 @@ int main(int argc, char** argv) {
     strobe::InitLog(strobe::LogLevel::kWarning, strobe::LogFormat::kText);
     const absl::Status done = *apply   ? strobe::ApplyCrds(flags.kubeconfig, crds)
                               : *check ? strobe::CheckInstallation(flags.kubeconfig)
-                                       : strobe::ReleaseRequests(flags.kubeconfig, released);
+                                       : strobe::ReleaseRequests(flags.kubeconfig, released, cancel_first);
     if (!done.ok()) std::cerr << "strobe-operator: " << done.message() << "\n";
     std::cout.flush();
     _exit(done.ok() ? 0 : 1);
