@@ -37,6 +37,8 @@ bool ParseRfc3339(const std::string& text, WallTime& time) {
   absl::Time parsed;
   std::string error;
   if (!absl::ParseTime(absl::RFC3339_full, text, &parsed, &error)) return false;
+  const absl::Time latest = absl::FromUnixSeconds(4'102'444'800);  // 2100.
+  if (parsed < absl::UnixEpoch() || parsed > latest) return false;
   time = FromUnixNanos(absl::ToUnixNanos(parsed));
   return true;
 }

@@ -36,7 +36,8 @@ inline std::chrono::system_clock::time_point DeadlineIn(Nanos duration) {
 
 // "2026-11-21T08:30:00Z", with as many decimals of a second as asked (0 to 9).
 std::string FormatRfc3339(WallTime time, int decimals = 0);
-// Accepts what FormatRfc3339 writes; false when the text is anything else.
+// Accepts what FormatRfc3339 writes; false when the text is anything else, or a time that is not
+// between 1970 and 2100: nanoseconds end in 2262, and something has to be added to most times.
 bool ParseRfc3339(const std::string& text, WallTime& time);
 
 }  // namespace strobe

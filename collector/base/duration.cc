@@ -1,5 +1,6 @@
 #include "collector/base/duration.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -17,7 +18,8 @@ absl::StatusOr<Nanos> ParseDuration(std::string_view text) {
         StrCat("\"", text,
                "\" is no duration; write a number and a unit (ns, us, ms, s, m, h), such as 2s"));
   }
-  return Nanos{absl::ToInt64Nanoseconds(duration)};
+  // Saturates by itself.
+  return std::min(Nanos{absl::ToInt64Nanoseconds(duration)}, kMaxDuration);
 }
 
 std::string FormatDuration(Nanos duration) {

@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "collector/base/guard.h"
+
 namespace strobe {
 
-ThreadExecutor::ThreadExecutor() : thread_([this] { Run(); }) {}
+ThreadExecutor::ThreadExecutor() : thread_([this] { RunThread("executor", [this] { Run(); }); }) {}
 
 ThreadExecutor::~ThreadExecutor() {
   {
@@ -41,7 +43,7 @@ void ThreadExecutor::Run() {
     Task task = std::move(tasks_.begin()->second);
     tasks_.erase(tasks_.begin());
     mutex_.Unlock();
-    task();
+    (void)RunGuarded("executor", task);
     task = nullptr;  // What it holds is released outside the lock.
     mutex_.Lock();
   }

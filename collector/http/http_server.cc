@@ -18,10 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "collector/base/guard.h"
 #include "collector/base/mutex.h"
 #include "collector/base/strings.h"
 #include "collector/http/slow_work.h"
 #include "collector/tls/live_identity.h"
+#include "collector/tls/peer.h"
 
 namespace strobe {
 namespace {
@@ -104,8 +106,11 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
  public:
   // With a TLS context for a TlsStream.
   template <typename... Tls>
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared, const std::shared_ptr<Tls>&... tls)
-      : tls_(tls...),
+  Connection(std::string source, bool certified, tcp::socket socket, std::shared_ptr<Shared> shared,
+             const std::shared_ptr<Tls>&... tls)
+      : source_(std::move(source)),
+        certified_(certified),
+        tls_(tls...),
         stream_(std::move(socket), *tls...),
         shared_(std::move(shared)),
         share_(*shared_) {}
@@ -269,12 +274,14 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
     }
   }
 
-  static Request ToRequest(http::request<http::string_body>& asked) {
+  Request ToRequest(http::request<http::string_body>& asked) const {
     Request request{.path = std::string(asked.target()),
                     .host = std::string(asked[http::field::host]),
                     .method = std::string(asked.method_string()),
                     .content_type = std::string(asked[http::field::content_type]),
-                    .body = std::move(asked.body())};
+                    .body = std::move(asked.body()),
+                    .source = source_,
+                    .certified = certified_};
     if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
       request.query = request.path.substr(query + 1);
       request.path.resize(query);
@@ -283,11 +290,19 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
   }
 
   Page PageFor(const Request& request) const {
-    if (const auto page = shared_->pages.find(request.path); page != shared_->pages.end())
-      return page->second(request);
-    return shared_->otherwise ? shared_->otherwise(request) : Page{404, "no such page\n"};
+    Page page{500, "something went wrong here\n"};
+    (void)RunGuarded("http", [&] {
+      if (const auto found = shared_->pages.find(request.path); found != shared_->pages.end())
+        page = found->second(request);
+      else
+        page = shared_->otherwise ? shared_->otherwise(request) : Page{404, "no such page\n"};
+    });
+    return page;
   }
 
+  const std::string source_;
+  // What comes over a stream whose handshake asked for a certificate comes from who has one.
+  const bool certified_;
   // Kept while the stream uses it; a renewed certificate is for new connections.
   const std::shared_ptr<asio::ssl::context> tls_;
   Stream stream_;
@@ -305,12 +320,17 @@ class Connection final : public Idler, public std::enable_shared_from_this<Conne
 // The TLS context of the identity as it is now.
 class TlsContexts {
  public:
-  explicit TlsContexts(const LiveIdentity* identity) : identity_(identity) {}
+  explicit TlsContexts(const HttpOptions& options)
+      : identity_(options.identity),
+        client_authorities_(options.client_authorities),
+        client_names_(options.client_names) {}
+  bool asks_for_certificates() const { return client_authorities_ != nullptr; }
 
   // Null when the certificate cannot be used.
   std::shared_ptr<asio::ssl::context> Current() {
     const std::shared_ptr<const Identity> identity = identity_->Get();
-    if (identity != made_of_) {
+    const std::string authorities = client_authorities_ ? client_authorities_() : "";
+    if (identity != made_of_ || authorities != made_for_) {
       auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
       SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
       // Idle connections should cost little.
@@ -320,23 +340,40 @@ class TlsContexts {
       context->use_certificate_chain(bytes(identity->own.certificate), error);
       if (!error)
         context->use_private_key(bytes(identity->own.key), asio::ssl::context::pem, error);
+      if (!error && client_authorities_) AskForCertificates(*context, authorities, error);
       if (error) return current_;
       made_of_ = identity;
+      made_for_ = authorities;
       current_ = std::move(context);
     }
     return current_;
   }
 
  private:
+  void AskForCertificates(asio::ssl::context& context, const std::string& authorities,
+                          beast::error_code& error) const {
+    context.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
+    if (!error) context.add_certificate_authority(asio::buffer(authorities), error);
+    if (error || client_names_.empty()) return;
+    context.set_verify_callback(
+        [names = client_names_](bool valid, asio::ssl::verify_context& certificate) {
+          return valid && CarriesCommonName(certificate.native_handle(), names);
+        },
+        error);
+  }
+
   const LiveIdentity* const identity_;
+  const std::function<std::string()> client_authorities_;
+  const std::vector<std::string> client_names_;
   std::shared_ptr<const Identity> made_of_;
+  std::string made_for_;
   std::shared_ptr<asio::ssl::context> current_;
 };
 
 class BeastServer final : public HttpServer {
  public:
   BeastServer(const HttpOptions& options, std::map<std::string, Handler> pages, Handler otherwise)
-      : acceptor_(context_), tls_(options.identity) {
+      : acceptor_(context_), tls_(options) {
     shared_->options = options;
     shared_->pages = std::move(pages);
     shared_->otherwise = std::move(otherwise);
@@ -368,7 +405,7 @@ class BeastServer final : public HttpServer {
       return absl::UnavailableError(StrCat("cannot listen on ", listen, ": ", error.message()));
     Accept();
     for (int i = 0; i < shared_->options.threads; ++i)
-      threads_.emplace_back([this] { context_.run(); });
+      threads_.emplace_back([this] { RunThread("http", [this] { context_.run(); }); });
     return absl::OkStatus();
   }
   int port() const override { return acceptor_.local_endpoint().port(); }
@@ -401,10 +438,17 @@ class BeastServer final : public HttpServer {
       ++shared_->connections;
     }
     if (evicted != nullptr) evicted->Close();
+    beast::error_code ignored;
+    const tcp::endpoint peer = socket.remote_endpoint(ignored);
+    std::string source = peer.address().to_string();
     if (tls)
-      std::make_shared<Connection<TlsStream>>(std::move(socket), shared_, context)->Start();
+      std::make_shared<Connection<TlsStream>>(std::move(source), tls_.asks_for_certificates(),
+                                              std::move(socket), shared_, context)
+          ->Start();
     else
-      std::make_shared<Connection<PlainStream>>(std::move(socket), shared_)->Start();
+      std::make_shared<Connection<PlainStream>>(std::move(source), false, std::move(socket),
+                                                shared_)
+          ->Start();
   }
 
   asio::io_context context_;

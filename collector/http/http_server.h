@@ -22,6 +22,8 @@ struct Request {
   std::string method{};  // GET, HEAD or, where bodies are taken, POST.
   std::string content_type{};
   std::string body{};
+  std::string source{};         // The other side's address, without its port.
+  bool certified = false;       // It has shown a certificate that HttpOptions asks for.
 };
 
 struct Page {
@@ -51,6 +53,10 @@ struct HttpOptions {
   std::size_t most_slow_waiting = 16;
   // Whose certificate to serve TLS with; followed when it is renewed. Outlives the server.
   const LiveIdentity* identity = nullptr;
+  // PEM bundle of the authorities of which, with TLS, every client must show a certificate; empty =
+  // nobody is asked for one. Called for new connections.
+  std::function<std::string()> client_authorities = nullptr;
+  std::vector<std::string> client_names{};  // Common names that are let in; empty = all.
 };
 
 class HttpServer {

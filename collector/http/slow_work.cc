@@ -2,13 +2,16 @@
 
 #include <utility>
 
+#include "collector/base/guard.h"
+
 namespace strobe {
 
 bool SlowWork::Add(Task task) {
   MutexLock lock(&mutex_);
   if (stopping_ || waiting_.size() >= most_waiting_) return false;
   waiting_.push_back(std::move(task));
-  if (threads_.size() < static_cast<std::size_t>(size_)) threads_.emplace_back([this] { Run(); });
+  if (threads_.size() < static_cast<std::size_t>(size_))
+    threads_.emplace_back([this] { RunThread("slow_work", [this] { Run(); }); });
   return true;
 }
 
@@ -36,7 +39,7 @@ void SlowWork::Run() {
       task = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    task();
+    (void)RunGuarded("slow_work", task);
   }
 }
 

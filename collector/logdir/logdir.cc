@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 
 namespace strobe {
 namespace {
@@ -42,6 +43,8 @@ absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       return Refuse("", "has a control character");
   }
+  // It travels in messages that take nothing else.
+  if (!IsUtf8(text)) return Refuse("", "is not valid UTF-8");
   Logdir logdir;
   std::string_view rest = text;
   const std::size_t colon = text.find("://");
@@ -118,13 +121,29 @@ std::string TraceKey(std::string_view run, std::string_view worker) {
 
 std::string ManifestKey(std::string_view run) { return RunPrefix(run) + "strobe.json"; }
 
-std::string DefaultRunName(WallTime time, std::string_view name) {
+std::string DefaultRunName(WallTime time, std::string_view name, std::string_view id) {
+  constexpr std::size_t kMaxName = 160, kMaxId = 8;
   const absl::Time at = absl::FromUnixNanos(ToUnixNanos(time));
-  return StrCat(absl::FormatTime("%Y_%m_%d_%H_%M_%S", at, absl::UTCTimeZone()), "_", name);
+  std::string run = StrCat(absl::FormatTime("%Y_%m_%d_%H_%M_%S", at, absl::UTCTimeZone()), "_",
+                           name.substr(0, kMaxName));
+  if (!id.empty()) run += StrCat("_", id.substr(0, kMaxId));
+  return run;
 }
 
 std::string RunOfAttempt(std::string_view run, int attempt) {
   return attempt <= 1 ? std::string(run) : StrCat(run, "_attempt", attempt);
+}
+
+std::string RunOfUrl(std::string_view url, int attempt) {
+  const std::size_t slash = url.rfind('/');
+  if (slash == std::string_view::npos) return "";
+  std::string_view run = url.substr(slash + 1);
+  if (attempt > 1) {
+    const std::string suffix = RunOfAttempt("", attempt);
+    if (!run.ends_with(suffix)) return "";
+    run.remove_suffix(suffix.size());
+  }
+  return IsSafeName(run) ? std::string(run) : "";
 }
 
 }  // namespace strobe

@@ -2,6 +2,8 @@
 
 #include <openssl/err.h>
 
+#include <algorithm>
+
 #include "collector/tls/openssl_handles.h"
 
 namespace strobe {
@@ -40,6 +42,19 @@ std::string_view Name(PeerVerdict verdict) {
       break;
   }
   return "untrusted";
+}
+
+bool CarriesCommonName(X509_STORE_CTX* context, const std::vector<std::string>& names) {
+  if (X509_STORE_CTX_get_error_depth(context) > 0) return true;
+  X509* const certificate = X509_STORE_CTX_get_current_cert(context);
+  if (certificate == nullptr) return false;
+  X509_NAME* const subject = X509_get_subject_name(certificate);
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (at < 0) return false;
+  const ASN1_STRING* const name = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+  const std::string_view text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(name)),
+                              static_cast<std::size_t>(ASN1_STRING_length(name)));
+  return std::find(names.begin(), names.end(), text) != names.end();
 }
 
 PeerVerdict JudgePeer(const std::string& certificate, const PeerRule& rule, WallTime now) {

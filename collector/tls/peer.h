@@ -2,9 +2,12 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collector/base/clock.h"
 #include "collector/tls/certificate.h"
+
+struct x509_store_ctx_st;  // OpenSSL's.
 
 namespace strobe {
 
@@ -24,6 +27,10 @@ struct PeerRule {
   std::string name{};   // DNS name that the certificate must carry, letter for letter.
   Usage usage = Usage::kServer;
 };
+
+// While OpenSSL judges a chain: whether the peer's own certificate has one of these common names.
+// True for the certificates above it, which have names of their own.
+bool CarriesCommonName(x509_store_ctx_st* context, const std::vector<std::string>& names);
 
 // `certificate` is the peer's own, in PEM; it has proved to hold the key in the handshake.
 PeerVerdict JudgePeer(const std::string& certificate, const PeerRule& rule, WallTime now);

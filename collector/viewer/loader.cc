@@ -1,9 +1,17 @@
 #include "collector/viewer/loader.h"
 
+#include "collector/base/guard.h"
+
 namespace strobe::viewer {
 
 Loader::Loader(Library& library, const index::Cache& cache, std::string run)
-    : thread_([this, &library, cache, run = std::move(run)] { Run(library, cache, run); }) {}
+    : thread_([this, &library, cache, run = std::move(run)] {
+        const absl::Status ran = RunGuarded("load", [&] { Run(library, cache, run); });
+        if (ran.ok()) return;
+        MutexLock lock(&mutex_);
+        loaded_ = ran;
+        done_ = true;
+      }) {}
 
 Loader::~Loader() {
   progress_.stop = true;

@@ -6,10 +6,14 @@
 #include <string>
 
 #include "collector/base/duration.h"
+#include "collector/base/quantity.h"
 #include "collector/base/strings.h"
 
 namespace strobe {
 namespace {
+
+constexpr double kLeastCpu = 0.001;
+constexpr double kLeastMemory = 32 * kMebi;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -61,18 +65,15 @@ bool IsPorts(std::string_view text) {
 }
 
 bool IsQuantity(std::string_view text) {
-  const std::string_view whole = TakeDigits(text);
-  std::string_view fraction;
-  if (text.starts_with('.')) {
-    text.remove_prefix(1);
-    fraction = TakeDigits(text);
-    if (fraction.empty()) return false;
-  }
-  constexpr std::string_view kUnits[] = {"", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"};
-  return !whole.empty() && whole.size() + fraction.size() <= 12 &&
-         (AnyNonZero(whole) || AnyNonZero(fraction)) &&
-         std::find(std::begin(kUnits), std::end(kUnits), text) != std::end(kUnits);
+  const std::optional<double> value = ParseQuantity(text);
+  return value && *value > 0;
 }
+
+bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kLeastCpu; }
+bool IsSidecarMemory(std::string_view text) {
+  return ParseQuantity(text).value_or(0) >= kLeastMemory;
+}
+bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 
 bool IsSize(std::string_view text) {
   Size size;

@@ -10,6 +10,10 @@ bool IsPort(std::string_view text);
 bool IsPorts(std::string_view text);
 // As Kubernetes writes quantities, such as "100m", "1.5" or "512Mi"; more than nothing.
 bool IsQuantity(std::string_view text);
+// Quantities that a container can start with.
+bool IsCpu(std::string_view text);            // 1m and more.
+bool IsSidecarMemory(std::string_view text);  // 32Mi and more.
+bool IsAgentMemory(std::string_view text);    // 32Mi and more: a program's rings fit.
 // As the sidecar's flags take sizes: whole numbers with a unit such as MB, MiB, Gi; up to TiB; more
 // than nothing.
 bool IsSize(std::string_view text);

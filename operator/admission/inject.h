@@ -1,4 +1,4 @@
-// What a pod gets so that it can be profiled: the sidecar, two volumes and a few variables. Pure.
+// What a pod gets so that it can be profiled: the sidecar, its volumes and a few variables. Pure.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -15,6 +15,7 @@ struct InjectionSettings {
   std::string cpu = "50m", memory = "128Mi";
   std::string memory_limit = "2Gi";  // A trace is in memory once.
   std::string spool_size = "2GiB";
+  std::string agent_memory = "512Mi";  // Of the memory volume that trainer and sidecar share.
   // Its user and group; none = the namespace's own range, as OpenShift gives out.
   std::optional<std::int64_t> user = 65532;
   int framework_port = 9012;

@@ -3,6 +3,8 @@
 #include "absl/strings/escaping.h"
 #include "collector/base/mutex.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
+#include "operator/kube/client.h"
 
 namespace strobe {
 namespace {
@@ -86,17 +88,16 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
   if (!answer.warnings.empty()) {
     Json& warnings = response["warnings"] = Json::array();
     for (const std::string& warning : answer.warnings)
-      warnings.push_back(warning.substr(0, kMostWarningBytes));
+      warnings.push_back(CutUtf8(warning, kMostWarningBytes));
   }
   if (!answer.patch.empty()) {
     response["patchType"] = "JSONPatch";
     response["patch"] =
-        absl::Base64Escape(answer.patch.dump(-1, ' ', false, Json::error_handler_t::replace));
+        absl::Base64Escape(kube::Dump(answer.patch));
   }
-  return Json({{"apiVersion", "admission.k8s.io/v1"},
-               {"kind", "AdmissionReview"},
-               {"response", std::move(response)}})
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return kube::Dump({{"apiVersion", "admission.k8s.io/v1"},
+                     {"kind", "AdmissionReview"},
+                     {"response", std::move(response)}});
 }
 
 }  // namespace strobe

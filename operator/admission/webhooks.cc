@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
 #include "operator/admission/review.h"
+#include "operator/admission/source_limiter.h"
+#include "operator/kube/client.h"
 #include "operator/kube/request_json.h"
 #include "operator/kube/requester_json.h"
 
@@ -14,6 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Of a review, between the first and the second time that we are asked.
+constexpr Nanos kStampLife = std::chrono::minutes(1);
 constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
 
 std::string NameOf(const AdmissionRequest& request) {
@@ -26,8 +31,13 @@ std::string NameOf(const AdmissionRequest& request) {
 
 class Webhooks {
  public:
-  Webhooks(WebhookOptions options, Gatekeeper& gatekeeper, WebhookObserver& observer)
-      : options_(std::move(options)), gatekeeper_(gatekeeper), observer_(observer) {}
+  Webhooks(const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper,
+           WebhookObserver& observer)
+      : clock_(clock),
+        options_(std::move(options)),
+        gatekeeper_(gatekeeper),
+        observer_(observer),
+        limiter_(clock) {}
 
   // A pod is never refused: whatever goes wrong here is no reason not to train.
   AdmissionAnswer InjectPod(const AdmissionRequest& request) {
@@ -59,24 +69,22 @@ class Webhooks {
     return answer;
   }
 
-  // Nobody but us says who asked: on creation it is the one who creates, later it stays. The
-  // finalizer that every capture needs comes along, which saves a write later.
+  // Nobody but us says who asked: on creation it is the one who creates, later it stays.
   AdmissionAnswer StampRequest(const AdmissionRequest& request) {
     AdmissionAnswer answer;
-    if (request.operation == "CREATE") AddFinalizer(request.object, answer.patch);
-    const auto annotation = [](const Json& object) -> Json {
-      const Json metadata = object.is_object() ? object.value("metadata", Json::object()) : Json();
-      const Json all =
-          metadata.is_object() ? metadata.value("annotations", Json::object()) : Json::object();
-      return all.is_object() ? all.value(kube::kRequesterAnnotation, Json()) : Json();
-    };
-    const Json now = annotation(request.object);
+    const Json now = RequesterAnnotation(request.object);
     Json should;
-    if (request.operation == "CREATE")
-      should = kube::RequesterToJson(kube::ParseRequester(request.user))
-                   .dump(-1, ' ', false, Json::error_handler_t::replace);
-    else
-      should = annotation(request.old_object);
+    if (request.operation == "CREATE") {
+      const std::vector<std::string> keys = options_.seal_keys();
+      if (keys.empty()) return Refusal(500, "who asks cannot be sealed yet; try again");
+      const Requester requester = kube::ParseRequester(request.user);
+      // Other webhooks may make the API server ask again.
+      if (IsOurStamp(request, requester, keys)) return answer;
+      should = kube::SealRequester(request.object, request.space, requester, clock_.WallNow(),
+                                   keys.front());
+    } else {
+      should = RequesterAnnotation(request.old_object);
+    }
     if (now == should) return answer;
     const Json metadata = request.object.value("metadata", Json::object());
     if (should.is_null()) {
@@ -112,27 +120,49 @@ class Webhooks {
     return answer;
   }
 
+  // May ask the API server: not everybody may have that done, as often as they like.
+  strobe::Page LimitedRespond(const Request& asked, bool fail_open,
+                              AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
+    const std::shared_ptr<void> turn =
+        asked.certified ? std::make_shared<bool>(true) : limiter_.Enter(asked.source);
+    // API servers come again after that, within their own timeout.
+    if (turn == nullptr) return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
+    return Respond(asked, fail_open, answer);
+  }
+
   // One who asks `answer` of a review; errors of ours are as the webhook wants them.
-  HttpServer::Handler Page(const Clock& clock, std::string name, bool fail_open,
+  HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
                            AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    return [this, &clock, name = std::move(name), fail_open, answer](const Request& asked) {
-      const MonoTime began = clock.MonoNow();
+    return [this, name = std::move(name), fail_open, costly, answer](const Request& asked) {
+      const MonoTime began = clock_.MonoNow();
       observer_.Asked(name);
-      strobe::Page page = Respond(asked, fail_open, answer);
-      observer_.Answered(name, page.status, clock.MonoNow() - began);
+      strobe::Page page{500, "something went wrong here\n"};
+      (void)RunGuarded("webhook", [&] {
+        page = costly ? LimitedRespond(asked, fail_open, answer)
+                      : Respond(asked, fail_open, answer);
+      });
+      observer_.Answered(name, page.status, clock_.MonoNow() - began);
       return page;
     };
   }
 
  private:
-  static void AddFinalizer(const Json& object, Json& patch) {
-    const Json metadata = object.is_object() ? object.value("metadata", Json()) : Json();
-    const Json there = metadata.is_object() ? metadata.value("finalizers", Json()) : Json();
-    if (!there.is_array())
-      patch.push_back(
-          {{"op", "add"}, {"path", "/metadata/finalizers"}, {"value", Json::array({kFinalizer})}});
-    else if (std::find(there.begin(), there.end(), kFinalizer) == there.end())
-      patch.push_back({{"op", "add"}, {"path", "/metadata/finalizers/-"}, {"value", kFinalizer}});
+  static Json RequesterAnnotation(const Json& object) {
+    const Json metadata = object.is_object() ? object.value("metadata", Json::object()) : Json();
+    const Json all =
+        metadata.is_object() ? metadata.value("annotations", Json::object()) : Json::object();
+    return all.is_object() ? all.value(kube::kRequesterAnnotation, Json()) : Json();
+  }
+
+  // Whether the annotation that is there is one that we could write now.
+  bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
+                  const std::vector<std::string>& keys) const {
+    const std::optional<kube::StampedRequester> stamped =
+        kube::RequesterOf(request.object, request.space);
+    return stamped &&
+           kube::RequesterToJson(stamped->requester) == kube::RequesterToJson(requester) &&
+           clock_.WallNow() - stamped->admission.at < kStampLife &&
+           SealHolds(keys, stamped->admission, stamped->seal);
   }
 
   static AdmissionAnswer Refusal(int code, std::string message) {
@@ -165,9 +195,11 @@ class Webhooks {
     return {200, AnswerReview(request->uid, answered), "application/json"};
   }
 
+  const Clock& clock_;
   const WebhookOptions options_;
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
+  SourceLimiter limiter_;
 };
 
 }  // namespace
@@ -175,18 +207,18 @@ class Webhooks {
 std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
                                                         Gatekeeper& gatekeeper,
                                                         WebhookObserver& observer) {
-  auto webhooks = std::make_shared<Webhooks>(std::move(options), gatekeeper, observer);
+  auto webhooks = std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer);
   std::map<std::string, HttpServer::Handler> pages;
-  const auto add = [&](const char* path, bool fail_open,
+  const auto add = [&](const char* path, bool fail_open, bool costly,
                        AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     // The handler keeps them all alive.
-    pages[path] = [webhooks, page = webhooks->Page(clock, path, fail_open, answer)](
+    pages[path] = [webhooks, page = webhooks->Page(path, fail_open, costly, answer)](
                       const Request& request) { return page(request); };
   };
-  add("/inject", true, &Webhooks::InjectPod);
-  add("/check-pod", true, &Webhooks::CheckPod);
-  add("/stamp-request", false, &Webhooks::StampRequest);
-  add("/check-request", false, &Webhooks::CheckRequest);
+  add("/inject", true, false, &Webhooks::InjectPod);
+  add("/check-pod", true, false, &Webhooks::CheckPod);
+  add("/stamp-request", false, false, &Webhooks::StampRequest);
+  add("/check-request", false, true, &Webhooks::CheckRequest);
   return pages;
 }
 

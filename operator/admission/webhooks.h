@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "collector/base/clock.h"
 #include "collector/http/http_server.h"
@@ -28,6 +29,8 @@ class WebhookObserver {
 struct WebhookOptions {
   InjectionSettings injection{};
   std::function<std::string()> roots{};  // PEM, of the moment.
+  // The first seals who asked for a request; empty: there is none yet. See admission_seal.h.
+  std::function<std::vector<std::string>()> seal_keys{};
 };
 
 // All outlive the pages.

@@ -51,7 +51,7 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(flags.logdir));
   spec.logdir = flags.logdir;
-  spec.run = flags.run.empty() ? DefaultRunName(now, "capture") : flags.run;
+  spec.run = flags.run.empty() ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000)) : flags.run;
   if (!IsSafeName(spec.run, 200)) {
     return absl::InvalidArgumentError(
         "--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");
@@ -68,6 +68,8 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   RETURN_IF_ERROR(ParseOptional("--collect-timeout", flags.collect_timeout, spec.collect_timeout));
   if (spec.collect_timeout && *spec.collect_timeout < std::chrono::seconds(1))
     return absl::InvalidArgumentError("--collect-timeout must be at least 1s");
+  if (spec.delay && *spec.delay > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--delay must be at most 1h");
   if (spec.ready_timeout > std::chrono::hours(1))
     return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
   RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
@@ -268,10 +270,13 @@ int RunCapture(const CaptureFlags& flags) {
     usleep(static_cast<useconds_t>(*wait / std::chrono::microseconds(1)));
   }
   line.Clear();
-  if (flags.output == "json")
-    std::cout << ManifestJson(ComposeManifest(*spec, *result));
-  else
+  if (flags.output == "json") {
+    const absl::StatusOr<std::string> json = ManifestJson(ComposeManifest(*spec, *result));
+    if (!json.ok()) return Refuse(json.status());
+    std::cout << *json;
+  } else {
     std::cout << RenderTable(*spec, *result);
+  }
   if (result->succeeded) return 0;
   std::cerr << (result->cancelled ? "Cancelled: " : "Unavailable: ") << result->message << "\n";
   return 1;

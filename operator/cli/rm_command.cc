@@ -58,7 +58,7 @@ int RunRm(const RmFlags& flags) {
       const absl::StatusOr<Nanos> age = ParseDuration(flags.older_than);
       if (!age.ok())
         return Complain(absl::InvalidArgumentError(StrCat("--older-than: ", Words(age.status()))));
-      before = DefaultRunName(SystemClock().WallNow() - *age, "");
+      before = DefaultRunName(SystemClock().WallNow() - *age, "", "");
     }
     const absl::StatusOr<std::vector<std::string>> found = ListRuns(*open->store);
     if (!found.ok()) return Complain(found.status());

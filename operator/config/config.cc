@@ -6,6 +6,7 @@
 #include <map>
 
 #include "collector/base/duration.h"
+#include "collector/base/quantity.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/base/text_file.h"
@@ -85,6 +86,23 @@ Setter Choice(std::string& target, std::vector<std::string> choices) {
   };
 }
 
+// What stands here ends up in every pod: a wrong one would have all of them refused.
+absl::Status CheckInjection(const InjectionConfig& injection) {
+  for (const auto& [key, text] : {std::pair("cpu", &injection.cpu),
+                                  std::pair("memory", &injection.memory),
+                                  std::pair("memoryLimit", &injection.memory_limit),
+                                  std::pair("agentMemory", &injection.agent_memory)}) {
+    if (ParseQuantity(*text).value_or(0) <= 0)
+      return absl::InvalidArgumentError(
+          StrCat("injection.", key, " must be a quantity such as 100m or 512Mi"));
+  }
+  if (*ParseQuantity(injection.memory) > *ParseQuantity(injection.memory_limit))
+    return absl::InvalidArgumentError("injection.memory must be at most injection.memoryLimit");
+  if (injection.framework_port < 1 || injection.framework_port > 65535)
+    return absl::InvalidArgumentError("injection.frameworkPort must be a port");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& parser) {
   OperatorConfig config;
   const auto map = [&parser](std::string where, Fields fields) -> Setter {
@@ -101,9 +119,12 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
   const Fields webhook = {{"listen", Scalar(config.webhook.listen, "host:port")},
                           {"configuration", Scalar(config.webhook.configuration, "a name")},
                           {"certificate", Scalar(config.webhook.certificate, "a file")},
-                          {"key", Scalar(config.webhook.key, "a file")}};
+                          {"key", Scalar(config.webhook.key, "a file")},
+                          {"clientAuthority", Scalar(config.webhook.client_authority, "a file")},
+                          {"clientNames", Scalar(config.webhook.client_names, "a list of names")}};
   const Fields tls = {{"enrollListen", Scalar(config.tls.enroll_listen, "host:port")},
                       {"secret", Scalar(config.tls.secret, "a name")},
+                      {"secretNamespace", Scalar(config.tls.space, "a name")},
                       {"service", Scalar(config.tls.service, "a name")},
                       {"extraNames", Scalar(config.tls.extra_names, "a list of names")},
                       {"authorityLifetime", Duration(config.tls.authority_lifetime)},
@@ -116,6 +137,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
       {"memory", Scalar(config.injection.memory, "a quantity")},
       {"memoryLimit", Scalar(config.injection.memory_limit, "a quantity")},
       {"spoolSize", Scalar(config.injection.spool_size, "a size")},
+      {"agentMemory", Scalar(config.injection.agent_memory, "a quantity")},
       {"user", Scalar(config.injection.user, "a whole number")},
       {"frameworkPort", Scalar(config.injection.framework_port, "a port")}};
   RETURN_IF_ERROR(parser.Map(
@@ -129,6 +151,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
        {"webhook", map("webhook", webhook)},
        {"tls", map("tls", tls)},
        {"injection", map("injection", injection)},
+       {"state", map("state", {{"configMap", Scalar(config.state_config_map, "a name")}})},
        {"allowWithoutPolicy", Scalar(config.allow_without_policy, "true or false")},
        {"log",
         map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
@@ -137,6 +160,9 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
     return absl::InvalidArgumentError("workers must be from 1 to 64");
   if (config.webhook.certificate.empty() != config.webhook.key.empty())
     return absl::InvalidArgumentError("webhook.certificate and webhook.key go together");
+  if (config.webhook.client_authority.empty() && !config.webhook.client_names.empty())
+    return absl::InvalidArgumentError("webhook.clientNames needs webhook.clientAuthority");
+  RETURN_IF_ERROR(CheckInjection(config.injection));
   if (config.watch_timeout < std::chrono::seconds(1))
     return absl::InvalidArgumentError("watch.timeout must be at least 1s");
   return config;

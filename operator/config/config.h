@@ -22,11 +22,16 @@ struct WebhookConfig {
   std::string listen{};                  // Empty = no webhooks.
   std::string configuration = "strobe";  // Our two webhook configurations' name.
   std::string certificate{}, key{};      // PEM files of somebody else's; empty = our own.
+  // PEM file of the authorities of which whoever calls must show a certificate, where the API server
+  // has been given one for webhooks; empty = nobody is asked.
+  std::string client_authority{};
+  std::vector<std::string> client_names{};  // Common names that it may have; empty = any.
 };
 
 struct TlsConfig {
   std::string enroll_listen = "0.0.0.0:9444";  // Where sidecars get their certificates.
-  std::string secret = "strobe-authority";     // Of our namespace; there already, maybe empty.
+  std::string secret = "strobe-authority";     // There already, maybe empty,
+  std::string space{};                         // in this namespace; empty = our own.
   std::string service = "strobe-operator";     // Of our namespace; what others call us by.
   std::vector<std::string> extra_names{};      // More DNS names to be called by.
   Nanos authority_lifetime = std::chrono::hours(365 * 24);
@@ -37,7 +42,8 @@ struct TlsConfig {
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
-  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB";
+  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB",
+              agent_memory = "512Mi";
   int user = 65532;  // 0 = none is set: the namespace's own range.
   int framework_port = 9012;
 };
@@ -52,6 +58,9 @@ struct OperatorConfig {
   WebhookConfig webhook{};
   TlsConfig tls{};
   InjectionConfig injection{};
+  // ConfigMap of our namespace that keeps what requests cannot; there already, maybe empty. No name:
+  // it is kept in memory.
+  std::string state_config_map{};
   // Whether a namespace that no ProfilePolicy matches may have captures.
   bool allow_without_policy = false;
   std::string log_level = "info", log_format = "text";

@@ -30,6 +30,11 @@ bool Has(const std::vector<std::string>& finalizers) {
   return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
 }
 
+std::vector<std::string> WithoutOurs(std::vector<std::string> finalizers) {
+  std::erase(finalizers, kFinalizer);
+  return finalizers;
+}
+
 // Whether an operator before us has begun just this attempt.
 bool Resumes(const ProfileRequest& request, int number) {
   return request.status.attempt == number && !request.status.retry_time;
@@ -115,6 +120,19 @@ std::size_t RequestReconciler::active() const {
   return live_.size();
 }
 
+void RequestReconciler::Retire(const std::string& why) {
+  std::map<std::string, std::shared_ptr<Live>> live;
+  {
+    MutexLock lock(&mutex_);
+    retired_ = true;
+    live = live_;
+  }
+  for (const auto& [key, capture] : live) {
+    capture->attempt->Cancel(why);
+    deps_.enqueue(key);
+  }
+}
+
 absl::Status RequestReconciler::Write(const ProfileRequest& request, const RequestStatus& status) {
   if (SameStatus(request.status, status)) return absl::OkStatus();
   return deps_.cluster.WriteStatus(request, status);
@@ -124,27 +142,27 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
   absl::StatusOr<ProfileRequest> request = deps_.cluster.GetRequest(key);
   std::shared_ptr<Live> live = Find(key);
   if (absl::IsNotFound(request.status())) {
-    if (live != nullptr) live->attempt->Cancel("the request was deleted");
+    if (live != nullptr) GiveUp(key, *live, "the request was deleted");
     Forget(key);
     return ReconcileResult{};
   }
   RETURN_IF_ERROR(request.status());
   if (live != nullptr && live->uid != request->uid) {  // A namesake was created in its place.
-    live->attempt->Cancel("the request was deleted");
+    GiveUp(key, *live, "the request was deleted");
     Forget(key);
     live = nullptr;
   }
   if (request->deleting) return CleanUp(key, *request);
   if (IsFinished(request->status)) {
     Forget(key);
+    // Nothing is left to clean up of most: they must not need us when they are deleted.
+    if (Has(request->finalizers) && !(request->reclaim && request->status.attempt > 0)) {
+      RETURN_IF_ERROR(deps_.cluster.SetFinalizers(*request, WithoutOurs(request->finalizers)));
+      return ReconcileResult{Nanos{0}};
+    }
     return Expire(*request);
   }
   if (live != nullptr) return Follow(key, *request, live);
-  if (!Has(request->finalizers)) {
-    std::vector<std::string> finalizers = request->finalizers;
-    finalizers.push_back(kFinalizer);
-    RETURN_IF_ERROR(deps_.cluster.SetFinalizers(*request, finalizers));
-  }
   if (!request->invalid.empty()) return Refuse(*request, "InvalidSpec", request->invalid);
   if (request->cancel && request->status.attempt == 0)
     return Refuse(*request, "Cancelled", "cancelled before it began");
@@ -163,21 +181,19 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Reconcile(const std::string& 
 absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& request,
                                                           const std::string& reason,
                                                           const std::string& message) {
+  if (request.status.attempt > 0) TellEnded(request.space);  // Between two attempts.
   RETURN_IF_ERROR(deps_.cluster.WriteStatus(
       request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
   deps_.cluster.RecordEvent(request, reason != "Cancelled", reason, "Refuse", message);
   deps_.metrics.CaptureEnded(request, reason == "Cancelled" ? "Cancelled" : "Failed");
-  return ReconcileResult{};
+  return ReconcileResult{Nanos{0}};
 }
 
 absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::HoldBack(
     const std::string& key, const ProfileRequest& request) {
-  if (!request.requester) {
-    ASSIGN_OR_RETURN(
-        const ReconcileResult refused,
-        Refuse(request, "NotAdmitted",
-               "nobody knows who asked for this: it was created while Strobe's webhook "
-               "was not installed; delete it and create it again"));
+  ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
+  if (!unknown.empty() || !request.requester) {
+    ASSIGN_OR_RETURN(const ReconcileResult refused, Refuse(request, "NotAdmitted", unknown));
     return refused;
   }
   int active = 0;
@@ -205,20 +221,29 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::HoldBack(
 absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
                                                          const ProfileRequest& request,
                                                          int number) {
-  // Taken up again after a restart, a capture has been judged already.
-  if (deps_.gatekeeper == nullptr || Resumes(request, number)) return Launch(key, request, number);
   {
     MutexLock lock(&mutex_);
-    starting_.insert(request.space);
+    if (retired_) return ReconcileResult{};
   }
-  const auto begin = [&]() -> absl::StatusOr<ReconcileResult> {
-    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(key, request));
-    return held ? *held : Launch(key, request, number);
-  };
-  absl::StatusOr<ReconcileResult> result = begin();
-  MutexLock lock(&mutex_);
-  starting_.erase(starting_.find(request.space));
-  return result;
+  // Taken up again after a restart, a capture has been judged already.
+  if (deps_.gatekeeper == nullptr || Resumes(request, number)) return Launch(key, request, number);
+  const Starting starting(*this, request.space);
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(key, request));
+  return held ? *held : Launch(key, request, number);
+}
+
+// With the finalizer, from now on: whoever deletes it has its capture cancelled.
+absl::StatusOr<std::optional<ProfileRequest>> RequestReconciler::Hold(
+    const std::string& key, const ProfileRequest& request) {
+  if (Has(request.finalizers) || request.deleting) return std::optional(request);
+  std::vector<std::string> finalizers = request.finalizers;
+  finalizers.push_back(kFinalizer);
+  RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, finalizers));
+  // As our write left it.
+  ASSIGN_OR_RETURN(ProfileRequest held, deps_.cluster.GetRequest(key));
+  if (held.uid != request.uid || held.deleting || !Has(held.finalizers))
+    return std::optional<ProfileRequest>();
+  return std::optional(std::move(held));
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key,
@@ -261,11 +286,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   live->targets = targets;
   live->told = deps_.clock.MonoNow();
   live->spec = std::move(spec);
+  ASSIGN_OR_RETURN(const std::optional<ProfileRequest> held, Hold(key, request));
+  if (!held) return ReconcileResult{Nanos{0}};
   // Before anybody is armed the attempt's number is safe in the status: whoever comes after us
   // looks for just this capture at the sidecars instead of starting another.
   AttemptProgress preflight;
   preflight.matched = targets.size();
-  RETURN_IF_ERROR(Write(request, ActiveStatus(request, number, preflight, now)));
+  RETURN_IF_ERROR(Write(*held, ActiveStatus(*held, number, preflight, now)));
   live->attempt =
       CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers, true}, live->spec, number,
                             std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
@@ -325,6 +352,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
     }
     return Begin(key, request, live->number + 1);
   }
+  // First: who sees the end may delete the request at once.
+  TellEnded(request.space);
   RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, now)));
   deps_.cluster.RecordEvent(request, !result.succeeded,
                             result.succeeded   ? "CaptureSucceeded"
@@ -334,7 +363,18 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Follow(const std::string& key
   deps_.metrics.CaptureEnded(request, result.succeeded   ? "Succeeded"
                                       : result.cancelled ? "Cancelled"
                                                          : "Failed");
-  return Expire(request);
+  // What a finished request still needs follows from what was written just now.
+  return ReconcileResult{Nanos{0}};
+}
+
+void RequestReconciler::GiveUp(const std::string& key, const Live& live, const std::string& why) {
+  live.attempt->Cancel(why);
+  TellEnded(key.substr(0, key.find('/')));
+}
+
+void RequestReconciler::TellEnded(const std::string& space) {
+  if (deps_.gatekeeper != nullptr)
+    deps_.gatekeeper->CaptureEnded(space, deps_.clock.WallNow());
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Expire(const ProfileRequest& request) {
@@ -356,15 +396,19 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
       live->counted = true;
       deps_.metrics.AttemptEnded(request, live->attempt->progress());
       deps_.metrics.CaptureEnded(request, "Cancelled");
+      TellEnded(request.space);
     }
   } else if (request.invalid.empty() && Has(request.finalizers) && request.status.attempt > 0 &&
              !IsFinished(request.status) && !request.status.retry_time) {
     // An operator before us armed it: find it again, to cancel it.
     absl::StatusOr<ReconcileResult> begun = Begin(key, request, request.status.attempt);
     if (begun.ok() && Find(key) != nullptr) return ReconcileResult{milliseconds(100)};
+  } else if (request.status.attempt > 0 && !IsFinished(request.status)) {
+    TellEnded(request.space);  // Between two attempts.
   }
   if (!Has(request.finalizers)) return ReconcileResult{};
-  if (request.reclaim && request.invalid.empty()) {
+  // A capture that was never begun wrote nothing, and one that was begun had been admitted.
+  if (request.reclaim && request.invalid.empty() && request.status.attempt > 0) {
     if (const absl::Status status = Reclaim(request); !status.ok()) {
       deps_.cluster.RecordEvent(
           request, true, "ReclaimFailed", "Reclaim",
@@ -372,9 +416,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
                  request.capture.run, ": ", Words(status)));
     }
   }
-  std::vector<std::string> finalizers = request.finalizers;
-  std::erase(finalizers, kFinalizer);
-  RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, finalizers));
+  RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithoutOurs(request.finalizers)));
   Forget(key);
   return ReconcileResult{};
 }
@@ -388,9 +430,10 @@ absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
     if (target.outcome != Outcome::kUnknown) continue;
     const std::shared_ptr<Worker> worker = deps_.workers.Connect(target);
     status = absl::OkStatus();
-    for (int attempt = 1; attempt <= std::max(request.status.attempt, 1) && status.ok();
-         ++attempt) {
+    for (int attempt = 1; attempt <= request.status.attempt && status.ok(); ++attempt) {
       v1::ReclaimRequest reclaim;
+      // Sidecars delete what carries this id: whatever run the request names, it is only its own.
+      reclaim.set_capture_id(CaptureId(request.capture, attempt));
       reclaim.set_logdir(request.capture.logdir);
       reclaim.set_run(RunOfAttempt(request.capture.run, attempt));
       struct Answer {

@@ -41,6 +41,9 @@ class RequestReconciler {
   // Called for one key at a time, for several keys at once.
   absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
   std::size_t active() const;
+  // For good: no operator will come after us. Captures that are under way are cancelled, and none is
+  // begun any more.
+  void Retire(const std::string& why);
 
  private:
   // A request's capture while this process knows of it.
@@ -73,6 +76,11 @@ class RequestReconciler {
   void TellArmed(const ProfileRequest& request, std::size_t armed, std::size_t matched,
                  int attempt);
   absl::Status Reclaim(const ProfileRequest& request);
+  absl::StatusOr<std::optional<ProfileRequest>> Hold(const std::string& key,
+                                                     const ProfileRequest& request);
+  // Of a request that is gone.
+  void GiveUp(const std::string& key, const Live& live, const std::string& why);
+  void TellEnded(const std::string& space);
   std::shared_ptr<Live> Find(const std::string& key) const;
   void Keep(const std::string& key, std::shared_ptr<Live> live);
   void Forget(const std::string& key);
@@ -85,10 +93,31 @@ class RequestReconciler {
   absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
                                                                 const Live& live);
 
+  // Counts a request of the namespace as one that is about to begin.
+  class Starting {
+   public:
+    Starting(RequestReconciler& reconciler, const std::string& space)
+        : reconciler_(reconciler), space_(space) {
+      MutexLock lock(&reconciler_.mutex_);
+      reconciler_.starting_.insert(space_);
+    }
+    ~Starting() {
+      MutexLock lock(&reconciler_.mutex_);
+      reconciler_.starting_.erase(reconciler_.starting_.find(space_));
+    }
+    Starting(const Starting&) = delete;
+    Starting& operator=(const Starting&) = delete;
+
+   private:
+    RequestReconciler& reconciler_;
+    const std::string& space_;
+  };
+
   const Dependencies deps_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
   WorkerQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool retired_ ABSL_GUARDED_BY(mutex_) = false;
   std::multiset<std::string> starting_ ABSL_GUARDED_BY(mutex_);  // Namespaces of those in Begin.
 };
 

@@ -5,11 +5,17 @@
 #include <algorithm>
 
 #include "collector/base/duration.h"
+#include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/base/version.h"
 
 namespace strobe {
 namespace {
+
+constexpr std::size_t kMaxRequestBytes = 512;
+constexpr std::size_t kMaxMessageBytes = 4096;
+constexpr std::size_t kShortMessageBytes = 256;
 
 bool IsEmptyKind(Outcome outcome) {
   return outcome == Outcome::kNoHostEvents || outcome == Outcome::kNoDeviceActivity ||
@@ -53,6 +59,43 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   result.sync_reason = "AllCoverWindow";
   result.sync_message = StrCat("every recording covers the window; ", skew);
 }
+
+absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = spaces;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto printed = google::protobuf::util::MessageToJsonString(manifest, &json, options);
+  if (!printed.ok())
+    return absl::InvalidArgumentError(std::string(printed.message()));
+  // The library writes what is no UTF-8 as it is.
+  if (!IsUtf8(json)) return absl::InvalidArgumentError("a text in the manifest is no UTF-8");
+  return json;
+}
+
+void LeaveOutProcesses(v1::ManifestWorker& worker) {
+  worker.set_processes_left_out(worker.processes_left_out() +
+                                static_cast<std::uint32_t>(worker.processes_size()));
+  worker.clear_processes();
+}
+void LeaveOutPlanesAndNotes(v1::ManifestWorker& worker) {
+  worker.clear_planes();
+  worker.clear_notes();
+}
+void ShortenMessage(v1::ManifestWorker& worker) {
+  worker.set_message(CutUtf8(worker.message(), kShortMessageBytes));
+}
+
+// In this order, until the manifest fits.
+struct Reduction {
+  bool ok_only;
+  void (*leave_out)(v1::ManifestWorker&);
+};
+constexpr Reduction kReductions[] = {{true, LeaveOutProcesses},
+                                     {true, LeaveOutPlanesAndNotes},
+                                     {false, LeaveOutProcesses},
+                                     {false, LeaveOutPlanesAndNotes},
+                                     {false, ShortenMessage}};
 
 }  // namespace
 
@@ -121,7 +164,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
   manifest.set_format(1);
   manifest.set_strobe_version(kVersion);
   manifest.set_capture_id(result.capture_id);
-  manifest.set_request(spec.request);
+  manifest.set_request(CutUtf8(spec.request, kMaxRequestBytes));
   manifest.set_run(result.run);
   manifest.set_logdir(spec.logdir);
   manifest.set_attempt(static_cast<std::uint32_t>(result.attempt));
@@ -131,7 +174,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
   }
   manifest.set_duration_ns(result.duration.value_or(spec.duration).count());
   manifest.set_result(result.succeeded ? "Succeeded" : "Failed");
-  manifest.set_message(result.message);
+  manifest.set_message(CutUtf8(result.message, kMaxMessageBytes));
   manifest.set_synchronized(result.synchronized);
   if (result.skew) {
     manifest.set_skew_known(result.skew->error.has_value());
@@ -149,7 +192,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     entry.set_container(worker->target.container);
     entry.set_rank(worker->target.rank);
     entry.set_outcome(std::string(Name(worker->outcome)));
-    entry.set_message(worker->message);
+    entry.set_message(CutUtf8(worker->message, kMaxMessageBytes));
     entry.set_clock_offset_ns(worker->offset.count());
     entry.set_clock_error_ns(worker->error.value_or(Nanos{-1}).count());
     entry.set_started_ns(worker->report.started_ns());
@@ -168,14 +211,18 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
   return manifest;
 }
 
-std::string ManifestJson(const v1::Manifest& manifest) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  // Fails only for text that is not UTF-8; protobuf then leaves what it could print.
-  (void)google::protobuf::util::MessageToJsonString(manifest, &json, options);
-  return json;
+absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest) {
+  ASSIGN_OR_RETURN(std::string json, Print(manifest, /*spaces=*/true));
+  for (const auto& [ok_only, leave_out] : kReductions) {
+    if (json.size() <= kMaxManifestBytes) return json;
+    for (v1::ManifestWorker& worker : *manifest.mutable_workers()) {
+      if (!ok_only || worker.outcome() == Name(Outcome::kOk)) leave_out(worker);
+    }
+    ASSIGN_OR_RETURN(json, Print(manifest, /*spaces=*/false));
+  }
+  if (json.size() <= kMaxManifestBytes) return json;
+  return absl::InvalidArgumentError(
+      StrCat("the manifest has ", json.size(), " bytes, at most ", kMaxManifestBytes, " are taken"));
 }
 
 }  // namespace strobe

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "collector/analysis/skew.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/start_plan.h"
@@ -55,8 +56,11 @@ bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
 void Conclude(const CaptureSpec& spec, AttemptResult& result);
 
 v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result);
-// The bytes of strobe.json.
-std::string ManifestJson(const v1::Manifest& manifest);
+// The bytes of strobe.json, at most kMaxManifestBytes: of a larger one the details that explain the
+// least are left out, from the workers that ended Ok first. InvalidArgument: it has text that is no
+// UTF-8, or is too large without any detail.
+absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest);
+inline constexpr std::size_t kMaxManifestBytes = 4u << 20;  // As sidecars take it.
 
 // Workers that did not end Ok, worst first, ties by name.
 std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);

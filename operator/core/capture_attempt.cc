@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collector/base/duration.h"
+#include "collector/base/guard.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
@@ -25,6 +26,9 @@ constexpr Nanos kLostAfter = seconds(10);
 constexpr Nanos kCancelGrace = seconds(5);
 constexpr Nanos kEvidenceTimeout = seconds(5);
 constexpr Nanos kAskAgain = seconds(1);
+constexpr Nanos kMaxGuard = seconds(10);  // The longest that sidecars take.
+// Arming, the sources' lead and clocks of operators put an instant no further behind what was asked.
+constexpr Nanos kMaxLead = std::chrono::minutes(5);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
 
@@ -78,7 +82,7 @@ std::shared_ptr<CaptureAttempt> CaptureAttempt::Start(Dependencies dependencies,
                                                       std::function<void()> changed) {
   std::shared_ptr<CaptureAttempt> self(new CaptureAttempt(dependencies, std::move(spec), attempt,
                                                           std::move(targets), std::move(changed)));
-  dependencies.executor.Post([self] { self->Begin(); });
+  dependencies.executor.Post([self] { self->Do([&] { self->Begin(); }); });
   return self;
 }
 
@@ -106,9 +110,52 @@ auto CaptureAttempt::OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args
                                 std::size_t index) {
   return [weak = weak_from_this(), &executor = deps_.executor, method, index](Args... args) {
     executor.Post([weak, method, index, ... args = std::move(args)]() mutable {
-      if (const auto self = weak.lock()) (self.get()->*method)(index, std::move(args)...);
+      if (const auto self = weak.lock())
+        self->Do([&] { (self.get()->*method)(index, std::move(args)...); });
     });
   };
+}
+
+// A task for the executor, which does nothing once nobody holds us.
+template <typename Work>
+auto CaptureAttempt::Task(Work work) {
+  return [weak = weak_from_this(), work = std::move(work)] {
+    if (const auto self = weak.lock()) self->Do([&] { work(*self); });
+  };
+}
+
+template <typename Work>
+void CaptureAttempt::Do(const Work& work) {
+  if (phase() == Phase::kDone) return;  // What comes late meets nobody.
+  if (const absl::Status done = RunGuarded("capture", work); !done.ok()) Abandon(Words(done));
+}
+
+// After an exception nobody knows what the rest of our state is worth: what is known by now is the
+// result, and whoever is armed is told to forget it.
+void CaptureAttempt::Abandon(const std::string& why) {
+  result_.reason = "InternalError";
+  result_.message = StrCat("the operator failed: ", why);
+  const absl::Status told = RunGuarded("capture", [&] {
+    v1::CancelRequest cancel;
+    cancel.set_capture_id(result_.capture_id);
+    cancel.set_reason(result_.message);
+    result_.workers.clear();
+    for (Member& member : members_) {
+      if (!member.ended && member.result.armed && member.worker != nullptr)
+        member.worker->Cancel(cancel, kCancelTimeout, [](absl::StatusOr<v1::CancelResponse>) {});
+      if (!member.ended) {
+        member.result.outcome = Outcome::kCancelled;
+        member.result.message = result_.message;
+      }
+      member.ended = true;
+      member.watch.reset();
+      member.worker.reset();
+      result_.workers.push_back(member.result);
+    }
+    strobe::Conclude(spec_, result_);
+  });
+  if (!told.ok()) result_.workers.clear();
+  Enter(Phase::kDone);
 }
 
 void CaptureAttempt::Enter(Phase phase) {
@@ -203,13 +250,12 @@ bool CaptureAttempt::AwaitReadiness() {
       StrCat("waits for ", waited, " of ", members_.size(), " workers; ", first->result.target.name,
              ": ", Name(first->result.outcome), ": ", first->result.message);
   Enter(Phase::kPreflight);
-  deps_.executor.PostAfter(kAskAgain, [weak = weak_from_this(), waitable] {
-    const auto self = weak.lock();
-    if (!self || self->phase() != Phase::kPreflight || !self->cancel_reason_.empty()) return;
-    for (std::size_t i = 0; i < self->members_.size(); ++i) {
-      if (waitable(self->members_[i])) self->Ask(i);
+  deps_.executor.PostAfter(kAskAgain, Task([waitable](CaptureAttempt& self) {
+    if (self.phase() != Phase::kPreflight || !self.cancel_reason_.empty()) return;
+    for (std::size_t i = 0; i < self.members_.size(); ++i) {
+      if (waitable(self.members_[i])) self.Ask(i);
     }
-  });
+  }));
   return true;
 }
 
@@ -258,6 +304,9 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
           index, Outcome::kVersionMismatch,
           StrCat("sidecar ", description.version(), " speaks protocol ", description.protocol(),
                  ", this is Strobe ", kVersion, " with protocol ", kWorkerProtocol));
+    } else if (const std::string odd = WhyNotOurs(description); !odd.empty()) {
+      EndMember(index, Outcome::kWorkerLost,
+                StrCat("its sidecar claims to carry out this capture, but ", odd));
     } else if (description.has_report()) {
       // A capture that an operator before us armed: it goes on, we watch it.
       member.result.armed = true;
@@ -275,6 +324,23 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
     }
   }
   if (AllAnswered()) PlanAndArm();
+}
+
+// The plan of a capture that is adopted counts for all of its workers.
+std::string CaptureAttempt::WhyNotOurs(const v1::DescribeResponse& description) const {
+  if (!description.has_report()) return "";
+  const v1::Report& report = description.report();
+  const v1::CapturePlan& plan = report.plan();
+  if (report.capture_id() != result_.capture_id || plan.capture_id() != result_.capture_id)
+    return "its report is of another one";
+  if (plan.run() != result_.run) return "it records into another run";
+  if (Nanos{plan.duration_ns()} > spec_.duration || Nanos{plan.guard_ns()} > kMaxGuard)
+    return "it records for longer than anybody asked it to";
+  const WallTime instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns());
+  const WallTime now = deps_.clock.WallNow();
+  if (instant > std::max(now + spec_.delay.value_or(Nanos{0}), spec_.at.value_or(now)) + kMaxLead)
+    return StrCat("its instant is ", FormatRfc3339(instant));
+  return "";
 }
 
 void CaptureAttempt::PlanAndArm() {
@@ -380,16 +446,14 @@ void CaptureAttempt::AllArmed() {
     if (members_[i].result.armed) Watch(i);
   }
   const auto at = [this](WallTime time, Phase phase) {
-    deps_.executor.PostAfter(Until(time), [weak = weak_from_this(), phase] {
-      const auto self = weak.lock();
-      if (self && self->phase() < phase) self->Enter(phase);
-    });
+    deps_.executor.PostAfter(Until(time), Task([phase](CaptureAttempt& self) {
+      if (self.phase() < phase) self.Enter(phase);
+    }));
   };
   at(result_.plan->instant - result_.plan->guard, Phase::kRecording);
   at(Recorded(), Phase::kCollecting);
-  deps_.executor.PostAfter(Until(deadline_ + kCancelGrace), [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->GiveUpOnStragglers();
-  });
+  deps_.executor.PostAfter(Until(deadline_ + kCancelGrace),
+                           Task([](CaptureAttempt& self) { self.GiveUpOnStragglers(); }));
 }
 
 void CaptureAttempt::Watch(std::size_t index) {
@@ -430,9 +494,7 @@ void CaptureAttempt::OnWatchEnded(std::size_t index, absl::Status status) {
   }
   const Nanos delay =
       std::min<Nanos>(milliseconds(100) * (1 << std::min(member.broken++, 4)), seconds(1));
-  deps_.executor.PostAfter(delay, [weak = weak_from_this(), index] {
-    if (const auto self = weak.lock()) self->Watch(index);
-  });
+  deps_.executor.PostAfter(delay, Task([index](CaptureAttempt& self) { self.Watch(index); }));
 }
 
 void CaptureAttempt::EndMember(std::size_t index, Outcome outcome, std::string message) {
@@ -474,36 +536,39 @@ void CaptureAttempt::CallOff(std::string reason) {
 }
 
 void CaptureAttempt::Cancel(std::string reason) {
-  deps_.executor.Post([weak = weak_from_this(), reason = std::move(reason)] {
-    const auto self = weak.lock();
-    if (!self || !self->cancel_reason_.empty() || self->phase() >= Phase::kPublishing) return;
-    self->cancel_reason_ = reason;
-    self->result_.cancelled = true;
-    if (self->phase() < Phase::kDelay) return self->CallOff(reason);
-    for (std::size_t i = 0; i < self->members_.size(); ++i) {
-      if (!self->members_[i].ended) self->TellCancel(i, reason);
-    }
-    // Their last reports say how far they got; whoever does not answer is not waited for.
-    self->deps_.executor.PostAfter(kCancelGrace, [weak] {
-      if (const auto again = weak.lock()) again->GiveUpOnStragglers();
-    });
+  // Holds us until it has run: whoever cancels often lets go of us next, and the workers must hear
+  // of it all the same.
+  deps_.executor.Post([self = shared_from_this(), reason = std::move(reason)] {
+    self->Do([&] { self->OnCancel(reason); });
   });
 }
 
+void CaptureAttempt::OnCancel(const std::string& reason) {
+  if (!cancel_reason_.empty() || phase() >= Phase::kPublishing) return;
+  cancel_reason_ = reason;
+  result_.cancelled = true;
+  if (phase() < Phase::kDelay) return CallOff(reason);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (!members_[i].ended) TellCancel(i, reason);
+  }
+  // Their last reports say how far they got; whoever does not answer is not waited for.
+  deps_.executor.PostAfter(kCancelGrace,
+                           Task([](CaptureAttempt& self) { self.GiveUpOnStragglers(); }));
+}
+
 void CaptureAttempt::EndEarly() {
-  deps_.executor.Post([weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self || self->ended_early_ || self->phase() >= Phase::kPublishing) return;
-    if (self->phase() < Phase::kRecording) return self->Cancel("ended before it recorded");
-    self->ended_early_ = true;
-    for (std::size_t i = 0; i < self->members_.size(); ++i) {
-      if (self->members_[i].ended) continue;
+  deps_.executor.Post(Task([](CaptureAttempt& self) {
+    if (self.ended_early_ || self.phase() >= Phase::kPublishing) return;
+    if (self.phase() < Phase::kRecording) return self.Cancel("ended before it recorded");
+    self.ended_early_ = true;
+    for (std::size_t i = 0; i < self.members_.size(); ++i) {
+      if (self.members_[i].ended) continue;
       v1::CancelRequest request;
       request.set_keep(true);
-      self->Tell(i, std::move(request));
+      self.Tell(i, std::move(request));
     }
-    if (self->phase() < Phase::kCollecting) self->Enter(Phase::kCollecting);
-  });
+    if (self.phase() < Phase::kCollecting) self.Enter(Phase::kCollecting);
+  }));
 }
 
 void CaptureAttempt::GiveUpOnStragglers() {
@@ -533,23 +598,21 @@ void CaptureAttempt::MaybeConclude() {
       });
   if (!wants_evidence_) return Conclude();
   Enter(phase());
-  deps_.executor.PostAfter(kEvidenceTimeout, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->TellEvidence({});
-  });
+  deps_.executor.PostAfter(kEvidenceTimeout,
+                           Task([](CaptureAttempt& self) { self.TellEvidence({}); }));
 }
 
 void CaptureAttempt::TellEvidence(std::map<std::string, std::string> evidence) {
-  deps_.executor.Post([weak = weak_from_this(), evidence = std::move(evidence)] {
-    const auto self = weak.lock();
-    if (!self || !std::exchange(self->wants_evidence_, false)) return;
-    for (Member& member : self->members_) {
+  deps_.executor.Post(Task([evidence = std::move(evidence)](CaptureAttempt& self) {
+    if (!std::exchange(self.wants_evidence_, false)) return;
+    for (Member& member : self.members_) {
       const auto found = evidence.find(member.result.target.name);
       if (found == evidence.end() || !WantsPodEvidence(member.result.outcome)) continue;
       std::string& message = member.result.message;
       message = StrCat(found->second, message.empty() ? "" : "; ", message);
     }
-    self->Conclude();
-  });
+    self.Conclude();
+  }));
 }
 
 void CaptureAttempt::Conclude() {
@@ -570,31 +633,45 @@ void CaptureAttempt::Conclude() {
     return Describe(members_[a].result.outcome).badness >
            Describe(members_[b].result.outcome).badness;
   });
-  Publish(std::move(candidates));  // Taken from the back: the best first.
-}
-
-void CaptureAttempt::Publish(std::vector<std::size_t> candidates) {
-  if (candidates.empty()) return Finish();
-  const std::size_t index = candidates.back();
-  candidates.pop_back();
+  const absl::StatusOr<std::string> manifest = ManifestJson(ComposeManifest(spec_, result_));
+  if (!manifest.ok()) {
+    result_.manifest_error = Words(manifest.status());
+    return Finish();
+  }
   v1::PublishRequest request;
   request.set_logdir(spec_.logdir);
   request.set_run(result_.run);
-  request.set_manifest(ManifestJson(ComposeManifest(spec_, result_)));
-  members_[index].worker->Publish(request, kPublishTimeout,
-                                  [weak = weak_from_this(), &executor = deps_.executor,
-                                   candidates](absl::StatusOr<v1::PublishResponse> answer) {
-                                    executor.Post([weak, candidates, answer = std::move(answer)] {
-                                      const auto self = weak.lock();
-                                      if (!self) return;
-                                      if (answer.ok()) {
-                                        self->result_.manifest_url = answer->url();
-                                        return self->Finish();
-                                      }
-                                      self->result_.manifest_error = Words(answer.status());
-                                      self->Publish(candidates);
-                                    });
-                                  });
+  request.set_manifest(*manifest);
+  Publish(request, std::move(candidates));  // Taken from the back: the best first.
+}
+
+void CaptureAttempt::Publish(const v1::PublishRequest& request,
+                             std::vector<std::size_t> candidates) {
+  if (candidates.empty()) return Finish();
+  const std::size_t index = candidates.back();
+  candidates.pop_back();
+  const auto answered = [weak = weak_from_this(), &executor = deps_.executor, request,
+                         candidates](absl::StatusOr<v1::PublishResponse> answer) {
+    executor.Post([weak, request, candidates, answer = std::move(answer)] {
+      if (const auto self = weak.lock())
+        self->Do([&] { self->OnPublished(request, candidates, answer); });
+    });
+  };
+  members_[index].worker->Publish(request, kPublishTimeout, answered);
+}
+
+void CaptureAttempt::OnPublished(const v1::PublishRequest& request,
+                                 const std::vector<std::size_t>& candidates,
+                                 const absl::StatusOr<v1::PublishResponse>& answer) {
+  if (phase() == Phase::kDone) return;
+  if (answer.ok()) {
+    result_.manifest_url = answer->url();
+    return Finish();
+  }
+  result_.manifest_error = Words(answer.status());
+  // Somebody else's manifest is there for the others too.
+  if (absl::IsAlreadyExists(answer.status())) return Finish();
+  Publish(request, candidates);
 }
 
 void CaptureAttempt::Finish() {

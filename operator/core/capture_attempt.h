@@ -85,20 +85,32 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void OnCancelled(std::size_t index, absl::StatusOr<v1::CancelResponse> answer);
   void TellCancel(std::size_t index, const std::string& reason);
   void Tell(std::size_t index, v1::CancelRequest request);
+  void OnCancel(const std::string& reason);
   void CallOff(std::string reason);
   void MaybeConclude();
   void Conclude();
-  void Publish(std::vector<std::size_t> candidates);
+  void Publish(const v1::PublishRequest& request, std::vector<std::size_t> candidates);
+  void OnPublished(const v1::PublishRequest& request, const std::vector<std::size_t>& candidates,
+                   const absl::StatusOr<v1::PublishResponse>& answer);
   void Finish();
   void Enter(Phase phase);
   void GiveUpOnStragglers();
   v1::CapturePlan PlanFor(const Member& member) const;
   Phase phase() const;
+  // Why the report that a sidecar has of this capture cannot be of it; empty when it can, or when
+  // it has none.
+  std::string WhyNotOurs(const v1::DescribeResponse& description) const;
   bool AllAnswered() const;
   std::size_t CountArmed() const;
   WallTime Recorded() const;  // When every worker should have stopped recording; needs the plan.
   std::size_t Wanted() const;
   Nanos Until(WallTime time) const;
+  // Runs a task of ours; an exception ends the attempt.
+  template <typename Work>
+  void Do(const Work& work);
+  void Abandon(const std::string& why);
+  template <typename Work>
+  auto Task(Work work);
   template <typename... Args>
   auto OnExecutor(void (CaptureAttempt::*method)(std::size_t, Args...), std::size_t index);
 

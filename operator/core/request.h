@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collector/base/clock.h"
+#include "operator/core/admission_seal.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/requester.h"
 
@@ -61,7 +62,9 @@ struct ProfileRequest {
   WallTime created{};
   bool deleting = false;
   std::vector<std::string> finalizers{};
-  std::optional<Requester> requester{};  // Who asked, as our webhook saw it.
+  std::optional<Requester> requester{};  // Who asked, if the seal holds.
+  SealedAdmission admission{};           // What the seal should be of,
+  std::string seal{};                    // and the seal.
   TargetSpec target{};
   std::string min_workers = "100%";
   CaptureSpec capture{};  // min_workers is filled in once the targets are known.

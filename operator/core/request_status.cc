@@ -5,6 +5,7 @@
 
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 #include "collector/logdir/logdir.h"
 
 namespace strobe {
@@ -14,6 +15,7 @@ using enum ConditionStatus;
 
 constexpr std::size_t kMostOutcomes = 16;
 constexpr std::size_t kLongestMessage = 240;
+constexpr std::size_t kMaxConditionBytes = 1024;
 
 WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
 
@@ -21,7 +23,7 @@ void Set(const ProfileRequest& request, std::string type, ConditionStatus value,
          std::string message, WallTime now, RequestStatus& status) {
   const Condition* old = FindCondition(request.status, type);
   Condition condition{std::move(type),    value,
-                      std::move(reason),  message.substr(0, 1024),
+                      std::move(reason),  CutUtf8(message, kMaxConditionBytes),
                       request.generation, WholeSeconds(now)};
   // The time tells when the status changed, not when it was written.
   if (old != nullptr && old->status == value) condition.since = old->since;
@@ -52,7 +54,7 @@ void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
     if (status.outcomes.size() == kMostOutcomes) break;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
     status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
-                               worker->message.substr(0, kLongestMessage),
+                               CutUtf8(worker->message, kLongestMessage),
                                lateness ? FormatDuration(*lateness) : ""});
   }
 }

@@ -85,6 +85,12 @@ std::string Authorities::keys() const {
   return text;
 }
 
+std::vector<std::string> Authorities::KeyList() const {
+  std::vector<std::string> keys;
+  for (const Member& member : members_) keys.push_back(member.pair.key);
+  return keys;
+}
+
 const KeyPair& Authorities::Signer(const AuthorityRules& rules, WallTime now) const {
   const auto settled = std::find_if(members_.rbegin(), members_.rend(), [&](const Member& member) {
     return member.validity.from + kClockLeeway + rules.settle <= now;

@@ -34,6 +34,7 @@ class Authorities {
   bool empty() const { return members_.empty(); }
   std::string certificates() const;  // PEM bundle, oldest first: whom to trust.
   std::string keys() const;
+  std::vector<std::string> KeyList() const;
   // The newest that is settled; the oldest when none is. There must be one.
   const KeyPair& Signer(const AuthorityRules& rules, WallTime now) const;
 

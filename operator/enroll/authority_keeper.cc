@@ -1,11 +1,21 @@
 #include "operator/enroll/authority_keeper.h"
 
+#include "collector/base/guard.h"
+#include "collector/base/hmac.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/grpc_tls/credentials.h"
 
 namespace strobe {
+namespace {
+
+// A use of its own for a key that also signs certificates: nothing leads back from one to the other.
+std::string SealKeyOf(const std::string& key) {
+  return HmacSha256(key, "strobe.dev: key to seal requesters with");
+}
+
+}  // namespace
 
 AuthorityKeeper::AuthorityKeeper(const Clock& clock, AuthorityStore& store, Options options,
                                  std::function<bool()> leading)
@@ -17,7 +27,7 @@ AuthorityKeeper::~AuthorityKeeper() {
 }
 
 void AuthorityKeeper::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { RunThread("authorities", [this] { Run(); }); });
 }
 
 void AuthorityKeeper::Run() {
@@ -25,7 +35,7 @@ void AuthorityKeeper::Run() {
   constexpr Nanos kImpatience = std::chrono::milliseconds(200);
   std::string complaint;
   do {
-    const absl::Status status = Look();
+    const absl::Status status = RunGuarded("authorities", [this] { return Look(); });
     // Once, not at every look.
     if (!status.ok() && Words(status) != complaint && !absl::IsAborted(status))
       LogWarning("certificates cannot be kept up to date", {{"error", Words(status)}});
@@ -108,6 +118,17 @@ absl::Status AuthorityKeeper::RenewOwn(WallTime now) {
   own_roots_ = std::move(roots);
   renewal_ = RenewalTime(validity);
   return absl::OkStatus();
+}
+
+std::vector<std::string> AuthorityKeeper::SealKeys() const {
+  MutexLock lock(&mutex_);
+  if (authorities_.empty()) return {};
+  const std::string signer = authorities_.Signer(options_.rules, clock_.WallNow()).key;
+  std::vector<std::string> keys = {SealKeyOf(signer)};
+  for (const std::string& key : authorities_.KeyList()) {
+    if (key != signer) keys.push_back(SealKeyOf(key));
+  }
+  return keys;
 }
 
 absl::StatusOr<std::string> AuthorityKeeper::CertifyPod(const std::string& signing_request,

@@ -39,6 +39,9 @@ class AuthorityKeeper {
   bool ready() const { return ready_.is_set(); }
   const LiveIdentity& server() const { return *server_; }  // For webhooks and enrollment.
   const LiveIdentity& client() const { return *client_; }  // For calling sidecars.
+  // Keys to seal with, made of the authorities' own: whoever has the authorities has them, and they
+  // live as long. The first is that of the authority that signs; empty: there is none yet.
+  std::vector<std::string> SealKeys() const;
   // Certifies a sidecar's key for its pod.
   absl::StatusOr<std::string> CertifyPod(const std::string& signing_request,
                                          const PodIdentity& pod) const;

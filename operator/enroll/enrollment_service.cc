@@ -1,5 +1,6 @@
 #include "operator/enroll/enrollment_service.h"
 
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
 
@@ -12,13 +13,20 @@ constexpr std::size_t kMostTokenBytes = 16384;
 
 grpc::Status EnrollmentService::Enroll(grpc::ServerContext*, const v1::EnrollRequest* request,
                                        v1::EnrollResponse* response) {
+  grpc::Status status(grpc::StatusCode::INTERNAL, "");
+  (void)RunGuarded("enroll", [&] { status = Answer(*request, *response); });
+  return status;
+}
+
+grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,
+                                       v1::EnrollResponse& response) {
   // What a stranger is told says nothing of why.
   const grpc::Status denied(grpc::StatusCode::UNAUTHENTICATED, "the token is not accepted");
-  if (request->token().empty() || request->token().size() > kMostTokenBytes) {
+  if (request.token().empty() || request.token().size() > kMostTokenBytes) {
     enrolled_("denied");
     return denied;
   }
-  const absl::StatusOr<PodIdentity> pod = reviewer_.Review(request->token());
+  const absl::StatusOr<PodIdentity> pod = reviewer_.Review(request.token());
   if (absl::IsUnauthenticated(pod.status())) {
     enrolled_("denied");
     return denied;
@@ -29,13 +37,13 @@ grpc::Status EnrollmentService::Enroll(grpc::ServerContext*, const v1::EnrollReq
     return {grpc::StatusCode::UNAVAILABLE, "the token could not be reviewed; try again"};
   }
   const absl::StatusOr<std::string> certificate =
-      keeper_.CertifyPod(request->signing_request(), *pod);
+      keeper_.CertifyPod(request.signing_request(), *pod);
   if (!certificate.ok()) {
     enrolled_("invalid");
     return {grpc::StatusCode::INVALID_ARGUMENT, Words(certificate.status())};
   }
-  response->set_certificate(*certificate);
-  response->set_roots(keeper_.server().Get()->roots);
+  response.set_certificate(*certificate);
+  response.set_roots(keeper_.server().Get()->roots);
   enrolled_("ok");
   LogInfo("enrolled", {{"pod", StrCat(pod->space, "/", pod->name)}, {"uid", pod->uid}});
   return grpc::Status::OK;

@@ -20,6 +20,8 @@ class EnrollmentService final : public v1::Enrollment::Service {
                       v1::EnrollResponse* response) override;
 
  private:
+  grpc::Status Answer(const v1::EnrollRequest& request, v1::EnrollResponse& response);
+
   const AuthorityKeeper& keeper_;
   TokenReviewer& reviewer_;
   const std::function<void(const std::string&)> enrolled_;

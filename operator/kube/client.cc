@@ -6,20 +6,25 @@
 #include "collector/base/name_rules.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 
 namespace strobe::kube {
 namespace {
 
 constexpr int kMostRetries = 10;
 
+std::string TextOf(const Json& object, const char* field) {
+  const auto found = object.find(field);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 std::string MessageOf(const HttpResponse& response, std::string& reason) {
   const Json status = Json::parse(response.body, nullptr, false);
   if (status.is_object()) {
-    reason = status.value("reason", "");
-    const auto message = status.find("message");
-    if (message != status.end() && message->is_string()) return message->get<std::string>();
+    reason = TextOf(status, "reason");
+    if (std::string message = TextOf(status, "message"); !message.empty()) return message;
   }
-  return StrCat("HTTP ", response.status, " ", response.body.substr(0, 200));
+  return StrCat("HTTP ", response.status, " ", CutUtf8(response.body, 200));
 }
 
 absl::Status NoJson(const HttpRequest& request) {
@@ -27,6 +32,10 @@ absl::Status NoJson(const HttpRequest& request) {
 }
 
 }  // namespace
+
+std::string Dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 absl::Status ToStatus(const HttpResponse& response) {
   if (response.status >= 200 && response.status < 300) return absl::OkStatus();
@@ -105,22 +114,22 @@ absl::StatusOr<Json> Client::Get(const std::string& path) {
 }
 
 absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object) {
-  return SendJson({.method = "POST", .path = path, .body = object.dump()});
+  return SendJson({.method = "POST", .path = path, .body = Dump(object)});
 }
 
 absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object) {
-  return SendJson({.method = "PUT", .path = path, .body = object.dump()});
+  return SendJson({.method = "PUT", .path = path, .body = Dump(object)});
 }
 
 absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch) {
   return SendJson({.method = "PATCH",
                    .path = StrCat(path, "?fieldManager=", kFieldManager),
-                   .body = patch.dump(),
+                   .body = Dump(patch),
                    .content_type = "application/merge-patch+json"});
 }
 
 absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object) {
-  return ApplyYaml(path, object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return ApplyYaml(path, Dump(object));
 }
 
 absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::string& yaml) {
@@ -131,7 +140,7 @@ absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::strin
 }
 
 absl::Status Client::Delete(const std::string& path, const Json& options) {
-  return Send({.method = "DELETE", .path = path, .body = options.dump()}).status();
+  return Send({.method = "DELETE", .path = path, .body = Dump(options)}).status();
 }
 
 std::string UrlEncode(std::string_view text) {

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
+#include "collector/base/utf8.h"
 
 namespace strobe::kube {
 namespace {
@@ -16,8 +18,28 @@ constexpr Nanos kSeriesAge = std::chrono::minutes(6);
 
 }  // namespace
 
+Json EventToJson(const Event& event, const std::string& name, const std::string& time,
+                 const std::string& instance) {
+  return {{"apiVersion", "events.k8s.io/v1"},
+          {"kind", "Event"},
+          {"metadata", {{"name", name}, {"namespace", event.regarding.space}}},
+          {"eventTime", time},
+          {"reportingController", "strobe.dev/operator"},
+          {"reportingInstance", CutUtf8(instance, 128)},
+          {"action", event.action},
+          {"reason", event.reason},
+          {"note", CutUtf8(event.note, kLongestNote)},
+          {"type", event.warning ? "Warning" : "Normal"},
+          {"regarding",
+           {{"apiVersion", event.regarding.api_version},
+            {"kind", event.regarding.kind},
+            {"namespace", event.regarding.space},
+            {"name", event.regarding.name},
+            {"uid", event.regarding.uid}}}};
+}
+
 EventRecorder::EventRecorder(const Clock& clock, Client& client, std::string instance)
-    : clock_(clock), client_(client), instance_(std::move(instance)), thread_([this] { Run(); }) {}
+    : clock_(clock), client_(client), instance_(std::move(instance)), thread_([this] { RunThread("events", [this] { Run(); }); }) {}
 
 EventRecorder::~EventRecorder() {
   {
@@ -50,7 +72,7 @@ void EventRecorder::Run() {
       event = std::move(queue_.front());
       queue_.pop_front();
     }
-    Send(event);
+    (void)RunGuarded("events", [&] { Send(event); });
   }
 }
 
@@ -69,7 +91,7 @@ void EventRecorder::Send(const Event& event) {
     status = client_
                  .MergePatch(series.path,
                              {{"series", {{"count", series.count}, {"lastObservedTime", time}}},
-                              {"note", event.note.substr(0, kLongestNote)}})
+                              {"note", CutUtf8(event.note, kLongestNote)}})
                  .status();
     if (!absl::IsNotFound(status)) {
       if (!status.ok()) LogWarning("an event was not sent", {{"error", Words(status)}});
@@ -82,23 +104,7 @@ void EventRecorder::Send(const Event& event) {
              absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
   const std::string collection =
       StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");
-  const Json object = {{"apiVersion", "events.k8s.io/v1"},
-                       {"kind", "Event"},
-                       {"metadata", {{"name", name}, {"namespace", event.regarding.space}}},
-                       {"eventTime", time},
-                       {"reportingController", "strobe.dev/operator"},
-                       {"reportingInstance", instance_.substr(0, 128)},
-                       {"action", event.action},
-                       {"reason", event.reason},
-                       {"note", event.note.substr(0, kLongestNote)},
-                       {"type", event.warning ? "Warning" : "Normal"},
-                       {"regarding",
-                        {{"apiVersion", event.regarding.api_version},
-                         {"kind", event.regarding.kind},
-                         {"namespace", event.regarding.space},
-                         {"name", event.regarding.name},
-                         {"uid", event.regarding.uid}}}};
-  status = client_.Create(collection, object).status();
+  status = client_.Create(collection, EventToJson(event, name, time, instance_)).status();
   if (status.ok())
     series_[key] = {StrCat(collection, "/", name), 1, now};
   else

@@ -25,6 +25,10 @@ struct Event {
   std::string reason{}, action{}, note{};  // CamelCase words and one sentence.
 };
 
+// The object to create. `time` in RFC 3339 with microseconds.
+Json EventToJson(const Event& event, const std::string& name, const std::string& time,
+                 const std::string& instance);
+
 class EventRecorder {
  public:
   EventRecorder(const Clock& clock, Client& client, std::string instance);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "collector/base/duration.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "operator/kube/json_fields.h"
 #include "operator/kube/policy_json.h"
 #include "operator/kube/request_json.h"
 #include "operator/kube/requester_json.h"
@@ -13,8 +15,63 @@ namespace {
 
 // Names to ask for one by one; more need the right to all pods.
 constexpr std::size_t kFewNames = 16;
+// Who asked is asked about again whenever an attempt is about to begin, but with the groups of when
+// the request was created.
+constexpr Nanos kMaxAdmissionAge = std::chrono::hours(24);
+constexpr std::size_t kMaxRemembered = 10'000;
+// Policies may become stricter.
+constexpr Nanos kKeepAtLeast = std::chrono::hours(24);
 
 }  // namespace
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest& request) {
+  constexpr std::string_view kAgain = "; delete it and create it again";
+  if (!request.requester) {
+    return StrCat("nobody knows who asked for this: it was created while Strobe's webhook was not "
+                  "installed", kAgain);
+  }
+  const WallTime now = clock_.WallNow();
+  if (now - request.created > kMaxAdmissionAge) {
+    return StrCat("it was asked for more than ", FormatDuration(kMaxAdmissionAge),
+                  " ago, and the groups of who asked are known as of then", kAgain);
+  }
+  // Each time: an annotation can be changed at any time.
+  if (!SealHolds(options_.seal_keys(), request.admission, request.seal)) {
+    return StrCat("annotation ", kRequesterAnnotation, " is not as Strobe's webhook wrote it, so "
+                  "nobody knows who asked for this", kAgain);
+  }
+  if (std::chrono::abs(request.created - request.admission.at) > kSealToCreation) {
+    return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
+                  FormatRfc3339(request.admission.at), ", but the request was created at ",
+                  FormatRfc3339(request.created), ": it is of another request, or the clocks of "
+                  "operator and API server differ", kAgain);
+  }
+  ASSIGN_OR_RETURN(const bool stamped, WereInstalledFor(request));
+  if (!stamped) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
+  return std::string();
+}
+
+// Whoever can reach our port can have anything sealed. While the configuration is there, the API
+// server has each request sealed anew, with the name that it knows.
+absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& request) {
+  if (options_.webhooks.empty()) return true;
+  {
+    MutexLock lock(&mutex_);
+    if (installed_for_.contains(request.uid)) return true;
+  }
+  const absl::StatusOr<Json> webhooks =
+      client_.Get(StrCat("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/",
+                         options_.webhooks));
+  if (absl::IsNotFound(webhooks.status())) return false;
+  RETURN_IF_ERROR(webhooks.status());
+  const std::optional<WallTime> since =
+      ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
+  if (!since || request.created < *since) return false;
+  MutexLock lock(&mutex_);
+  if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
+  installed_for_.insert(request.uid);
+  return true;
+}
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& request,
                                                     const Requester& requester, int active) {
@@ -25,14 +82,41 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
   ASSIGN_OR_RETURN(const Json space, client_.Get(StrCat("/api/v1/namespaces/", request.space)));
   facts.labels = space.at("metadata").value("labels", std::map<std::string, std::string>());
   // Reads every request of the namespace: only where somebody asks.
-  if (std::any_of(policies.begin(), policies.end(),
-                  [](const ProfilePolicy& policy) { return policy.min_interval.has_value(); }))
-    facts.last_end = LastEnd(request);
+  const auto asked = [&](const auto field) {
+    return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
+      return (policy.*field).has_value();
+    });
+  };
+  if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
+    const Others others = OthersOf(request);
+    facts.active = std::max(facts.active, others.active);
+    facts.last_end = others.last_end;
+  }
+  if (asked(&ProfilePolicy::min_interval)) {
+    ASSIGN_OR_RETURN(const std::optional<WallTime> remembered, history_.LastEnd(request.space));
+    facts.last_end = std::max(facts.last_end, remembered);
+  }
   const bool matched = std::any_of(
       policies.begin(), policies.end(),
       [&](const ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
-  if (!matched && !need_policy_) return PolicyVerdict{};
+  if (!matched && !options_.need_policy) return PolicyVerdict{};
   return JudgeByPolicies(policies, facts, request.capture, clock_.WallNow());
+}
+
+void KubeGatekeeper::CaptureEnded(const std::string& space, WallTime when) {
+  std::optional<Nanos> longest;
+  {
+    MutexLock lock(&mutex_);
+    longest = longest_interval_;
+  }
+  if (!longest && Policies().ok()) {
+    MutexLock lock(&mutex_);
+    longest = longest_interval_;
+  }
+  // Where no policy asks, nothing is written; when nobody knows, it is.
+  const Nanos keep = longest.value_or(kKeepAtLeast);
+  history_.Ended(space, when,
+                 keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
@@ -68,29 +152,34 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
   return review.value("status", Json::object()).value("allowed", false);
 }
 
-std::optional<WallTime> KubeGatekeeper::LastEnd(const ProfileRequest& request) const {
-  std::optional<WallTime> last;
-  const std::string prefix = request.space + "/";
-  for (const std::string& key : requests_.Keys()) {
-    if (!key.starts_with(prefix)) continue;
-    const Object object = requests_.Get(key);
-    if (object == nullptr) continue;
+KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
+  Others others;
+  for (const Object& object : requests_.InNamespace(request.space)) {
     const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
     // One that was refused recorded nothing.
     if (!other.ok() || other->name == request.name || other->status.attempt == 0) continue;
     if (other->status.completion_time)
-      last = std::max(last.value_or(WallTime{}), *other->status.completion_time);
+      others.last_end = std::max(others.last_end, other->status.completion_time);
+    else if (!other->status.retry_time)
+      ++others.active;
   }
-  return last;
+  return others;
 }
 
 absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::Policies() {
   std::vector<ProfilePolicy> policies;
   const absl::StatusOr<Json> list = client_.Get(kPoliciesPath);
-  if (absl::IsNotFound(list.status())) return policies;  // Not even the type is there.
-  RETURN_IF_ERROR(list.status());
-  for (const Json& item : list->value("items", Json::array()))
-    policies.push_back(ParsePolicy(item));
+  // Not even the type may be there.
+  if (!absl::IsNotFound(list.status())) RETURN_IF_ERROR(list.status());
+  if (list.ok()) {
+    for (const Json& item : list->value("items", Json::array()))
+      policies.push_back(ParsePolicy(item));
+  }
+  Nanos longest{0};
+  for (const ProfilePolicy& policy : policies)
+    longest = std::max(longest, policy.min_interval.value_or(Nanos{0}));
+  MutexLock lock(&mutex_);
+  longest_interval_ = longest;
   return policies;
 }
 

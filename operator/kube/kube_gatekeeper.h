@@ -1,7 +1,16 @@
 // The Gatekeeper over the API server: SubjectAccessReview, ProfilePolicy objects and the cache of
 // ProfileRequests.
 #pragma once
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
 #include "operator/core/gatekeeper.h"
+#include "operator/kube/capture_history.h"
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
 
@@ -9,27 +18,55 @@ namespace strobe::kube {
 
 class KubeGatekeeper final : public Gatekeeper {
  public:
-  // All outlive it. Without `need_policy` a namespace that no policy matches may do everything.
-  KubeGatekeeper(const Clock& clock, Client& client, const ObjectCache& requests, bool need_policy)
-      : clock_(clock), client_(client), requests_(requests), need_policy_(need_policy) {}
+  struct Options {
+    // Without it a namespace that no policy matches may do everything.
+    bool need_policy = true;
+    // Keys whose seals hold; see admission_seal.h.
+    std::function<std::vector<std::string>()> seal_keys{};
+    // Name of the webhook configurations under which requests are stamped; empty = not looked at.
+    std::string webhooks{};
+  };
 
+  // All outlive it.
+  KubeGatekeeper(const Clock& clock, Client& client, const ObjectCache& requests,
+                 CaptureHistory& history, Options options)
+      : clock_(clock),
+        client_(client),
+        requests_(requests),
+        history_(history),
+        options_(std::move(options)) {}
+
+  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       int active) override;
+  void CaptureEnded(const std::string& space, WallTime when) override;
 
  private:
+  // Whether our webhooks were there when it was created.
+  absl::StatusOr<bool> WereInstalledFor(const ProfileRequest& request);
   // Empty when it may; else why not.
   absl::StatusOr<std::string> WhyNoAccess(const ProfileRequest& request,
                                           const Requester& requester);
   absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& space,
                                   const std::string& pod);
   // Of the namespace's other captures.
-  std::optional<WallTime> LastEnd(const ProfileRequest& request) const;
+  struct Others {
+    std::optional<WallTime> last_end{};
+    int active = 0;  // As their statuses say: also those that this operator has not found again yet.
+  };
+  Others OthersOf(const ProfileRequest& request) const;
   absl::StatusOr<std::vector<ProfilePolicy>> Policies();
 
   const Clock& clock_;
   Client& client_;
   const ObjectCache& requests_;
-  const bool need_policy_;
+  CaptureHistory& history_;
+  const Options options_;
+
+  Mutex mutex_;
+  std::set<std::string> installed_for_ ABSL_GUARDED_BY(mutex_);  // UIDs of which it is known.
+  // The longest of all policies as they were read last; nothing: not read yet.
+  std::optional<Nanos> longest_interval_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::kube

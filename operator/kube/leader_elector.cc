@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
 
@@ -48,14 +49,17 @@ LeaderElector::~LeaderElector() {
 }
 
 void LeaderElector::Start() {
-  thread_ = std::thread([this] { Run(); });
-  watchdog_ = std::thread([this] { WatchRenewals(); });
+  thread_ = std::thread([this] { RunThread("lease", [this] { Run(); }); });
+  watchdog_ = std::thread([this] { RunThread("lease.watchdog", [this] { WatchRenewals(); }); });
 }
 
 void LeaderElector::Run() {
   while (!stop_.is_set()) {
     const MonoTime began = clock_.MonoNow();
-    if (TryOnce()) {
+    const absl::Status renewed = RunGuarded("lease", [this] {
+      return TryOnce() ? absl::OkStatus() : absl::UnavailableError("not ours");
+    });
+    if (renewed.ok()) {
       renewed_at_ = began.time_since_epoch().count();
       if (!leading_.exchange(true)) {
         LogInfo("leading", {{"identity", options_.identity}});
@@ -101,7 +105,7 @@ bool LeaderElector::TryOnce() {
   const auto took = [this](absl::StatusOr<Json> written) {
     if (!written.ok()) return false;
     lease_ = *std::move(written);
-    seen_record_ = lease_["spec"].dump();
+    seen_record_ = Dump(lease_["spec"]);
     changed_at_ = clock_.MonoNow();
     return true;
   };
@@ -124,8 +128,8 @@ bool LeaderElector::TryOnce() {
   }
   lease_ = *std::move(found);
   const Json spec = lease_.value("spec", Json::object());
-  if (spec.dump() != seen_record_) {
-    seen_record_ = spec.dump();
+  if (Dump(spec) != seen_record_) {
+    seen_record_ = Dump(spec);
     changed_at_ = clock_.MonoNow();
   }
   const Json holder_value = spec.value("holderIdentity", Json());

@@ -23,6 +23,17 @@ std::vector<std::string> ObjectCache::Keys() const {
   return keys;
 }
 
+std::vector<Object> ObjectCache::InNamespace(const std::string& space) const {
+  const std::string prefix = space + "/";
+  MutexLock lock(&mutex_);
+  std::vector<Object> objects;
+  for (auto it = objects_.lower_bound(prefix); it != objects_.end(); ++it) {
+    if (!it->first.starts_with(prefix)) break;
+    objects.push_back(it->second);
+  }
+  return objects;
+}
+
 std::size_t ObjectCache::size() const {
   MutexLock lock(&mutex_);
   return objects_.size();

@@ -21,6 +21,7 @@ class ObjectCache {
  public:
   Object Get(const std::string& key) const;  // Null when there is none.
   std::vector<std::string> Keys() const;
+  std::vector<Object> InNamespace(const std::string& space) const;
   std::size_t size() const;
 
   void Put(Object object);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collector/base/duration.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -55,12 +56,13 @@ Reflector::~Reflector() {
 }
 
 void Reflector::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { RunThread("watch", [this] { Run(); }); });
 }
 
 void Reflector::Run() {
   while (!stop_.is_set()) {
-    absl::Status status = listed_ ? Resume() : List();
+    const absl::Status status =
+        RunGuarded("watch", [this] { return listed_ ? Resume() : List(); });
     if (stop_.is_set()) return;
     if (status.ok()) continue;
     ++stats_.failures;
@@ -187,7 +189,7 @@ absl::Status Reflector::TakeEvent(std::string_view line) {
   Json& object = event["object"];
   if (type == "ERROR") {
     const int code = object.value("code", 500);
-    return ToStatus({.status = code < 400 ? 500 : code, .body = object.dump()});
+    return ToStatus({.status = code < 400 ? 500 : code, .body = Dump(object)});
   }
   if (type == "BOOKMARK") {
     version_ = object.value("metadata", Json::object()).value("resourceVersion", version_);

@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 // As the CRD's default, which objects from before it lack.
 constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
+constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
 
 TargetSpec ReadTarget(const Json& target) {
   TargetSpec spec;
@@ -41,6 +42,8 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.ready_timeout = kReadyTimeout;
   RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
   capture.at = ReadTime(start, "at");
+  if (start.contains("at") && !capture.at)
+    return absl::InvalidArgumentError("start.at is no time between 1970 and 2100");
   RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
   capture.on_late_start =
@@ -52,7 +55,11 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.attempts = spec.value("attempts", 3);
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
   capture.logdir = logdir.url();
-  capture.run = spec.value("run", DefaultRunName(request.created, request.name));
+  capture.run = spec.value("run", DefaultRunName(request.created, request.name, request.uid));
+  // What has been begun keeps its name, also when a later version would choose another.
+  if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
+      !begun.empty())
+    capture.run = begun;
   const Json tracers = spec.value("tracers", Json::object());
   capture.tracers.set_host(tracers.value("host", 2u));
   capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
@@ -66,6 +73,11 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   const Json abort = spec.value("abortWhen", Json::object());
   capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
   capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  // The schema keeps these out, where it is the one that this operator came with.
+  if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
+    return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
+  if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)
+    return absl::InvalidArgumentError("collectTimeout must be at most 2h");
   RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
   request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
   request.cancel = spec.value("cancel", false);
@@ -178,7 +190,11 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
     request.deleting = metadata.contains("deletionTimestamp");
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
-    request.requester = RequesterOf(object);
+    if (std::optional<StampedRequester> stamped = RequesterOf(object, request.space)) {
+      request.requester = std::move(stamped->requester);
+      request.admission = std::move(stamped->admission);
+      request.seal = std::move(stamped->seal);
+    }
     request.capture.request = StrCat(request.space, "/", request.name);
     request.capture.uid = request.uid;
     ReadStatus(object.value("status", Json::object()), request.status);
@@ -232,12 +248,16 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     }
     json["outcomes"] = std::move(outcomes);
   }
-  // The uid keeps a status from being written to a namesake that was created since.
-  return {
-      {"apiVersion", "strobe.dev/v1alpha1"},
-      {"kind", "ProfileRequest"},
-      {"metadata", {{"name", request.name}, {"namespace", request.space}, {"uid", request.uid}}},
-      {"status", std::move(json)}};
+  // The uid keeps a status from being written to a namesake that was created since, the version from
+  // being written over one that this operator has not seen: a leader that was replaced must not undo
+  // what its successor wrote.
+  return {{"apiVersion", "strobe.dev/v1alpha1"},
+          {"kind", "ProfileRequest"},
+          {"metadata", Texts({{"name", request.name},
+                              {"namespace", request.space},
+                              {"uid", request.uid},
+                              {"resourceVersion", request.resource_version}})},
+          {"status", std::move(json)}};
 }
 
 }  // namespace strobe::kube

@@ -16,7 +16,7 @@ std::string RequestPath(const std::string& space, const std::string& name);
 // most such objects out. InvalidArgument: not even the metadata can be read.
 absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
 
-// The object to apply to /status.
+// The object to apply to /status; refused when the request has changed since it was read.
 nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);
 
 // "a=b,c in (x,y),!d", as the API server takes it.

@@ -1,8 +1,42 @@
 #include "operator/kube/requester_json.h"
 
-namespace strobe::kube {
+#include "collector/base/strings.h"
+#include "operator/kube/client.h"
+#include "operator/kube/json_fields.h"
 
-using Json = nlohmann::json;
+namespace strobe::kube {
+namespace {
+
+constexpr char kSealed[] = "sealed", kSeal[] = "seal";
+
+// What a request asks for and of whom, by fields that a later version of the schema gives no new
+// defaults to: else those would break the seals of requests that wait. The rest of the spec makes a
+// capture longer or shorter, and not one of somebody else.
+std::string ContentOf(const Json& object) {
+  const Json spec = object.value("spec", Json::object());
+  const Json target = spec.value("target", Json::object());
+  Json content = Json::object();
+  for (const char* field : {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker"})
+    if (spec.contains(field)) content[field] = spec[field];
+  for (const char* field : {"selector", "jobRef", "pods", "container"})
+    if (target.contains(field)) content["target"][field] = target[field];
+  return Dump(content);
+}
+
+SealedAdmission AdmissionOf(const Json& object, const std::string& space,
+                            const Requester& requester, WallTime at) {
+  const Json metadata = object.value("metadata", Json::object());
+  const std::string generated = metadata.value("generateName", "");
+  SealedAdmission admission;
+  admission.space = space;
+  admission.name = generated.empty() ? metadata.value("name", "") : generated + "*";
+  admission.requester = Dump(RequesterToJson(requester));
+  admission.content = ContentOf(object);
+  admission.at = std::chrono::floor<std::chrono::seconds>(at);
+  return admission;
+}
+
+}  // namespace
 
 Requester ParseRequester(const Json& user_info) {
   Requester requester;
@@ -21,12 +55,27 @@ Json RequesterToJson(const Requester& requester) {
   return json;
 }
 
-std::optional<Requester> RequesterOf(const Json& object) {
+std::string SealRequester(const Json& object, const std::string& space, const Requester& requester,
+                          WallTime now, const std::string& key) {
+  const SealedAdmission admission = AdmissionOf(object, space, requester, now);
+  Json json = RequesterToJson(requester);
+  json[kSealed] = FormatRfc3339(admission.at);
+  json[kSeal] = MakeSeal(key, admission);
+  return Dump(json);
+}
+
+std::optional<StampedRequester> RequesterOf(const Json& object, const std::string& space) {
   try {
     const Json annotations = object.at("metadata").value("annotations", Json::object());
     const auto found = annotations.find(kRequesterAnnotation);
     if (found == annotations.end()) return std::nullopt;
-    return ParseRequester(Json::parse(found->get<std::string>()));
+    const Json json = Json::parse(found->get<std::string>());
+    StampedRequester stamped;
+    stamped.requester = ParseRequester(json);
+    stamped.admission = AdmissionOf(object, space, stamped.requester,
+                                    ReadTime(json, kSealed).value_or(WallTime{}));
+    stamped.seal = json.value(kSeal, "");
+    return stamped;
   } catch (const Json::exception&) {
     return std::nullopt;
   }

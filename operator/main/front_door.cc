@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -39,6 +40,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& sp
   settings.memory = config.injection.memory;
   settings.memory_limit = config.injection.memory_limit;
   settings.spool_size = config.injection.spool_size;
+  settings.agent_memory = config.injection.agent_memory;
   settings.user = config.injection.user == 0 ? std::nullopt
                                              : std::optional<std::int64_t>(config.injection.user);
   settings.framework_port = config.injection.framework_port;
@@ -60,7 +62,8 @@ FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
     : deps_(std::move(dependencies)),
       failed_(std::move(failed)),
       store_(deps_.client,
-             {deps_.space, deps_.config.tls.secret,
+             {deps_.config.tls.space.empty() ? deps_.space : deps_.config.tls.space,
+              deps_.config.tls.secret,
               deps_.config.webhook.certificate.empty() && !deps_.config.webhook.listen.empty()
                   ? deps_.config.webhook.configuration
                   : ""}),
@@ -69,7 +72,7 @@ FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
       enrollment_(keeper_, reviewer_,
                   [this](const std::string& result) { deps_.metrics.Enrolled(result); }) {
   keeper_.Start();
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { RunThread("doors", [this] { Run(); }); });
 }
 
 FrontDoor::~FrontDoor() {
@@ -83,11 +86,13 @@ void FrontDoor::Run() {
   while (!keeper_.ready()) {
     if (stop_.WaitFor(std::chrono::milliseconds(20))) return;
   }
-  if (const absl::Status status = Open(); !status.ok()) {
-    LogError("cannot serve webhooks and enrollment", {{"error", Words(status)}});
-    return failed_();
+  if (!open_) {
+    if (const absl::Status status = RunGuarded("doors", [this] { return Open(); }); !status.ok()) {
+      LogError("cannot serve webhooks and enrollment", {{"error", Words(status)}});
+      return failed_();
+    }
+    open_ = true;
   }
-  open_ = true;
   Tend();
 }
 
@@ -142,13 +147,30 @@ absl::Status FrontDoor::OpenWebhooks() {
     foreign_.emplace(std::move(identity));
     options.identity = &*foreign_;
   }
+  if (!deps_.config.webhook.client_authority.empty()) {
+    RETURN_IF_ERROR(ReadClientAuthorities());
+    options.client_authorities = [this] {
+      MutexLock lock(&mutex_);
+      return client_authorities_;
+    };
+    options.client_names = deps_.config.webhook.client_names;
+  }
   ASSIGN_OR_RETURN(
       webhooks_,
       HttpServer::Start(options, WebhookPages(deps_.clock,
                                               {SettingsOf(deps_.config, deps_.space),
-                                               [this] { return keeper_.server().Get()->roots; }},
+                                               [this] { return keeper_.server().Get()->roots; },
+                                               [this] { return keeper_.SealKeys(); }},
                                               deps_.gatekeeper, deps_.metrics)));
   LogInfo("webhooks are served", {{"port", StrCat(webhooks_->port())}});
+  return absl::OkStatus();
+}
+
+absl::Status FrontDoor::ReadClientAuthorities() {
+  ASSIGN_OR_RETURN(std::string authorities, ReadTextFile(deps_.config.webhook.client_authority));
+  RETURN_IF_ERROR(ValidityOf(authorities).status());
+  MutexLock lock(&mutex_);
+  client_authorities_ = std::move(authorities);
   return absl::OkStatus();
 }
 
@@ -162,6 +184,8 @@ void FrontDoor::Tend() {
           (now->own.certificate != before->own.certificate || now->own.key != before->own.key))
         foreign_->Replace(*now);
     }
+    // The last ones that could be read stay.
+    if (!deps_.config.webhook.client_authority.empty()) ReadClientAuthorities().IgnoreError();
     if (webhooks_ != nullptr && deps_.leading() &&
         (!counted || deps_.clock.MonoNow() - *counted > kCountPods)) {
       counted = deps_.clock.MonoNow();

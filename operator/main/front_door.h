@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
 #include "collector/grpc_tls/credentials.h"
 #include "collector/http/http_server.h"
 #include "operator/admission/webhooks.h"
@@ -48,6 +50,8 @@ class FrontDoor {
   // For calling sidecars; once open. Null without TLS.
   std::shared_ptr<grpc::ChannelCredentials> WorkerCredentials();
   void Drain();
+  // See AuthorityKeeper.
+  std::vector<std::string> SealKeys() const { return keeper_.SealKeys(); }
 
  private:
   void Run();
@@ -55,6 +59,7 @@ class FrontDoor {
   absl::Status OpenEnrollment();
   absl::Status OpenWebhooks();
   absl::StatusOr<Identity> ForeignIdentity() const;
+  absl::Status ReadClientAuthorities();
   void Tend();
 
   const Dependencies deps_;
@@ -65,6 +70,8 @@ class FrontDoor {
   EnrollmentService enrollment_;
   std::optional<LiveChannelCredentials> worker_credentials_;
   std::optional<LiveIdentity> foreign_;  // The webhooks' certificate when it is not ours.
+  Mutex mutex_;
+  std::string client_authorities_ ABSL_GUARDED_BY(mutex_);  // PEM.
   std::unique_ptr<grpc::Server> enrollment_server_;
   std::unique_ptr<HttpServer> webhooks_;
   std::atomic<bool> open_{false};

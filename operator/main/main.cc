@@ -1,4 +1,5 @@
 // strobe-operator: flags, configuration and wiring.
+#include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -10,11 +11,13 @@
 #include <iostream>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "collector/base/duration.h"
 #include "collector/base/ending_signals.h"
 #include "collector/base/executor.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -39,6 +42,8 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kFarewell = std::chrono::seconds(3);
+// For workers to hear that their captures are over: as long as an attempt waits for them.
+constexpr Nanos kRetirement = std::chrono::seconds(8);
 constexpr Nanos kTrimEvery = std::chrono::seconds(5);
 
 struct Flags {
@@ -65,24 +70,10 @@ class Workers {
       : queue_(queue) {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([&] {
-        while (const std::optional<std::string> key = queue.Get()) {
-          const MonoTime began = clock.MonoNow();
-          const absl::StatusOr<ReconcileResult> result = reconciler.Reconcile(*key);
-          const Nanos took = clock.MonoNow() - began;
-          if (!result.ok()) {
-            // A conflict only means that the object moved on; the watch brings it.
-            if (!absl::IsAborted(result.status()))
-              LogWarning("reconcile failed",
-                         {{"request", *key}, {"error", Words(result.status())}});
-            metrics.Reconciled("error", took);
-            queue.AddRateLimited(*key);
-          } else {
-            metrics.Reconciled(result->requeue_after ? "requeue_after" : "success", took);
-            queue.Forget(*key);
-            if (result->requeue_after) queue.AddAfter(*key, *result->requeue_after);
-          }
-          queue.Done(*key);
-        }
+        RunThread("reconcile", [&] {
+          while (const std::optional<std::string> key = queue.Get())
+            Reconcile(clock, *key, queue, reconciler, metrics);
+        });
       });
     }
   }
@@ -94,9 +85,51 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
  private:
+  static void Reconcile(const Clock& clock, const std::string& key, WorkQueue& queue,
+                        RequestReconciler& reconciler, OperatorMetrics& metrics) {
+    struct Done {
+      ~Done() { queue.Done(key); }
+      WorkQueue& queue;
+      const std::string& key;
+    } const done{queue, key};
+    const MonoTime began = clock.MonoNow();
+    const absl::StatusOr<ReconcileResult> result =
+        RunGuarded("reconcile", [&] { return reconciler.Reconcile(key); });
+    const Nanos took = clock.MonoNow() - began;
+    if (!result.ok()) {
+      // A conflict only means that the object moved on; the watch brings it.
+      if (!absl::IsAborted(result.status()))
+        LogWarning("reconcile failed", {{"request", key}, {"error", Words(result.status())}});
+      metrics.Reconciled("error", took);
+      queue.AddRateLimited(key);
+      return;
+    }
+    metrics.Reconciled(result->requeue_after ? "requeue_after" : "success", took);
+    queue.Forget(key);
+    if (result->requeue_after) queue.AddAfter(key, *result->requeue_after);
+  }
+
   WorkQueue& queue_;
   std::vector<std::thread> threads_;
 };
+
+// Whether our own namespace is being deleted, and we with it.
+bool IsEnding(kube::Client& client, const std::string& space) {
+  const absl::StatusOr<kube::Json> found = client.Get(StrCat("/api/v1/namespaces/", space));
+  return found.ok() &&
+         found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
+}
+
+void Release(kube::Client& client, const std::string& space) {
+  const absl::StatusOr<int> released = ReleaseRequests(client, space);
+  if (released.ok())
+    LogInfo("let go of the requests: the operator's namespace is being deleted",
+            {{"requests", StrCat(*released)}});
+  else
+    LogError("requests still wait for an operator when they are deleted; "
+             "strobe-operator release-requests lets go of them",
+             {{"error", Words(released.status())}});
+}
 
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
   const EndingSignals ending;
@@ -134,14 +167,26 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
                               if (leading) queue.Add(key);
                             });
   kube::RequestCluster cluster(client, requests, events);
-  kube::KubeGatekeeper gatekeeper(clock, client, requests, !config.allow_without_policy);
-  std::atomic<bool> elected{!config.lease.enabled};
+  kube::CaptureHistory history(clock, client, {lease.space, config.state_config_map});
   std::optional<FrontDoor> door;
+  std::atomic<const FrontDoor*> sealer{nullptr};  // Set once it is there.
+  kube::KubeGatekeeper gatekeeper(
+      clock, client, requests, history,
+      {!config.allow_without_policy,
+       [&sealer] {
+         const FrontDoor* const there = sealer;
+         return there == nullptr ? std::vector<std::string>() : there->SealKeys();
+       },
+       config.webhook.configuration});
+  // Before the gatekeeper that its threads ask.
+  const absl::Cleanup close_door = [&door] { door.reset(); };
+  std::atomic<bool> elected{!config.lease.enabled};
   if (!config.insecure_plaintext || !config.webhook.listen.empty()) {
     ObserveFailedHandshakes([&metrics] { metrics.PeerRefused("enrollment", "handshake"); });
     door.emplace(FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
                                          [&elected] { return elected.load(); }},
                  [] { raise(SIGTERM); });
+    sealer = &*door;
   }
   GrpcWorkerConnector connector(clock, [&]() {
     return config.insecure_plaintext ? PlaintextCredentials() : door->WorkerCredentials();
@@ -174,14 +219,17 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
 
   std::unique_ptr<Workers> workers;
   std::thread starter([&] {
-    // A cache that is not filled would make every capture look deleted.
-    while (!elected || !reflector.synced() || (door && !door->open())) {
-      if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
-    }
-    leading = true;
-    metrics.Leading(true, lease.name);
-    for (const std::string& key : requests.Keys()) queue.Add(key);
-    workers = std::make_unique<Workers>(clock, config.workers, queue, reconciler, metrics);
+    RunThread("start", [&] {
+      // A cache that is not filled would make every capture look deleted.
+      while (!elected || !reflector.synced() || (door && !door->open())) {
+        if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
+      }
+      leading = true;
+      history.Reload();
+      metrics.Leading(true, lease.name);
+      for (const std::string& key : requests.Keys()) queue.Add(key);
+      workers = std::make_unique<Workers>(clock, config.workers, queue, reconciler, metrics);
+    });
   });
   // When the lease is lost nothing of ours may act any more: there is nothing to put in order
   // first.
@@ -203,6 +251,16 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   }
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
+  // No operator will come after us to let go of what waits for one.
+  const bool last = IsEnding(client, lease.space);
+  if (last) {
+    reconciler.Retire("Strobe is being removed");
+    const MonoTime patience = clock.MonoNow() + kRetirement;
+    while (reconciler.active() > 0 && clock.MonoNow() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    queue.ShutDown();
+    Release(client, config.watch_namespace);
+  }
   if (door && !config.webhook.listen.empty()) {
     // The API server goes on asking us until it has heard that we are not ready any more.
     door->Drain();
@@ -210,6 +268,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   }
   starter.join();
   workers.reset();
+  if (last) Release(client, config.watch_namespace);
   // Captures go on at the workers; the successor finds them again.
   if (config.lease.enabled) elector.Release();
   return absl::OkStatus();
@@ -239,6 +298,8 @@ int main(int argc, char** argv) {
   // Of gRPC's many threads each would keep an arena of its own, and a large capture all of them.
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // Lists of thousands of pods go back at once.
+  // It writes a line for each message that cannot be parsed, where strangers could fill the log.
+  google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::Flags flags;
@@ -261,13 +322,22 @@ int main(int argc, char** argv) {
   CLI::App* const apply = app.add_subcommand(
       "apply-crds", "bring the CRDs in the cluster up to this version's, and end");
   apply->add_option("--dir", crds, "directory of their YAML files [beside the program]");
+  std::string released;
+  CLI::App* const release = app.add_subcommand(
+      "release-requests",
+      "take our finalizer off all ProfileRequests, when there is no operator any more, and end");
+  release->add_option("--namespace", released, "of this namespace alone");
+  bool cancel_first = false;
+  release->add_flag("--cancel", cancel_first,
+                    "only cancel captures that are under way, through the operator that is there");
   CLI::App* const check = app.add_subcommand(
       "check", "see whether the webhooks of the cluster answer (a dry run), and end");
   CLI11_PARSE(app, argc, argv);
-  if (*apply || *check) {
+  if (*apply || *check || *release) {
     strobe::InitLog(strobe::LogLevel::kWarning, strobe::LogFormat::kText);
-    const absl::Status done = *apply ? strobe::ApplyCrds(flags.kubeconfig, crds)
-                                     : strobe::CheckInstallation(flags.kubeconfig);
+    const absl::Status done = *apply   ? strobe::ApplyCrds(flags.kubeconfig, crds)
+                              : *check ? strobe::CheckInstallation(flags.kubeconfig)
+                                       : strobe::ReleaseRequests(flags.kubeconfig, released, cancel_first);
     if (!done.ok()) std::cerr << "strobe-operator: " << done.message() << "\n";
     std::cout.flush();
     _exit(done.ok() ? 0 : 1);

@@ -1,7 +1,10 @@
 #include "operator/main/tasks.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <thread>
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -31,6 +34,30 @@ absl::StatusOr<std::unique_ptr<Cluster>> Reach(const std::string& kubeconfig) {
   return cluster;
 }
 
+// Every request that has our finalizer. What `visit` returns ends it, unless the request has changed
+// or gone meanwhile: the next look shows that.
+absl::Status ForEachHeld(kube::Client& client, const std::string& space,
+                         const std::function<absl::Status(const ProfileRequest&)>& visit) {
+  std::string next;
+  do {
+    std::string path = kube::RequestsPath(space) + "?limit=500";
+    if (!next.empty()) path += StrCat("&continue=", kube::UrlEncode(next));
+    const absl::StatusOr<kube::Json> list = client.Get(path);
+    if (absl::IsNotFound(list.status())) return absl::OkStatus();  // Not even the type is there.
+    RETURN_IF_ERROR(list.status());
+    for (const kube::Json& item : list->value("items", kube::Json::array())) {
+      const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
+      if (!request.ok() || std::find(request->finalizers.begin(), request->finalizers.end(),
+                                     kFinalizer) == request->finalizers.end())
+        continue;
+      const absl::Status visited = visit(*request);
+      if (!visited.ok() && !absl::IsNotFound(visited) && !absl::IsAborted(visited)) return visited;
+    }
+    next = list->value("metadata", kube::Json::object()).value("continue", "");
+  } while (!next.empty());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
@@ -53,6 +80,70 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
     ++applied;
   }
   if (applied == 0) return absl::NotFoundError(StrCat("no CRDs in ", place.native()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& space) {
+  int released = 0;
+  RETURN_IF_ERROR(ForEachHeld(client, space, [&](const ProfileRequest& request) -> absl::Status {
+    std::vector<std::string> finalizers = request.finalizers;
+    std::erase(finalizers, kFinalizer);
+    ++released;
+    return client
+        .MergePatch(kube::RequestPath(request.space, request.name),
+                    {{"metadata",
+                      {{"finalizers", finalizers},
+                       {"resourceVersion", request.resource_version}}}})
+        .status();
+  }));
+  return released;
+}
+
+// Captures that are under way.
+absl::StatusOr<int> CancelRequests(kube::Client& client, const std::string& space) {
+  int cancelled = 0;
+  RETURN_IF_ERROR(ForEachHeld(client, space, [&](const ProfileRequest& request) -> absl::Status {
+    if (IsFinished(request.status)) return absl::OkStatus();
+    ++cancelled;
+    return client
+        .MergePatch(kube::RequestPath(request.space, request.name), {{"spec", {{"cancel", true}}}})
+        .status();
+  }));
+  return cancelled;
+}
+
+void CancelFirst(kube::Client& client, const std::string& space) {
+  constexpr int kMaxLooks = 20;
+  for (int look = 0; look < kMaxLooks; ++look) {
+    const absl::StatusOr<int> left = CancelRequests(client, space);
+    if (!left.ok()) {
+      std::cout << "captures could not be cancelled: " << Words(left.status()) << "\n";
+      return;
+    }
+    if (*left == 0) return;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  std::cout << "some captures are still under way\n";
+}
+
+absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space,
+                             bool cancel) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
+  if (cancel) {
+    CancelFirst(*cluster->client, space);
+    return absl::OkStatus();
+  }
+  constexpr Nanos kLookAgain = std::chrono::seconds(2);
+  constexpr int kMaxLooks = 30;
+  int all = 0;
+  // An operator that is just ending may still add one.
+  for (int looks = 0, clean = 0; clean < 2 && looks < kMaxLooks; ++looks) {
+    ASSIGN_OR_RETURN(const int released, ReleaseRequests(*cluster->client, space));
+    all += released;
+    clean = released == 0 ? clean + 1 : 0;
+    if (clean < 2) std::this_thread::sleep_for(kLookAgain);
+  }
+  std::cout << "let go of " << all << " ProfileRequests\n";
   return absl::OkStatus();
 }
 

@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include "collector/base/guard.h"
+#include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
@@ -200,6 +202,11 @@ struct OperatorMetrics::Families {
           .Name("strobe_refused_peers_total")
           .Help("Connections ended because of who the other side was, by server and reason.")
           .Register(registry);
+  Family<Counter>& panics =
+      BuildCounter()
+          .Name("strobe_panics_total")
+          .Help("Exceptions that ended a piece of work, by where; each is a defect of Strobe.")
+          .Register(registry);
   Family<Gauge>& leader = BuildGauge()
                               .Name("leader_election_master_status")
                               .Help("1 while this process leads.")
@@ -212,6 +219,10 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
     families_->reconciles.Add({{"controller", kController}, {"result", result}});
   }
   families_->reconcile_errors.Add({{"controller", kController}});
+  // There from the start, so that a first one is an increase.
+  for (const char* where : {"reconcile", "capture", "events", "executor", "http", "watch", "lease",
+                            "authorities", "enroll"})
+    families_->panics.Add({{"where", where}});
 }
 
 OperatorMetrics::~OperatorMetrics() = default;
@@ -265,11 +276,20 @@ void OperatorMetrics::Answered(const std::string& webhook, int code, Nanos took)
 }
 
 void OperatorMetrics::Injected(const std::string& space, const std::string& result) {
-  families_->injections.Add({{"namespace", space}, {"result", result}}).Increment();
+  families_->injections.Add({{"namespace", SpaceLabel(space)}, {"result", result}}).Increment();
+}
+
+std::string OperatorMetrics::SpaceLabel(const std::string& space) {
+  constexpr std::size_t kMaxSpaces = 5000;
+  MutexLock lock(&mutex_);
+  if (spaces_.contains(space)) return space;
+  if (spaces_.size() >= kMaxSpaces || !IsSafeName(space, 63)) return "other";
+  spaces_.insert(space);
+  return space;
 }
 
 void OperatorMetrics::InjectionDamaged(const std::string& space, const std::string& damage) {
-  families_->damaged.Add({{"namespace", space}, {"damage", damage}}).Increment();
+  families_->damaged.Add({{"namespace", SpaceLabel(space)}, {"damage", damage}}).Increment();
 }
 
 void OperatorMetrics::Enrolled(const std::string& result) {
@@ -320,6 +340,10 @@ void OperatorMetrics::Leading(bool leading, const std::string& lease) {
 }
 
 std::string OperatorMetrics::Render() const {
+  for (const auto& [where, count] : CaughtExceptions()) {
+    Counter& counter = families_->panics.Add({{"where", where}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "collector/base/mutex.h"
 #include "operator/admission/webhooks.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/work_queue.h"
@@ -51,7 +53,12 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
  private:
   struct Families;
   const std::unique_ptr<Families> families_;
+  // A namespace that a review names. Strangers can send reviews, so their number is bounded.
+  std::string SpaceLabel(const std::string& space);
+
   std::set<std::string> known_uninjected_;  // Of UninjectedPods' one caller.
+  Mutex mutex_;
+  std::set<std::string> spaces_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <vector>
 
+#include "operator/core/worker_words.h"
 #include "operator/workers/grpc_status.h"
 
 namespace strobe {
 namespace {
 
 constexpr int kPings = 8;
+constexpr Nanos kMaxTravel = std::chrono::hours(1);
 
 // Goes to the undertaker when the stream has ended.
 class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong> {
@@ -29,6 +31,7 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
   }
   void OnReadDone(bool ok) override {
     if (!ok) return;
+    BoundAnswer(pong_);
     RoundTrip& trip = trips_.back();
     trip.back = clock_.WallNow();
     trip.received = FromUnixNanos(pong_.received_ns());
@@ -77,8 +80,10 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
 std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
   std::optional<ClockEstimate> best;
   for (const RoundTrip& trip : trips) {
-    const Nanos travel = (trip.back - trip.sent) - (trip.answered - trip.received);
-    if (travel < Nanos{0}) continue;
+    const Nanos at_worker = trip.answered - trip.received;
+    const Nanos travel = (trip.back - trip.sent) - at_worker;
+    // A worker answers after it was asked; and of one that says it took an hour, nothing is known.
+    if (at_worker < Nanos{0} || travel < Nanos{0} || travel > kMaxTravel) continue;
     // The worker's readings lie somewhere within the travel; at worst all of it was on one leg.
     const Nanos error = travel / 2 + Nanos{1};
     if (best && best->error <= error) continue;

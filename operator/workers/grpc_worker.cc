@@ -6,6 +6,7 @@
 
 #include "collector/base/mutex.h"
 #include "collector/grpc_tls/credentials.h"
+#include "operator/core/worker_words.h"
 #include "operator/workers/clock_probe.h"
 #include "operator/workers/grpc_status.h"
 #include "operator/workers/undertaker.h"
@@ -40,10 +41,9 @@ void Send(Undertaker& undertaker, std::shared_ptr<Stub> stub, Method<Request, Re
   call->done = std::move(done);
   (call->stub->async()->*method)(&call->context, &call->request, &call->response,
                                  [call](grpc::Status status) {
-                                   if (status.ok())
-                                     call->done(std::move(call->response));
-                                   else
-                                     call->done(FromGrpc(status));
+                                   if (!status.ok()) return call->done(FromGrpc(status));
+                                   BoundAnswer(call->response);
+                                   call->done(std::move(call->response));
                                  });
 }
 
@@ -76,6 +76,7 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
+    BoundAnswer(report_);
     on_report_(report_);
     StartRead(&report_);
   }
@@ -212,11 +213,13 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A capture of thousands of workers holds as many channels: no histories, no unused filters.
+  // A capture of thousands of workers holds as many channels: no histories. Not GRPC_ARG_MINIMAL_STACK
+  // too: without the filters that it leaves out nothing bounds an answer's size, and no deadline ends
+  // a call (seen with 1.51).
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
-  arguments.SetInt(GRPC_ARG_MINIMAL_STACK, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, int{kMaxAnswerBytes});
   // A peer whose machine is gone is noticed within 20 s, also in the middle of a quiet Watch.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collector/base/duration.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -54,7 +55,7 @@ void Enroller::Stop() {
 }
 
 void Enroller::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { RunThread("enroll", [this] { Run(); }); });
 }
 
 void Enroller::Run() {
@@ -67,7 +68,7 @@ void Enroller::Run() {
   Nanos wait{0};
   std::string complaint;
   while (!stop_.WaitFor(wait)) {
-    const absl::Status status = EnrollOnce();
+    const absl::Status status = RunGuarded("enroll", [this] { return EnrollOnce(); });
     if (status.ok()) {
       wait = Spread(std::max<Nanos>(renewal_ - clock_.WallNow(), kFirstRetry));
       retry = kFirstRetry;

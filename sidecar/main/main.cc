@@ -1,4 +1,5 @@
 // strobe-sidecar: flags and wiring.
+#include <google/protobuf/stubs/logging.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -27,6 +28,7 @@
 #include "collector/storage/stores.h"
 #include "sidecar/enroll/enroller.h"
 #include "sidecar/main/install.h"
+#include "sidecar/service/guarded_worker.h"
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
 #include "sidecar/service/worker_service.h"
@@ -294,6 +296,7 @@ int Serve(const Flags& flags) {
   if (spool != nullptr) spool_free = [&spool] { return spool->free_bytes(); };
   WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores,
                        spool_free);
+  GuardedWorker guarded(worker);
   ProfilerFace face(clock, runner, stores);
 
   grpc::EnableDefaultHealthCheckService(true);
@@ -310,7 +313,7 @@ int Serve(const Flags& flags) {
     builder.SetMaxReceiveMessageSize(5 << 20);
     int bound = 0;
     builder.AddListeningPort(flags.listen, credentials, &bound);
-    builder.RegisterService(&worker);
+    builder.RegisterService(&guarded);
     server = builder.BuildAndStart();
     if (server == nullptr || bound == 0) {
       LogError("cannot listen; is the port taken?", {{"address", flags.listen}});
@@ -400,6 +403,8 @@ int Serve(const Flags& flags) {
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
+  // It writes a line for each message that cannot be parsed, where strangers could fill the log.
+  google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   strobe::Flags flags;

@@ -5,6 +5,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include "collector/base/guard.h"
 #include "collector/base/outcome.h"
 #include "collector/base/version.h"
 
@@ -60,6 +61,11 @@ struct SidecarMetrics::Families {
           .Name("strobe_sidecar_refused_peers_total")
           .Help("Connections to the worker port that were turned away, by reason.")
           .Register(registry);
+  prometheus::Family<prometheus::Counter>& panics =
+      prometheus::BuildCounter()
+          .Name("strobe_sidecar_panics_total")
+          .Help("Exceptions that ended a piece of work, by where; each is a defect of Strobe.")
+          .Register(registry);
   prometheus::Family<prometheus::Gauge>& build_info = prometheus::BuildGauge()
                                                           .Name("strobe_build_info")
                                                           .Help("Constant 1 with the version.")
@@ -69,6 +75,8 @@ struct SidecarMetrics::Families {
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
   // There from the start, so that a first drop is an increase.
   for (const char* reason : {"ring", "device"}) families_->dropped.Add({{"reason", reason}});
+  for (const char* where : {"capture", "worker", "http", "kept_traces"})
+    families_->panics.Add({{"where", where}});
   families_->build_info.Add({{"version", kVersion}}).Set(1);
 }
 
@@ -92,6 +100,10 @@ void SidecarMetrics::PeerRefused(const std::string& reason) {
 }
 
 std::string SidecarMetrics::Render(const State& state) {
+  for (const auto& [where, count] : CaughtExceptions()) {
+    prometheus::Counter& counter = families_->panics.Add({{"where", where}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
   families_->armed.Set(state.holder.empty() ? 0 : 1);
   families_->spool_bytes.Set(static_cast<double>(state.spool_bytes));
   families_->agent_connected.Set(state.agent_connected ? 1 : 0);

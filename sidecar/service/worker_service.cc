@@ -7,6 +7,7 @@
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
+#include "sidecar/service/run_owner.h"
 
 namespace strobe {
 namespace {
@@ -142,8 +143,7 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
   if (!logdir.ok()) return ToGrpc(logdir.status());
   const auto store = stores_.Open(*logdir, LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
-  if (const absl::Status status =
-          PutText(**store, ManifestKey(request->run()), request->manifest());
+  if (const absl::Status status = PublishManifest(**store, request->run(), request->manifest());
       !status.ok())
     return ToGrpc(status);
   response->set_url(logdir->RunUrl(request->run()) + "/strobe.json");
@@ -156,9 +156,11 @@ grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::Recl
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
   const auto store = OpenStore(stores_, request->logdir(), LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
-  const absl::StatusOr<std::uint64_t> deleted = DeleteBelow(**store, RunPrefix(request->run()));
-  if (!deleted.ok()) return ToGrpc(deleted.status());
-  response->set_deleted(static_cast<std::uint32_t>(*deleted));
+  const absl::StatusOr<Reclaimed> done =
+      ReclaimRun(**store, request->run(), request->capture_id());
+  if (!done.ok()) return ToGrpc(done.status());
+  response->set_deleted(static_cast<std::uint32_t>(done->deleted));
+  response->set_left(static_cast<std::uint32_t>(done->left));
   return grpc::Status::OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "collector/analysis/judge.h"
 #include "collector/base/duration.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/sha256.h"
 #include "collector/base/strings.h"
@@ -214,10 +215,28 @@ void CaptureRunner::Run() {
       live = live_;
       report = *session_.Find(session_.holder());
     }
-    RunCapture(std::move(report), *live);
+    const absl::Status ran = RunGuarded("capture", [&] { RunCapture(std::move(report), *live); });
+    if (!ran.ok()) FinishFailed(Words(ran), *live);
     // A trace may have been hundreds of megabytes; an idle sidecar must not keep them.
     malloc_trim(0);
   }
+}
+
+void CaptureRunner::FinishFailed(const std::string& why, Live& live) {
+  v1::Report report;
+  {
+    MutexLock lock(&mutex_);
+    if (live_.get() != &live) return;  // It had ended already.
+    report = *session_.Find(session_.holder());
+  }
+  SetOutcome(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
+  report.set_state(v1::DONE);
+  (void)RunGuarded("capture", [&] {
+    live.delivery->Ended(report);
+    if (ended_) ended_(report);
+  });
+  // Whatever came before: a worker that stays held can never be captured again.
+  Publish(report);
 }
 
 void CaptureRunner::Publish(const v1::Report& report) {

@@ -70,6 +70,8 @@ class CaptureRunner {
   // Ends the capture for the job's sake.
   void Abort(const Harm& harm, Live& live);
   void FinishCancelled(v1::Report& report, Live& live);
+  // After an exception.
+  void FinishFailed(const std::string& why, Live& live);
   void Shorten(const Live& live, v1::Report& report) const;
   void RunCapture(v1::Report report, Live& live);
   // From the recorded trace to the end, or from where an earlier process was.

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "collector/base/guard.h"
+
 namespace strobe::session {
 namespace {
 
@@ -17,7 +19,10 @@ JobGuard::JobGuard(const Clock& clock, JobMonitor& monitor, const v1::CapturePla
       monitor_(monitor),
       on_harm_(std::move(on_harm)),
       rule_(HarmLimits{plan.abort_memory_percent(), plan.abort_slowdown_percent()}),
-      thread_([this, plan] { Run(plan); }) {}
+      thread_([this, plan] {
+        // Without it the capture is not looked after, but it goes on.
+        (void)RunGuarded("job_guard", [&] { Run(plan); });
+      }) {}
 
 void JobGuard::Recording(Nanos in) {
   MutexLock lock(&mutex_);

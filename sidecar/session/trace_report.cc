@@ -12,6 +12,8 @@
 #include "collector/base/version.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
+#include "collector/xplane/space.h"
+#include "collector/xplane/wire.h"
 
 namespace strobe::session {
 namespace {
@@ -115,6 +117,28 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
   if (report.processes_left_out() > 0)
     stats.emplace_back(xplane::kProcessesLeftOut, std::int64_t{report.processes_left_out()});
   return xplane::EncodeStatPlane(xplane::kStrobePlane, stats);
+}
+
+std::string CaptureOfTail(std::string_view tail) {
+  constexpr char kPlaneTag = (1 << 3) | 2;  // XSpace.planes.
+  // From the front: what could be taken for the beginning of a plane within the last one comes
+  // later.
+  for (std::size_t at = 0; at < tail.size(); ++at) {
+    const std::string_view rest = tail.substr(at);
+    if (rest.front() != kPlaneTag) continue;
+    wire::Reader reader(rest);
+    if (!reader.Next() || reader.raw().size() != rest.size()) continue;
+    const absl::StatusOr<xplane::Space> space = xplane::Space::Read(rest);
+    const xplane::Plane* plane = space.ok() ? space->Find(xplane::kStrobePlane) : nullptr;
+    if (plane == nullptr) continue;
+    std::string capture;
+    const absl::Status read = plane->ForEachStat([&](const xplane::Stat& stat) {
+      const auto* text = std::get_if<std::string_view>(&stat.value);
+      if (text != nullptr && plane->NameOf(stat) == "capture_id") capture = std::string(*text);
+    });
+    return read.ok() ? capture : "";
+  }
+  return "";
 }
 
 }  // namespace strobe::session

@@ -1,5 +1,6 @@
 // What a trace adds to a capture's report, and what the report adds to the trace.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +30,11 @@ void MoveTimes(Nanos by, v1::ProcessReport& process);
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
 // A note for people, where the clock was set.
 void TellOfClock(const Recording& recording, v1::Report& report);
+
+// More than that plane ever has; it is the last thing in a file.
+inline constexpr std::size_t kMaxStrobePlaneBytes = 16 << 10;
+// The capture that a trace is of, by the Strobe plane at the end of its bytes; empty when it does
+// not end with one.
+std::string CaptureOfTail(std::string_view tail);
 
 }  // namespace strobe::session

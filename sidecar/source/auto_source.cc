@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <thread>
 
 #include "sidecar/source/process_reports.h"
@@ -55,9 +56,17 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
     if (--recording == 0) collecting();
   };
   Recording agent;
-  std::thread helper([&] { agent = agent_.Record(agent_plan, cancel, terminate, stopped); });
+  std::exception_ptr thrown;
+  std::jthread helper([&] {
+    try {
+      agent = agent_.Record(agent_plan, cancel, terminate, stopped);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  });
   Recording framework = framework_.Record(plan, cancel, terminate, stopped);
   helper.join();
+  if (thrown) std::rethrow_exception(thrown);
   return JoinRecordings(std::move(framework), std::move(agent));
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "collector/base/guard.h"
 #include "sidecar/source/ring_files.h"
 
 namespace strobe {
@@ -13,7 +14,9 @@ constexpr auto kIdle = wire::Wisher::kIdle;
 }  // namespace
 
 FlightRecorder::FlightRecorder(const AgentDirectory& directory, std::uint32_t level)
-    : directory_(directory), level_(level), thread_([this] { Run(); }) {}
+    : directory_(directory),
+      level_(level),
+      thread_([this] { RunThread("flight_recorder", [this] { Run(); }); }) {}
 
 FlightRecorder::~FlightRecorder() {
   stop_.Cancel();

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "collector/base/duration.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -33,7 +34,7 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
   for (const v1::Report& report : spool_->recovered()) {
     if (report.state() == v1::DONE) RemoveOrKeep(report);
   }
-  thread_ = std::thread([this] { RunKept(); });
+  thread_ = std::thread([this] { RunThread("kept_traces", [this] { RunKept(); }); });
 }
 
 UploadDelivery::~UploadDelivery() {

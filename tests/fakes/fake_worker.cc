@@ -1,5 +1,6 @@
 #include "tests/fakes/fake_worker.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace strobe {
@@ -37,6 +38,7 @@ class FakeWorker final : public Worker {
   }
 
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
+    if (sidecar_->throws_in_arm) throw std::runtime_error("told to throw");
     v1::ArmResponse response;
     if (sidecar_->refusal != v1::OUTCOME_UNSPECIFIED) {
       response.set_refusal(sidecar_->refusal);
@@ -94,7 +96,10 @@ class FakeWorker final : public Worker {
     });
   }
 
-  void Reclaim(const v1::ReclaimRequest&, Nanos, Callback<v1::ReclaimResponse> done) override {
+  void Reclaim(const v1::ReclaimRequest& request, Nanos,
+               Callback<v1::ReclaimResponse> done) override {
+    sidecar_->reclaimed.push_back(request);
+    if (!sidecar_->reclaim.ok()) return done(sidecar_->reclaim);
     done(v1::ReclaimResponse());
   }
 

@@ -23,6 +23,7 @@ struct FakeSidecar {
   bool source_ready = true;
   absl::Status arm{};  // What arming fails with, although it took effect.
   bool arm_answers = true;
+  bool throws_in_arm = false;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
   v1::Outcome ends_as = v1::OK;
   Nanos lateness = std::chrono::microseconds(100);
@@ -31,6 +32,7 @@ struct FakeSidecar {
   bool forgets = false;  // Is restarted in the middle of the recording.
   bool finishes = true;
   absl::Status publish{};
+  absl::Status reclaim{};
   unsigned protocol = kWorkerProtocol;
   Nanos wake_lateness{};
 
@@ -41,6 +43,7 @@ struct FakeSidecar {
       kept{};  // Asked to end early, which they do after a second of recording.
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
+  std::vector<v1::ReclaimRequest> reclaimed{};
   bool dead = false;
 };
 

@@ -1,6 +1,7 @@
 // run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]: gives a target every file of the folder, then as
 // many (200000) or for as long (10m) as asked one of them with random damage. Prints the seed, with
 // which the same damage comes again. An input that takes a minute ends it, as a crash does.
+#include <google/protobuf/stubs/logging.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,6 +78,7 @@ int main(int argc, char** argv) {
       {"query", strobe::fuzz::Query}, {"admission", strobe::fuzz::Admission},
       {"watch", strobe::fuzz::Watch}, {"yaml", strobe::fuzz::Yaml},
       {"rings", strobe::fuzz::Rings}, {"http", strobe::fuzz::Http},
+      {"words", strobe::fuzz::Words},
   };
   const auto found = argc < 4 ? targets.end() : targets.find(argv[1]);
   if (found == targets.end()) {
@@ -89,6 +91,7 @@ int main(int argc, char** argv) {
     run(bytes);
     alarm(0);
   };
+  google::protobuf::SetLogHandler(nullptr);
   strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
   std::vector<std::string> corpus;
   std::vector<std::filesystem::path> files;

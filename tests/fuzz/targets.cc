@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,8 @@ nlohmann::json OddPod(std::string_view bytes) {
   static const Json kPod = Json::parse(R"({
       "metadata": {"name": "p", "labels": {"strobe.dev/inject": "true", "strobe.dev/injected": "x"},
                    "annotations": {"strobe.dev/containers": "a,b", "strobe.dev/status": "x",
-                                   "strobe.dev/logdir-volume": "v:/x", "strobe.dev/python": "true"}},
+                                   "strobe.dev/logdir-volume": "v:/var/strobe", "strobe.dev/python": "true",
+                                   "strobe.dev/port": "9472", "strobe.dev/compat-port": "9472"}},
       "spec": {"volumes": [{"name": "v"}, {"name": "strobe", "emptyDir": {}}], "os": {"name": "linux"},
                "initContainers": [{"name": "strobe-sidecar", "ports": [{"name": "strobe"}],
                                    "volumeMounts": [{"name": "strobe"}]}],
@@ -80,6 +82,9 @@ nlohmann::json OddPod(std::string_view bytes) {
                                          -1.5,
                                          "",
                                          "strobe-sidecar",
+                                         "strobe",
+                                         "v:/var/lib/strobe/",
+                                         "9012,9472",
                                          "false",
                                          Json::array(),
                                          Json::object(),
@@ -112,6 +117,22 @@ void Require(bool holds, const char* what, const nlohmann::json& pod) {
   if (holds) return;
   std::fprintf(stderr, "%s: %s\n", what, pod.dump().c_str());
   std::abort();
+}
+
+// The API server refuses a pod in which two of these are alike: in our own container none are.
+void RequireUniqueOnes(const nlohmann::json& pod) {
+  for (const nlohmann::json& container : pod["spec"]["initContainers"]) {
+    if (!container.is_object() || container.value("name", nlohmann::json()) != "strobe-sidecar" ||
+        !container.contains("image"))
+      continue;
+    for (const auto& [list, field] :
+         {std::pair("volumeMounts", "mountPath"), std::pair("ports", "containerPort"),
+          std::pair("env", "name")}) {
+      std::set<std::string> seen;
+      for (const nlohmann::json& entry : container[list])
+        Require(seen.insert(entry[field].dump()).second, "two of a kind in the sidecar", pod);
+    }
+  }
 }
 
 }  // namespace
@@ -168,6 +189,7 @@ void Admission(std::string_view bytes) {
   if (!injection.skipped.empty())
     return Require(injection.patch.empty(), "skipped, yet patched", pod);
   const Json patched = pod.patch(injection.patch);
+  RequireUniqueOnes(patched);
   Require(Inject(patched, kSettings, "roots").patch.empty(), "patched again", pod);
   for (const Json& step : Json::diff(pod, patched)) {
     const bool fills_null =

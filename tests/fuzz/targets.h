@@ -13,6 +13,7 @@ void Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its
 void Watch(std::string_view bytes);      // A list and a watch, and the objects in them.
 void Yaml(std::string_view bytes);       // The configuration files.
 void Rings(std::string_view bytes);      // Changes to a program's file of rings.
+void Words(std::string_view bytes);      // What a worker answers, in a whole capture.
 void Http(std::string_view bytes);       // What a client sends to an HTTP port.
 
 }  // namespace strobe::fuzz

@@ -63,16 +63,20 @@ def test_the_schema_knows_every_value_and_no_other():
 
 def test_the_api_server_takes_every_object(plane):
     kubectl = Kubectl(plane.kubeconfig)
-    kubectl.run("create", "namespace", "strobe-system", check=False)
+    for space in ("strobe-system", "strobe-system-authority"):
+        kubectl.run("create", "namespace", space, check=False)
     objects = [o for o in chart_objects(*EVERYTHING) if "monitoring.coreos.com" not in o["apiVersion"]]
     assert len(objects) > 25
-    done = kubectl.run("apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", "strobe-system", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=False)
-    assert done.returncode == 0, done.stderr
+    for space in ("strobe-system", "strobe-system-authority"):
+        of_space = [o for o in objects if o["metadata"].get("namespace", "strobe-system") == space]
+        assert of_space
+        done = kubectl.run("apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", space, "-f", "-", stdin="\n---\n".join(map(json.dumps, of_space)), check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_operator_understands_its_configuration(tmp_path):
     for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"]):
-        (config,) = [o for o in chart_objects(*arguments) if o["kind"] == "ConfigMap"]
+        (config,) = [o for o in chart_objects(*arguments) if o["kind"] == "ConfigMap" and "data" in o]
         file = tmp_path / "operator.yaml"
         file.write_text(config["data"]["operator.yaml"])
         done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
@@ -84,14 +88,14 @@ def test_the_operator_may_do_no_more_than_it_must():
     """Acceptance row 20: the rights, by name. Who changes this list, changes SECURITY.md."""
     rules = {}
     for o in chart_objects():
-        if o["kind"] in ("ClusterRole", "Role") and o["metadata"]["name"] == "strobe-operator":
+        if o["kind"] in ("ClusterRole", "Role") and o["metadata"]["name"] in ("strobe-operator", "strobe-operator-authority"):
+            where = o["kind"] if o["kind"] == "ClusterRole" else f"Role in {o['metadata']['namespace']}:"
             for rule in o["rules"]:
                 for resource in rule["resources"]:
-                    rules[f"{o['kind']} {resource}{' ' + ','.join(rule['resourceNames']) if 'resourceNames' in rule else ''}"] = sorted(rule["verbs"])
+                    rules[f"{where} {resource}{' ' + ','.join(rule['resourceNames']) if 'resourceNames' in rule else ''}"] = sorted(rule["verbs"])
     assert rules == {
         "ClusterRole profilerequests": ["delete", "get", "list", "patch", "watch"],
         "ClusterRole profilerequests/status": ["patch"],
-        "ClusterRole profilerequests/finalizers": ["update"],
         "ClusterRole profilepolicies": ["get", "list"],
         "ClusterRole pods": ["get", "list"],
         "ClusterRole namespaces": ["get"],
@@ -100,9 +104,10 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole tokenreviews": ["create"],
         "ClusterRole mutatingwebhookconfigurations strobe": ["get", "update"],
         "ClusterRole validatingwebhookconfigurations strobe": ["get", "update"],
-        "Role secrets strobe-authority": ["get", "patch"],
-        "Role leases": ["create"],
-        "Role leases strobe-operator": ["get", "update"],
+        "Role in strobe-system-authority: secrets strobe-authority": ["get", "patch"],
+        "Role in strobe-system: configmaps strobe-operator-state": ["get", "patch"],
+        "Role in strobe-system: leases": ["create"],
+        "Role in strobe-system: leases strobe-operator": ["get", "update"],
     }
 
 
@@ -113,6 +118,30 @@ def test_every_pod_of_the_chart_is_restricted():
             security = container["securityContext"]
             assert security["runAsNonRoot"] and security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
             assert security["capabilities"] == {"drop": ["ALL"]} and security["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_the_operator_that_watches_one_namespace_is_asked_about_no_other():
+    """Finding 19: two of them must not stamp each other's requests."""
+    for o in chart_objects("--set", "watchNamespace=ml"):
+        for webhook in o.get("webhooks", []):
+            assert {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["ml"]} in webhook["namespaceSelector"]["matchExpressions"], webhook["name"]
+
+
+def test_only_what_is_created_depends_on_the_webhooks():
+    """Finding 19: whatever is there already can be changed and deleted without us."""
+    found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
+    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
+    assert found[("keep-requests", "Ignore")] == ["UPDATE"]
+
+
+def test_the_values_for_client_certificates(tmp_path):
+    pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    values = tmp_path / "values.yaml"
+    values.write_text(json.dumps({"webhook": {"clientAuthority": pem, "clientNames": ["kube-apiserver"]}}))
+    (config,) = [o for o in chart_objects("--values", str(values)) if o["kind"] == "ConfigMap" and "operator.yaml" in o.get("data", {})]
+    assert config["data"]["client-authority.crt"] == pem
+    webhook = yaml.safe_load(config["data"]["operator.yaml"])["webhook"]
+    assert webhook["clientAuthority"] == "/etc/strobe/client-authority.crt" and webhook["clientNames"] == ["kube-apiserver"]
 
 
 def test_a_package_carries_the_crds_and_no_sample(tmp_path):

@@ -9,52 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.control_plane import Kubectl
-from tests.support.metrics import total
-from tests.support.node import BRIDGE, HOST, Node
+from tests.support.installation import CHART, SPACE, NodeStore, as_jane, helm, host_pod, install, metric, operator_log, start_node, training_job
 from tests.support.operator import condition, profile_request
-from tests.support.processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
-from tests.support.stores import Versity
+from tests.support.processes import BIN, Group, wait_until
 from tests.support.xprof import XProf
-
-CHART = ROOT / "helm" / "strobe"
-SPACE = "strobe-system"
-
-
-class NodeStore(Versity):
-    """Reachable from pods."""
-
-    @property
-    def endpoint(self):
-        return f"http://{BRIDGE}:{self.port}"
-
-    def command(self):
-        return [str(part).replace("127.0.0.1", BRIDGE) for part in super().command()]
-
-
-def helm(node, *arguments, check=True):
-    done = subprocess.run([TOOLS / "helm", "--kubeconfig", node.kubeconfig, "--namespace", SPACE, *map(str, arguments)],
-                          capture_output=True, text=True, env={**os.environ, "HELM_CACHE_HOME": str(node.root / "helm")})
-    if check and done.returncode != 0:
-        raise RuntimeError(f"helm {' '.join(map(str, arguments))}: {done.stderr}\n{done.stdout}\n{operator_log(node)}")
-    return done
-
-
-def operator_log(node):
-    kubectl = Kubectl(node.kubeconfig, SPACE)
-    return kubectl.run("get", "pods", "-o", "wide", check=False).stdout + kubectl.run(
-        "logs", "-l", "app.kubernetes.io/component=operator", "--tail=40", "--prefix", check=False).stdout
 
 
 @pytest.fixture(scope="module")
 def node():
     with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
-        node = Node(group).start()
-        subprocess.run([ROOT / "tools/wheel"], check=True)  # Trainers find the Python package beside them.
-        for kind in ("operator", "sidecar"):
-            archive = node.root / f"{kind}.tar"
-            subprocess.run([ROOT / "tools/image", kind, archive], check=True)
-            node.load(archive)
-        yield node
+        yield start_node(group)
         group.kill()  # The namespaces take the rest with them.
 
 
@@ -68,8 +32,7 @@ def installed(node, store):
     Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
     # Nothing of ours needs more than this.
     Kubectl(node.kubeconfig).run("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=restricted")
-    helm(node, "install", "strobe", CHART, "--set-json", f'logdirs=["{store.url}/{{namespace}}"]', "--set", "replicaCount=2,image.pullPolicy=Never",
-         "--set", "injection.image.pullPolicy=Never,injection.memoryLimit=1Gi", "--wait", "--timeout", "120s")
+    install(node, store, "--set", "replicaCount=2")
     return node
 
 
@@ -82,47 +45,6 @@ def team(installed, store):
     keys = [f"--from-literal={name}={value}" for name, value in store.env.items()]
     admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")
     return Kubectl(installed.kubeconfig, "ml")
-
-
-def as_jane(kubectl, *objects, check=True):
-    return kubectl.run("apply", "--as=jane", "--as-group=system:authenticated", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
-
-
-def host_program(name, command, env=None, labels=None, annotations=None):
-    """A container that runs a program of this machine, and the volumes for it."""
-    places = sorted({"usr", "lib", "lib64", "bin", "tmp", ROOT.parts[1], PYTHON.resolve().parts[1]})
-    return {
-        "metadata": {"labels": labels or {}, "annotations": annotations or {}},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": name, "image": HOST, "imagePullPolicy": "Never", "command": command,
-                            "env": [{"name": k, "value": v} for k, v in (env or {}).items()],
-                            "volumeMounts": [{"name": place, "mountPath": f"/{place}"} for place in places]}],
-            "volumes": [{"name": place, "hostPath": {"path": f"/{place}"}} for place in places],
-        },
-    }
-
-
-def host_pod(name, command):
-    pod = host_program("train", command, labels={"strobe.dev/inject": "true"})
-    pod["metadata"]["name"] = name
-    return {"apiVersion": "v1", "kind": "Pod", **pod}
-
-
-def training_job(node, name, pods=2, labels=None, annotations=None):
-    template = host_program("train", [str(PYTHON), str(ROOT / "tests/e2e/train_loop.py"), "--port", "9012", "--stop-file", str(node.root / "stop")],
-                            {"PYTHONPATH": str(ROOT), "HOME": "/tmp"}, labels={"strobe.dev/inject": "true", **(labels or {})},
-                            annotations={"strobe.dev/storage-secret": "traces", **(annotations or {})})
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
-            "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "backoffLimit": 0, "template": template}}
-
-
-def metric(node, name, **labels):
-    """The sum over all operators of a metric's samples that carry the labels."""
-    admin = Kubectl(node.kubeconfig, SPACE)
-    pods = admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
-    pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout for pod in pods]
-    return sum(total(page, name, **labels) for page in pages)
 
 
 def test_the_installation_answers(installed):
@@ -223,7 +145,9 @@ def test_uninstalling_leaves_what_the_keep_policy_says(installed, team):
         left += [f"{kind}/{o['metadata']['name']}" for o in admin.get(kind)["items"] if "strobe" in o["metadata"]["name"]]
     for kind in ("deployments", "services", "secrets", "configmaps", "serviceaccounts", "roles", "rolebindings", "jobs", "poddisruptionbudgets"):
         left += [f"{kind}/{o['metadata']['name']}" for o in admin.get(kind, "-n", SPACE)["items"] if "strobe" in o["metadata"]["name"]]
-    assert left == []
+    # What running pods trust, and who may write where: kept for the next installation.
+    assert left == ["profilepolicies/strobe"]
+    assert set(admin.get("secret", "strobe-authority", "-n", f"{SPACE}-authority")["data"]) == {"ca.crt", "ca.key"}
     crds = [o["metadata"]["name"] for o in admin.get("crds")["items"]]
     assert crds == ["profilepolicies.strobe.dev", "profilerequests.strobe.dev"]
     assert team.get("profreq", "first-look")["status"]["workers"]["ok"] == 2

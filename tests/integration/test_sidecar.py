@@ -86,16 +86,24 @@ def test_publish_and_reclaim_stay_within_the_run(rig, logdir):
     import grpc
 
     _, stub, pb = rig
-    stub.Publish(pb.PublishRequest(logdir=str(logdir), run="r1", manifest=b"{}"), timeout=5)
-    assert (logdir / "plugins/profile/r1/strobe.json").read_bytes() == b"{}"
+    manifest = b'{"captureId": "c1"}'
+    for _ in range(2):  # A call may be repeated.
+        stub.Publish(pb.PublishRequest(logdir=str(logdir), run="r1", manifest=manifest), timeout=5)
+    assert (logdir / "plugins/profile/r1/strobe.json").read_bytes() == manifest
+    with pytest.raises(grpc.RpcError) as error:
+        stub.Publish(pb.PublishRequest(logdir=str(logdir), run="r1", manifest=b'{"captureId": "c2"}'), timeout=5)
+    assert error.value.code() == grpc.StatusCode.ALREADY_EXISTS and "of capture c1" in error.value.details()
     (logdir / "plugins/profile/other").mkdir()
     (logdir / "plugins/profile/other/keep").write_text("x")
-    assert stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run="r1"), timeout=5).deleted == 1
-    assert stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run="r1"), timeout=5).deleted == 0
+    for run, capture, code in (("r1", "c2", "PERMISSION_DENIED"), ("other", "c1", "PERMISSION_DENIED"), ("r1", "", "INVALID_ARGUMENT"),
+                               ("", "c1", "INVALID_ARGUMENT"), ("..", "c1", "INVALID_ARGUMENT"), ("a/../other", "c1", "INVALID_ARGUMENT")):
+        with pytest.raises(grpc.RpcError) as error:
+            stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run=run, capture_id=capture), timeout=5)
+        assert error.value.code() == getattr(grpc.StatusCode, code), (run, capture)
+    assert (logdir / "plugins/profile/r1/strobe.json").read_bytes() == manifest
+    assert stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run="r1", capture_id="c1"), timeout=5).deleted == 1
+    assert stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run="r1", capture_id="c1"), timeout=5).deleted == 0
     assert (logdir / "plugins/profile/other/keep").exists()
-    for run in ("", "..", "a/../other"):
-        with pytest.raises(grpc.RpcError):
-            stub.Reclaim(pb.ReclaimRequest(logdir=str(logdir), run=run), timeout=5)
 
 
 def test_a_capture_finishes_within_the_grace_period_of_sigterm(rig, logdir):

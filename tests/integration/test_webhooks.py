@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.support.control_plane import Kubectl
+from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import Group, high_water, wait_until
 from tests.support.secure import SecureOperator, allow
@@ -89,14 +89,26 @@ def test_who_may_profile_whom(secure, kubectl, plane):
     assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
 
 
-def test_a_request_is_born_with_its_finalizer(secure, kubectl):
-    secure()
-    allow(kubectl, "/logs")
-    for own in ([], ["example.com/mine"], ["strobe.dev/capture"]):
-        request = profile_request("r", "/logs")
-        request["metadata"]["finalizers"] = own
-        made = json.loads(kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(request)).stdout)
-        assert sorted(made["metadata"]["finalizers"]) == sorted({*own, "strobe.dev/capture"})
+def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kubectl, make_workers, logdir):
+    """Finding 19."""
+    operator = secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    finalizers = lambda name: kubectl.get("profreq", name)["metadata"].get("finalizers", [])  # noqa: E731
+    create(kubectl, profile_request("waits", logdir, selector={"app": "nobody"}), check=True)
+    wait_until(lambda: condition(kubectl.get("profreq", "waits"), "Succeeded")["reason"] == "NoTargets", 15, "its visit")
+    assert finalizers("waits") == []
+    make_workers(1, kubectl)
+    create(kubectl, profile_request("live", logdir, duration="2s"), profile_request("kept", logdir, reclaimPolicy="Delete"), check=True)
+    wait_until(lambda: finalizers("live") == ["strobe.dev/capture"], 20, "a capture that is under way")
+    for name in ("live", "kept"):
+        assert condition(wait_finished(kubectl, name), "Succeeded")["status"] == "True"
+    wait_until(lambda: finalizers("live") == [], 10, "the end")
+    assert finalizers("kept") == ["strobe.dev/capture"], "its run is to be reclaimed"
+    # Without an operator what waits or has ended can be changed and deleted; new ones are refused.
+    operator.process.kill()
+    kubectl.run("patch", "profreq", "waits", "--type=merge", "-p", '{"spec":{"cancel":true}}')
+    kubectl.run("delete", "profreq", "waits", "live", "--timeout=10s")
+    assert create(kubectl, profile_request("new", logdir)).returncode != 0
 
 
 def test_nobody_else_says_who_asked(secure, kubectl):
@@ -176,6 +188,135 @@ def test_a_request_that_came_in_unseen_is_refused(secure, kubectl, logdir):
     operator.remove()
     create(kubectl, profile_request("r", logdir), check=True)
     assert condition(wait_finished(kubectl, "r"), "Succeeded")["reason"] == "NotAdmitted"
+
+
+def ask(operator, path, review, source="127.0.0.1", context=None):
+    """Straight to the webhook's port, as whoever reaches it can. Status and answer."""
+    if context is None:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection("localhost", operator.webhook_port, context=context, timeout=30, source_address=(source, 0))
+    connection.request("POST", path, json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": review}),
+                       {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    body = answer.read()
+    return answer.status, json.loads(body)["response"] if answer.status == 200 else body
+
+
+ADMIN = {"username": "system:admin", "groups": ["system:masters"]}
+
+
+def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl, logdir):
+    """Finding 18: whatever stands in the annotation, only what our webhook sealed for this very request counts."""
+    operator = secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    nobody = {"selector": {"app": "nobody"}}
+    create(kubectl, profile_request("sealed", logdir, **nobody), profile_request("tampered", logdir, **nobody), check=True)
+    annotation = kubectl.get("profreq", "sealed")["metadata"]["annotations"]["strobe.dev/requester"]
+    operator.remove()
+
+    def forged(name, text, **spec):
+        request = profile_request(name, logdir, **nobody, **spec)
+        request["metadata"]["annotations"] = {"strobe.dev/requester": text}
+        return request
+
+    # Made up, copied from another request, and sealed by us for whoever asks.
+    bait = profile_request("oracle", logdir, **nobody)
+    status, response = ask(operator, "/stamp-request", {"uid": "u", "operation": "CREATE", "namespace": kubectl.namespace, "object": bait, "userInfo": ADMIN})
+    patch = json.loads(base64.b64decode(response["patch"]))
+    create(kubectl, forged("made-up", json.dumps(ADMIN)), forged("copied", annotation), forged("oracle", patch[-1]["value"]), check=True)
+    kubectl.run("annotate", "profreq", "tampered", "--overwrite", f"strobe.dev/requester={json.dumps(ADMIN)}")
+    for name in ("made-up", "copied", "oracle", "tampered"):
+        refused = condition(wait_finished(kubectl, name), "Succeeded")
+        assert refused["reason"] == "NotAdmitted", (name, refused)
+    # A copy with the very same name and content, made while nobody stamps it.
+    kubectl.run("delete", "profreq", "sealed", "--timeout=10s")
+    create(kubectl, forged("sealed", annotation), check=True)
+    operator.register_webhooks()
+    assert condition(wait_finished(kubectl, "sealed"), "Succeeded")["reason"] == "NotAdmitted"
+
+
+def test_a_sealed_request_survives_a_restart_and_kubectl(secure, kubectl, logdir):
+    operator = secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    request = profile_request("look", logdir, selector={"app": "nobody"})
+    kubectl.apply(request)
+    operator.process.kill()
+    request["spec"]["ttlAfterFinished"] = "1h"
+    kubectl.apply(request)
+    operator.start().wait_ready()
+    made = json.loads(kubectl.run("get", "profreq", "look", "-o", "json").stdout)
+    del made["metadata"]["annotations"]
+    grant(kubectl, "jane", user("jane"), [])
+    kubectl.run("replace", "--as=jane", "-f", "-", stdin=json.dumps(made))  # Without the annotation, as from a file.
+    wait_until(lambda: condition(kubectl.get("profreq", "look"), "Succeeded")["reason"] == "NoTargets", 15, "its visit")
+
+
+def test_strangers_cannot_have_the_api_server_asked_at_will(secure, kubectl, plane):
+    """Finding 20: many at once from one address, beside the API server's own reviews and injections."""
+    operator = secure(pod_failure_policy="Fail")
+    allow(kubectl, "/logs")
+    review = {"uid": "u", "operation": "CREATE", "namespace": kubectl.namespace, "object": profile_request("r", "/logs"), "userInfo": ADMIN}
+    answers, stop = [], threading.Event()
+
+    def flood():
+        while not stop.is_set():
+            answers.append(ask(operator, "/check-request", review, source="127.0.0.2")[0])
+
+    strangers = [threading.Thread(target=flood) for _ in range(12)]
+    began = time.monotonic()
+    for stranger in strangers:
+        stranger.start()
+    load = Admitting(plane, kubectl)
+    load.start()
+    for _ in range(5):
+        create(kubectl, profile_request("r", "/logs"), dry_run=True, check=True)
+    wait_until(lambda: 429 in answers and load.done > 20, 60, "answers")
+    stop.set()
+    for stranger in strangers:
+        stranger.join()
+    load.stop()
+    assert not load.failures, load.failures[:2]
+    assert answers.count(200) <= 200 + 50 * (time.monotonic() - began) + 1, "the burst and the rate of one address"
+    # Names of namespaces that strangers make up do not fill the metrics.
+    for name in ("x" * 100, "../x", "a b"):
+        ask(operator, "/inject", {"uid": "u", "operation": "CREATE", "namespace": name, "object": pod()})
+    assert operator.metric("strobe_injections_total", namespace="other") == 3
+
+
+def test_where_the_api_server_has_a_certificate_nobody_else_is_heard(group, tmp_path):
+    """Finding 20: with webhook.clientAuthority set, and a control plane that shows its webhooks who it is."""
+    pki = tmp_path / "clients"
+    pki.mkdir()
+    make_authority(pki, "clients")
+    issue(pki, "apiserver", "/CN=kube-apiserver", server=False)
+    issue(pki, "other", "/CN=somebody", server=False)
+    users = {"users": [{"name": "*", "user": {"client-certificate": str(pki / "apiserver.crt"), "client-key": str(pki / "apiserver.key")}}]}
+    (tmp_path / "webhooks.kubeconfig").write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **users}))
+    plugin = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": str(tmp_path / "webhooks.kubeconfig")}
+    admission = tmp_path / "admission.yaml"
+    admission.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
+        {"name": name, "configuration": plugin} for name in ("ValidatingAdmissionWebhook", "MutatingAdmissionWebhook")]}))
+    plane = ControlPlane(group, tmp_path / "plane")
+    plane.apiserver_flags = {"admission-control-config-file": admission}
+    plane.start()
+    Kubectl(plane.kubeconfig).install_crds()
+    Kubectl(plane.kubeconfig).run("create", "namespace", "ml")
+    kubectl = Kubectl(plane.kubeconfig, "ml")
+    operator = SecureOperator(group, plane, kubectl, webhook={"clientAuthority": str(pki / "ca.crt"), "clientNames": ["kube-apiserver"]}).start().wait_ready()
+    allow(kubectl, "/logs")
+    create(kubectl, profile_request("r", "/logs"), check=True, dry_run=True)
+    review = {"uid": "u", "operation": "CREATE", "namespace": "ml", "object": profile_request("r", "/logs"), "userInfo": ADMIN}
+    for who in (None, "other", "apiserver"):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if who:
+            context.load_cert_chain(pki / f"{who}.crt", pki / f"{who}.key")
+        try:
+            status = ask(operator, "/stamp-request", review, context=context)[0]
+        except (ssl.SSLError, ConnectionError, http.client.HTTPException):
+            status = None
+        assert status == (200 if who == "apiserver" else None), who
 
 
 def test_pods_are_injected_and_nobody_is_turned_away(secure, kubectl):

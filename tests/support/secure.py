@@ -31,12 +31,13 @@ class SecureOperator(Operator):
             "watch": {"namespace": self.space}, "lease": {"namespace": self.space},
             "webhook": {"listen": f"127.0.0.1:{self.webhook_port}", "configuration": self.configuration, **(webhook or {})},
             "tls": {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"], **(tls or {})},
-            "injection": injection or {}, **config})
+            "injection": injection or {}, "state": {"configMap": "strobe-operator-state"}, **config})
         self.command.remove("--insecure-plaintext")
 
     def start(self):
         if self.kubectl.run("get", "secret", "strobe-authority", check=False).returncode != 0:
             self.kubectl.run("create", "secret", "generic", "strobe-authority")
+            self.kubectl.run("create", "configmap", "strobe-operator-state")
             self.register_webhooks()
         return super().start()
 
@@ -51,7 +52,7 @@ class SecureOperator(Operator):
                 selector = webhook.setdefault("namespaceSelector", {})
                 selector["matchExpressions"] = [ours] + [e for e in selector.get("matchExpressions", []) if e["key"] == "strobe.dev/inject"]
                 # The operator is the administrator here; its writes must not wait for itself.
-                for condition in webhook.get("matchConditions", []):
+                for condition in [c for c in webhook.get("matchConditions", []) if c["name"] == "not-the-operator"]:
                     condition["expression"] = '!("system:masters" in request.userInfo.groups) || request.operation == "CREATE"'
                 if path == "/inject":
                     webhook["failurePolicy"] = self.pod_failure_policy

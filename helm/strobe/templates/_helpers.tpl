@@ -36,6 +36,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{- define "strobe.authorityNamespace" -}}
+{{- default (printf "%s-authority" .Release.Namespace) .Values.tls.authorityNamespace }}
+{{- end }}
+
+{{/* Expressions of a namespaceSelector, as JSON: the one namespace that is looked at, when it is one. */}}
+{{- define "strobe.watched" -}}
+{{- with .Values.watchNamespace }}{{ list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" (list .)) | toJson }}{{ else }}[]{{ end }}
+{{- end }}
+
 {{- define "strobe.image" -}}
 {{ .repository }}:{{ default .appVersion .tag }}
 {{- end }}

@@ -15,6 +15,8 @@ TEST(Rfc3339, RoundTrips) {
   ASSERT_TRUE(ParseRfc3339(FormatRfc3339(time, 9), parsed));
   EXPECT_EQ(parsed, time);
   EXPECT_FALSE(ParseRfc3339("yesterday", parsed));
+  for (const char* odd : {"9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "infinite-future"})
+    EXPECT_FALSE(ParseRfc3339(odd, parsed)) << odd;
 }
 
 TEST(SystemClock, MonotonicNeverGoesBack) {

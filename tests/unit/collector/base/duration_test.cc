@@ -23,6 +23,14 @@ TEST(ParseDuration, RefusesTheRestAndSaysHowToWriteIt) {
   }
 }
 
+TEST(ParseDuration, WhatIsLongerThanACenturyDoesNotOverflow) {
+  for (const char* text : {"9999999h", "876000h", "99999999999s", "2000000h2000000h"})
+    EXPECT_EQ(*ParseDuration(text), kMaxDuration) << text;
+  const WallTime now{1'790'000'000s};
+  EXPECT_GT(now + *ParseDuration("9999999h"), now);
+  EXPECT_GT(now + 2 * kMaxDuration, now);
+}
+
 TEST(FormatDuration, UsesTheUnitThatFits) {
   EXPECT_EQ(FormatDuration(0s), "0s");
   EXPECT_EQ(FormatDuration(250us), "250us");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 
 namespace strobe {
 namespace {
@@ -52,6 +53,14 @@ TEST(ThreadExecutor, DropsWhatIsStillWaitingWhenItEnds) {
     executor.PostAfter(1h, [held] {});
   }
   EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(ThreadExecutor, ATaskThatThrowsEndsAlone) {
+  ThreadExecutor executor;
+  Notification after;
+  executor.Post([] { throw std::runtime_error("thrown"); });
+  executor.Post([&] { after.Notify(); });
+  after.Wait();
 }
 
 }  // namespace

@@ -216,5 +216,20 @@ TEST(HttpServer, SaysWhenItCannotListen) {
   EXPECT_FALSE(HttpServer::Start({.listen = "nowhere"}, {}).ok());
 }
 
+TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"},
+                                        {{"/bad", [](const Request&) -> Page { throw 5; }},
+                                         {"/good", [](const Request&) {
+                                            return Page{200, "fine"};
+                                          }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto get = [&](const std::string& path) {
+    return Exchange((*server)->port(),
+                    "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(get("/bad"), HasSubstr("500"));
+  EXPECT_THAT(get("/good"), HasSubstr("fine"));
+}
+
 }  // namespace
 }  // namespace strobe

@@ -19,7 +19,7 @@ TEST(Logdir, RefusesWhatIsUnclearOrClimbs) {
   for (const char* text :
        {"", "logs", "http://x/y", "file://host/x", "gs://", "gs:///x", "/a/../b", "s3://b/../c",
         "gs://user@bucket/x", "gs://b/x?y", "gs://b/x?y=%4", "gs://b/x?y=1&y=2", "gs://b/x?=1",
-        "file:///x?y=1", "s3://b#c", "/a\nb", "gs://bu cket"}) {
+        "file:///x?y=1", "s3://b#c", "/a\nb", "gs://bu cket", "/a\xff"}) {
     EXPECT_FALSE(Logdir::Parse(text).ok()) << text;
   }
 }
@@ -39,10 +39,22 @@ TEST(Logdir, NamesRunsAsXProfListsThem) {
   EXPECT_EQ(Logdir::Parse("/")->RunUrl("r1"), "file:///plugins/profile/r1");
   EXPECT_EQ(TraceKey("r1", "w0"), "plugins/profile/r1/w0.xplane.pb");
   EXPECT_EQ(ManifestKey("r1"), "plugins/profile/r1/strobe.json");
-  EXPECT_EQ(DefaultRunName(WallTime{1'795'234'104s}, "first-look"),
-            "2026_11_21_04_08_24_first-look");
+  constexpr WallTime kTime{1'795'234'104s};
+  EXPECT_EQ(DefaultRunName(kTime, "first-look", ""), "2026_11_21_04_08_24_first-look");
+  EXPECT_EQ(DefaultRunName(kTime, "first-look", "8ffe93fd-a603-4e2a-8d83-68fc2051835f"),
+            "2026_11_21_04_08_24_first-look_8ffe93fd");
   EXPECT_EQ(RunOfAttempt("r", 1), "r");
   EXPECT_EQ(RunOfAttempt("r", 2), "r_attempt2");
+  EXPECT_EQ(RunOfUrl("s3://b/x/plugins/profile/r_attempt2", 2), "r");
+  EXPECT_EQ(RunOfUrl("s3://b/x/plugins/profile/r_attempt2", 1), "r_attempt2");
+  EXPECT_EQ(RunOfUrl("s3://b/x/plugins/profile/r", 2), "") << "not of that attempt";
+  EXPECT_EQ(RunOfUrl("", 0), "");
+}
+
+TEST(Logdir, RunsOfLongNamesStaySafeNames) {
+  const std::string run = DefaultRunName(WallTime{}, std::string(253, 'n'), "8ffe93fd-a603");
+  EXPECT_LE(RunOfAttempt(run, 10).size(), 253u);
+  EXPECT_TRUE(run.ends_with("_8ffe93fd")) << "what tells runs apart is not what is cut";
 }
 
 }  // namespace

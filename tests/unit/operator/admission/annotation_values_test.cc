@@ -40,5 +40,13 @@ TEST(AnnotationValues, LookingBackTakesADuration) {
   for (const char* bad : {"", "10", "11m", ";", "10 s", "1h"}) EXPECT_FALSE(IsLookBack(bad)) << bad;
 }
 
+TEST(AnnotationValues, ResourcesThatAContainerCanStartWith) {
+  EXPECT_TRUE(IsCpu("1m"));
+  EXPECT_FALSE(IsCpu("0.1m"));
+  for (const char* good : {"32Mi", "1Gi", "100000000"}) EXPECT_TRUE(IsSidecarMemory(good)) << good;
+  for (const char* bad : {"", "1", "31Mi", "512m", "lots"})
+    EXPECT_FALSE(IsSidecarMemory(bad)) << bad;
+}
+
 }  // namespace
 }  // namespace strobe

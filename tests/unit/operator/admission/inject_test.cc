@@ -167,7 +167,7 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
   EXPECT_EQ(Apply(lost), whole);
   Json without_volume = whole;
   without_volume["spec"]["volumes"].erase(0);
-  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("mutilated: volume"));
+  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("mutilated: the volume"));
   EXPECT_EQ(InjectionDamage(Apply(without_volume)), "");
 }
 
@@ -199,6 +199,94 @@ TEST(Inject, OnACorpusOfRealPods) {
     ++seen;
   }
   EXPECT_GE(seen, 6u);
+}
+
+TEST(Inject, RingsLieInMemoryAndTheirSizeIsBounded) {
+  const auto shared = [](const Json& pod) { return Apply(pod)["spec"]["volumes"][0]; };
+  EXPECT_EQ(shared(Pod()), Json({{"name", "strobe"},
+                                 {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "512Mi"}}}}));
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/agent-memory", "2Gi"}};
+  EXPECT_EQ(shared(pod)["emptyDir"]["sizeLimit"], "2Gi");
+  for (const char* bad : {"1", "100m", "31Mi", "lots"}) {
+    pod["metadata"]["annotations"] = {{"strobe.dev/agent-memory", bad}};
+    EXPECT_EQ(shared(pod)["emptyDir"]["sizeLimit"], "512Mi") << bad;
+  }
+}
+
+TEST(Inject, AVolumeOfTheUsersIsNotTakenForOurs) {
+  Json pod = Pod();
+  pod["spec"]["volumes"] = {{{"name", "strobe"}, {"persistentVolumeClaim", {{"claimName", "x"}}}},
+                            {{"name", "strobe-token"}, {"emptyDir", Json::object()}}};
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Json patched = pod.patch(injection.patch);
+  const Json& trainer = patched["spec"]["containers"][0];
+  EXPECT_EQ(trainer["volumeMounts"], Json({{{"name", "strobe-2"}, {"mountPath", "/var/strobe"}}}));
+  EXPECT_THAT(Sidecar(patched)["volumeMounts"],
+              Contains(Json({{"name", "strobe-token-2"},
+                             {"mountPath", "/var/run/secrets/strobe"},
+                             {"readOnly", true}})));
+  EXPECT_EQ(patched["spec"]["volumes"].size(), 5u);
+  EXPECT_EQ(InjectionDamage(patched), "");
+  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+}
+
+TEST(Inject, PortsDoNotClash) {
+  const auto ports = [](const Json& pod) {
+    const Json sidecar = Sidecar(Apply(pod));
+    return std::pair(sidecar["ports"][0]["containerPort"].get<int>(),
+                     sidecar["ports"][1]["containerPort"].get<int>());
+  };
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/port", "9472"}};
+  EXPECT_EQ(ports(pod), std::pair(9472, 9473)) << "the metrics give way";
+  pod["metadata"]["annotations"] = {{"strobe.dev/port", "9012"}, {"strobe.dev/compat-port", "9470"}};
+  EXPECT_EQ(ports(pod), std::pair(9470, 9472)) << "the trainer's profiler server is there";
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  EXPECT_THAT(injection.warnings, testing::UnorderedElementsAre(HasSubstr("strobe.dev/port"),
+                                                                HasSubstr("compat-port")));
+  pod = Pod();
+  pod["spec"]["containers"][0]["ports"] = {{{"containerPort", 9470}}, {{"containerPort", 9472}}};
+  EXPECT_EQ(ports(pod), std::pair(9471, 9473));
+  pod["metadata"]["annotations"] = {{"strobe.dev/metrics-port", "9100"}};
+  EXPECT_EQ(ports(pod).second, 9100);
+  const Json probe = Sidecar(Apply(pod))["startupProbe"];
+  EXPECT_EQ(probe["httpGet"]["port"], 9100);
+}
+
+TEST(Inject, ALogdirVolumeIsNotMountedOverWhatTheSidecarNeeds) {
+  Json pod = Pod();
+  pod["spec"]["volumes"] = {{{"name", "v"}, {"emptyDir", Json::object()}}};
+  for (const char* path : {"/var/strobe", "/var/strobe/", "/var/strobe/agent", "/var/lib/strobe",
+                           "/var", "/", "/usr/lib", "/opt/strobe", "/var/run/secrets/strobe",
+                           "/etc", "/a:b", "/a/../etc", "//var//strobe"}) {
+    pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", std::string("v:") + path}};
+    const Injection injection = Inject(pod, kSettings, kRoots);
+    EXPECT_THAT(injection.warnings, Contains(HasSubstr("logdir-volume"))) << path;
+    EXPECT_EQ(Sidecar(pod.patch(injection.patch))["volumeMounts"].size(), 3u) << path;
+  }
+  pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", "v:/mnt//logs/"}};
+  EXPECT_EQ(Sidecar(Apply(pod))["volumeMounts"][3]["mountPath"], "/mnt/logs");
+}
+
+TEST(Inject, APodWithResourcesOfItsOwnKeepsThem) {
+  Json pod = Pod();
+  pod["spec"]["resources"] = {{"limits", {{"cpu", "1"}, {"memory", "256Mi"}}}};
+  EXPECT_EQ(Sidecar(Apply(pod))["resources"], Json::object());
+}
+
+TEST(Inject, GuaranteedIsWhatIsEqualHoweverItIsWritten) {
+  Json pod = Pod();
+  pod["spec"]["containers"][0]["resources"] = {
+      {"requests", {{"cpu", "8000m"}, {"memory", "8Gi"}}},
+      {"limits", {{"cpu", 8}, {"memory", "8192Mi"}}}};
+  EXPECT_TRUE(Sidecar(Apply(pod))["resources"]["limits"].contains("cpu"));
+}
+
+TEST(Inject, AContainerThatIsNamedTwiceIsATrainerOnce) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/containers", "train,train"}};
+  EXPECT_EQ(Apply(pod)["spec"]["containers"][0]["volumeMounts"].size(), 1u);
 }
 
 }  // namespace

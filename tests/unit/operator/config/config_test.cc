@@ -40,6 +40,9 @@ TEST(ParseConfig, PointsAtWhatIsWrong) {
   EXPECT_THAT(Complaint("workers: 0\n"), HasSubstr("1 to 64"));
   EXPECT_THAT(Complaint("a: [\n"), HasSubstr("c.yaml:"));
   EXPECT_THAT(Complaint("- a\n"), HasSubstr("must be a map"));
+  EXPECT_THAT(Complaint("injection: {memory: lots}\n"), HasSubstr("injection.memory"));
+  EXPECT_THAT(Complaint("injection: {memory: 3Gi}\n"), HasSubstr("at most injection.memoryLimit"));
+  EXPECT_THAT(Complaint("webhook: {clientNames: [x]}\n"), HasSubstr("webhook.clientAuthority"));
   EXPECT_FALSE(LoadConfig("/nowhere.yaml").ok());
 }
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "collector/base/duration.h"
 #include "tests/fakes/fake_worker.h"
 
 namespace strobe {
@@ -50,13 +51,19 @@ class FakeCluster final : public Cluster {
     return Written();
   }
   absl::Status DeleteRequest(const ProfileRequest&) override {
-    request.deleting = true;
-    if (changed) changed();
+    Delete();
     return Written();
   }
   void RecordEvent(const ProfileRequest&, bool, const std::string& reason, const std::string&,
                    const std::string&) override {
     events.push_back(reason);
+  }
+
+  // As the API server does it: gone at once when nobody holds it.
+  void Delete() {
+    request.deleting = true;
+    if (request.finalizers.empty()) exists = false;
+    if (changed) changed();
   }
 
   bool exists = true;
@@ -95,6 +102,13 @@ class FakeGatekeeper final : public Gatekeeper {
     asked.push_back(requester.username + " " + std::to_string(active));
     return verdict;
   }
+  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override {
+    if (!request.requester) return std::string("nobody knows who asked");
+    return not_admitted;
+  }
+  void CaptureEnded(const std::string& space, WallTime) override { ended.push_back(space); }
+  absl::StatusOr<std::string> not_admitted = std::string();
+  std::vector<std::string> ended;
   absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
   std::vector<std::string> asked;
 };
@@ -179,7 +193,7 @@ TEST_F(RequestReconcilerTest, CarriesARequestToItsEnd) {
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
   EXPECT_EQ(Get("Started").status, ConditionStatus::kTrue);
   EXPECT_EQ(Get("Synchronized").status, ConditionStatus::kTrue);
-  EXPECT_THAT(cluster_.request.finalizers, Contains(kFinalizer));
+  EXPECT_THAT(cluster_.request.finalizers, IsEmpty()) << "it can be deleted without us";
   EXPECT_THAT(cluster_.events, testing::ElementsAre("CaptureArmed", "CaptureSucceeded"));
   EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
 }
@@ -276,10 +290,8 @@ TEST_F(RequestReconcilerTest, SaysWhatIsWrongWithASpecThatCannotBeCarriedOut) {
   EXPECT_EQ(Get("Failed").reason, "InvalidSpec");
   EXPECT_THAT(Get("Failed").message, HasSubstr("bucket name"));
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
-  cluster_.request.deleting = true;
-  Change();
-  Loop(1s);
-  EXPECT_FALSE(cluster_.exists);
+  cluster_.Delete();
+  EXPECT_FALSE(cluster_.exists) << "nothing of it is left anywhere";
 }
 
 TEST_F(RequestReconcilerTest, CancelEndsALiveCapture) {
@@ -297,8 +309,7 @@ TEST_F(RequestReconcilerTest, CancelEndsALiveCapture) {
 TEST_F(RequestReconcilerTest, DeletionCancelsFirstAndThenLetsGo) {
   cluster_.request.capture.delay = 60s;
   Loop(1s);
-  cluster_.request.deleting = true;
-  Change();
+  cluster_.Delete();
   Loop(2s);
   EXPECT_FALSE(cluster_.exists);
   EXPECT_THAT(fleet_["a"].cancelled, SizeIs(1));
@@ -453,6 +464,94 @@ TEST_F(RequestReconcilerTest, AGatekeeperThatCannotAnswerStopsEverything) {
   RestartGuardedBy(gatekeeper);
   EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
   EXPECT_EQ(cluster_.request.status.attempt, 0);
+}
+
+TEST_F(RequestReconcilerTest, HoldsARequestOnlyWhileThereIsSomethingToCleanUp) {
+  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  cluster_.request.finalizers = {"example.com/mine"};
+  Loop(3s);
+  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre("example.com/mine"))
+      << "it waits, and has left nothing anywhere";
+  cluster_.pods = pods;
+  cluster_.request.capture.delay = 5s;
+  Loop(4s);
+  ASSERT_EQ(Get("Succeeded").reason, "Armed");
+  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre("example.com/mine", kFinalizer));
+  Loop(20s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre("example.com/mine"));
+}
+
+TEST_F(RequestReconcilerTest, ARunThatIsToBeReclaimedHoldsItsRequest) {
+  cluster_.request.reclaim = true;
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(cluster_.request.finalizers, testing::ElementsAre(kFinalizer));
+  cluster_.Delete();
+  Loop(1s);
+  EXPECT_FALSE(cluster_.exists);
+  ASSERT_THAT(fleet_["a"].reclaimed, SizeIs(1));
+  EXPECT_EQ(fleet_["a"].reclaimed[0].capture_id(), "uid-1");
+  EXPECT_EQ(fleet_["a"].reclaimed[0].run(), "run");
+}
+
+TEST_F(RequestReconcilerTest, ReclaimsTheAttemptsThatItBeganAndNoOther) {
+  cluster_.request.reclaim = true;
+  cluster_.request.capture.attempts = 2;
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(30s);
+  ASSERT_EQ(cluster_.request.status.attempt, 2);
+  cluster_.Delete();
+  Loop(1s);
+  std::vector<std::string> captures;
+  for (const v1::ReclaimRequest& reclaim : fleet_["a"].reclaimed)
+    captures.push_back(reclaim.capture_id() + " " + reclaim.run());
+  EXPECT_THAT(captures, testing::ElementsAre("uid-1 run", "uid-2 run_attempt2"));
+}
+
+TEST_F(RequestReconcilerTest, WhatWasNeverBegunReclaimsNothing) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.not_admitted = std::string("its seal is broken");
+  cluster_.request.reclaim = true;
+  cluster_.request.finalizers = {kFinalizer};  // Whoever creates it may put it there.
+  RestartGuardedBy(gatekeeper);
+  Loop(2s);
+  EXPECT_EQ(Get("Succeeded").reason, "NotAdmitted");
+  EXPECT_EQ(Get("Succeeded").message, "its seal is broken");
+  EXPECT_THAT(cluster_.request.finalizers, IsEmpty());
+  cluster_.request.finalizers = {kFinalizer};
+  cluster_.Delete();
+  Loop(1s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(fleet_["a"].reclaimed, IsEmpty());
+}
+
+TEST_F(RequestReconcilerTest, ACaptureWhoseRequestVanishesIsCancelled) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  cluster_.request.capture.delay = 60s;
+  Loop(1s);
+  ASSERT_EQ(Get("Succeeded").reason, "Armed");
+  cluster_.exists = false;  // Somebody has taken the finalizer off.
+  Change();
+  Loop(1s);
+  EXPECT_THAT(fleet_["a"].cancelled, testing::ElementsAre("uid-1"));
+  EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
+}
+
+TEST_F(RequestReconcilerTest, EndsAreToldBeyondTheRequestsLife) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  Loop(10s);
+  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(gatekeeper.ended, testing::ElementsAre("team"));
+}
+
+TEST_F(RequestReconcilerTest, ATimeToLiveOfAMillenniumIsNotOverAtOnce) {
+  cluster_.request.ttl = *ParseDuration("9999999h");
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_TRUE(cluster_.exists);
 }
 
 }  // namespace

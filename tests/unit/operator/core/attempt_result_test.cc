@@ -83,13 +83,52 @@ TEST(ComposeManifest, HoldsEveryWorkerInRankOrder) {
   result.workers[0].target.rank = 1;
   result.workers[1].target.rank = 0;
   result.workers[0].offset = 11560ms;
-  const auto json = nlohmann::json::parse(ManifestJson(ComposeManifest({}, result)));
+  const auto json = nlohmann::json::parse(*ManifestJson(ComposeManifest({}, result)));
   EXPECT_EQ(json["format"], 1);
   EXPECT_EQ(json["result"], "Failed");
   EXPECT_EQ(json["workers"][0]["name"], "b");
   EXPECT_EQ(json["workers"][0]["outcome"], "WorkerLost");
   EXPECT_EQ(json["workers"][1]["clockOffsetNs"], "11560000000");
   EXPECT_EQ(json["workers"][1]["clockErrorNs"], "10000");
+}
+
+TEST(ManifestJson, LeavesOutDetailsUntilItFits) {
+  v1::Manifest manifest;
+  for (int i = 0; i < 2000; ++i) {
+    v1::ManifestWorker& worker = *manifest.add_workers();
+    worker.set_name("worker-" + std::to_string(i));
+    worker.set_outcome(i == 0 ? "WorkerLost" : "Ok");
+    worker.set_message(std::string(1000, 'm'));
+    for (int k = 0; k < 64; ++k) worker.add_processes()->set_message(std::string(400, 'p'));
+    for (int k = 0; k < 8; ++k) worker.add_notes(std::string(500, 'n'));
+  }
+  const absl::StatusOr<std::string> text = ManifestJson(manifest);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_LE(text->size(), kMaxManifestBytes);
+  const auto json = nlohmann::json::parse(*text);
+  ASSERT_EQ(json["workers"].size(), 2000u);
+  EXPECT_EQ(json["workers"][1]["processesLeftOut"], 64) << "what is left out is told";
+  EXPECT_EQ(json["workers"][0]["processes"].size(), 64u) << "of whom something is wrong, last";
+}
+
+TEST(ManifestJson, IsTextWhateverIsInIt) {
+  v1::Manifest manifest;
+  manifest.set_capture_id("uid-1");
+  for (const char* odd : {"\xff", "a\xe2\x82", "\xed\xa0\x80"}) {
+    manifest.set_message(odd);
+    const absl::StatusOr<std::string> text = ManifestJson(manifest);
+    if (text.ok()) {
+      EXPECT_EQ(nlohmann::json::parse(*text)["captureId"], "uid-1");
+    }
+  }
+}
+
+TEST(ComposeManifest, TakesTextOfAnyKind) {
+  CaptureSpec spec;
+  spec.request = "\xff@host";
+  AttemptResult result = Concluded(spec, {Ended("a", Outcome::kWorkerLost)});
+  result.message = result.workers[0].message = "\xe2\x82";
+  EXPECT_TRUE(ManifestJson(ComposeManifest(spec, result)).ok());
 }
 
 }  // namespace

@@ -361,5 +361,43 @@ TEST_F(CaptureAttemptTest, GuardGrowsWithMeasuredLateness) {
   EXPECT_EQ(Nanos{fleet_["a"].plans.at(0).guard_ns()}, 12ms);
 }
 
+TEST_F(CaptureAttemptTest, AnExceptionEndsTheAttemptAndNotTheProcess) {
+  fleet_["b"].throws_in_arm = true;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "InternalError");
+  EXPECT_THAT(result.message, HasSubstr("told to throw"));
+  EXPECT_THAT(result.workers, SizeIs(2));
+  EXPECT_THAT(fleet_["a"].published, IsEmpty());
+}
+
+TEST_F(CaptureAttemptTest, APlanThatNobodyMadeIsNotAdopted) {
+  for (const auto change : {+[](v1::CapturePlan& p) { p.set_instant_ns(p.instant_ns() * 2); },
+                            +[](v1::CapturePlan& p) { p.set_duration_ns(Nanos(1h).count()); },
+                            +[](v1::CapturePlan& p) { p.set_guard_ns(Nanos(1h).count()); },
+                            +[](v1::CapturePlan& p) { p.set_run("other"); },
+                            +[](v1::CapturePlan& p) { p.set_capture_id("other-1"); }}) {
+    FakeSidecar& liar = fleet_["b"];
+    v1::Report& report = liar.reports["uid-1"];
+    report.set_capture_id("uid-1");
+    report.set_state(v1::ARMED);
+    report.mutable_plan()->set_capture_id("uid-1");
+    report.mutable_plan()->set_run("run");
+    report.mutable_plan()->set_instant_ns(ToUnixNanos(time_.WallNow()));
+    change(*report.mutable_plan());
+    const AttemptResult result = Run({"a", "b"});
+    EXPECT_EQ(result.reason, "WorkerLost") << result.message;
+    EXPECT_THAT(result.message, HasSubstr("claims to carry out this capture"));
+    fleet_["a"].reports.clear();
+  }
+}
+
+TEST_F(CaptureAttemptTest, AManifestOfAnotherCaptureIsToldAndNobodyElseIsAsked) {
+  fleet_["a"].publish = fleet_["b"].publish = absl::AlreadyExistsError("of capture x");
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_EQ(result.manifest_error, "of capture x");
+}
+
 }  // namespace
 }  // namespace strobe

@@ -117,5 +117,13 @@ TEST(RequestStatus, EqualInputsNeedNoWrite) {
   EXPECT_FALSE(SameStatus(request.status, ActiveStatus(request, 2, {}, kNow)));
 }
 
+TEST(RequestStatus, IsCutBetweenCharacters) {
+  std::string euros = "x";
+  for (int i = 0; i < 1000; ++i) euros += "\u20ac";
+  const RequestStatus status = RefusedStatus(ProfileRequest{}, "Reason", euros, WallTime{});
+  const std::string& message = FindCondition(status, "Succeeded")->message;
+  EXPECT_EQ(message.size(), 1u + 341 * 3) << "whole characters, at most 1024 bytes";
+}
+
 }  // namespace
 }  // namespace strobe

@@ -34,7 +34,7 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_EQ(request->min_workers, "3");
   EXPECT_EQ(request->capture.attempts, 5);
   EXPECT_EQ(request->capture.logdir, "gs://bucket/x");
-  EXPECT_EQ(request->capture.run, "2026_11_21_04_08_24_look");
+  EXPECT_EQ(request->capture.run, "2026_11_21_04_08_24_look_u-1");
   EXPECT_EQ(request->capture.tracers.host(), 3u);
   EXPECT_EQ(request->ttl, 24h);
   EXPECT_TRUE(request->reclaim);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <stdexcept>
+
 #include "collector/analysis/verdict.h"
 #include "collector/base/sha256.h"
 #include "collector/xplane/names.h"
@@ -23,6 +25,7 @@ class FakeSource final : public Source {
                    const Cancellation& terminate,
                    const std::function<void()>& collecting) override {
     ++records;
+    if (throws) throw std::runtime_error("no memory");
     for (Nanos left = hold; left > 0ns && !cancel.cancelled() && !terminate.cancelled();
          left -= 5ms)
       cancel.WaitFor(5ms);
@@ -36,6 +39,7 @@ class FakeSource final : public Source {
 
   bool dropped = false;
   std::atomic<int> records{0};
+  std::atomic<bool> throws{false};
   Outcome outcome = Outcome::kOk;
   Nanos hold{};
   Nanos late{};
@@ -341,6 +345,17 @@ TEST_F(CaptureRunnerTest, TheWorseOfSourceAndTraceStands) {
   runner_.Arm(plan);
   EXPECT_EQ(WaitForEnd("a").outcome(), v1::DEVICE_TRACE_MISSING)
       << "captures of which events were dropped count as good ones";
+
+TEST_F(CaptureRunnerTest, AnExceptionEndsTheCaptureAndTheWorkerIsFreeAgain) {
+  source_.throws = true;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::WORKER_LOST);
+  EXPECT_THAT(report.message(), HasSubstr("no memory"));
+  source_.throws = false;
+  ASSERT_TRUE(runner_.Arm(Plan("b")).accepted());
+  EXPECT_EQ(WaitForEnd("b").outcome(), v1::OK);
+  EXPECT_EQ(delivery_.ended, (std::vector<std::string>{"a", "b"}));
 }
 
 class GuardedRunnerTest : public CaptureRunnerTest {

@@ -1,0 +1,48 @@
+#include "collector/base/guard.h"
+
+#include "collector/base/log.h"
+#include "collector/base/mutex.h"
+#include "collector/base/strings.h"
+
+namespace strobe {
+namespace {
+
+struct Counts {
+  Mutex mutex;
+  std::map<std::string, std::uint64_t> by_place ABSL_GUARDED_BY(mutex);
+};
+
+// Of the process, as the log is: threads that outlive main may still count.
+Counts& TheCounts() {
+  static Counts* const counts = new Counts();
+  return *counts;
+}
+
+}  // namespace
+
+namespace internal {
+
+absl::Status Caught(const char* where, const char* what) noexcept {
+  try {
+    {
+      Counts& counts = TheCounts();
+      MutexLock lock(&counts.mutex);
+      ++counts.by_place[where];
+    }
+    LogError("an exception was caught; this is a defect of Strobe, please report it",
+             {{"where", where}, {"what", what}});
+    return absl::InternalError(StrCat("an exception was thrown: ", what));
+  } catch (...) {
+    return absl::Status(absl::StatusCode::kInternal, "");  // No memory even for the words.
+  }
+}
+
+}  // namespace internal
+
+std::map<std::string, std::uint64_t> CaughtExceptions() {
+  Counts& counts = TheCounts();
+  MutexLock lock(&counts.mutex);
+  return counts.by_place;
+}
+
+}  // namespace strobe

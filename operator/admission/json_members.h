@@ -1,0 +1,36 @@
+// Members of JSON that somebody else has written: nothing here throws, whatever stands there.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace strobe {
+
+// A null where there is none.
+inline const nlohmann::json& Member(const nlohmann::json& object, const std::string& name) {
+  static const nlohmann::json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(name);
+  return found == object.end() ? kNothing : *found;
+}
+
+// Empty where there is no text.
+inline std::string TextOf(const nlohmann::json& object, const std::string& name) {
+  const nlohmann::json& value = Member(object, name);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+// The index of the entry whose `field` is `text`; none when there is none.
+inline std::optional<std::size_t> FindBy(const nlohmann::json& list, const char* field,
+                                         std::string_view text) {
+  for (std::size_t i = 0; list.is_array() && i < list.size(); ++i) {
+    if (TextOf(list[i], field) == text) return i;
+  }
+  return std::nullopt;
+}
+inline std::optional<std::size_t> Find(const nlohmann::json& list, std::string_view name) {
+  return FindBy(list, "name", name);
+}
+
+}  // namespace strobe

@@ -1,0 +1,314 @@
+#include "operator/admission/sidecar_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "collector/base/name_rules.h"
+#include "collector/base/quantity.h"
+#include "collector/base/strings.h"
+#include "collector/base/utf8.h"
+#include "operator/admission/annotation_values.h"
+#include "operator/admission/json_members.h"
+#include "operator/kube/pod_json.h"
+#include "operator/kube/token_review.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kWorkerPort = 9470, kMetricsPort = 9472;
+
+// Where a volume for logdirs cannot lie in the sidecar: what it needs itself, and what its image and
+// the kubelet put there.
+constexpr std::array<std::string_view, 14> kTakenPaths = {
+    kSharedPath, kSpoolPath, "/var/run", "/run", "/opt/strobe", "/proc", "/sys",
+    "/dev",      "/etc",     "/usr",     "/lib", "/lib64",      "/bin",  "/sbin"};
+
+// What the pod's annotations say, where they make sense.
+class Wishes {
+ public:
+  Wishes(const Json& pod, std::vector<std::string>& warnings)
+      : annotations_(Member(Member(pod, "metadata"), "annotations")), warnings_(warnings) {}
+
+  template <typename Check>
+  std::string Get(const char* name, const std::string& otherwise, const Check& check,
+                  const char* should) {
+    const std::string value = TextOf(annotations_, StrCat("strobe.dev/", name));
+    if (value.empty() || check(value)) return value.empty() ? otherwise : value;
+    Ignore(name, value, StrCat("must be ", should));
+    return otherwise;
+  }
+  void Ignore(const char* name, const std::string& value, const std::string& why) {
+    warnings_.push_back(
+        StrCat("strobe.dev/", name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));
+  }
+
+ private:
+  const Json& annotations_;
+  std::vector<std::string>& warnings_;
+};
+
+// The ports of one pod: its containers share an address.
+class Ports {
+ public:
+  // With those that the pod's own containers say they use.
+  explicit Ports(const Json& spec) {
+    for (const char* list : {"containers", "initContainers"}) {
+      const Json& containers = Member(spec, list);
+      for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
+        if (TextOf(containers[i], "name") == kube::kSidecarContainer) continue;
+        const Json& ports = Member(containers[i], "ports");
+        for (std::size_t k = 0; ports.is_array() && k < ports.size(); ++k) {
+          const Json& port = Member(ports[k], "containerPort");
+          if (port.is_number_integer()) taken_.insert(port.get<int>());
+        }
+      }
+    }
+  }
+  bool Take(int port) { return taken_.insert(port).second; }
+  int TakeFrom(int first) {
+    while (!Take(first)) ++first;
+    return first;
+  }
+
+ private:
+  std::set<int> taken_;
+};
+
+// What an annotation wishes for when it is free, else the next free one.
+int PortFor(Wishes& wishes, const char* name, int otherwise, Ports& ports) {
+  const std::string wish = wishes.Get(name, "", IsPort, "a port");
+  if (wish.empty()) return ports.TakeFrom(otherwise);
+  if (ports.Take(std::stoi(wish))) return std::stoi(wish);
+  wishes.Ignore(name, wish, "is a port that something else in this pod uses");
+  return ports.TakeFrom(otherwise);
+}
+
+Json SecurityContext(const InjectionSettings& settings) {
+  Json context = {{"allowPrivilegeEscalation", false},
+                  {"capabilities", {{"drop", {"ALL"}}}},
+                  {"readOnlyRootFilesystem", true},
+                  {"runAsNonRoot", true},
+                  {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  if (settings.user) {
+    context["runAsUser"] = *settings.user;
+    context["runAsGroup"] = *settings.user;
+  }
+  return context;
+}
+
+bool SameQuantity(const Json& a, const Json& b) {
+  const auto value = [](const Json& quantity) {
+    return quantity.is_number() ? std::optional<double>(quantity.get<double>())
+           : quantity.is_string()
+               ? ParseQuantity(quantity.get_ref<const std::string&>())
+               : std::nullopt;
+  };
+  const std::optional<double> left = value(a), right = value(b);
+  return left && right ? *left == *right : a == b;
+}
+
+// Whether the pod as it is has requests equal to limits everywhere: then ours must too, or it would
+// lose its CPU pinning.
+bool IsGuaranteed(const Json& spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    const Json& containers = Member(spec, list);
+    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
+      if (TextOf(containers[i], "name") == kube::kSidecarContainer) continue;
+      const Json& resources = Member(containers[i], "resources");
+      for (const char* kind : {"cpu", "memory"}) {
+        const Json& limit = Member(Member(resources, "limits"), kind);
+        const Json& request = Member(Member(resources, "requests"), kind);
+        if (limit.is_null() || (!request.is_null() && !SameQuantity(request, limit))) return false;
+      }
+    }
+  }
+  return true;
+}
+
+Json Resources(const Json& spec, const InjectionSettings& settings, Wishes& wishes) {
+  const std::string cpu = wishes.Get("cpu", settings.cpu, IsCpu, "at least 1m, such as 100m");
+  const std::string memory =
+      wishes.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
+  // A pod with resources of its own is what they say, whatever its containers take of them; ours
+  // could only be more than it allows.
+  if (!Member(spec, "resources").empty()) return Json::object();
+  const bool guaranteed = IsGuaranteed(spec);
+  const std::string most = memory.empty() ? settings.memory_limit : memory;
+  Json requests = {{"cpu", cpu},
+                   {"memory", guaranteed || !memory.empty() ? most : settings.memory}};
+  // A limit on CPU would throttle the one moment that matters, so only where it must be.
+  Json limits = {{"memory", most}};
+  if (guaranteed) limits["cpu"] = cpu;
+  return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
+}
+
+// Whether nothing else lies at or below the path in the sidecar, or above it.
+bool IsFreePath(const std::string& path) {
+  return std::none_of(kTakenPaths.begin(), kTakenPaths.end(), [&](std::string_view taken) {
+    const std::string a = path + "/", b = StrCat(taken, "/");
+    return a.starts_with(b) || b.starts_with(a);
+  });
+}
+
+// A logdir on a volume of the pod's, such as NFS: "volume:/mount/path".
+void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& ours, Json& mounts) {
+  const std::string wish = wishes.Get(
+      "logdir-volume", "",
+      [&](const std::string& text) {
+        const std::size_t colon = text.find(":/");
+        const std::string volume = text.substr(0, std::min(colon, text.size()));
+        return colon != std::string::npos && Find(Member(spec, "volumes"), volume).has_value() &&
+               volume != ours.shared && volume != ours.spool && volume != ours.token;
+      },
+      "NAME:/PATH of one of the pod's volumes");
+  if (wish.empty()) return;
+  const std::size_t colon = wish.find(':');
+  const std::string path = WithoutSlashes(wish.substr(colon + 1));
+  const std::vector<std::string> parts = Split(path, '/');
+  if (path.empty() || path.find(':') != std::string::npos || path.size() > 1024 ||
+      std::find(parts.begin(), parts.end(), "..") != parts.end()) {
+    return wishes.Ignore("logdir-volume", wish, "has a path that nothing can be mounted at");
+  }
+  if (!IsFreePath(path))
+    return wishes.Ignore("logdir-volume", wish, "has a path that the sidecar needs itself");
+  mounts.push_back({{"name", wish.substr(0, colon)}, {"mountPath", path}});
+}
+
+// "localhost:9012,localhost:9013". The ports are the trainer's.
+std::string FrameworkAddresses(Wishes& wishes, int otherwise, Ports& ports) {
+  std::string addresses;
+  for (const std::string& port : Split(
+           wishes.Get("framework-port", StrCat(otherwise), IsPorts, "a port, or several with commas"),
+           ',')) {
+    ports.Take(std::stoi(port));
+    addresses += StrCat(addresses.empty() ? "" : ",", "localhost:", port);
+  }
+  return addresses;
+}
+
+void AddOptions(Wishes& wishes, Ports& ports, Json& arguments) {
+  const std::string rate =
+      wishes.Get("upload-rate", "", IsUploadRate, "bytes per second such as 100MB, at least 1MB");
+  if (!rate.empty()) arguments.push_back(StrCat("--upload-rate=", rate));
+  const std::string flight =
+      wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
+  if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
+  const auto is_true = [](const std::string& text) { return text == "true"; };
+  if (!wishes.Get("host-tracing-on-old-servers", "", is_true, "\"true\"").empty())
+    arguments.push_back("--host-tracing-on-old-servers");
+  const std::string compat = wishes.Get("compat-port", "", IsPort, "a port");
+  if (compat.empty()) return;
+  if (!ports.Take(std::stoi(compat)))
+    return wishes.Ignore("compat-port", compat, "is a port that something else in this pod uses");
+  // Stock clients show no certificate: only what is in the pod may be one.
+  arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat));
+}
+
+std::string FreeName(const Json& volumes, const std::string& name) {
+  std::string free = name;
+  for (int i = 2; Find(volumes, free); ++i) free = StrCat(name, "-", i);
+  return free;
+}
+
+}  // namespace
+
+std::string WithoutSlashes(const std::string& path) {
+  std::string clean;
+  for (const std::string& part : Split(path, '/')) {
+    if (!part.empty() && part != ".") clean += "/" + part;
+  }
+  return clean;
+}
+
+SidecarVolumes VolumesFor(const Json& pod) {
+  const Json& spec = Member(pod, "spec");
+  const Json& volumes = Member(spec, "volumes");
+  const Json& inits = Member(spec, "initContainers");
+  const std::optional<std::size_t> sidecar = Find(inits, kube::kSidecarContainer);
+  const Json& mounts = sidecar ? Member(inits[*sidecar], "volumeMounts") : Member(Json(), "");
+  // Of a pod that has been injected, and whose sidecar somebody may have taken away again.
+  const bool ours = !TextOf(Member(Member(pod, "metadata"), "annotations"), kStatusAnnotation).empty();
+  const auto name = [&](const char* path, const std::string& otherwise) {
+    if (const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path))
+      return TextOf(mounts[*mount], "name");
+    const std::optional<std::size_t> there = Find(volumes, otherwise);
+    if (!there || ours) return otherwise;
+    return FreeName(volumes, otherwise);
+  };
+  return {name(kSharedPath, "strobe"), name(kSpoolPath, "strobe-spool"),
+          name(kTokenPath, "strobe-token")};
+}
+
+SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
+                        const std::string& roots, const SidecarVolumes& volumes,
+                        std::vector<std::string>& warnings) {
+  const Json& spec = Member(pod, "spec");
+  Wishes wishes(pod, warnings);
+  Ports ports(spec);
+  const std::string framework = FrameworkAddresses(wishes, settings.framework_port, ports);
+  const int port = PortFor(wishes, "port", kWorkerPort, ports);
+  const int metrics = PortFor(wishes, "metrics-port", kMetricsPort, ports);
+  Json arguments = {
+      StrCat("--listen=0.0.0.0:", port),
+      StrCat("--http-listen=0.0.0.0:", metrics),
+      StrCat("--framework=", framework),
+      StrCat("--install-dir=", kSharedPath),
+      StrCat("--agent-dir=", kSharedPath, "/agent"),
+      StrCat("--spool-dir=", kSpoolPath, "/spool"),
+      StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
+                                         "a size such as 2GiB")),
+      StrCat("--log-level=", settings.log_level)};
+  AddOptions(wishes, ports, arguments);
+  Json environment = {
+      {{"name", "POD_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}}};
+  Json mounts = {{{"name", volumes.shared}, {"mountPath", kSharedPath}},
+                 {{"name", volumes.spool}, {"mountPath", kSpoolPath}}};
+  if (settings.enrollment.empty()) {
+    arguments.push_back("--insecure-plaintext");
+  } else {
+    arguments.push_back(StrCat("--enroll=", settings.enrollment));
+    arguments.push_back(StrCat("--token-file=", kTokenPath, "/token"));
+    arguments.push_back(StrCat("--state-dir=", kSpoolPath));
+    environment.push_back({{"name", "STROBE_ROOTS"}, {"value", roots}});
+    mounts.push_back({{"name", volumes.token}, {"mountPath", kTokenPath}, {"readOnly", true}});
+  }
+  AddLogdirVolume(spec, wishes, volumes, mounts);
+  const std::string secret = wishes.Get(
+      "storage-secret", "", [](const std::string& name) { return IsSafeName(name); },
+      "the name of a Secret");
+
+  SidecarSpec made;
+  made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,
+                                 "at least 32Mi, such as 512Mi");
+  made.container = {
+      {"name", kube::kSidecarContainer},
+      {"image", settings.image},
+      {"restartPolicy", "Always"},
+      {"args", std::move(arguments)},
+      {"env", std::move(environment)},
+      {"ports",
+       {{{"name", kube::kSidecarPort}, {"containerPort", port}, {"protocol", "TCP"}},
+        {{"name", "strobe-metrics"}, {"containerPort", metrics}, {"protocol", "TCP"}}}},
+      {"resources", Resources(spec, settings, wishes)},
+      {"securityContext", SecurityContext(settings)},
+      // Passes as soon as the agent is where the trainer looks for it; the trainer
+      // itself is not waited for, it starts only after that.
+      {"startupProbe",
+       {{"httpGet", {{"path", "/healthz"}, {"port", metrics}}},
+        {"periodSeconds", 1},
+        {"failureThreshold", 60}}},
+      {"volumeMounts", std::move(mounts)}};
+  if (!settings.pull_policy.empty()) made.container["imagePullPolicy"] = settings.pull_policy;
+  if (!secret.empty()) {
+    // A pod must start without its traces' store: the sidecar says what is missing.
+    made.container["envFrom"] = {{{"secretRef", {{"name", secret}, {"optional", true}}}}};
+  }
+  return made;
+}
+
+}  // namespace strobe

@@ -1,0 +1,44 @@
+#include "operator/admission/source_limiter.h"
+
+#include <algorithm>
+
+namespace strobe {
+
+SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
+  const MonoTime now = clock_.MonoNow();
+  const auto known = sources_.find(source);
+  if (known == sources_.end()) {
+    if (sources_.size() >= limits_.sources) {
+      // Who asks nothing now and was heard of least lately: its bucket is the fullest.
+      const auto oldest = std::min_element(
+          sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
+            return std::pair(a.second.running > 0, a.second.refilled) <
+                   std::pair(b.second.running > 0, b.second.refilled);
+          });
+      sources_.erase(oldest);
+    }
+    return sources_.emplace(source, Source{limits_.burst, now, 0}).first->second;
+  }
+  Source& found = known->second;
+  const double seconds = std::chrono::duration<double>(now - found.refilled).count();
+  found.tokens = std::min(limits_.burst, found.tokens + seconds * limits_.per_second);
+  found.refilled = now;
+  return found;
+}
+
+std::shared_ptr<void> SourceLimiter::Enter(const std::string& source) {
+  MutexLock lock(&mutex_);
+  Source& asking = Find(source);
+  if (running_ >= limits_.all_at_once || asking.running >= limits_.at_once || asking.tokens < 1)
+    return nullptr;
+  asking.tokens -= 1;
+  ++asking.running;
+  ++running_;
+  return std::shared_ptr<void>(this, [this, source](void*) {
+    MutexLock leaving(&mutex_);
+    --running_;
+    if (const auto left = sources_.find(source); left != sources_.end()) --left->second.running;
+  });
+}
+
+}  // namespace strobe

@@ -1,0 +1,161 @@
+#include "operator/core/worker_words.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "collector/base/clock.h"
+#include "collector/base/strings.h"
+#include "collector/base/utf8.h"
+
+namespace strobe {
+namespace {
+
+// As much as sidecars send; see Report.
+constexpr std::size_t kMaxMessageBytes = 1024;
+constexpr std::size_t kMaxTextBytes = 512;
+constexpr std::size_t kMaxNameBytes = 128;
+constexpr std::size_t kMaxUrlBytes = 2048;
+constexpr std::size_t kHashBytes = 64;
+constexpr int kMaxPlanes = 32;
+constexpr int kMaxNotes = 8;
+constexpr int kMaxProcesses = 64;
+constexpr int kMaxSources = 64;
+constexpr std::size_t kMaxReasons = 16;
+// The sum over all workers of a job must fit as well.
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
+
+constexpr Nanos kMaxLateness = std::chrono::seconds(10);
+constexpr Nanos kMaxLead = std::chrono::seconds(30);
+constexpr Nanos kMaxStage = std::chrono::hours(24);
+
+void Cut(std::string* text, std::size_t bytes) { *text = CutUtf8(*text, bytes); }
+
+template <typename List>
+void Shorten(List* list, int most) {
+  if (list->size() > most) list->DeleteSubrange(most, list->size() - most);
+}
+
+std::int64_t Time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kLatestNs); }
+std::int64_t Span(std::int64_t ns, Nanos most) {
+  return std::clamp<std::int64_t>(ns, 0, most.count());
+}
+
+// A number that this operator has no outcome for is what its message says, and not a success.
+v1::Outcome Known(v1::Outcome outcome, bool ended, std::string* message) {
+  if (v1::Outcome_IsValid(outcome) && !(ended && outcome == v1::OUTCOME_UNSPECIFIED))
+    return outcome;
+  *message = StrCat("the sidecar tells outcome ", static_cast<int>(outcome),
+                    ", which this operator does not know", message->empty() ? "" : ": ", *message);
+  return v1::VERSION_MISMATCH;
+}
+
+void Bound(v1::CapturePlan& plan) {
+  for (std::string* text : {plan.mutable_capture_id(), plan.mutable_worker(), plan.mutable_run()})
+    Cut(text, kMaxTextBytes);
+  Cut(plan.mutable_request(), kMaxTextBytes);
+  Cut(plan.mutable_logdir(), kMaxUrlBytes);
+  plan.set_instant_ns(Time(plan.instant_ns()));
+  plan.set_deadline_ns(Time(plan.deadline_ns()));
+  plan.set_duration_ns(Span(plan.duration_ns(), kMaxStage));
+  plan.set_guard_ns(Span(plan.guard_ns(), kMaxStage));
+  plan.set_clock_offset_ns(
+      std::clamp<std::int64_t>(plan.clock_offset_ns(), -kMaxOffsetNs, kMaxOffsetNs));
+  plan.set_clock_error_ns(
+      std::clamp<std::int64_t>(plan.clock_error_ns(), -1, Nanos{kMaxStage}.count()));
+}
+
+void Bound(v1::ProcessReport& process) {
+  Cut(process.mutable_name(), kMaxNameBytes);
+  Cut(process.mutable_message(), kMaxTextBytes);
+  process.set_outcome(Known(process.outcome(), true, process.mutable_message()));
+  Cut(process.mutable_message(), kMaxTextBytes);
+  process.set_started_ns(Time(process.started_ns()));
+  process.set_stopped_ns(Time(process.stopped_ns()));
+}
+
+void BoundDropped(v1::Report& report) {
+  auto& dropped = *report.mutable_dropped_events();
+  google::protobuf::Map<std::string, std::uint64_t> kept;
+  for (const auto& [reason, events] : dropped) {
+    if (kept.size() < kMaxReasons) kept[CutUtf8(reason, kMaxNameBytes)] = events;
+  }
+  dropped = std::move(kept);
+}
+
+}  // namespace
+
+void BoundAnswer(v1::Report& report) {
+  Cut(report.mutable_capture_id(), kMaxTextBytes);
+  Cut(report.mutable_message(), kMaxMessageBytes);
+  report.set_outcome(
+      Known(report.outcome(), report.state() == v1::DONE, report.mutable_message()));
+  Cut(report.mutable_message(), kMaxMessageBytes);
+  Cut(report.mutable_sha256(), kHashBytes);
+  Cut(report.mutable_url(), kMaxUrlBytes);
+  if (report.has_plan()) Bound(*report.mutable_plan());
+  report.set_started_ns(Time(report.started_ns()));
+  report.set_stopped_ns(Time(report.stopped_ns()));
+  report.set_bytes(std::min(report.bytes(), kMaxBytes));
+  Shorten(report.mutable_planes(), kMaxPlanes);
+  for (std::string& plane : *report.mutable_planes()) Cut(&plane, kMaxTextBytes);
+  Shorten(report.mutable_notes(), kMaxNotes);
+  for (std::string& note : *report.mutable_notes()) Cut(&note, kMaxTextBytes);
+  report.set_record_took_ns(Span(report.record_took_ns(), kMaxStage));
+  report.set_collect_took_ns(Span(report.collect_took_ns(), kMaxStage));
+  report.set_upload_took_ns(Span(report.upload_took_ns(), kMaxStage));
+  if (report.has_job()) {
+    v1::JobEffect& job = *report.mutable_job();
+    job.set_memory_percent(std::min(job.memory_percent(), 1000u));
+    job.set_step_before_ns(Span(job.step_before_ns(), kMaxStage));
+    job.set_step_during_ns(Span(job.step_during_ns(), kMaxStage));
+  }
+  BoundDropped(report);
+  Shorten(report.mutable_processes(), kMaxProcesses);
+  for (v1::ProcessReport& process : *report.mutable_processes()) Bound(process);
+}
+
+void BoundAnswer(v1::DescribeResponse& response) {
+  Cut(response.mutable_version(), kMaxNameBytes);
+  Cut(response.mutable_worker(), kMaxTextBytes);
+  Cut(response.mutable_holder(), kMaxTextBytes);
+  Shorten(response.mutable_sources(), kMaxSources);
+  for (v1::Source& source : *response.mutable_sources()) {
+    Cut(source.mutable_address(), kMaxTextBytes);
+    Cut(source.mutable_detail(), kMaxTextBytes);
+  }
+  response.set_wake_lateness_ns(Span(response.wake_lateness_ns(), kMaxLateness));
+  response.set_capture_lateness_ns(Span(response.capture_lateness_ns(), kMaxLateness));
+  response.set_lead_ns(Span(response.lead_ns(), kMaxLead));
+  if (response.has_report()) BoundAnswer(*response.mutable_report());
+}
+
+void BoundAnswer(v1::ArmResponse& response) {
+  Cut(response.mutable_message(), kMaxMessageBytes);
+  if (!response.accepted()) {
+    // To refuse without a cause, or because all is well, is no answer.
+    const bool no_cause = response.refusal() == v1::OK;
+    response.set_refusal(Known(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(), true,
+                               response.mutable_message()));
+    Cut(response.mutable_message(), kMaxMessageBytes);
+  }
+  if (response.has_report()) BoundAnswer(*response.mutable_report());
+}
+
+void BoundAnswer(v1::CancelResponse&) {}
+void BoundAnswer(v1::ReclaimResponse&) {}
+void BoundAnswer(v1::PublishResponse& response) { Cut(response.mutable_url(), kMaxUrlBytes); }
+
+void BoundAnswer(v1::ClockPong& pong) {
+  pong.set_received_ns(Time(pong.received_ns()));
+  pong.set_sent_ns(Time(pong.sent_ns()));
+}
+
+absl::Status BoundError(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      CutUtf8(ToStd(status.message()), kMaxMessageBytes));
+}
+
+}  // namespace strobe

@@ -1,0 +1,87 @@
+#include "operator/kube/capture_history.h"
+
+#include <algorithm>
+
+#include "collector/base/log.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "operator/kube/json_fields.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr char kField[] = "last-ends.json";
+constexpr std::size_t kMaxNamespaces = 1000;
+// Only the leader writes; the others see at most so old a state.
+constexpr Nanos kReadAgain = std::chrono::seconds(10);
+
+}  // namespace
+
+std::string CaptureHistory::Path() const {
+  return StrCat("/api/v1/namespaces/", options_.space, "/configmaps/", options_.config_map);
+}
+
+void CaptureHistory::Ended(const std::string& space, WallTime when, std::optional<Nanos> keep) {
+  Json ends = Json::object();
+  {
+    MutexLock lock(&mutex_);
+    WallTime& end = ends_[space];
+    end = std::max(end, when);
+    const auto by_age = [](const auto& a, const auto& b) { return a.second < b.second; };
+    while (ends_.size() > kMaxNamespaces)
+      ends_.erase(std::min_element(ends_.begin(), ends_.end(), by_age));
+    if (!keep || options_.config_map.empty()) return;
+    for (const auto& [name, time] : ends_) {
+      if (time + *keep > clock_.WallNow()) ends[name] = FormatRfc3339(time);
+    }
+  }
+  const absl::Status written =
+      client_.MergePatch(Path(), {{"data", {{kField, Dump(ends)}}}}).status();
+  if (!written.ok()) {
+    LogWarning("the end of a capture could not be written down; minInterval may be forgotten by "
+               "the next operator",
+               {{"config_map", options_.config_map}, {"error", Words(written)}});
+  }
+}
+
+absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::string& space) {
+  RETURN_IF_ERROR(Load());
+  MutexLock lock(&mutex_);
+  const auto found = ends_.find(space);
+  return found == ends_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void CaptureHistory::Reload() {
+  MutexLock lock(&mutex_);
+  loaded_.reset();
+}
+
+absl::Status CaptureHistory::Load() {
+  if (options_.config_map.empty()) return absl::OkStatus();
+  {
+    MutexLock lock(&mutex_);
+    if (loaded_ && clock_.MonoNow() - *loaded_ < kReadAgain) return absl::OkStatus();
+  }
+  const absl::StatusOr<Json> found = client_.Get(Path());
+  Json stored;
+  if (found.ok()) {
+    const Json data = found->value("data", Json::object());
+    stored = Json::parse(data.is_object() ? data.value(kField, "{}") : "{}", nullptr, false);
+  } else if (absl::IsNotFound(found.status())) {
+    LogWarning("there is no ConfigMap to keep the ends of captures in",
+               {{"config_map", options_.config_map}});
+  } else {
+    return found.status();
+  }
+  MutexLock lock(&mutex_);
+  loaded_ = clock_.MonoNow();
+  if (!stored.is_object()) return absl::OkStatus();
+  for (const auto& [name, time] : stored.items()) {
+    const std::optional<WallTime> end = ReadTime(stored, name.c_str());
+    if (end && (ends_.size() < kMaxNamespaces || ends_.contains(name)))
+      ends_[name] = std::max(ends_[name], *end);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strobe::kube

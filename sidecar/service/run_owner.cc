@@ -1,0 +1,150 @@
+#include "sidecar/service/run_owner.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
+#include "collector/base/mutex.h"
+#include "collector/base/parallel.h"
+#include "collector/base/status_macros.h"
+#include "collector/base/strings.h"
+#include "sidecar/session/trace_report.h"
+#include "strobe/v1/manifest.pb.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::uint64_t kMaxManifestBytes = 4u << 20;
+constexpr std::size_t kReadsAtOnce = 16;
+constexpr std::string_view kTraceSuffix = ".xplane.pb";
+// What XProf and Strobe's own viewer keep beside a worker's trace, behind its name,
+constexpr std::array<std::string_view, 6> kDerivedSuffixes = {
+    ".SSTABLE",      ".metadata.SSTABLE",  ".trie.SSTABLE",
+    ".op_stats.pb",  ".op_stats_v2.pb",    ".index"};
+// and for all of a run's workers together.
+constexpr std::string_view kAllHosts = "ALL_HOSTS";
+constexpr std::string_view kCacheVersion = "cache_version.txt";
+
+// What the capture may delete of a run.
+struct Sorted {
+  std::vector<std::string> ours, others;
+};
+
+absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObject& trace) {
+  std::string tail(static_cast<std::size_t>(
+                       std::min<std::uint64_t>(trace.bytes, session::kMaxStrobePlaneBytes)),
+                   '\0');
+  ASSIGN_OR_RETURN(const std::size_t got, store.Read(trace.key, trace.bytes - tail.size(), tail));
+  tail.resize(got);
+  return session::CaptureOfTail(tail);
+}
+
+// Which of the traces are of the capture.
+absl::StatusOr<std::set<std::string>> TracesOf(ObjectStore& store,
+                                               const std::vector<StoredObject>& traces,
+                                               std::string_view capture_id) {
+  Mutex mutex;
+  std::set<std::string> ours;
+  absl::Status status;
+  ParallelFor(traces.size(), kReadsAtOnce, [&](std::size_t i) {
+    const absl::StatusOr<std::string> capture = CaptureOfTrace(store, traces[i]);
+    MutexLock lock(&mutex);
+    if (absl::IsNotFound(capture.status())) return;  // Deleted meanwhile.
+    status.Update(capture.status());
+    if (capture.ok() && *capture == capture_id) ours.insert(traces[i].key);
+  });
+  if (!status.ok()) return status;
+  return ours;
+}
+
+bool IsDerivedFrom(std::string_view name, const std::set<std::string>& workers) {
+  return std::any_of(kDerivedSuffixes.begin(), kDerivedSuffixes.end(), [&](std::string_view end) {
+    return name.ends_with(end) &&
+           workers.contains(std::string(name.substr(0, name.size() - end.size())));
+  });
+}
+
+absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::string_view capture_id) {
+  const std::string prefix = RunPrefix(run);
+  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, prefix));
+  std::vector<StoredObject> traces;
+  bool manifest_is_there = false;
+  for (const StoredObject& object : objects) {
+    if (object.key.ends_with(kTraceSuffix)) traces.push_back(object);
+    manifest_is_there = manifest_is_there || object.key == ManifestKey(run);
+  }
+  ASSIGN_OR_RETURN(const std::set<std::string> our_traces, TracesOf(store, traces, capture_id));
+  bool our_manifest = false;
+  if (manifest_is_there) {
+    const absl::StatusOr<std::string> text =
+        GetText(store, ManifestKey(run), kMaxManifestBytes);
+    // One that is too large is none of ours.
+    if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
+      return text.status();
+    our_manifest = text.ok() && CaptureOfManifest(*text) == capture_id;
+  }
+  std::set<std::string> workers;
+  for (const std::string& key : our_traces)
+    workers.insert(key.substr(prefix.size(), key.size() - prefix.size() - kTraceSuffix.size()));
+  const bool alone = our_traces.size() == traces.size() && our_manifest == manifest_is_there;
+  Sorted sorted;
+  for (const StoredObject& object : objects) {
+    const std::string_view name = std::string_view(object.key).substr(prefix.size());
+    const bool is_ours =
+        our_traces.contains(object.key) || (our_manifest && object.key == ManifestKey(run)) ||
+        IsDerivedFrom(name, workers) ||
+        (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
+    (is_ours ? sorted.ours : sorted.others).push_back(object.key);
+  }
+  return sorted;
+}
+
+}  // namespace
+
+std::string CaptureOfManifest(std::string_view text) {
+  v1::Manifest manifest;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;  // Of later versions.
+  const auto parsed = google::protobuf::util::JsonStringToMessage(
+      google::protobuf::StringPiece(text.data(), text.size()), &manifest, options);
+  return parsed.ok() ? manifest.capture_id() : "";
+}
+
+absl::Status PublishManifest(ObjectStore& store, std::string_view run,
+                             const std::string& manifest) {
+  const std::string key = ManifestKey(run);
+  const std::array<std::string_view, 1> pieces = {manifest};
+  const absl::Status put = store.Put(key, MemoryBytes(pieces), {.create_only = true});
+  if (!absl::IsAlreadyExists(put)) return put;
+  // Our own, when an answer was lost or an operator was restarted after it had been written.
+  const absl::StatusOr<std::string> there = GetText(store, key, kMaxManifestBytes);
+  if (there.ok() && *there == manifest) return absl::OkStatus();
+  const std::string other = there.ok() ? CaptureOfManifest(*there) : "";
+  const bool same_capture = !other.empty() && other == CaptureOfManifest(manifest);
+  return absl::AlreadyExistsError(StrCat(
+      key, " is there already, ",
+      same_capture ? std::string("of this capture, but with another content: an operator before "
+                                 "this one wrote it")
+      : other.empty() ? std::string("of somebody else")
+                      : StrCat("of capture ", other),
+      "; it was left as it is"));
+}
+
+absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
+                                     std::string_view capture_id) {
+  // Traces of other tools carry no id: nobody may ask for those.
+  if (capture_id.empty()) return absl::InvalidArgumentError("capture_id is missing");
+  ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
+  if (sorted.ours.empty() && !sorted.others.empty()) {
+    return absl::PermissionDeniedError(
+        StrCat("run ", run, " holds ", sorted.others.size(), " objects, none of them of capture ",
+               capture_id, "; nothing was deleted"));
+  }
+  if (const absl::Status status = store.Delete(sorted.ours); !status.ok()) return status;
+  return Reclaimed{sorted.ours.size(), sorted.others.size()};
+}
+
+}  // namespace strobe

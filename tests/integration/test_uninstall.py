@@ -1,0 +1,142 @@
+"""Removing Strobe in any order leaves nothing stuck, and what runs on can be captured again by the next installation. On a
+real node, with real Helm; run by tests/cluster/inside."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.control_plane import Kubectl
+from tests.support.installation import SPACE, NodeStore, as_jane, helm, host_program, install, operator_log, start_node
+from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.processes import BIN, Group, wait_until
+
+CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev")
+TRAINERS = ("busy", "armed", "reclaimed", "idle")
+
+
+@pytest.fixture(scope="module")
+def node():
+    with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
+        yield start_node(group)
+        group.kill()  # The namespaces take the rest with them.
+
+
+@pytest.fixture(scope="module")
+def store(node):
+    return NodeStore(node.group, node.root / "store", tls=False).start()
+
+
+@pytest.fixture(scope="module")
+def team(node, store):
+    """A namespace with trainers that stay up through all of it, injected by the first installation."""
+    admin = Kubectl(node.kubeconfig)
+    set_up(node, store)
+    admin.run("create", "namespace", "ml")
+    keys = [f"--from-literal={name}={value}" for name, value in store.env.items()]
+    admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")
+    kubectl = Kubectl(node.kubeconfig, "ml")
+    for name in TRAINERS:
+        # Annotated by the SDK; the one that is idle has no program that could be recorded.
+        program = ["/bin/sleep", "100000"] if name == "idle" else [str(BIN / "annotated_program"), "1", "50"]
+        pod = host_program("train", program, labels={"strobe.dev/inject": "true"}, annotations={"strobe.dev/storage-secret": "traces"})
+        pod["metadata"]["name"] = name
+        kubectl.apply({"apiVersion": "v1", "kind": "Pod", **pod})
+    kubectl.run("wait", "--for=condition=Ready", *(f"pod/{name}" for name in TRAINERS), "--timeout=120s")
+    return kubectl
+
+
+def set_up(node, store):
+    admin = Kubectl(node.kubeconfig)
+    admin.run("create", "namespace", SPACE)
+    install(node, store, "--set", "policy.maxConcurrent=4")
+    admin.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane", "-n", "ml", check=False)
+
+
+def request(name, logdir, trainer, **spec):
+    return profile_request(name, logdir, target={"pods": [trainer]}, source="Agent", tracers={"device": 0}, **spec)
+
+
+def reason(team, name):
+    return condition(team.get("profreq", name), "Succeeded")["reason"]
+
+
+def twenty_requests(team, logdir):
+    """In all states that a request can be in."""
+    done = [request(f"done-{i}", logdir, "busy", reclaimPolicy="Delete" if i > 3 else "Retain") for i in range(1, 7)]
+    as_jane(team, *done)
+    for one in done:
+        ended = condition(wait_finished(team, one["metadata"]["name"], 120), "Succeeded")
+        assert ended["status"] == "True", ended
+    as_jane(team, request("refused-1", logdir, "busy", minWorkers=5), request("refused-2", logdir, "busy", minWorkers=5, reclaimPolicy="Delete"),
+            request("cancelled", logdir, "busy", cancel=True), request("nobody-1", logdir, "nobody"),
+            request("nobody-2", logdir, "nobody", reclaimPolicy="Delete"))
+    as_jane(team, request("armed", logdir, "armed", start={"delay": "50m"}), request("armed-reclaimed", logdir, "reclaimed", start={"delay": "50m"}, reclaimPolicy="Delete"))
+    for name in ("armed", "armed-reclaimed"):
+        wait_until(lambda: reason(team, name) == "Armed", 60, name)
+    as_jane(team, request("queued-1", logdir, "armed"), request("queued-2", logdir, "armed", reclaimPolicy="Delete"))
+    for name in ("queued-1", "queued-2"):
+        wait_until(lambda: reason(team, name) == "WaitingForWorkers", 60, name)
+    as_jane(team, request("recording", logdir, "busy", duration="9m"), request("unready", logdir, "idle", start={"readyTimeout": "1h"}))
+    wait_until(lambda: reason(team, "recording") == "Recording", 60, "a recording")
+    wait_until(lambda: reason(team, "unready") == "WaitingForReadiness", 60, "a wait for a profiler")
+    as_jane(team, *(request(f"limited-{i}", logdir, "busy", reclaimPolicy="Delete" if i == 3 else "Retain") for i in range(1, 4)))
+    for i in range(1, 4):
+        wait_until(lambda: reason(team, f"limited-{i}") == "WaitingForPolicy", 60, "a wait for the policy")
+    assert len(team.get("profreq")["items"]) == 20
+
+
+def remove_chart(node):
+    helm(node, "uninstall", "strobe", "--wait", "--timeout", "120s")
+
+
+def remove_namespace(node):
+    Kubectl(node.kubeconfig).run("delete", "namespace", SPACE, "--timeout=120s")
+
+
+def remove_crds(node):
+    Kubectl(node.kubeconfig).run("delete", "crd", *CRDS, "--timeout=120s")
+
+
+def remove_requests(node):
+    Kubectl(node.kubeconfig).run("delete", "profilerequests", "--all", "--all-namespaces", "--timeout=120s")
+
+
+def remove_what_is_left_of_the_chart(node):
+    """As docs/install.md says for a namespace that was deleted with the release in it."""
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
+    Kubectl(node.kubeconfig).run("delete", kinds, "-l", "app.kubernetes.io/instance=strobe")
+
+
+ORDERS = {
+    "chart": (remove_chart, remove_namespace, remove_requests, remove_crds),
+    "namespace": (remove_namespace, remove_what_is_left_of_the_chart, remove_requests, remove_crds),
+    "crds": (remove_crds, remove_chart, remove_namespace),
+    "requests": (remove_requests, remove_chart, remove_namespace, remove_crds),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team):
+    """Finding 19: 20 requests in all states; what goes first is in the test's name."""
+    admin = Kubectl(node.kubeconfig)
+    twenty_requests(team, f"{store.url}/ml")
+    for step in ORDERS[order]:
+        try:
+            step(node)
+        except RuntimeError as error:
+            left = admin.run("get", "profilerequests,namespaces,crds", "-A", "-o", "wide", check=False).stdout
+            raise AssertionError(f"{step.__name__}: {error}\n{left}\n{operator_log(node)}") from error
+    terminating = [o["metadata"]["name"] for kind in ("namespaces", "crds") for o in admin.get(kind)["items"] if "deletionTimestamp" in o["metadata"]]
+    assert terminating == []
+    assert not any("strobe.dev" in o["metadata"]["name"] for o in admin.get("crds")["items"])
+    # The next installation: the same pods, with the sidecars that they were born with.
+    set_up(node, store)
+    for trainer in ("busy", "armed", "reclaimed"):
+        as_jane(team, request(f"again-{trainer}", f"{store.url}/ml", trainer, start={"readyTimeout": "2m"}))
+    for trainer in ("busy", "armed", "reclaimed"):
+        again = wait_finished(team, f"again-{trainer}", 180)
+        assert condition(again, "Succeeded")["status"] == "True", json.dumps(again["status"], indent=1) + operator_log(node) + team.run(
+            "logs", trainer, "-c", "strobe-sidecar", "--tail=20", check=False).stdout
+    remove_requests(node)

@@ -1,0 +1,96 @@
+"""Strobe as the chart installs it on a real node, for tests that run in tests/cluster/inside."""
+
+import json
+import os
+import subprocess
+
+from .control_plane import Kubectl
+from .metrics import total
+from .node import BRIDGE, HOST, Node
+from .processes import PYTHON, ROOT, TOOLS
+from .stores import Versity
+
+CHART = ROOT / "helm" / "strobe"
+SPACE = "strobe-system"
+
+
+class NodeStore(Versity):
+    """Reachable from pods."""
+
+    @property
+    def endpoint(self):
+        return f"http://{BRIDGE}:{self.port}"
+
+    def command(self):
+        return [str(part).replace("127.0.0.1", BRIDGE) for part in super().command()]
+
+
+def helm(node, *arguments, check=True):
+    done = subprocess.run([TOOLS / "helm", "--kubeconfig", node.kubeconfig, "--namespace", SPACE, *map(str, arguments)],
+                          capture_output=True, text=True, env={**os.environ, "HELM_CACHE_HOME": str(node.root / "helm")})
+    if check and done.returncode != 0:
+        raise RuntimeError(f"helm {' '.join(map(str, arguments))}: {done.stderr}\n{done.stdout}\n{operator_log(node)}")
+    return done
+
+
+def operator_log(node):
+    kubectl = Kubectl(node.kubeconfig, SPACE)
+    return kubectl.run("get", "pods", "-o", "wide", check=False).stdout + kubectl.run(
+        "logs", "-l", "app.kubernetes.io/component=operator", "--tail=40", "--prefix", check=False).stdout
+
+
+def start_node(group):
+    """A node that has our images."""
+    node = Node(group).start()
+    subprocess.run([ROOT / "tools/wheel"], check=True)  # Trainers find the Python package beside them.
+    for kind in ("operator", "sidecar"):
+        archive = node.root / f"{kind}.tar"
+        subprocess.run([ROOT / "tools/image", kind, archive], check=True)
+        node.load(archive)
+    return node
+
+
+def install(node, store, *arguments):
+    helm(node, "install", "strobe", CHART, "--set-json", f'logdirs=["{store.url}/{{namespace}}"]', "--set", "image.pullPolicy=Never",
+         "--set", "injection.image.pullPolicy=Never,injection.memoryLimit=1Gi", *arguments, "--wait", "--timeout", "120s")
+
+
+def as_jane(kubectl, *objects, check=True):
+    return kubectl.run("apply", "--as=jane", "--as-group=system:authenticated", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+
+
+def host_program(name, command, env=None, labels=None, annotations=None):
+    """A container that runs a program of this machine, and the volumes for it."""
+    places = sorted({"usr", "lib", "lib64", "bin", "tmp", ROOT.parts[1], PYTHON.resolve().parts[1]})
+    return {
+        "metadata": {"labels": labels or {}, "annotations": annotations or {}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": name, "image": HOST, "imagePullPolicy": "Never", "command": command,
+                            "env": [{"name": k, "value": v} for k, v in (env or {}).items()],
+                            "volumeMounts": [{"name": place, "mountPath": f"/{place}"} for place in places]}],
+            "volumes": [{"name": place, "hostPath": {"path": f"/{place}"}} for place in places],
+        },
+    }
+
+
+def host_pod(name, command):
+    pod = host_program("train", command, labels={"strobe.dev/inject": "true"})
+    pod["metadata"]["name"] = name
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
+
+
+def training_job(node, name, pods=2, labels=None, annotations=None):
+    template = host_program("train", [str(PYTHON), str(ROOT / "tests/e2e/train_loop.py"), "--port", "9012", "--stop-file", str(node.root / "stop")],
+                            {"PYTHONPATH": str(ROOT), "HOME": "/tmp"}, labels={"strobe.dev/inject": "true", **(labels or {})},
+                            annotations={"strobe.dev/storage-secret": "traces", **(annotations or {})})
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+            "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "backoffLimit": 0, "template": template}}
+
+
+def metric(node, name, **labels):
+    """The sum over all operators of a metric's samples that carry the labels."""
+    admin = Kubectl(node.kubeconfig, SPACE)
+    pods = admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
+    pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout for pod in pods]
+    return sum(total(page, name, **labels) for page in pages)

@@ -1,0 +1,50 @@
+#include "operator/admission/source_limiter.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/fakes/simulated_time.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(SourceLimiter, GivesEachAddressItsRate) {
+  SimulatedTime time;
+  SourceLimiter limiter(time, {.per_second = 2, .burst = 3});
+  int answered = 0;
+  for (int i = 0; i < 10; ++i) answered += limiter.Enter("a") != nullptr;
+  EXPECT_EQ(answered, 3);
+  EXPECT_NE(limiter.Enter("b"), nullptr) << "one address does not use up another's";
+  time.Advance(1s);
+  for (int i = 0; i < 10; ++i) answered += limiter.Enter("a") != nullptr;
+  EXPECT_EQ(answered, 5);
+}
+
+TEST(SourceLimiter, BoundsWhatRunsAtOnce) {
+  SimulatedTime time;
+  SourceLimiter limiter(time, {.at_once = 2, .all_at_once = 3});
+  std::vector<std::shared_ptr<void>> held = {limiter.Enter("a"), limiter.Enter("a")};
+  EXPECT_EQ(limiter.Enter("a"), nullptr);
+  held.push_back(limiter.Enter("b"));
+  EXPECT_NE(held.back(), nullptr);
+  EXPECT_EQ(limiter.Enter("c"), nullptr) << "all together";
+  held.clear();
+  EXPECT_NE(limiter.Enter("c"), nullptr);
+}
+
+TEST(SourceLimiter, RemembersABoundedNumberOfAddresses) {
+  SimulatedTime time;
+  SourceLimiter limiter(time, {.per_second = 0.001, .burst = 1, .sources = 10});
+  const std::shared_ptr<void> held = limiter.Enter("busy");
+  for (int i = 0; i < 1000; ++i) {
+    time.Advance(1ms);
+    EXPECT_NE(limiter.Enter(std::to_string(i)), nullptr);
+  }
+  EXPECT_EQ(limiter.Enter("busy"), nullptr) << "one at work is not forgotten";
+}
+
+}  // namespace
+}  // namespace strobe

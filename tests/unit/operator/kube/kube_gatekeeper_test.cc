@@ -1,0 +1,193 @@
+#include "operator/kube/kube_gatekeeper.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/kube/request_json.h"
+#include "operator/kube/requester_json.h"
+#include "tests/fakes/scripted_transport.h"
+#include "tests/fakes/simulated_time.h"
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kConfigMap[] = "/api/v1/namespaces/strobe-system/configmaps/state";
+
+// An API server in which jane may do everything, with one policy for all namespaces.
+class KubeGatekeeperTest : public testing::Test {
+ protected:
+  KubeGatekeeperTest() {
+    transport_->OnUnary([this](const HttpRequest& request) { return Answer(request); });
+  }
+
+  absl::StatusOr<HttpResponse> Answer(const HttpRequest& request) {
+    const auto json = [](const Json& object) { return HttpResponse{200, object.dump(), {}}; };
+    if (request.path.find("subjectaccessreviews") != std::string::npos)
+      return json({{"status", {{"allowed", true}}}});
+    if (request.path == "/apis/strobe.dev/v1alpha1/profilepolicies")
+      return json({{"items", {{{"metadata", {{"name", "all"}}}, {"spec", policy_}}}}});
+    if (request.path.find("webhookconfigurations/strobe") != std::string::npos) {
+      if (!webhooks_since_) return HttpResponse{404, "{}", {}};
+      return json({{"metadata", {{"creationTimestamp", FormatRfc3339(*webhooks_since_)}}}});
+    }
+    if (request.path.starts_with(kConfigMap)) {
+      if (request.method == "PATCH")
+        config_map_ = Json::parse(request.body)["data"];
+      return json({{"data", config_map_}});
+    }
+    return json({{"metadata", {{"labels", Json::object()}}}});
+  }
+
+  // As it is stored: stamped by jane's creation of it.
+  Json Stored(WallTime sealed, WallTime created, const std::string& key = "key") {
+    Json object = {{"metadata", {{"name", "look"}, {"namespace", "ml"}}},
+                   {"spec", {{"logdir", "/logs"}, {"target", {{"pods", {"p"}}}}}}};
+    object["metadata"]["annotations"][kRequesterAnnotation] =
+        SealRequester(object, "ml", Requester{.username = "jane"}, sealed, key);
+    object["metadata"]["uid"] = "uid";
+    object["metadata"]["creationTimestamp"] = FormatRfc3339(created);
+    return object;
+  }
+  std::string WhyNot(const Json& object) {
+    const auto why = gatekeeper_.WhyNotAdmitted(*ParseRequest(object));
+    EXPECT_TRUE(why.ok()) << why.status();
+    return *why;
+  }
+  PolicyVerdict Judge(KubeGatekeeper& gatekeeper) {
+    const ProfileRequest request = *ParseRequest(Stored(Now(), Now()));
+    const auto verdict = gatekeeper.Judge(request, Requester{.username = "jane"}, 0);
+    EXPECT_TRUE(verdict.ok()) << verdict.status();
+    return *verdict;
+  }
+  WallTime Now() { return time_.WallNow(); }
+  KubeGatekeeper::Options Options() {
+    return {true, [this] { return keys_; }, "strobe"};
+  }
+
+  SimulatedTime time_;
+  Json policy_ = {{"allowedLogdirs", {"/logs"}}};
+  Json config_map_ = Json::object();
+  std::vector<std::string> keys_ = {"key"};
+  std::optional<WallTime> webhooks_since_ = time_.WallNow() - 1h;
+  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
+  Client client_{time_, transport_};
+  ObjectCache requests_;
+  CaptureHistory history_{time_, client_, {"strobe-system", "state"}};
+  KubeGatekeeper gatekeeper_{time_, client_, requests_, history_, Options()};
+};
+
+TEST_F(KubeGatekeeperTest, AdmitsWhatTheWebhookSealed) {
+  EXPECT_THAT(WhyNot(Stored(Now(), Now())), IsEmpty());
+  EXPECT_THAT(WhyNot(Stored(Now(), Now() + 2min)), IsEmpty()) << "clocks differ a little";
+}
+
+TEST_F(KubeGatekeeperTest, ARequesterThatSomebodyWroteThereIsNoRequester) {
+  Json forged = Stored(Now(), Now());
+  for (const char* text :
+       {R"({"username":"system:admin","groups":["system:masters"]})", "{}", "no JSON",
+        R"({"username":"jane","sealed":"2026-01-01T00:00:00Z","seal":""})"}) {
+    forged["metadata"]["annotations"][kRequesterAnnotation] = text;
+    EXPECT_THAT(WhyNot(forged), HasSubstr("create it again")) << text;
+  }
+  forged["metadata"].erase("annotations");
+  EXPECT_THAT(WhyNot(forged), HasSubstr("webhook was not installed"));
+  EXPECT_THAT(WhyNot(Stored(Now(), Now(), "another key")), HasSubstr("not as Strobe's webhook"));
+}
+
+TEST_F(KubeGatekeeperTest, ASealIsOfNoUseToAnotherRequest) {
+  const Json sealed = Stored(Now(), Now());
+  const auto with = [&](const char* place, const Json& value) {
+    Json other = sealed;
+    other[Json::json_pointer(place)] = value;
+    return WhyNot(other);
+  };
+  for (const auto& [place, value] : std::map<const char*, Json>{
+           {"/metadata/namespace", "other"},
+           {"/metadata/name", "other"},
+           {"/metadata/generateName", "look-"},
+           {"/spec/logdir", "/logs/other"},
+           {"/spec/target/pods", {"p", "q"}},
+           {"/spec/target/selector", {{"matchLabels", {{"a", "b"}}}}},
+           {"/spec/run", "of-a-colleague"},
+           {"/spec/reclaimPolicy", "Delete"}})
+    EXPECT_THAT(with(place, value), HasSubstr("not as Strobe's webhook")) << place;
+  // What may be changed, and what a later schema may add.
+  EXPECT_THAT(with("/spec/cancel", true), IsEmpty());
+  EXPECT_THAT(with("/spec/somethingNew", 5), IsEmpty());
+}
+
+TEST_F(KubeGatekeeperTest, ACopyOfAnOldRequestIsNotAdmitted) {
+  EXPECT_THAT(WhyNot(Stored(Now() - 1h, Now())), HasSubstr("is of another request"));
+  EXPECT_THAT(WhyNot(Stored(Now() + 1h, Now())), HasSubstr("is of another request"));
+}
+
+TEST_F(KubeGatekeeperTest, WhatIsOlderThanTheWebhooksIsNotAdmitted) {
+  webhooks_since_ = Now() + 1s;
+  EXPECT_THAT(WhyNot(Stored(Now(), Now())), HasSubstr("before Strobe's webhooks were installed"));
+  webhooks_since_.reset();
+  EXPECT_THAT(WhyNot(Stored(Now(), Now())), HasSubstr("before Strobe's webhooks were installed"));
+}
+
+TEST_F(KubeGatekeeperTest, ARequestThatIsTamperedWithWhileItWaitsIsNotAdmittedAnyMore) {
+  Json object = Stored(Now(), Now());
+  EXPECT_THAT(WhyNot(object), IsEmpty());
+  object["metadata"]["annotations"][kRequesterAnnotation] = R"({"username":"system:admin"})";
+  EXPECT_THAT(WhyNot(object), HasSubstr("not as Strobe's webhook"));
+}
+
+TEST_F(KubeGatekeeperTest, GroupsOfYesterdayDoNotCount) {
+  const Json object = Stored(Now(), Now());
+  EXPECT_THAT(WhyNot(object), IsEmpty());
+  time_.Advance(25h);
+  EXPECT_THAT(WhyNot(object), HasSubstr("more than 24h"));
+}
+
+TEST_F(KubeGatekeeperTest, WaitingRequestsOutliveTheKeysRotation) {
+  const Json object = Stored(Now(), Now());
+  keys_ = {"successor", "key"};
+  EXPECT_THAT(WhyNot(object), IsEmpty());
+}
+
+TEST_F(KubeGatekeeperTest, MinIntervalHoldsWhenTheRequestIsGoneAndTheOperatorAnother) {
+  policy_["minInterval"] = "5m";
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
+  gatekeeper_.CaptureEnded("ml", Now());
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kWait);
+  CaptureHistory history(time_, client_, {"strobe-system", "state"});
+  KubeGatekeeper next(time_, client_, requests_, history, Options());
+  EXPECT_EQ(Judge(next).kind, PolicyVerdict::Kind::kWait);
+  time_.Advance(6min);
+  EXPECT_EQ(Judge(next).kind, PolicyVerdict::Kind::kAllowed);
+}
+
+TEST_F(KubeGatekeeperTest, WhereNoPolicyAsksNothingIsWrittenDown) {
+  Judge(gatekeeper_);
+  gatekeeper_.CaptureEnded("ml", Now());
+  EXPECT_THAT(config_map_, IsEmpty());
+}
+
+TEST_F(KubeGatekeeperTest, TheHistoryIsBounded) {
+  policy_["minInterval"] = "5m";
+  for (int i = 0; i < 1500; ++i) history_.Ended("ns" + std::to_string(i), Now() + Nanos{i}, 1h);
+  const Json ends = Json::parse(config_map_["last-ends.json"].get<std::string>());
+  EXPECT_EQ(ends.size(), 1000u);
+  EXPECT_TRUE(ends.contains("ns1499")) << "the oldest are dropped";
+}
+
+TEST_F(KubeGatekeeperTest, CapturesOfAnOperatorBeforeUsCountAsActive) {
+  policy_["maxConcurrent"] = 1;
+  Json other = Stored(Now(), Now());
+  other["metadata"]["name"] = "running";
+  other["status"] = {{"attempt", 1}};
+  requests_.Put(std::make_shared<const Json>(other));
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kWait);
+  other["status"]["completionTime"] = FormatRfc3339(Now());
+  requests_.Put(std::make_shared<const Json>(other));
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
+}
+
+}  // namespace
+}  // namespace strobe::kube

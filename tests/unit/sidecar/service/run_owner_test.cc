@@ -1,0 +1,133 @@
+#include "sidecar/service/run_owner.h"
+
+#include <gmock/gmock.h>
+
+#include "collector/base/strings.h"
+#include "sidecar/session/trace_report.h"
+#include "tests/fakes/fake_trace.h"
+#include "tests/fakes/memory_store.h"
+
+namespace strobe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class RunOwnerTest : public testing::Test {
+ protected:
+  // As a sidecar writes one: the framework's bytes, and behind them the Strobe plane.
+  static std::string TraceOf(const std::string& capture, std::size_t events = 10) {
+    v1::Report report;
+    report.mutable_plan()->set_capture_id(capture);
+    report.set_message("a message");
+    std::string trace;
+    for (std::size_t i = 0; i < events; ++i) trace += FakeTrace(0, 1000).SerializeAsString();
+    return trace + session::EncodeStrobePlane(report);
+  }
+  static std::string ManifestOf(const std::string& capture) {
+    return StrCat("{\"format\": 1, \"captureId\": \"", capture, "\", \"later\": [1]}");
+  }
+  void Write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(PutText(store_, RunPrefix("run") + name, text).ok());
+  }
+  std::vector<std::string> Names() {
+    std::vector<std::string> names;
+    const auto objects = ListAll(store_, RunPrefix("run"));
+    for (const StoredObject& object : *objects)
+      names.push_back(object.key.substr(RunPrefix("run").size()));
+    return names;
+  }
+
+  MemoryBucket bucket_;
+  MemoryStore store_{bucket_};
+};
+
+TEST_F(RunOwnerTest, ARunIsReclaimedByItsOwnCapture) {
+  for (const char* name : {"w0.xplane.pb", "w1.xplane.pb"}) Write(name, TraceOf("uid-1", 5000));
+  Write("strobe.json", ManifestOf("uid-1"));
+  for (const char* name : {"w0.SSTABLE", "w0.metadata.SSTABLE", "w1.op_stats_v2.pb",
+                           "ALL_HOSTS.op_stats_v2.pb", "cache_version.txt", "w0.index"})
+    Write(name, "derived");
+  const auto done = ReclaimRun(store_, "run", "uid-1");
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->deleted, 9u);
+  EXPECT_EQ(done->left, 0u);
+  EXPECT_THAT(Names(), IsEmpty());
+  EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->deleted, 0u) << "nothing there is no error";
+}
+
+TEST_F(RunOwnerTest, ARunOfSomebodyElseIsNot) {
+  Write("w0.xplane.pb", TraceOf("victim-1"));
+  Write("strobe.json", ManifestOf("victim-1"));
+  Write("w0.SSTABLE", "derived");
+  const absl::Status status = ReclaimRun(store_, "run", "uid-1").status();
+  EXPECT_TRUE(absl::IsPermissionDenied(status));
+  EXPECT_THAT(Words(status), HasSubstr("none of them of capture uid-1"));
+  EXPECT_EQ(Names().size(), 3u);
+}
+
+TEST_F(RunOwnerTest, WhoAddsToARunTakesBackWhatIsTheirsAlone) {
+  // The victim's capture has no manifest yet; the other one was faster.
+  Write("w0.xplane.pb", TraceOf("victim-1"));
+  Write("w0.SSTABLE", "derived");
+  Write("ALL_HOSTS.op_stats_v2.pb", "derived");
+  Write("notes.txt", "of a person");
+  Write("x.xplane.pb", TraceOf("uid-1"));
+  Write("x.SSTABLE", "derived");
+  Write("strobe.json", ManifestOf("uid-1"));
+  const auto done = ReclaimRun(store_, "run", "uid-1");
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->deleted, 3u);
+  EXPECT_EQ(done->left, 4u);
+  EXPECT_THAT(Names(), ElementsAre("ALL_HOSTS.op_stats_v2.pb", "notes.txt", "w0.SSTABLE",
+                                   "w0.xplane.pb"));
+}
+
+TEST_F(RunOwnerTest, TracesWithoutAStrobePlaneBelongToNobodyHere) {
+  Write("w0.xplane.pb", FakeTrace(0, 1000).SerializeAsString());
+  Write("w1.xplane.pb", "");
+  Write("w2.xplane.pb", std::string(100, '\x0a'));
+  EXPECT_TRUE(absl::IsPermissionDenied(ReclaimRun(store_, "run", "uid-1").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReclaimRun(store_, "run", "").status()));
+}
+
+TEST_F(RunOwnerTest, WhatCannotBeReadIsNotDeleted) {
+  Write("w0.xplane.pb", TraceOf("uid-1"));
+  bucket_.before = [](const std::string& call) {
+    return call == "read" ? absl::PermissionDeniedError("write only") : absl::OkStatus();
+  };
+  EXPECT_TRUE(absl::IsPermissionDenied(ReclaimRun(store_, "run", "uid-1").status()));
+  EXPECT_THAT(Names(), ElementsAre("w0.xplane.pb"));
+}
+
+TEST_F(RunOwnerTest, AManifestIsWrittenOnceAndNeverOver) {
+  ASSERT_TRUE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok());
+  EXPECT_TRUE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok()) << "a repeated call";
+  const absl::Status other = PublishManifest(store_, "run", ManifestOf("uid-2"));
+  EXPECT_TRUE(absl::IsAlreadyExists(other));
+  EXPECT_THAT(Words(other), HasSubstr("of capture uid-1"));
+  const absl::Status again = PublishManifest(store_, "run", ManifestOf("uid-1") + " ");
+  EXPECT_TRUE(absl::IsAlreadyExists(again));
+  EXPECT_THAT(Words(again), HasSubstr("of this capture"));
+  EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), ManifestOf("uid-1"));
+}
+
+TEST_F(RunOwnerTest, AManifestOfAnotherToolStays) {
+  Write("strobe.json", "not even JSON");
+  EXPECT_TRUE(absl::IsAlreadyExists(PublishManifest(store_, "run", ManifestOf("uid-1"))));
+  EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), "not even JSON");
+}
+
+TEST_F(RunOwnerTest, AnAnswerThatWasLostIsNoConflict) {
+  bool lost = false;
+  bucket_.after = [&](const std::string& call) {
+    if (call != "put" || std::exchange(lost, true)) return absl::OkStatus();
+    return absl::UnavailableError("the answer was lost");
+  };
+  EXPECT_FALSE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok());
+  EXPECT_TRUE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok());
+}
+
+}  // namespace
+}  // namespace strobe
