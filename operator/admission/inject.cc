@@ -1,7 +1,6 @@
 #include "operator/admission/inject.h"
 
 #include <algorithm>
-#include <array>
 
 #include "collector/base/name_rules.h"
 #include "collector/base/sha256.h"
@@ -46,21 +45,7 @@ std::optional<std::size_t> Find(const Json& list, std::string_view name) {
   return std::nullopt;
 }
 
-// Pods ask for accelerators by resources of these names.
-bool AsksForAccelerator(const Json& container) {
-  constexpr std::array<std::string_view, 5> kAccelerators = {
-      "nvidia.com/", "amd.com/gpu", "google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"};
-  const Json& limits = Member(Member(container, "resources"), "limits");
-  if (!limits.is_object()) return false;
-  for (const auto& [resource, count] : limits.items()) {
-    for (const std::string_view prefix : kAccelerators) {
-      if (resource.starts_with(prefix)) return true;
-    }
-  }
-  return false;
-}
-
-// The trainers: named ones, or all that ask for an accelerator, or the first container.
+// The trainers: named ones, or those that ChooseTrainers has.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
   const Json& containers = Member(Member(pod, "spec"), "containers");
   std::vector<std::size_t> chosen;
@@ -76,11 +61,9 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
     }
     if (!chosen.empty()) return chosen;
   }
-  for (std::size_t i = 0; i < containers.size(); ++i) {
-    if (AsksForAccelerator(containers[i])) chosen.push_back(i);
-  }
-  if (chosen.empty()) chosen.push_back(0);
-  return chosen;
+  std::vector<ContainerDevices> devices;
+  for (const Json& container : containers) devices.push_back(kube::DevicesOf(container));
+  return ChooseTrainers(devices);
 }
 
 // Whether the pod as it is has requests equal to limits everywhere: then ours must too, or it
@@ -136,8 +119,9 @@ Json SecurityContext(const InjectionSettings& settings) {
   return context;
 }
 
+// `trainers`: the names of the containers that train.
 Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::string& roots,
-             std::vector<std::string>& warnings) {
+             const std::vector<std::string>& trainers, std::vector<std::string>& warnings) {
   Wishes wishes(pod, warnings);
   const std::string port = wishes.Get("port", "9470", IsPort, "a port");
   std::string framework;
@@ -167,6 +151,8 @@ Json Sidecar(const Json& pod, const InjectionSettings& settings, const std::stri
                     StrCat("--spool-dir=", kSpoolPath, "/spool"),
                     StrCat("--spool-size=", spool_size),
                     StrCat("--log-level=", settings.log_level)};
+  // Programs of several can be told apart only by what their environment says.
+  if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   if (!upload_rate.empty()) arguments.push_back(StrCat("--upload-rate=", upload_rate));
   if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
   // Stock clients show no certificate: only what is in the pod may be one.
@@ -291,12 +277,13 @@ void AddVolumes(const Json& spec, bool tls, Patch& patch) {
   }
 }
 
-void AddToTrainer(const Json& container, std::size_t index, bool python, Patch& patch,
+void AddToTrainer(const Json& container, std::size_t index, bool alone, bool python, Patch& patch,
                   std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
-  std::vector<std::pair<std::string, std::string>> variables = {
-      {"STROBE_DIR", kSharedPath},
-      {"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")}};
+  std::vector<std::pair<std::string, std::string>> variables = {{"STROBE_DIR", kSharedPath}};
+  if (!alone) variables.emplace_back("STROBE_CONTAINER", Text(container, "name"));
+  if (kube::DevicesOf(container).maybe_cuda)
+    variables.emplace_back("CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so"));
   if (python) variables.emplace_back("PYTHONPATH", StrCat(kSharedPath, "/python"));
   for (const auto& [name, value] : variables) {
     const Json& environment = Member(container, "env");
@@ -349,7 +336,7 @@ std::string WhyNot(const Json& pod) {
     return "it is a static pod's mirror";
   if (Text(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
   const Json& containers = Member(spec, "containers");
-  const bool ours = !Text(Member(metadata, "annotations"), kStatusAnnotation).empty();
+  const bool ours = !Text(Member(metadata, "annotations"), kube::kStatusAnnotation).empty();
   if (Find(containers, kube::kSidecarContainer) ||
       (Find(Member(spec, "initContainers"), kube::kSidecarContainer) && !ours))
     return "it brings a strobe-sidecar of its own";
@@ -365,8 +352,12 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   const Json& spec = Member(pod, "spec");
   Patch patch(pod);
   AddVolumes(spec, !settings.enrollment.empty(), patch);
+  const Json& containers = Member(spec, "containers");
+  const std::vector<std::size_t> trainers = Trainers(pod, injection.warnings);
+  std::vector<std::string> names;
+  for (const std::size_t index : trainers) names.push_back(Text(containers[index], "name"));
   std::vector<std::string> wishes_warnings;
-  Json sidecar = Sidecar(pod, settings, roots, wishes_warnings);
+  Json sidecar = Sidecar(pod, settings, roots, names, wishes_warnings);
   Sha256 hash;
   hash.Update(Dump(sidecar));
   const Json& inits = Member(spec, "initContainers");
@@ -377,22 +368,20 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   } else {
     // Last, so that no index anybody else computed moves.
     patch.Append("/spec/initContainers", std::move(sidecar));
-    injection.warnings = std::move(wishes_warnings);
+    injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
+                              wishes_warnings.end());
   }
-  const Json& containers = Member(spec, "containers");
   const bool python =
       Text(Member(Member(pod, "metadata"), "annotations"), "strobe.dev/python") == "true";
-  Json names = Json::array();
-  for (const std::size_t index : Trainers(pod, injection.warnings)) {
-    AddToTrainer(containers[index], index, python, patch, injection.warnings);
-    names.push_back(Text(containers[index], "name"));
+  for (const std::size_t index : trainers) {
+    AddToTrainer(containers[index], index, trainers.size() == 1, python, patch, injection.warnings);
   }
   const Json& metadata = Member(pod, "metadata");
   if (Text(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
-  if (Text(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
+  if (Text(Member(metadata, "annotations"), kube::kStatusAnnotation).empty()) {
     patch.Set(
-        "/metadata/annotations", kStatusAnnotation,
+        "/metadata/annotations", kube::kStatusAnnotation,
         Dump({{"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}}));
   }
   injection.patch = patch.Take();

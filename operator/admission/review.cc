@@ -82,7 +82,10 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
   if (!answer.allowed)
     response["status"] = {{"code", answer.code},
                           {"message", answer.message},
-                          {"reason", answer.code == 403 ? "Forbidden" : "Invalid"}};
+                          {"reason", answer.code == 403   ? "Forbidden"
+                                     : answer.code == 503 ? "ServiceUnavailable"
+                                     : answer.code == 500 ? "InternalError"
+                                                          : "Invalid"}};
   if (!answer.warnings.empty()) {
     Json& warnings = response["warnings"] = Json::array();
     for (const std::string& warning : answer.warnings)

@@ -1,6 +1,7 @@
 #include "operator/admission/webhooks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 #include "collector/base/log.h"
@@ -13,6 +14,9 @@ namespace strobe {
 namespace {
 
 using Json = nlohmann::json;
+
+// Less than the API server waits for us.
+constexpr Nanos kJudgeLimit = std::chrono::seconds(4);
 
 constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
 
@@ -99,8 +103,11 @@ class Webhooks {
     const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
     if (!asked.ok()) return Refusal(422, Words(asked.status()));
     if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
+    const Turn turn(judged_, options_.max_judged_at_once);
+    if (!turn.mine())
+      return Refusal(503, "too many ProfileRequests are being checked at this moment; try again");
     const absl::StatusOr<PolicyVerdict> verdict =
-        gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), 0);
+        gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
       LogWarning("a request could not be checked", {{"error", Words(verdict.status())}});
       return Refusal(500, "it could not be checked who may do this; try again");
@@ -125,6 +132,20 @@ class Webhooks {
   }
 
  private:
+  // One of the few that may wait for the API server, or none.
+  class Turn {
+   public:
+    Turn(std::atomic<int>& taken, int most) : taken_(taken), mine_(taken_.fetch_add(1) < most) {}
+    ~Turn() { --taken_; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    bool mine() const { return mine_; }
+
+   private:
+    std::atomic<int>& taken_;
+    const bool mine_;
+  };
+
   static void AddFinalizer(const Json& object, Json& patch) {
     const Json metadata = object.is_object() ? object.value("metadata", Json()) : Json();
     const Json there = metadata.is_object() ? metadata.value("finalizers", Json()) : Json();
@@ -168,6 +189,7 @@ class Webhooks {
   const WebhookOptions options_;
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
+  std::atomic<int> judged_{0};
 };
 
 }  // namespace

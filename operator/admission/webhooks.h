@@ -28,6 +28,9 @@ class WebhookObserver {
 struct WebhookOptions {
   InjectionSettings injection{};
   std::function<std::string()> roots{};  // PEM, of the moment.
+  // Requests whose requester is being looked up at one time. They wait for the API server; fewer
+  // than the server has threads, or a slow API server would end the injection of pods.
+  int max_judged_at_once = 4;
 };
 
 // All outlive the pages.

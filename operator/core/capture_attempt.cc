@@ -40,6 +40,20 @@ Outcome OutcomeOfCall(const absl::Status& status) {
   }
 }
 
+// Why the programs of the one container that is wanted cannot be recorded alone.
+std::string WhyNotContainer(const Target& target, v1::SourceKind source,
+                            const v1::DescribeResponse& description) {
+  if (target.only_container.empty()) return "";
+  if (source == v1::SOURCE_FRAMEWORK)
+    return "containers of a pod share its ports, so that a profiler server cannot be told to be of "
+           "one of them; use source Agent, or leave target.container out";
+  const auto& known = description.containers();
+  if (std::find(known.begin(), known.end(), target.only_container) != known.end()) return "";
+  return StrCat("its sidecar cannot tell the programs of container ", target.only_container,
+                " from those of the pod's other containers; leave target.container out, or name "
+                "only that container in the annotation strobe.dev/containers and recreate the pod");
+}
+
 Nanos LongestRecorded(const std::vector<WorkerResult>& workers) {
   Nanos longest{0};
   for (const WorkerResult& worker : workers)
@@ -93,6 +107,8 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
     member.result.target = std::move(target);
   }
   progress_.matched = members_.size();
+  progress_.workers_note = result_.workers_note = spec_.workers_note;
+  progress_.expected_workers = result_.expected_workers = spec_.expected_workers;
 }
 
 AttemptProgress CaptureAttempt::progress() const {
@@ -231,16 +247,16 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
   Member& member = members_[index];
   if (phase() != Phase::kPreflight || member.answered) return;
   member.answered = true;
-  const std::string& name = member.result.target.name;
+  const Target& target = member.result.target;
   if (!answer.ok()) {
     EndMember(index, OutcomeOfCall(answer.status()),
-              StrCat("sidecar at ", member.result.target.address, ": ", Words(answer.status())));
+              StrCat("sidecar at ", target.address, ": ", Words(answer.status())));
   } else {
     const v1::DescribeResponse& description = answer->description;
     member.last_contact = deps_.clock.WallNow();
     member.result.offset = answer->offset;
     member.result.error = answer->error;
-    member.clock = {name,
+    member.clock = {target.name,
                     answer->offset,
                     answer->error,
                     answer->round_trip,
@@ -248,7 +264,9 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
                     Nanos{description.capture_lateness_ns()},
                     Nanos{description.lead_ns()}};
     std::string not_ready;
+    member.framework = false;
     for (const v1::Source& source : description.sources()) {
+      member.framework |= source.ready() && source.kind() == v1::SOURCE_FRAMEWORK;
       if (!source.ready() && not_ready.empty())
         not_ready = StrCat("profiler server at ", source.address(), ": ", source.detail());
     }
@@ -264,6 +282,9 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
       member.result.offset = Nanos{description.report().plan().clock_offset_ns()};
       const std::int64_t error = description.report().plan().clock_error_ns();
       member.result.error = error < 0 ? std::nullopt : std::optional(Nanos{error});
+    } else if (const std::string why = WhyNotContainer(target, spec_.source, description);
+               !why.empty()) {
+      EndMember(index, Outcome::kSidecarMissing, why);
     } else if (!description.holder().empty()) {
       EndMember(index, Outcome::kBusy,
                 StrCat("capture ", description.holder(), " holds this worker"));
@@ -321,6 +342,16 @@ void CaptureAttempt::PlanAndArm() {
   if (!asked) AllArmed();
 }
 
+// Which source records a worker is known once its sidecar has said what there is.
+bool CaptureAttempt::ExpectsDevice(const Member& member) const {
+  const Target& target = member.result.target;
+  if (spec_.tracers.device() == 0) return false;
+  const bool framework =
+      spec_.source == v1::SOURCE_FRAMEWORK ||
+      (spec_.source == v1::SOURCE_AUTO && member.framework && target.only_container.empty());
+  return framework ? target.planes.framework : target.planes.agent;
+}
+
 v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   v1::CapturePlan plan;
   const Nanos offset = member.result.offset;
@@ -340,7 +371,8 @@ v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   plan.set_max_bytes(spec_.max_bytes);
   plan.set_abort_memory_percent(spec_.abort_memory_percent);
   plan.set_abort_slowdown_percent(spec_.abort_slowdown_percent);
-  plan.set_expects_device(member.result.target.expects_device && spec_.tracers.device() > 0);
+  plan.set_expects_device(ExpectsDevice(member));
+  plan.set_container(member.result.target.only_container);
   plan.set_discard_late(spec_.on_late_start == OnLateStart::kDiscard);
   return plan;
 }
@@ -393,12 +425,31 @@ void CaptureAttempt::AllArmed() {
 void CaptureAttempt::Watch(std::size_t index) {
   Member& member = members_[index];
   if (member.ended) return;
-  member.watch =
-      member.worker->Watch(result_.capture_id, OnExecutor(&CaptureAttempt::OnReport, index),
-                           OnExecutor(&CaptureAttempt::OnWatchEnded, index));
+  auto mailbox = std::make_shared<Mailbox>();
+  const auto deliver = [weak = weak_from_this(), &executor = deps_.executor, index,
+                        mailbox](v1::Report report) {
+    {
+      MutexLock lock(&mailbox->mutex);
+      mailbox->replaced += mailbox->newest ? 1 : 0;
+      const bool posted = mailbox->newest.has_value();
+      mailbox->newest = std::move(report);
+      if (posted) return;
+    }
+    executor.Post([weak, index, mailbox] {
+      if (const auto self = weak.lock()) self->OnReport(index, *mailbox);
+    });
+  };
+  member.watch = member.worker->Watch(result_.capture_id, deliver,
+                                      OnExecutor(&CaptureAttempt::OnWatchEnded, index));
 }
 
-void CaptureAttempt::OnReport(std::size_t index, v1::Report report) {
+void CaptureAttempt::OnReport(std::size_t index, Mailbox& mailbox) {
+  v1::Report report;
+  {
+    MutexLock lock(&mailbox.mutex);
+    report = *std::exchange(mailbox.newest, std::nullopt);
+    result_.reports_replaced += std::exchange(mailbox.replaced, 0);
+  }
   Member& member = members_[index];
   if (member.ended) return;
   member.last_contact = deps_.clock.WallNow();
@@ -418,6 +469,12 @@ void CaptureAttempt::OnWatchEnded(std::size_t index, absl::Status status) {
   if (absl::IsNotFound(status)) {
     EndMember(index, Outcome::kWorkerLost,
               "the sidecar was restarted and has forgotten the capture");
+    return MaybeConclude();
+  }
+  if (absl::IsDataLoss(status)) {
+    // It would do so again; what it records is told to end.
+    TellCancel(index, Words(status));
+    EndMember(index, Outcome::kWorkerLost, Words(status));
     return MaybeConclude();
   }
   if (now > std::max(member.last_contact, Recorded()) + kLostAfter) {

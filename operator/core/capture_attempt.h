@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ std::string_view Name(Phase phase);
 struct AttemptProgress {
   Phase phase = Phase::kPreflight;
   std::size_t matched = 0, armed = 0, ended = 0;
+  std::string workers_note{};  // As CaptureSpec has them.
+  std::optional<std::size_t> expected_workers{};
   std::optional<StartPlan> plan{};
   std::string waits_for{};        // During preflight: who is not ready yet, and why.
   bool wants_evidence = false;    // All have ended; TellEvidence is waited for.
@@ -59,12 +62,21 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
     WorkerResult result{};
     std::shared_ptr<Worker> worker{};
     ClockReading clock{};
-    bool answered = false;  // To the question of the present phase.
-    MonoTime asked{};       // Of its preflight.
+    bool framework = false;  // A profiler server answers in its trainer.
+    bool answered = false;   // To the question of the present phase.
+    MonoTime asked{};        // Of its preflight.
     bool ended = false;
     std::shared_ptr<void> watch{};
     WallTime last_contact{};
     int broken = 0;  // Watches in a row that failed.
+  };
+
+  // A stream's newest report that has not been looked at: each says all that the ones before it
+  // said, so that a worker that sends faster than the executor runs costs no memory.
+  struct Mailbox {
+    Mutex mutex;
+    std::optional<v1::Report> newest ABSL_GUARDED_BY(mutex);
+    std::uint64_t replaced ABSL_GUARDED_BY(mutex) = 0;
   };
 
   CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
@@ -79,7 +91,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer);
   void AllArmed();
   void Watch(std::size_t index);
-  void OnReport(std::size_t index, v1::Report report);
+  void OnReport(std::size_t index, Mailbox& mailbox);
   void OnWatchEnded(std::size_t index, absl::Status status);
   void EndMember(std::size_t index, Outcome outcome, std::string message);
   void OnCancelled(std::size_t index, absl::StatusOr<v1::CancelResponse> answer);
@@ -93,6 +105,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void Enter(Phase phase);
   void GiveUpOnStragglers();
   v1::CapturePlan PlanFor(const Member& member) const;
+  bool ExpectsDevice(const Member& member) const;
   Phase phase() const;
   bool AllAnswered() const;
   std::size_t CountArmed() const;

@@ -10,10 +10,15 @@ namespace strobe {
 class Gatekeeper {
  public:
   virtual ~Gatekeeper() = default;
-  // `active`: captures under way in the namespace besides this one. Blocking. An error means that
-  // it could not be found out; whoever asks must not go on.
+  // Blocking, for so long at most. An error means that it could not be found out; whoever asks must
+  // not go on.
   virtual absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request,
-                                              const Requester& requester, int active) = 0;
+                                              const Requester& requester, const Crowd& crowd,
+                                              Nanos within) = 0;
+  // Whether it must wait, as policies were some seconds ago: cheap, for those who look again and
+  // again. Nothing: it need not, or that is not known; then Judge says what holds.
+  virtual std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
+                                              const Crowd& crowd) = 0;
 };
 
 }  // namespace strobe

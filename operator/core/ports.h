@@ -31,7 +31,8 @@ class Worker {
 
   virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
   virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;
-  // `report` comes any number of times, then `ended` once. Dropping the returned handle ends it.
+  // `report` comes a bounded number of times, then `ended` once: with DataLoss when the
+  // worker sends more reports than a capture has. Dropping the returned handle ends it.
   virtual std::shared_ptr<void> Watch(const std::string& capture_id,
                                       std::function<void(v1::Report)> report,
                                       std::function<void(absl::Status)> ended) = 0;

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kQueue = 1000;
 constexpr std::size_t kMostSeries = 4096;
 constexpr std::size_t kLongestNote = 1000;
+constexpr Nanos kSendLimit = std::chrono::seconds(10);
 constexpr Nanos kSeriesAge = std::chrono::minutes(6);
 
 }  // namespace
@@ -69,7 +70,8 @@ void EventRecorder::Send(const Event& event) {
     status = client_
                  .MergePatch(series.path,
                              {{"series", {{"count", series.count}, {"lastObservedTime", time}}},
-                              {"note", event.note.substr(0, kLongestNote)}})
+                              {"note", event.note.substr(0, kLongestNote)}},
+                             kSendLimit)
                  .status();
     if (!absl::IsNotFound(status)) {
       if (!status.ok()) LogWarning("an event was not sent", {{"error", Words(status)}});
@@ -98,7 +100,7 @@ void EventRecorder::Send(const Event& event) {
                          {"namespace", event.regarding.space},
                          {"name", event.regarding.name},
                          {"uid", event.regarding.uid}}}};
-  status = client_.Create(collection, object).status();
+  status = client_.Create(collection, object, kSendLimit).status();
   if (status.ok())
     series_[key] = {StrCat(collection, "/", name), 1, now};
   else

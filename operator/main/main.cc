@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "collector/base/ending_signals.h"
 #include "collector/base/executor.h"
 #include "collector/base/log.h"
+#include "collector/base/mutex.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
@@ -98,6 +98,37 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
+// Wakes whoever waits for all of several things when one of them has come.
+class StartSignal {
+ public:
+  void Tell() { MutexLock lock(&mutex_); }  // Leaving the mutex does it.
+  template <typename Condition>
+  void Await(const Condition& condition) {
+    MutexLock lock(&mutex_);
+    mutex_.Await(condition);
+  }
+
+ private:
+  Mutex mutex_;
+};
+
+// The first reason, from whatever thread, why this process must end.
+class Failure {
+ public:
+  void Set(absl::Status status) {
+    MutexLock lock(&mutex_);
+    status_.Update(status);
+  }
+  absl::Status Get() {
+    MutexLock lock(&mutex_);
+    return status_;
+  }
+
+ private:
+  Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
   const EndingSignals ending;
   const SystemClock clock;
@@ -128,20 +159,28 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   kube::ObjectCache requests;
   WorkQueue queue(clock, &metrics);
   std::atomic<bool> leading{false};  // Elected and the cache is filled.
+  StartSignal start;
   kube::Reflector reflector(clock, client,
-                            {kube::RequestsPath(config.watch_namespace), config.watch_timeout},
+                            {kube::RequestsPath(config.watch_namespace), config.watch_timeout,
+                             [&start] { start.Tell(); }},
                             requests, [&](const std::string& key) {
                               if (leading) queue.Add(key);
                             });
   kube::RequestCluster cluster(client, requests, events);
   kube::KubeGatekeeper gatekeeper(clock, client, requests, !config.allow_without_policy);
   std::atomic<bool> elected{!config.lease.enabled};
+  Failure failure;
   std::optional<FrontDoor> door;
   if (!config.insecure_plaintext || !config.webhook.listen.empty()) {
     ObserveFailedHandshakes([&metrics] { metrics.PeerRefused("enrollment", "handshake"); });
-    door.emplace(FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
-                                         [&elected] { return elected.load(); }},
-                 [] { raise(SIGTERM); });
+    door.emplace(
+        FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
+                                [&elected] { return elected.load(); }},
+        [&start] { start.Tell(); },
+        [&failure](absl::Status status) {
+          failure.Set(std::move(status));
+          EndingSignals::End();
+        });
   }
   GrpcWorkerConnector connector(clock, [&]() {
     return config.insecure_plaintext ? PlaintextCredentials() : door->WorkerCredentials();
@@ -175,9 +214,9 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   std::unique_ptr<Workers> workers;
   std::thread starter([&] {
     // A cache that is not filled would make every capture look deleted.
-    while (!elected || !reflector.synced() || (door && !door->open())) {
-      if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
-    }
+    const auto may_begin = [&] { return elected && reflector.synced() && (!door || door->open()); };
+    start.Await([&] { return stopping.is_set() || may_begin(); });
+    if (stopping.is_set()) return;
     leading = true;
     metrics.Leading(true, lease.name);
     for (const std::string& key : requests.Keys()) queue.Add(key);
@@ -186,7 +225,12 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   // When the lease is lost nothing of ours may act any more: there is nothing to put in order
   // first.
   kube::LeaderElector elector(
-      clock, lease_client, lease, [&elected] { elected = true; }, [] { _exit(1); });
+      clock, lease_client, lease,
+      [&] {
+        elected = true;
+        start.Tell();
+      },
+      [] { _exit(1); });
   metrics.Leading(false, lease.name);
   if (config.lease.enabled) elector.Start();
   LogInfo("strobe-operator runs", {{"version", kVersion},
@@ -203,7 +247,10 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   }
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
-  if (door && !config.webhook.listen.empty()) {
+  start.Tell();
+  client.EndWaits();
+  lease_client.EndWaits();
+  if (door && failure.Get().ok() && !config.webhook.listen.empty()) {
     // The API server goes on asking us until it has heard that we are not ready any more.
     door->Drain();
     std::this_thread::sleep_for(kFarewell);
@@ -212,7 +259,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   workers.reset();
   // Captures go on at the workers; the successor finds them again.
   if (config.lease.enabled) elector.Release();
-  return absl::OkStatus();
+  return failure.Get();
 }
 
 absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
@@ -283,7 +330,7 @@ int main(int argc, char** argv) {
       level, config->log_format == "json" ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
   if (const absl::Status status = strobe::Serve(*config, flags.kubeconfig); !status.ok()) {
     strobe::LogError("cannot run", {{"error", std::string(status.message())}});
-    return 1;
+    _exit(1);
   }
   // The REST library's threads outlive main; leaving at once keeps them from what statics destroy.
   _exit(0);

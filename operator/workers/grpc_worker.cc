@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collector/base/mutex.h"
+#include "collector/base/strings.h"
 #include "collector/grpc_tls/credentials.h"
 #include "operator/workers/clock_probe.h"
 #include "operator/workers/grpc_status.h"
@@ -14,6 +15,11 @@ namespace strobe {
 namespace {
 
 using Stub = v1::Worker::Stub;
+
+// A capture has five states; some room for sidecars that say more.
+constexpr int kMaxReports = 64;
+// A report with 64 rows of processes has some tens of KiB.
+constexpr int kMaxAnswerBytes = 256 << 10;
 
 // One unary call. Keeps what it needs alive until it has ended, so its caller may forget it; then
 // the undertaker buries it.
@@ -76,11 +82,18 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    on_report_(report_);
+    // Each report is a state further; whoever sends on and on costs this process time and memory.
+    if (++reports_ > kMaxReports) return context_->TryCancel();
+    on_report_(std::move(report_));
+    report_.Clear();
     StartRead(&report_);
   }
   void OnDone(const grpc::Status& status) override {
-    on_ended_(FromGrpc(status));
+    if (reports_ > kMaxReports)
+      on_ended_(absl::DataLossError(
+          StrCat("the sidecar sent more than ", kMaxReports, " reports of one capture")));
+    else
+      on_ended_(FromGrpc(status));
     undertaker_.Bury(this);
   }
 
@@ -100,6 +113,7 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
   const std::shared_ptr<grpc::ClientContext> context_;
   v1::WatchRequest request_;
   v1::Report report_;
+  int reports_ = 0;
 };
 
 class GrpcWorker final : public Worker {
@@ -216,6 +230,7 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   arguments.SetInt(GRPC_ARG_MINIMAL_STACK, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   // A peer whose machine is gone is noticed within 20 s, also in the middle of a quiet Watch.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);

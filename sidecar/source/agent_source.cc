@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "collector/base/duration.h"
 #include "collector/base/strings.h"
@@ -90,14 +91,22 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
 
   Programs programs;
   bool annotations = false;
+  std::set<std::string> elsewhere;  // Programs that do not say in which container they are.
   const auto look = [&](bool first) {
     for (const std::string& path : RingFiles(options_.directory)) {
       if (programs.contains(path)) continue;
+      const std::string container = wire::ContainerOf(path);
+      const bool wanted = plan.container().empty() || container == plan.container();
+      if (!wanted && !container.empty()) continue;
       RingFile file = RingFile::Open(path);
       if (!file) continue;
       if (!file.ProgramLives()) {
         // Nobody will write to it any more, and nobody asked for what it holds.
         if (first) unlink(path.c_str());
+        continue;
+      }
+      if (!wanted) {
+        elsewhere.insert(path);
         continue;
       }
       auto program = std::make_unique<RecordedProgram>(
@@ -134,8 +143,9 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
   if (cancel.cancelled()) return {.outcome = Outcome::kCancelled};
   if (programs.empty()) {
     return {.outcome = Outcome::kNoSource,
-            .message = StrCat("no program with the agent runs; ", options_.directory,
-                              " has no rings of a living one")};
+            .message = StrCat("no program with the agent runs",
+                              plan.container().empty() ? "" : " in container ", plan.container(),
+                              "; ", options_.directory, " has no rings of a living one")};
   }
   AwaitDevices(programs, cancel, budget);
   return Collect(programs,
@@ -143,7 +153,7 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
                   .stop_ns = stop_ns,
                   .recording_ns = start_ns,
                   .wall_minus_monotonic_ns = WallMinusMonotonic(clock_)},
-                 budget);
+                 elsewhere.size(), budget);
 }
 
 // CUPTI hands its last records over when it is switched off, and more of them than the ring holds
@@ -160,11 +170,16 @@ void AgentSource::AwaitDevices(const Programs& programs, const Cancellation& can
 }
 
 Recording AgentSource::Collect(const Programs& programs, const TraceWindow& window,
-                               std::uint64_t budget) const {
+                               std::size_t left_out, std::uint64_t budget) const {
   Recording recording{.outcome = Outcome::kOk};
   xplane::PlaneBuilder host(xplane::kHostPlane);
   DevicePlanes devices((window.stop_ns - window.start_ns) * 1000);
   std::vector<std::string> died, errors, warnings;
+  if (left_out > 0) {
+    warnings.push_back(StrCat(left_out,
+                              " programs do not say in which container they run (STROBE_CONTAINER "
+                              "is not set for them) and were not recorded"));
+  }
   std::uint64_t kept = 0, lost = 0, device_lost = 0;
   for (const auto& [path, program] : programs) {
     program->Drain(budget);

@@ -39,8 +39,9 @@ class AgentSource final : public session::Source {
 
   void AwaitDevices(const Programs& programs, const Cancellation& cancel,
                     std::uint64_t& budget) const;
+  // `left_out`: programs that may belong to the capture and were not recorded.
   session::Recording Collect(const Programs& programs, const TraceWindow& window,
-                             std::uint64_t budget) const;
+                             std::size_t left_out, std::uint64_t budget) const;
 
   const Clock& clock_;
   const AgentOptions options_;

@@ -36,7 +36,9 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
                              const std::function<void()>& collecting) {
   if (plan.source() == v1::SOURCE_FRAMEWORK)
     return framework_.Record(plan, cancel, terminate, collecting);
-  if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
+  // All containers of a pod share its ports: nobody can tell whose profiler server answers.
+  if (plan.source() == v1::SOURCE_AGENT || !plan.container().empty())
+    return agent_.Record(plan, cancel, terminate, collecting);
   const auto agents = agent_.Probe(Nanos{0});
   if (std::none_of(agents.begin(), agents.end(), [](const auto& s) { return s.ready(); }))
     return framework_.Record(plan, cancel, terminate, collecting);

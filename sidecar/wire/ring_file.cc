@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -22,6 +23,7 @@ namespace strobe::wire {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+constexpr char kContainerMark = '@';
 constexpr std::uint32_t kMostRings = 65'536;
 constexpr std::uint64_t kMostWords = 1ull << 28;
 
@@ -47,7 +49,24 @@ struct flock WholeFile(short type) {
   return lock;
 }
 
+// In a pod with several trainers injection says in which of them a program is.
+std::string ContainerPrefix() {
+  const char* name = std::getenv("STROBE_CONTAINER");
+  if (name == nullptr || *name == '\0') return "";
+  std::string prefix = name;
+  const bool label = prefix.size() <= 63 && std::all_of(prefix.begin(), prefix.end(), [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+                     });
+  return label ? prefix + kContainerMark : "";
+}
+
 }  // namespace
+
+std::string ContainerOf(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::size_t mark = name.find(kContainerMark);
+  return mark == std::string::npos ? "" : name.substr(0, mark);
+}
 
 RingFile& RingFile::operator=(RingFile&& other) noexcept {
   if (this == &other) return *this;
@@ -108,8 +127,8 @@ RingFile RingFile::Create(const std::string& directory, const RingFileShape& sha
 
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  file.path_ = directory + "/" + std::to_string(getpid()) + "-" + std::to_string(now.tv_sec) + "." +
-               std::to_string(now.tv_nsec) + ".rings";
+  file.path_ = directory + "/" + ContainerPrefix() + std::to_string(getpid()) + "-" +
+               std::to_string(now.tv_sec) + "." + std::to_string(now.tv_nsec) + ".rings";
   // Beside its place until it is whole: a sidecar must not meet a header that is half there.
   const std::string hidden = file.path_ + ".new";
   file.fd_ = open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0660);

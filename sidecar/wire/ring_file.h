@@ -25,7 +25,8 @@ class RingFile {
   RingFile& operator=(const RingFile&) = delete;
 
   // The program's end: a fresh file "<directory>/<pid>-<time>.rings", which stays locked while the
-  // process lives. Null file on failure, errno says why.
+  // process lives. With $STROBE_CONTAINER the name begins with "<container>@". Null file on
+  // failure, errno says why.
   static RingFile Create(const std::string& directory, const RingFileShape& shape);
   // The sidecar's end. Null file when this is no file of ours, of another version, or its numbers
   // do not fit its size.
@@ -69,5 +70,9 @@ class RingFile {
   std::uint64_t ring_words_ = 0, ring_stride_ = 0, rings_offset_ = 0;
   std::uint64_t device_words_ = 0, device_offset_ = 0;
 };
+
+// The container that a ring file's program says it is in, by the file's name; empty when it does
+// not say.
+std::string ContainerOf(const std::string& path);
 
 }  // namespace strobe::wire

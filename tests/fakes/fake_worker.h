@@ -21,7 +21,9 @@ struct FakeSidecar {
   absl::Status check{};  // What preflight fails with.
   std::string holder{};  // A capture that holds it.
   bool source_ready = true;
-  absl::Status arm{};  // What arming fails with, although it took effect.
+  v1::SourceKind source = v1::SOURCE_AUTO;  // Of what answers in its trainer.
+  std::vector<std::string> containers{};    // That it can tell apart.
+  absl::Status arm{};                       // What arming fails with, although it took effect.
   bool arm_answers = true;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
   v1::Outcome ends_as = v1::OK;
@@ -31,6 +33,9 @@ struct FakeSidecar {
   bool forgets = false;  // Is restarted in the middle of the recording.
   bool finishes = true;
   absl::Status publish{};
+  absl::Status reclaim{};
+  int floods = 0;             // Reports that it sends at once when it is watched.
+  absl::Status watch_ends{};  // What it ends each watch with, after the flood.
   unsigned protocol = kWorkerProtocol;
   Nanos wake_lateness{};
 
@@ -41,6 +46,8 @@ struct FakeSidecar {
       kept{};  // Asked to end early, which they do after a second of recording.
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
+  std::vector<std::string> reclaimed{};  // Runs.
+  int checks = 0, connects = 0;
   bool dead = false;
 };
 

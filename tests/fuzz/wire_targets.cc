@@ -71,7 +71,8 @@ std::string GoodRings(const std::string& directory) {
 // What the watched objects are read as.
 void ReadObject(const kube::Json& object) {
   const PodInfo pod = kube::ParsePod(object);
-  RankOf(pod);
+  const JobShape shape = kube::ParseJob("JobSet", object);
+  SelectTargets({}, {}, {pod, pod}, &shape);
   if (const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object); request.ok())
     kube::StatusToJson(*request, request->status);
 }

@@ -361,5 +361,70 @@ TEST_F(CaptureAttemptTest, GuardGrowsWithMeasuredLateness) {
   EXPECT_EQ(Nanos{fleet_["a"].plans.at(0).guard_ns()}, 12ms);
 }
 
+// Which source records is known once its sidecar has said what there is in the trainer.
+TEST_F(CaptureAttemptTest, ExpectsADeviceOfWhoCanRecordIt) {
+  const auto expects = [this](DevicePlanes planes, v1::SourceKind there, v1::SourceKind asked) {
+    spec_.uid += "x";
+    spec_.source = asked;
+    fleet_["a"].source = there;
+    Target target;
+    target.name = target.file = "a";
+    target.planes = planes;
+    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
+    time_.Advance(200s);
+    return fleet_["a"].plans.back().expects_device();
+  };
+  const DevicePlanes tpu{.framework = true, .agent = false}, gpu{true, true};
+  spec_.tracers.set_device(1);
+  EXPECT_TRUE(expects(tpu, v1::SOURCE_FRAMEWORK, v1::SOURCE_AUTO));
+  EXPECT_FALSE(expects(tpu, v1::SOURCE_AGENT, v1::SOURCE_AUTO)) << "the agent knows CUPTI alone";
+  EXPECT_FALSE(expects(tpu, v1::SOURCE_FRAMEWORK, v1::SOURCE_AGENT));
+  EXPECT_TRUE(expects(gpu, v1::SOURCE_AGENT, v1::SOURCE_AUTO));
+  EXPECT_FALSE(expects({}, v1::SOURCE_FRAMEWORK, v1::SOURCE_AUTO));
+  spec_.tracers.set_device(0);
+  EXPECT_FALSE(expects(gpu, v1::SOURCE_AGENT, v1::SOURCE_AUTO));
+}
+
+TEST_F(CaptureAttemptTest, AContainerThatTheSidecarCannotTellApartIsRefused) {
+  const auto run = [this](v1::SourceKind source) {
+    spec_.uid += "x";
+    spec_.source = source;
+    Target target;
+    target.name = target.file = "a";
+    target.only_container = "learner";
+    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
+    time_.Advance(200s);
+    return *attempt->progress().result;
+  };
+  const AttemptResult refused = run(v1::SOURCE_AUTO);
+  EXPECT_EQ(refused.reason, "SidecarMissing");
+  EXPECT_THAT(refused.message, HasSubstr("cannot tell the programs of container learner"));
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty()) << "nothing of the others' may be recorded";
+  fleet_["a"].containers = {"actor", "learner"};
+  EXPECT_THAT(run(v1::SOURCE_FRAMEWORK).message, HasSubstr("share its ports"));
+  EXPECT_TRUE(run(v1::SOURCE_AUTO).succeeded);
+  EXPECT_EQ(fleet_["a"].plans.at(0).container(), "learner");
+}
+
+TEST_F(CaptureAttemptTest, AWorkerThatSendsReportsWithoutEndCostsNoMemory) {
+  fleet_["b"].floods = 10'000;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(200s);
+  const AttemptResult& result = *attempt->progress().result;
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.reports_replaced, 9'999u) << "what nobody looked at is counted";
+}
+
+TEST_F(CaptureAttemptTest, AStreamThatWasEndedForMisbehaviourEndsItsWorker) {
+  fleet_["b"].floods = 64;
+  fleet_["b"].watch_ends = absl::DataLossError("more than 64 reports");
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.workers[1].outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(result.workers[1].message, HasSubstr("more than 64 reports"));
+  EXPECT_THAT(fleet_["b"].cancelled, ElementsAre("uid-1"));
+  EXPECT_EQ(result.workers[0].outcome, Outcome::kOk) << "the others go on";
+}
+
 }  // namespace
 }  // namespace strobe
