@@ -22,8 +22,8 @@ using std::chrono::seconds;
 constexpr Nanos kTargetPatience = seconds(30);
 constexpr Nanos kStatusPace = milliseconds(300);   // Of a capture that is under way.
 constexpr Nanos kPlaceRefresh = milliseconds(50);  // Times those who wait: bounds the writes.
-// Access and policies are asked for again when the last answer is older, right before a capture.
-constexpr Nanos kVerdictAge = seconds(60);
+// Access and policies are asked for again right before a capture, unless that has just been done.
+constexpr Nanos kVerdictAge = seconds(1);
 constexpr Nanos kJudgeLimit = seconds(20);
 constexpr Nanos kReclaimLook = seconds(10);  // Its end wakes us; this is for what cannot happen.
 // So long a deletion insists on what the API server does not let it do at present.
@@ -122,6 +122,10 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Queue(
     waiting = queue_.waiting();
   }
   if (place.ahead == 0) return std::nullopt;
+  {
+    MutexLock lock(&mutex_);
+    pace_.Leave(key);
+  }
   RETURN_IF_ERROR(Write(request, QueuedStatus(request, place, deps_.clock.WallNow())));
   // Its turn wakes it; until then only its place in the status moves on.
   return ReconcileResult{
@@ -333,7 +337,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::AwaitTargets(
     message = StrCat("the job is suspended; ", message);
   } else if (selection.present == 0) {
     reason = "NoTargets";
-    message = selection.expected ? message : "no pod matches the target";
+    if (selection.expected.value_or(0) == 0) message = "no pod matches the target";
   } else if (usable == 0) {
     reason = std::string(Name(first->outcome));
     message = StrCat("none of ", selection.present, " pods can take part; ", first->name, ": ",

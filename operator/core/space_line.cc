@@ -1,6 +1,5 @@
 #include "operator/core/space_line.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace strobe {
@@ -65,21 +64,6 @@ std::vector<std::string> SpaceLine::Leave(const std::string& key) {
   TakeOut(key, entry);
   entries_.erase(found);
   return First(entry.space);
-}
-
-std::vector<std::string> SpaceLine::Firsts() const {
-  std::vector<std::string> firsts;
-  for (const auto& [name, space] : spaces_) {
-    if (!space.waiting.empty()) firsts.push_back(std::get<std::string>(*space.waiting.begin()));
-  }
-  return firsts;
-}
-
-bool SpaceLine::IsRunning(const std::string& key) const {
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return false;
-  const auto space = spaces_.find(found->second.space);
-  return space != spaces_.end() && space->second.running.count(key) > 0;
 }
 
 }  // namespace strobe

@@ -26,9 +26,6 @@ class SpaceLine {
   // It neither waits nor runs any more. Idempotent.
   std::vector<std::string> Leave(const std::string& key);
 
-  // Who has waited longest in each namespace.
-  std::vector<std::string> Firsts() const;
-  bool IsRunning(const std::string& key) const;
 
  private:
   using Ticket = std::tuple<WallTime, std::string>;

@@ -44,7 +44,7 @@ TEST(SpaceLine, AnEndWakesWhoHasWaitedLongest) {
   line.Try("a", "a/2", At(2));
   EXPECT_THAT(line.Begin("a/2"), ElementsAre("a/3")) << "there may be room for more";
   EXPECT_THAT(line.Leave("a/3"), ElementsAre("a/4")) << "also when one gives up";
-  EXPECT_TRUE(line.IsRunning("a/2"));
+  EXPECT_EQ(line.Try("a", "a/9", At(9)).active, 1) << "a/2";
 }
 
 TEST(SpaceLine, WhoeverTriesInVainWakesThoseWhomItHeldUp) {
