@@ -29,6 +29,7 @@ Crowd SpaceLine::Try(const std::string& space_name, const std::string& key, Wall
   crowd.active = static_cast<int>(space.running.size() + space.trying.size());
   const auto older = space.waiting.lower_bound({since, key});
   crowd.ahead = static_cast<int>(std::distance(space.waiting.begin(), older));
+  for (const auto& [number, other] : space.trying) entries_[other].counted = true;
   space.trying.emplace(entry.tries, key);
   return crowd;
 }
@@ -50,10 +51,10 @@ std::vector<std::string> SpaceLine::Wait(const std::string& key) {
   found->second.tries = 0;
   Space& space = spaces_[entry.space];
   space.waiting.insert({entry.since, key});
+  // Those who tried after it, and counted it, have been told by numbers that are no longer true. It
+  // itself need not look again.
   std::vector<std::string> first = First(entry.space);
-  // Who has just been told to wait need not look again at once; those who tried after it, and
-  // counted it, have been told by numbers that are no longer true.
-  if (first.front() == key) first.clear();
+  if (!entry.counted || first.front() == key) first.clear();
   return first;
 }
 

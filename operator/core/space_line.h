@@ -38,6 +38,7 @@ class SpaceLine {
     std::string space{};
     WallTime since{};
     std::uint64_t tries = 0;  // Its number in `trying`; 0 = it is not there.
+    bool counted = false;     // While it tries: somebody who came after it has counted it.
   };
 
   void TakeOut(const std::string& key, const Entry& entry);
