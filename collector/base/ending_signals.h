@@ -1,6 +1,8 @@
 // What mains do about signals. EndingSignals: SIGTERM and SIGINT as something to wait for; made
 // first thing in main, before any thread starts, so that only Wait sees the signals.
 #pragma once
+#include <unistd.h>
+
 #include <csignal>
 #include <ctime>
 
@@ -30,6 +32,10 @@ class EndingSignals {
     const timespec limit{seconds.count(), (timeout - seconds).count()};
     return sigtimedwait(&signals_, nullptr, &limit) > 0;
   }
+
+  // Makes Wait return, from any thread. (raise would leave the signal with the thread that calls
+  // it, which has it blocked, for ever.)
+  static void End() { kill(getpid(), SIGTERM); }
 
  private:
   sigset_t signals_{};

@@ -6,7 +6,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::array<OutcomeInfo, 23> kTable = {{
+constexpr std::array<OutcomeInfo, 24> kTable = {{
     {Outcome::kUnknown, "Unknown", false, false, false, 0, "The capture has not ended.", "Wait."},
     {Outcome::kOk, "Ok", false, false, true, 0,
      "The trace has events, covers the window and lies in the logdir.", "Nothing to do."},
@@ -78,6 +78,10 @@ constexpr std::array<OutcomeInfo, 23> kTable = {{
      "The capture was ended because the trainer came near its memory limit, or its steps "
      "became too slow.",
      "Lower the tracer levels, give the trainer more memory, or change abortWhen."},
+    {Outcome::kWorkerMissing, "WorkerMissing", true, false, false, 88,
+     "The target should have this worker, but it has no pod, or its pod has no such container.",
+     "Check why the job's pods are not created, target.expectedWorkers and target.container; raise "
+     "start.readyTimeout for pods that come late."},
 }};
 
 }  // namespace

@@ -32,6 +32,7 @@ enum class Outcome {
   kCancelled = 20,
   kDeadlineExceeded = 21,
   kAborted = 22,
+  kWorkerMissing = 23,
 };
 
 struct OutcomeInfo {

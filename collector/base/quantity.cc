@@ -9,17 +9,16 @@ namespace strobe {
 namespace {
 
 constexpr double kKibi = 1024.0;
-constexpr std::array<std::pair<std::string_view, double>, 10> kUnits = {
-    {{"", 1},
-     {"m", 1e-3},
-     {"k", 1e3},
-     {"M", 1e6},
-     {"G", 1e9},
-     {"T", 1e12},
-     {"Ki", kKibi},
-     {"Mi", kMebi},
-     {"Gi", kMebi * kKibi},
-     {"Ti", kMebi * kMebi}}};
+constexpr std::array<std::pair<std::string_view, double>, 10> kUnits = {{{"", 1},
+                                                                         {"m", 1e-3},
+                                                                         {"k", 1e3},
+                                                                         {"M", 1e6},
+                                                                         {"G", 1e9},
+                                                                         {"T", 1e12},
+                                                                         {"Ki", kKibi},
+                                                                         {"Mi", kMebi},
+                                                                         {"Gi", kMebi* kKibi},
+                                                                         {"Ti", kMebi* kMebi}}};
 constexpr std::size_t kMaxDigits = 12;
 
 std::string_view TakeDigits(std::string_view& text) {

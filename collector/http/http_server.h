@@ -22,8 +22,8 @@ struct Request {
   std::string method{};  // GET, HEAD or, where bodies are taken, POST.
   std::string content_type{};
   std::string body{};
-  std::string source{};         // The other side's address, without its port.
-  bool certified = false;       // It has shown a certificate that HttpOptions asks for.
+  std::string source{};    // The other side's address, without its port.
+  bool certified = false;  // It has shown a certificate that HttpOptions asks for.
 };
 
 struct Page {

@@ -36,9 +36,9 @@ std::string RunPrefix(std::string_view run);                          // "plugin
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"
 std::string ManifestKey(std::string_view run);                        // "...strobe.json"
 
-// "2026_11_21_08_30_00_<name>_<id>": sorts by time in XProf's list; UTC. `id` is what no other run of
-// that second and name has, such as a UID, of which the first characters are taken; without one the
-// name ends before it. A long name is cut, so that it stays a safe one.
+// "2026_11_21_08_30_00_<name>_<id>": sorts by time in XProf's list; UTC. `id` is what no other run
+// of that second and name has, such as a UID, of which the first characters are taken; without one
+// the name ends before it. A long name is cut, so that it stays a safe one.
 std::string DefaultRunName(WallTime time, std::string_view name, std::string_view id);
 // The run of a later attempt: the same name with the attempt behind it, so that files of two
 // attempts never mix.

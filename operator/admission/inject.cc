@@ -1,7 +1,6 @@
 #include "operator/admission/inject.h"
 
 #include <algorithm>
-#include <array>
 
 #include "collector/base/sha256.h"
 #include "collector/base/strings.h"
@@ -20,21 +19,7 @@ using Json = nlohmann::json;
 
 using kube::Dump;
 
-// Pods ask for accelerators by resources of these names.
-bool AsksForAccelerator(const Json& container) {
-  constexpr std::array<std::string_view, 5> kAccelerators = {
-      "nvidia.com/", "amd.com/gpu", "google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"};
-  const Json& limits = Member(Member(container, "resources"), "limits");
-  if (!limits.is_object()) return false;
-  for (const auto& [resource, count] : limits.items()) {
-    for (const std::string_view prefix : kAccelerators) {
-      if (resource.starts_with(prefix)) return true;
-    }
-  }
-  return false;
-}
-
-// The trainers: named ones, or all that ask for an accelerator, or the first container.
+// The trainers: named ones, or those that ChooseTrainers has.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
   const Json& containers = Member(Member(pod, "spec"), "containers");
   std::vector<std::size_t> chosen;
@@ -53,11 +38,9 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
     }
     if (!chosen.empty()) return chosen;
   }
-  for (std::size_t i = 0; i < containers.size(); ++i) {
-    if (AsksForAccelerator(containers[i])) chosen.push_back(i);
-  }
-  if (chosen.empty()) chosen.push_back(0);
-  return chosen;
+  std::vector<ContainerDevices> devices;
+  for (const Json& container : containers) devices.push_back(kube::DevicesOf(container));
+  return ChooseTrainers(devices);
 }
 
 // Collects what is to be added, one list at a time.
@@ -127,12 +110,13 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
   }
 }
 
-void AddToTrainer(const Json& container, std::size_t index, const std::string& volume, bool python,
-                  Patch& patch, std::vector<std::string>& warnings) {
+void AddToTrainer(const Json& container, std::size_t index, bool alone, const std::string& volume,
+                  bool python, Patch& patch, std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
-  std::vector<std::pair<std::string, std::string>> variables = {
-      {"STROBE_DIR", kSharedPath},
-      {"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")}};
+  std::vector<std::pair<std::string, std::string>> variables = {{"STROBE_DIR", kSharedPath}};
+  if (!alone) variables.emplace_back("STROBE_CONTAINER", TextOf(container, "name"));
+  if (kube::DevicesOf(container).maybe_cuda)
+    variables.emplace_back("CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so"));
   if (python) variables.emplace_back("PYTHONPATH", StrCat(kSharedPath, "/python"));
   for (const auto& [name, value] : variables) {
     const Json& environment = Member(container, "env");
@@ -185,7 +169,7 @@ std::string WhyNot(const Json& pod) {
     return "it is a static pod's mirror";
   if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
   const Json& containers = Member(spec, "containers");
-  const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
+  const bool ours = !TextOf(Member(metadata, "annotations"), kube::kStatusAnnotation).empty();
   if (Find(containers, kube::kSidecarContainer) ||
       (Find(Member(spec, "initContainers"), kube::kSidecarContainer) && !ours))
     return "it brings a strobe-sidecar of its own";
@@ -201,8 +185,12 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   const Json& spec = Member(pod, "spec");
   Patch patch(pod);
   const SidecarVolumes volumes = VolumesFor(pod);
+  const Json& containers = Member(spec, "containers");
+  const std::vector<std::size_t> trainers = Trainers(pod, injection.warnings);
+  std::vector<std::string> names;
+  for (const std::size_t index : trainers) names.push_back(TextOf(containers[index], "name"));
   std::vector<std::string> wishes_warnings;
-  SidecarSpec made = MakeSidecar(pod, settings, roots, volumes, wishes_warnings);
+  SidecarSpec made = MakeSidecar(pod, settings, roots, volumes, names, wishes_warnings);
   AddVolumes(spec, volumes, made.agent_memory, !settings.enrollment.empty(), patch);
   Sha256 hash;
   hash.Update(Dump(made.container));
@@ -214,22 +202,21 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   } else {
     // Last, so that no index anybody else computed moves.
     patch.Append("/spec/initContainers", std::move(made.container));
-    injection.warnings = std::move(wishes_warnings);
+    injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
+                              wishes_warnings.end());
   }
-  const Json& containers = Member(spec, "containers");
   const bool python =
       TextOf(Member(Member(pod, "metadata"), "annotations"), "strobe.dev/python") == "true";
-  Json names = Json::array();
-  for (const std::size_t index : Trainers(pod, injection.warnings)) {
-    AddToTrainer(containers[index], index, volumes.shared, python, patch, injection.warnings);
-    names.push_back(TextOf(containers[index], "name"));
+  for (const std::size_t index : trainers) {
+    AddToTrainer(containers[index], index, trainers.size() == 1, volumes.shared, python, patch,
+                 injection.warnings);
   }
   const Json& metadata = Member(pod, "metadata");
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
-  if (TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
+  if (TextOf(Member(metadata, "annotations"), kube::kStatusAnnotation).empty()) {
     patch.Set(
-        "/metadata/annotations", kStatusAnnotation,
+        "/metadata/annotations", kube::kStatusAnnotation,
         Dump({{"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}}));
   }
   injection.patch = patch.Take();

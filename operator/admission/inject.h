@@ -25,8 +25,6 @@ struct InjectionSettings {
 
 // Put on injected pods, so that they can be found.
 inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
-// What was injected, by which version, into which containers.
-inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
 
 struct Injection {
   nlohmann::json patch = nlohmann::json::array();  // RFC 6902, only `add`; empty = nothing to do.

@@ -84,7 +84,10 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
   if (!answer.allowed)
     response["status"] = {{"code", answer.code},
                           {"message", answer.message},
-                          {"reason", answer.code == 403 ? "Forbidden" : "Invalid"}};
+                          {"reason", answer.code == 403   ? "Forbidden"
+                                     : answer.code == 503 ? "ServiceUnavailable"
+                                     : answer.code == 500 ? "InternalError"
+                                                          : "Invalid"}};
   if (!answer.warnings.empty()) {
     Json& warnings = response["warnings"] = Json::array();
     for (const std::string& warning : answer.warnings)
@@ -92,8 +95,7 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
   }
   if (!answer.patch.empty()) {
     response["patchType"] = "JSONPatch";
-    response["patch"] =
-        absl::Base64Escape(kube::Dump(answer.patch));
+    response["patch"] = absl::Base64Escape(kube::Dump(answer.patch));
   }
   return kube::Dump({{"apiVersion", "admission.k8s.io/v1"},
                      {"kind", "AdmissionReview"},

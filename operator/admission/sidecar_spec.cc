@@ -22,8 +22,8 @@ using Json = nlohmann::json;
 
 constexpr int kWorkerPort = 9470, kMetricsPort = 9472;
 
-// Where a volume for logdirs cannot lie in the sidecar: what it needs itself, and what its image and
-// the kubelet put there.
+// Where a volume for logdirs cannot lie in the sidecar: what it needs itself, and what its image
+// and the kubelet put there.
 constexpr std::array<std::string_view, 14> kTakenPaths = {
     kSharedPath, kSpoolPath, "/var/run", "/run", "/opt/strobe", "/proc", "/sys",
     "/dev",      "/etc",     "/usr",     "/lib", "/lib64",      "/bin",  "/sbin"};
@@ -103,10 +103,9 @@ Json SecurityContext(const InjectionSettings& settings) {
 
 bool SameQuantity(const Json& a, const Json& b) {
   const auto value = [](const Json& quantity) {
-    return quantity.is_number() ? std::optional<double>(quantity.get<double>())
-           : quantity.is_string()
-               ? ParseQuantity(quantity.get_ref<const std::string&>())
-               : std::nullopt;
+    return quantity.is_number()   ? std::optional<double>(quantity.get<double>())
+           : quantity.is_string() ? ParseQuantity(quantity.get_ref<const std::string&>())
+                                  : std::nullopt;
   };
   const std::optional<double> left = value(a), right = value(b);
   return left && right ? *left == *right : a == b;
@@ -182,9 +181,9 @@ void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& our
 // "localhost:9012,localhost:9013". The ports are the trainer's.
 std::string FrameworkAddresses(Wishes& wishes, int otherwise, Ports& ports) {
   std::string addresses;
-  for (const std::string& port : Split(
-           wishes.Get("framework-port", StrCat(otherwise), IsPorts, "a port, or several with commas"),
-           ',')) {
+  for (const std::string& port : Split(wishes.Get("framework-port", StrCat(otherwise), IsPorts,
+                                                  "a port, or several with commas"),
+                                       ',')) {
     ports.Take(std::stoi(port));
     addresses += StrCat(addresses.empty() ? "" : ",", "localhost:", port);
   }
@@ -232,7 +231,8 @@ SidecarVolumes VolumesFor(const Json& pod) {
   const std::optional<std::size_t> sidecar = Find(inits, kube::kSidecarContainer);
   const Json& mounts = sidecar ? Member(inits[*sidecar], "volumeMounts") : Member(Json(), "");
   // Of a pod that has been injected, and whose sidecar somebody may have taken away again.
-  const bool ours = !TextOf(Member(Member(pod, "metadata"), "annotations"), kStatusAnnotation).empty();
+  const bool ours =
+      !TextOf(Member(Member(pod, "metadata"), "annotations"), kube::kStatusAnnotation).empty();
   const auto name = [&](const char* path, const std::string& otherwise) {
     if (const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path))
       return TextOf(mounts[*mount], "name");
@@ -246,6 +246,7 @@ SidecarVolumes VolumesFor(const Json& pod) {
 
 SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                         const std::string& roots, const SidecarVolumes& volumes,
+                        const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings) {
   const Json& spec = Member(pod, "spec");
   Wishes wishes(pod, warnings);
@@ -253,16 +254,17 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   const std::string framework = FrameworkAddresses(wishes, settings.framework_port, ports);
   const int port = PortFor(wishes, "port", kWorkerPort, ports);
   const int metrics = PortFor(wishes, "metrics-port", kMetricsPort, ports);
-  Json arguments = {
-      StrCat("--listen=0.0.0.0:", port),
-      StrCat("--http-listen=0.0.0.0:", metrics),
-      StrCat("--framework=", framework),
-      StrCat("--install-dir=", kSharedPath),
-      StrCat("--agent-dir=", kSharedPath, "/agent"),
-      StrCat("--spool-dir=", kSpoolPath, "/spool"),
-      StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
-                                         "a size such as 2GiB")),
-      StrCat("--log-level=", settings.log_level)};
+  Json arguments = {StrCat("--listen=0.0.0.0:", port),
+                    StrCat("--http-listen=0.0.0.0:", metrics),
+                    StrCat("--framework=", framework),
+                    StrCat("--install-dir=", kSharedPath),
+                    StrCat("--agent-dir=", kSharedPath, "/agent"),
+                    StrCat("--spool-dir=", kSpoolPath, "/spool"),
+                    StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
+                                                       "a size such as 2GiB")),
+                    StrCat("--log-level=", settings.log_level)};
+  // Programs of several can be told apart only by what their environment says.
+  if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   AddOptions(wishes, ports, arguments);
   Json environment = {
       {{"name", "POD_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}}};

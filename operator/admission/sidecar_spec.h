@@ -22,10 +22,12 @@ struct SidecarSpec {
   nlohmann::json container{};
   std::string agent_memory{};  // A quantity: how large the shared volume may become.
 };
+// `trainers`: the names of the containers that train.
 // What the pod's annotations ask for and cannot be had is told in a warning and left out: whatever
 // they say, the pod stays one that the API server takes and that starts.
 SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& settings,
                         const std::string& roots, const SidecarVolumes& volumes,
+                        const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings);
 
 // A path without slashes at its end and without empty parts.

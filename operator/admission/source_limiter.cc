@@ -10,8 +10,8 @@ SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
   if (known == sources_.end()) {
     if (sources_.size() >= limits_.sources) {
       // Who asks nothing now and was heard of least lately: its bucket is the fullest.
-      const auto oldest = std::min_element(
-          sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
+      const auto oldest =
+          std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
             return std::pair(a.second.running > 0, a.second.refilled) <
                    std::pair(b.second.running > 0, b.second.refilled);
           });

@@ -1,5 +1,6 @@
-// How often, and how many at once, one address may ask what costs the API server something. Most API
-// servers show webhooks no certificate, so whoever reaches the port can ask. Safe for concurrent use.
+// How often, and how many at once, one address may ask what costs the API server something. Most
+// API servers show webhooks no certificate, so whoever reaches the port can ask. Safe for
+// concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>

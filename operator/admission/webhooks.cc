@@ -1,6 +1,7 @@
 #include "operator/admission/webhooks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 #include "collector/base/guard.h"
@@ -19,6 +20,8 @@ using Json = nlohmann::json;
 
 // Of a review, between the first and the second time that we are asked.
 constexpr Nanos kStampLife = std::chrono::minutes(1);
+// Less than the API server waits for us.
+constexpr Nanos kJudgeLimit = std::chrono::seconds(4);
 constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
 
 std::string NameOf(const AdmissionRequest& request) {
@@ -107,8 +110,11 @@ class Webhooks {
     const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
     if (!asked.ok()) return Refusal(422, Words(asked.status()));
     if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
+    const Turn turn(judged_, options_.max_judged_at_once);
+    if (!turn.mine())
+      return Refusal(503, "too many ProfileRequests are being checked at this moment; try again");
     const absl::StatusOr<PolicyVerdict> verdict =
-        gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), 0);
+        gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
       LogWarning("a request could not be checked", {{"error", Words(verdict.status())}});
       return Refusal(500, "it could not be checked who may do this; try again");
@@ -138,8 +144,8 @@ class Webhooks {
       observer_.Asked(name);
       strobe::Page page{500, "something went wrong here\n"};
       (void)RunGuarded("webhook", [&] {
-        page = costly ? LimitedRespond(asked, fail_open, answer)
-                      : Respond(asked, fail_open, answer);
+        page =
+            costly ? LimitedRespond(asked, fail_open, answer) : Respond(asked, fail_open, answer);
       });
       observer_.Answered(name, page.status, clock_.MonoNow() - began);
       return page;
@@ -147,6 +153,20 @@ class Webhooks {
   }
 
  private:
+  // One of the few that may wait for the API server, or none.
+  class Turn {
+   public:
+    Turn(std::atomic<int>& taken, int most) : taken_(taken), mine_(taken_.fetch_add(1) < most) {}
+    ~Turn() { --taken_; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    bool mine() const { return mine_; }
+
+   private:
+    std::atomic<int>& taken_;
+    const bool mine_;
+  };
+
   static Json RequesterAnnotation(const Json& object) {
     const Json metadata = object.is_object() ? object.value("metadata", Json::object()) : Json();
     const Json all =
@@ -200,6 +220,7 @@ class Webhooks {
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
   SourceLimiter limiter_;
+  std::atomic<int> judged_{0};
 };
 
 }  // namespace

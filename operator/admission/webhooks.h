@@ -31,6 +31,9 @@ struct WebhookOptions {
   std::function<std::string()> roots{};  // PEM, of the moment.
   // The first seals who asked for a request; empty: there is none yet. See admission_seal.h.
   std::function<std::vector<std::string>()> seal_keys{};
+  // Requests whose requester is being looked up at one time. They wait for the API server; fewer
+  // than the server has threads, or a slow API server would end the injection of pods.
+  int max_judged_at_once = 4;
 };
 
 // All outlive the pages.

@@ -51,7 +51,9 @@ absl::StatusOr<CaptureSpec> ToSpec(const CaptureFlags& flags, std::size_t worker
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(flags.logdir));
   spec.logdir = flags.logdir;
-  spec.run = flags.run.empty() ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000)) : flags.run;
+  spec.run = flags.run.empty()
+                 ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
+                 : flags.run;
   if (!IsSafeName(spec.run, 200)) {
     return absl::InvalidArgumentError(
         "--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");

@@ -88,10 +88,10 @@ Setter Choice(std::string& target, std::vector<std::string> choices) {
 
 // What stands here ends up in every pod: a wrong one would have all of them refused.
 absl::Status CheckInjection(const InjectionConfig& injection) {
-  for (const auto& [key, text] : {std::pair("cpu", &injection.cpu),
-                                  std::pair("memory", &injection.memory),
-                                  std::pair("memoryLimit", &injection.memory_limit),
-                                  std::pair("agentMemory", &injection.agent_memory)}) {
+  for (const auto& [key, text] :
+       {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),
+        std::pair("memoryLimit", &injection.memory_limit),
+        std::pair("agentMemory", &injection.agent_memory)}) {
     if (ParseQuantity(*text).value_or(0) <= 0)
       return absl::InvalidArgumentError(
           StrCat("injection.", key, " must be a quantity such as 100m or 512Mi"));

@@ -22,8 +22,8 @@ struct WebhookConfig {
   std::string listen{};                  // Empty = no webhooks.
   std::string configuration = "strobe";  // Our two webhook configurations' name.
   std::string certificate{}, key{};      // PEM files of somebody else's; empty = our own.
-  // PEM file of the authorities of which whoever calls must show a certificate, where the API server
-  // has been given one for webhooks; empty = nobody is asked.
+  // PEM file of the authorities of which whoever calls must show a certificate, where the API
+  // server has been given one for webhooks; empty = nobody is asked.
   std::string client_authority{};
   std::vector<std::string> client_names{};  // Common names that it may have; empty = any.
 };
@@ -58,8 +58,8 @@ struct OperatorConfig {
   WebhookConfig webhook{};
   TlsConfig tls{};
   InjectionConfig injection{};
-  // ConfigMap of our namespace that keeps what requests cannot; there already, maybe empty. No name:
-  // it is kept in memory.
+  // ConfigMap of our namespace that keeps what requests cannot; there already, maybe empty. No
+  // name: it is kept in memory.
   std::string state_config_map{};
   // Whether a namespace that no ProfilePolicy matches may have captures.
   bool allow_without_policy = false;

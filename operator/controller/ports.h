@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/capture_attempt.h"
+#include "operator/core/job_shape.h"
 #include "operator/core/request.h"
 #include "operator/core/targets.h"
 
@@ -22,6 +23,9 @@ class Cluster {
   // As the API server's own cache has them. Only pods of the namespace that the query selects.
   virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
                                                         const PodQuery& query) = 0;
+  // How many workers a job should have. What cannot be found out for good, such as of a kind whose
+  // API is not there or not allowed, is told in JobShape::unknown; an error is worth another try.
+  virtual absl::StatusOr<JobShape> DescribeJob(const std::string& space, const JobRef& job) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status SetFinalizers(const ProfileRequest& request,
                                      const std::vector<std::string>& finalizers) = 0;

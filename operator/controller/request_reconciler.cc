@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "collector/base/duration.h"
 #include "collector/base/log.h"
 #include "collector/base/status_macros.h"
@@ -20,11 +21,14 @@ using std::chrono::seconds;
 
 // Pods of a job that is just being created deserve a little patience.
 constexpr Nanos kTargetPatience = seconds(30);
-constexpr Nanos kTargetRetry = seconds(2);
 constexpr Nanos kStatusPace = milliseconds(300);   // Of a capture that is under way.
 constexpr Nanos kPlaceRefresh = milliseconds(50);  // Times those who wait: bounds the writes.
-constexpr Nanos kPolicyRetry = seconds(5);
-constexpr Nanos kReclaimTimeout = seconds(10);
+// Access and policies are asked for again right before a capture, unless that has just been done.
+constexpr Nanos kVerdictAge = seconds(1);
+constexpr Nanos kJudgeLimit = seconds(20);
+constexpr Nanos kReclaimLook = seconds(10);  // Its end wakes us; this is for what cannot happen.
+// So long a deletion insists on what the API server does not let it do at present.
+constexpr Nanos kCleanUpPatience = std::chrono::minutes(5);
 
 bool Has(const std::vector<std::string>& finalizers) {
   return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
@@ -33,6 +37,13 @@ bool Has(const std::vector<std::string>& finalizers) {
 std::vector<std::string> WithoutOurs(std::vector<std::string> finalizers) {
   std::erase(finalizers, kFinalizer);
   return finalizers;
+}
+
+// Whether trying again can end better.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsAborted(status) || absl::IsUnknown(status) ||
+         absl::IsInternal(status) || absl::IsDataLoss(status);
 }
 
 // Whether an operator before us has begun just this attempt.
@@ -51,16 +62,41 @@ std::shared_ptr<RequestReconciler::Live> RequestReconciler::Find(const std::stri
 void RequestReconciler::Keep(const std::string& key, std::shared_ptr<Live> live) {
   MutexLock lock(&mutex_);
   live_[key] = std::move(live);
+  waiting_.erase(key);
+  pace_.Leave(key);
   deps_.metrics.ActiveCaptures(live_.size());
 }
 
 void RequestReconciler::Forget(const std::string& key) {
+  std::vector<std::string> woken;
   {
     MutexLock lock(&mutex_);
     live_.erase(key);
     deps_.metrics.ActiveCaptures(live_.size());
+    waiting_.erase(key);
+    pace_.Leave(key);
+    woken = line_.Leave(key);
   }
+  Enqueue(woken);
   LeaveQueue(key);
+}
+
+void RequestReconciler::Enqueue(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) deps_.enqueue(key);
+}
+
+RequestReconciler::Waiting& RequestReconciler::WaitingOf(const std::string& key,
+                                                         const ProfileRequest& request,
+                                                         int attempt) {
+  Waiting& waiting = waiting_[key];
+  if (waiting.uid != request.uid || waiting.number != attempt)
+    waiting = {.uid = request.uid, .number = attempt, .since = deps_.clock.MonoNow()};
+  return waiting;
+}
+
+Nanos RequestReconciler::Pace(const std::string& key, const ProfileRequest& request) {
+  MutexLock lock(&mutex_);
+  return pace_.Enter(request.space, key);
 }
 
 void RequestReconciler::LeaveQueue(const std::string& key) {
@@ -69,7 +105,7 @@ void RequestReconciler::LeaveQueue(const std::string& key) {
     MutexLock lock(&mutex_);
     next = queue_.Leave(key);
   }
-  for (const std::string& other : next) deps_.enqueue(other);
+  Enqueue(next);
 }
 
 absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Queue(
@@ -92,6 +128,10 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Queue(
     waiting = queue_.waiting();
   }
   if (place.ahead == 0) return std::nullopt;
+  {
+    MutexLock lock(&mutex_);
+    pace_.Leave(key);
+  }
   RETURN_IF_ERROR(Write(request, QueuedStatus(request, place, deps_.clock.WallNow())));
   // Its turn wakes it; until then only its place in the status moves on.
   return ReconcileResult{
@@ -190,32 +230,52 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Refuse(const ProfileRequest& 
 }
 
 absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::HoldBack(
-    const std::string& key, const ProfileRequest& request) {
+    const std::string& key, const ProfileRequest& request, int number, const Crowd& crowd,
+    Nanos max_age) {
   ASSIGN_OR_RETURN(const std::string unknown, deps_.gatekeeper->WhyNotAdmitted(request));
   if (!unknown.empty() || !request.requester) {
     ASSIGN_OR_RETURN(const ReconcileResult refused, Refuse(request, "NotAdmitted", unknown));
     return refused;
   }
-  int active = 0;
+  // First what costs the API server nothing: many may wait, and look again and again.
+  if (const std::optional<PolicyVerdict> verdict = deps_.gatekeeper->Glance(request, crowd)) {
+    ASSIGN_OR_RETURN(const ReconcileResult held, Hold(key, request, crowd, *verdict));
+    return held;
+  }
   {
     MutexLock lock(&mutex_);
-    const std::string prefix = request.space + "/";
-    for (const auto& [other, live] : live_)
-      active += other != key && other.starts_with(prefix) ? 1 : 0;
-    // Those that are just beginning count, and of two at once one at least sees the other. This one
-    // stands there too.
-    active += static_cast<int>(starting_.count(request.space)) - 1;
+    const Waiting& waiting = WaitingOf(key, request, number);
+    if (waiting.judged && deps_.clock.MonoNow() - *waiting.judged <= max_age) return std::nullopt;
   }
   ASSIGN_OR_RETURN(const PolicyVerdict verdict,
-                   deps_.gatekeeper->Judge(request, *request.requester, active));
-  if (verdict.kind == PolicyVerdict::Kind::kAllowed) return std::nullopt;
+                   deps_.gatekeeper->Judge(request, *request.requester, crowd, kJudgeLimit));
   if (verdict.kind == PolicyVerdict::Kind::kRefused) {
     ASSIGN_OR_RETURN(const ReconcileResult refused, Refuse(request, "NotAllowed", verdict.message));
     return refused;
   }
+  if (verdict.kind == PolicyVerdict::Kind::kWait) {
+    ASSIGN_OR_RETURN(const ReconcileResult held, Hold(key, request, crowd, verdict));
+    return held;
+  }
+  MutexLock lock(&mutex_);
+  WaitingOf(key, request, number).judged = deps_.clock.MonoNow();
+  return std::nullopt;
+}
+
+absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
+                                                        const ProfileRequest& request,
+                                                        const Crowd& crowd,
+                                                        const PolicyVerdict& verdict) {
+  {
+    MutexLock lock(&mutex_);
+    waiting_[key].held = true;
+  }
   RETURN_IF_ERROR(Write(
       request, PendingStatus(request, "WaitingForPolicy", verdict.message, deps_.clock.WallNow())));
-  return ReconcileResult{std::min(verdict.wait.value_or(kPolicyRetry), kPolicyRetry)};
+  // The end of a capture before it wakes it. Only time itself, and policies that change, do not.
+  const Nanos look = Pace(key, request);
+  if (crowd.ahead > 0 || !verdict.wait) return ReconcileResult{look};
+  return ReconcileResult{std::min<Nanos>(*verdict.wait, std::max(look, kMaxPoll))};
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
@@ -225,15 +285,41 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Begin(const std::string& key,
     MutexLock lock(&mutex_);
     if (retired_) return ReconcileResult{};
   }
+  if (deps_.gatekeeper == nullptr) return Launch(key, request, number, {});
+  Crowd crowd;
+  {
+    MutexLock lock(&mutex_);
+    // Another attempt joins the end of the line: who waited meanwhile comes first.
+    crowd = line_.Try(request.space, key, request.status.retry_time.value_or(request.created));
+    WaitingOf(key, request, number).held = false;
+  }
+  // However it ends: who is counted as one that begins must not stay so.
+  const absl::Cleanup settle = [&] {
+    std::vector<std::string> woken;
+    {
+      MutexLock lock(&mutex_);
+      const auto live = live_.find(key);
+      const auto waiting = waiting_.find(key);
+      if (live != live_.end() && live->second->number == number)
+        woken = line_.Begin(key);
+      else if (waiting != waiting_.end() && waiting->second.held)
+        woken = line_.Wait(key);
+      else
+        woken = line_.Leave(key);
+    }
+    Enqueue(woken);
+  };
   // Taken up again after a restart, a capture has been judged already.
-  if (deps_.gatekeeper == nullptr || Resumes(request, number)) return Launch(key, request, number);
-  const Starting starting(*this, request.space);
-  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held, HoldBack(key, request));
-  return held ? *held : Launch(key, request, number);
+  if (!Resumes(request, number)) {
+    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
+                     HoldBack(key, request, number, crowd, Nanos::max()));
+    if (held) return *held;
+  }
+  return Launch(key, request, number, crowd);
 }
 
 // With the finalizer, from now on: whoever deletes it has its capture cancelled.
-absl::StatusOr<std::optional<ProfileRequest>> RequestReconciler::Hold(
+absl::StatusOr<std::optional<ProfileRequest>> RequestReconciler::AddFinalizer(
     const std::string& key, const ProfileRequest& request) {
   if (Has(request.finalizers) || request.deleting) return std::optional(request);
   std::vector<std::string> finalizers = request.finalizers;
@@ -246,53 +332,125 @@ absl::StatusOr<std::optional<ProfileRequest>> RequestReconciler::Hold(
   return std::optional(std::move(held));
 }
 
+absl::StatusOr<Selection> RequestReconciler::Select(const ProfileRequest& request,
+                                                    const PodQuery& query, bool patient) {
+  std::optional<JobShape> shape;
+  if (request.target.job && query.names.empty()) {
+    absl::StatusOr<JobShape> described =
+        deps_.cluster.DescribeJob(request.space, *request.target.job);
+    if (!described.ok() && patient) return described.status();
+    shape =
+        described.ok()
+            ? *std::move(described)
+            : JobShape{.unknown = StrCat("the job could not be read: ", Words(described.status()))};
+  }
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  return SelectTargets(request.target, query, pods, shape ? &*shape : nullptr);
+}
+
+absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::AwaitTargets(
+    const std::string& key, const ProfileRequest& request, int number, const Selection& selection,
+    std::size_t wanted) {
+  const std::size_t usable = selection.usable();
+  if (usable > 0 && (usable >= wanted || Resumes(request, number))) return std::nullopt;
+  const MonoTime now = deps_.clock.MonoNow();
+  Nanos patience = request.capture.ready_timeout;
+  if (usable == 0) patience = std::max(patience, kTargetPatience);
+  Nanos left{};
+  {
+    MutexLock lock(&mutex_);
+    Waiting& waiting = WaitingOf(key, request, number);
+    if (selection.suspended) waiting.since = now;
+    left = waiting.since + patience - now;
+  }
+  const auto first = std::find_if(selection.targets.begin(), selection.targets.end(),
+                                  [](const Target& t) { return t.outcome != Outcome::kUnknown; });
+  std::string reason = "WaitingForPods", message = CountWords(selection);
+  if (selection.suspended) {
+    reason = "JobSuspended";
+    message = StrCat("the job is suspended; ", message);
+  } else if (selection.present == 0) {
+    reason = "NoTargets";
+    if (selection.expected.value_or(0) == 0) message = "no pod matches the target";
+  } else if (usable == 0) {
+    reason = std::string(Name(first->outcome));
+    message = StrCat("none of ", selection.present, " pods can take part; ", first->name, ": ",
+                     first->message, ". ", Describe(first->outcome).remedy);
+  } else if (first != selection.targets.end()) {
+    message += StrCat("; ", first->name, ": ", first->message);
+  }
+  const bool hopeless = selection.expected && usable > 0 && usable + selection.may_come() < wanted;
+  if (selection.suspended || (left > Nanos{0} && !hopeless)) {
+    RETURN_IF_ERROR(Write(request, PendingStatus(request, reason, message, deps_.clock.WallNow())));
+    const Nanos look = Pace(key, request);
+    return ReconcileResult{selection.suspended ? look : std::min(look, left)};
+  }
+  if (usable > 0) return std::nullopt;  // Those who are missing end the attempt, by their outcomes.
+  ASSIGN_OR_RETURN(const ReconcileResult refused, Refuse(request, reason, message));
+  return refused;
+}
+
 absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key,
-                                                          const ProfileRequest& request,
-                                                          int number) {
+                                                          const ProfileRequest& request, int number,
+                                                          const Crowd& crowd) {
   const absl::StatusOr<PodQuery> query = QueryFor(request.target);
   if (!query.ok()) return Refuse(request, "UnknownJobKind", Words(query.status()));
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, *query));
-  std::vector<Target> targets = SelectTargets(request.target, *query, pods);
-  const bool usable = std::any_of(targets.begin(), targets.end(),
-                                  [](const Target& t) { return t.outcome == Outcome::kUnknown; });
-  const WallTime now = deps_.clock.WallNow();
-  if (!usable) {
-    const std::string reason =
-        targets.empty() ? "NoTargets" : std::string(Name(targets.front().outcome));
-    const std::string message =
-        targets.empty()
-            ? "no pod matches the target"
-            : StrCat("none of ", targets.size(), " pods can take part; ", targets.front().name,
-                     ": ", targets.front().message, ". ", Describe(targets.front().outcome).remedy);
-    if (now > request.created + kTargetPatience) return Refuse(request, reason, message);
-    RETURN_IF_ERROR(Write(request, PendingStatus(request, reason, message, now)));
-    return ReconcileResult{kTargetRetry};
+  const bool resumes = Resumes(request, number);
+  bool patient = false;
+  {
+    MutexLock lock(&mutex_);
+    const Nanos waited = deps_.clock.MonoNow() - WaitingOf(key, request, number).since;
+    patient = !resumes && waited < kTargetPatience;
   }
+  absl::StatusOr<Selection> selection = Select(request, *query, patient);
+  if (absl::IsInvalidArgument(selection.status()))
+    return Refuse(request, "InvalidTarget", Words(selection.status()));
+  if (absl::IsPermissionDenied(selection.status())) {
+    RETURN_IF_ERROR(
+        Write(request, PendingStatus(request, "CannotListPods", Words(selection.status()),
+                                     deps_.clock.WallNow())));
+    return ReconcileResult{std::max(Pace(key, request), kTargetPatience)};
+  }
+  RETURN_IF_ERROR(selection.status());
+  std::vector<Target>& targets = selection->targets;
   CaptureSpec spec = request.capture;
   const absl::StatusOr<std::size_t> least = ResolveMinWorkers(request.min_workers, targets.size());
   if (!least.ok())
     return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", Words(least.status())));
   spec.min_workers = *least;
-
-  const bool resumes = Resumes(request, number);
+  spec.workers_note = CountWords(*selection);
+  spec.expected_workers = selection->expected;
+  ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits,
+                   AwaitTargets(key, request, number, *selection, *least));
+  if (waits) return *waits;
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> queued,
                    Queue(key, request, targets, resumes));
   if (queued) return *queued;
+  if (deps_.gatekeeper != nullptr && !resumes) {
+    ASSIGN_OR_RETURN(const std::optional<ReconcileResult> held,
+                     HoldBack(key, request, number, crowd, kVerdictAge));
+    if (held) {
+      LeaveQueue(key);
+      return *held;
+    }
+  }
 
   auto live = std::make_shared<Live>();
   live->uid = request.uid;
   live->number = number;
-  live->began = now;
+  live->began = deps_.clock.WallNow();
   live->targets = targets;
   live->told = deps_.clock.MonoNow();
   live->spec = std::move(spec);
-  ASSIGN_OR_RETURN(const std::optional<ProfileRequest> held, Hold(key, request));
+  ASSIGN_OR_RETURN(const std::optional<ProfileRequest> held, AddFinalizer(key, request));
   if (!held) return ReconcileResult{Nanos{0}};
   // Before anybody is armed the attempt's number is safe in the status: whoever comes after us
   // looks for just this capture at the sidecars instead of starting another.
   AttemptProgress preflight;
   preflight.matched = targets.size();
-  RETURN_IF_ERROR(Write(*held, ActiveStatus(*held, number, preflight, now)));
+  preflight.workers_note = live->spec.workers_note;
+  preflight.expected_workers = live->spec.expected_workers;
+  RETURN_IF_ERROR(Write(*held, ActiveStatus(*held, number, preflight, live->began)));
   live->attempt =
       CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers, true}, live->spec, number,
                             std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
@@ -373,8 +531,7 @@ void RequestReconciler::GiveUp(const std::string& key, const Live& live, const s
 }
 
 void RequestReconciler::TellEnded(const std::string& space) {
-  if (deps_.gatekeeper != nullptr)
-    deps_.gatekeeper->CaptureEnded(space, deps_.clock.WallNow());
+  if (deps_.gatekeeper != nullptr) deps_.gatekeeper->CaptureEnded(space, deps_.clock.WallNow());
 }
 
 absl::StatusOr<ReconcileResult> RequestReconciler::Expire(const ProfileRequest& request) {
@@ -388,6 +545,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Expire(const ProfileRequest& 
 
 absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& key,
                                                            const ProfileRequest& request) {
+  // Beyond it the finalizer goes whatever remains, or nobody could ever delete the namespace.
+  const bool patient = deps_.clock.WallNow() < request.deleted + kCleanUpPatience;
   if (const std::shared_ptr<Live> live = Find(key)) {
     live->attempt->Cancel("the request is being deleted");
     // A capture that has just been told to end writes its last objects before they are reclaimed.
@@ -401,57 +560,75 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
   } else if (request.invalid.empty() && Has(request.finalizers) && request.status.attempt > 0 &&
              !IsFinished(request.status) && !request.status.retry_time) {
     // An operator before us armed it: find it again, to cancel it.
-    absl::StatusOr<ReconcileResult> begun = Begin(key, request, request.status.attempt);
-    if (begun.ok() && Find(key) != nullptr) return ReconcileResult{milliseconds(100)};
+    const absl::Status begun = Begin(key, request, request.status.attempt).status();
+    if (Find(key) != nullptr) return ReconcileResult{milliseconds(100)};
+    if (MayPass(begun) && patient) return begun;
+    if (!begun.ok()) {
+      deps_.cluster.RecordEvent(
+          request, true, "CancelFailed", "Cancel",
+          StrCat("its capture was not found again to be cancelled and ends by itself: ",
+                 Words(begun)));
+    }
   } else if (request.status.attempt > 0 && !IsFinished(request.status)) {
     TellEnded(request.space);  // Between two attempts.
   }
   if (!Has(request.finalizers)) return ReconcileResult{};
   // A capture that was never begun wrote nothing, and one that was begun had been admitted.
   if (request.reclaim && request.invalid.empty() && request.status.attempt > 0) {
-    if (const absl::Status status = Reclaim(request); !status.ok()) {
+    absl::StatusOr<std::optional<ReconcileResult>> busy = Reclaim(key, request);
+    if (busy.ok() && *busy) return **busy;
+    if (MayPass(busy.status()) && patient) return busy.status();
+    if (!busy.ok()) {
       deps_.cluster.RecordEvent(
           request, true, "ReclaimFailed", "Reclaim",
           StrCat("objects remain in ", request.capture.logdir, " below plugins/profile/",
-                 request.capture.run, ": ", Words(status)));
+                 request.capture.run, ": ", Words(busy.status())));
     }
   }
   RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithoutOurs(request.finalizers)));
+  {
+    MutexLock lock(&mutex_);
+    reclaims_.erase(request.uid);
+  }
   Forget(key);
   return ReconcileResult{};
 }
 
-// Through any sidecar of the request's own pods, because the operator holds no storage identity.
-absl::Status RequestReconciler::Reclaim(const ProfileRequest& request) {
-  ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
-  absl::Status status = absl::UnavailableError("no sidecar of its pods is left to delete them");
-  for (const Target& target : SelectTargets(request.target, query, pods)) {
-    if (target.outcome != Outcome::kUnknown) continue;
-    const std::shared_ptr<Worker> worker = deps_.workers.Connect(target);
-    status = absl::OkStatus();
-    for (int attempt = 1; attempt <= request.status.attempt && status.ok(); ++attempt) {
-      v1::ReclaimRequest reclaim;
-      // Sidecars delete what carries this id: whatever run the request names, it is only its own.
-      reclaim.set_capture_id(CaptureId(request.capture, attempt));
-      reclaim.set_logdir(request.capture.logdir);
-      reclaim.set_run(RunOfAttempt(request.capture.run, attempt));
-      struct Answer {
-        Notification come;
-        absl::Status status;
-      };
-      auto answer = std::make_shared<Answer>();
-      worker->Reclaim(reclaim, kReclaimTimeout,
-                      [answer](absl::StatusOr<v1::ReclaimResponse> response) {
-                        answer->status = response.status();
-                        answer->come.Notify();
-                      });
-      answer->come.Wait();  // Comes by its timeout.
-      status = answer->status;
-    }
-    if (status.ok()) return status;
+// An error that cannot pass is the last word of it.
+absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Reclaim(
+    const std::string& key, const ProfileRequest& request) {
+  std::shared_ptr<RunReclaim> reclaim;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = reclaims_.find(request.uid);
+    if (found != reclaims_.end()) reclaim = found->second;
   }
-  return status;
+  if (reclaim == nullptr) {
+    ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
+    ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+    std::vector<v1::ReclaimRequest> runs;
+    for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
+      v1::ReclaimRequest& run = runs.emplace_back();
+      // Sidecars delete what carries this id: whatever run the request names, it is only its own.
+      run.set_capture_id(CaptureId(request.capture, attempt));
+      run.set_logdir(request.capture.logdir);
+      run.set_run(RunOfAttempt(request.capture.run, attempt));
+    }
+    // Whichever of its pods are left, of however many there were.
+    TargetSpec any = request.target;
+    any.sample = false;
+    any.container.clear();
+    reclaim = RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers},
+                                SelectTargets(any, query, pods).targets, std::move(runs),
+                                [enqueue = deps_.enqueue, key] { enqueue(key); });
+    MutexLock lock(&mutex_);
+    reclaims_[request.uid] = reclaim;
+  }
+  const std::optional<absl::Status> result = reclaim->result();
+  if (!result) return ReconcileResult{kReclaimLook};
+  // It has tried whoever there was, as long as it might.
+  if (!result->ok()) return absl::FailedPreconditionError(result->message());
+  return std::nullopt;
 }
 
 }  // namespace strobe

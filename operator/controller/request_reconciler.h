@@ -15,6 +15,9 @@
 #include "operator/controller/ports.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/gatekeeper.h"
+#include "operator/core/poll_pace.h"
+#include "operator/core/run_reclaim.h"
+#include "operator/core/space_line.h"
 #include "operator/core/worker_queue.h"
 
 namespace strobe {
@@ -41,8 +44,8 @@ class RequestReconciler {
   // Called for one key at a time, for several keys at once.
   absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
   std::size_t active() const;
-  // For good: no operator will come after us. Captures that are under way are cancelled, and none is
-  // begun any more.
+  // For good: no operator will come after us. Captures that are under way are cancelled, and none
+  // is begun any more.
   void Retire(const std::string& why);
 
  private:
@@ -64,20 +67,35 @@ class RequestReconciler {
   absl::StatusOr<ReconcileResult> Begin(const std::string& key, const ProfileRequest& request,
                                         int attempt);
   absl::StatusOr<ReconcileResult> Launch(const std::string& key, const ProfileRequest& request,
-                                         int attempt);
+                                         int attempt, const Crowd& crowd);
+  absl::StatusOr<Selection> Select(const ProfileRequest& request, const PodQuery& query,
+                                   bool patient);
+  // Nothing: enough of the workers are there, or are not waited for any longer.
+  absl::StatusOr<std::optional<ReconcileResult>> AwaitTargets(const std::string& key,
+                                                              const ProfileRequest& request,
+                                                              int attempt,
+                                                              const Selection& selection,
+                                                              std::size_t wanted);
   absl::StatusOr<ReconcileResult> Follow(const std::string& key, const ProfileRequest& request,
                                          const std::shared_ptr<Live>& live);
   absl::StatusOr<ReconcileResult> Refuse(const ProfileRequest& request, const std::string& reason,
                                          const std::string& message);
-  // Nothing: it may begin.
+  // Nothing: it may begin. A verdict that is younger than `max_age` is not asked for again.
   absl::StatusOr<std::optional<ReconcileResult>> HoldBack(const std::string& key,
-                                                          const ProfileRequest& request);
+                                                          const ProfileRequest& request,
+                                                          int attempt, const Crowd& crowd,
+                                                          Nanos max_age);
+  absl::StatusOr<ReconcileResult> Hold(const std::string& key, const ProfileRequest& request,
+                                       const Crowd& crowd, const PolicyVerdict& verdict);
   absl::Status Write(const ProfileRequest& request, const RequestStatus& status);
   void TellArmed(const ProfileRequest& request, std::size_t armed, std::size_t matched,
                  int attempt);
-  absl::Status Reclaim(const ProfileRequest& request);
-  absl::StatusOr<std::optional<ProfileRequest>> Hold(const std::string& key,
-                                                     const ProfileRequest& request);
+  // Nothing: it is done, or was given up.
+  absl::StatusOr<std::optional<ReconcileResult>> Reclaim(const std::string& key,
+                                                         const ProfileRequest& request);
+  // Nothing: it has changed, and comes again.
+  absl::StatusOr<std::optional<ProfileRequest>> AddFinalizer(const std::string& key,
+                                                             const ProfileRequest& request);
   // Of a request that is gone.
   void GiveUp(const std::string& key, const Live& live, const std::string& why);
   void TellEnded(const std::string& space);
@@ -93,32 +111,29 @@ class RequestReconciler {
   absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
                                                                 const Live& live);
 
-  // Counts a request of the namespace as one that is about to begin.
-  class Starting {
-   public:
-    Starting(RequestReconciler& reconciler, const std::string& space)
-        : reconciler_(reconciler), space_(space) {
-      MutexLock lock(&reconciler_.mutex_);
-      reconciler_.starting_.insert(space_);
-    }
-    ~Starting() {
-      MutexLock lock(&reconciler_.mutex_);
-      reconciler_.starting_.erase(reconciler_.starting_.find(space_));
-    }
-    Starting(const Starting&) = delete;
-    Starting& operator=(const Starting&) = delete;
-
-   private:
-    RequestReconciler& reconciler_;
-    const std::string& space_;
+  // Of a request whose attempt has not begun; lost at a restart, which costs it some patience.
+  struct Waiting {
+    std::string uid;
+    int number = 1;
+    MonoTime since{};  // When the attempt might have begun: patience counts from here.
+    std::optional<MonoTime> judged{};  // When the gatekeeper allowed it last.
+    bool held = false;                 // Told to wait by a policy.
   };
+  Waiting& WaitingOf(const std::string& key, const ProfileRequest& request, int attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When it is to look again for what nobody announces.
+  Nanos Pace(const std::string& key, const ProfileRequest& request);
+  void Enqueue(const std::vector<std::string>& keys);
 
   const Dependencies deps_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
   WorkerQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool retired_ ABSL_GUARDED_BY(mutex_) = false;
-  std::multiset<std::string> starting_ ABSL_GUARDED_BY(mutex_);  // Namespaces of those in Begin.
+  SpaceLine line_ ABSL_GUARDED_BY(mutex_);
+  PollPace pace_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<RunReclaim>> reclaims_ ABSL_GUARDED_BY(mutex_);  // By uid.
 };
 
 }  // namespace strobe

@@ -10,10 +10,41 @@ constexpr Nanos kLongestDelay = std::chrono::seconds(1000);
 
 }  // namespace
 
+void WorkQueue::Push(const std::string& key) {
+  const std::string space = key.substr(0, key.find('/'));
+  std::deque<std::string>& own = queues_[space];
+  if (own.empty()) turns_.push_back(space);
+  own.push_back(key);
+  ++queued_;
+}
+
+std::string WorkQueue::Pop() {
+  const std::string space = std::move(turns_.front());
+  turns_.pop_front();
+  const auto own = queues_.find(space);
+  std::string key = std::move(own->second.front());
+  own->second.pop_front();
+  --queued_;
+  if (own->second.empty())
+    queues_.erase(own);
+  else
+    turns_.push_back(space);
+  return key;
+}
+
+void WorkQueue::DropTimer(const std::string& key) {
+  const auto timer = timers_.find(key);
+  if (timer == timers_.end()) return;
+  auto [at, end] = later_.equal_range(timer->second);
+  while (at != end && at->second != key) ++at;
+  if (at != end) later_.erase(at);
+  timers_.erase(timer);
+}
+
 void WorkQueue::AddLocked(const std::string& key) {
   if (shutting_down_ || !dirty_.emplace(key, clock_.MonoNow()).second) return;
   if (observer_ != nullptr) observer_->Added();
-  if (processing_.count(key) == 0) queue_.push_back(key);
+  if (processing_.count(key) == 0) Push(key);
 }
 
 void WorkQueue::Add(const std::string& key) {
@@ -24,7 +55,13 @@ void WorkQueue::Add(const std::string& key) {
 void WorkQueue::AddAfter(const std::string& key, Nanos delay) {
   MutexLock lock(&mutex_);
   if (delay <= Nanos{0}) return AddLocked(key);
-  if (!shutting_down_) later_.emplace(clock_.MonoNow() + delay, key);
+  if (shutting_down_) return;
+  const MonoTime due = clock_.MonoNow() + delay;
+  const auto timer = timers_.find(key);
+  if (timer != timers_.end() && timer->second <= due) return;
+  DropTimer(key);
+  later_.emplace(due, key);
+  timers_[key] = due;
 }
 
 void WorkQueue::AddRateLimited(const std::string& key) {
@@ -46,8 +83,9 @@ void WorkQueue::Forget(const std::string& key) {
 void WorkQueue::TakeDue() {
   const MonoTime now = clock_.MonoNow();
   while (!later_.empty() && later_.begin()->first <= now) {
-    AddLocked(later_.begin()->second);
-    later_.erase(later_.begin());
+    const std::string key = later_.begin()->second;
+    DropTimer(key);
+    AddLocked(key);
   }
 }
 
@@ -55,9 +93,9 @@ std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(&mutex_);
   while (true) {
     TakeDue();
-    if (!queue_.empty()) {
-      std::string key = std::move(queue_.front());
-      queue_.pop_front();
+    if (queued_ > 0) {
+      std::string key = Pop();
+      DropTimer(key);  // It runs now, and says itself when it wants to run again.
       const MonoTime now = clock_.MonoNow();
       const auto dirty = dirty_.find(key);
       if (observer_ != nullptr) observer_->Started(now - dirty->second);
@@ -68,7 +106,7 @@ std::optional<std::string> WorkQueue::Get() {
     if (shutting_down_) return std::nullopt;
     const MonoTime due = later_.empty() ? MonoTime::max() : later_.begin()->first;
     const auto woken = [this, due]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return shutting_down_ || !queue_.empty() || (!later_.empty() && later_.begin()->first < due);
+      return shutting_down_ || queued_ > 0 || (!later_.empty() && later_.begin()->first < due);
     };
     if (due == MonoTime::max())
       mutex_.Await(woken);
@@ -83,21 +121,26 @@ void WorkQueue::Done(const std::string& key) {
     if (observer_ != nullptr) observer_->Finished(clock_.MonoNow() - ran->second);
     processing_.erase(ran);
   }
-  if (dirty_.count(key) > 0) queue_.push_back(key);
+  if (dirty_.count(key) > 0) Push(key);
 }
 
 void WorkQueue::ShutDown() {
   MutexLock lock(&mutex_);
   shutting_down_ = true;
   later_.clear();
+  timers_.clear();
   // Unstarted work is dropped: it is level-based, the next leader finds it again.
-  for (const std::string& key : queue_) dirty_.erase(key);
-  queue_.clear();
+  for (const auto& [space, keys] : queues_) {
+    for (const std::string& key : keys) dirty_.erase(key);
+  }
+  queues_.clear();
+  turns_.clear();
+  queued_ = 0;
 }
 
 WorkQueue::Load WorkQueue::load() const {
   MutexLock lock(&mutex_);
-  Load load{.waiting = queue_.size(), .running = processing_.size()};
+  Load load{.waiting = queued_, .running = processing_.size()};
   const MonoTime now = clock_.MonoNow();
   for (const auto& [key, since] : processing_) {
     load.running_total += now - since;

@@ -66,8 +66,7 @@ absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
   options.always_print_primitive_fields = true;
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(manifest, &json, options);
-  if (!printed.ok())
-    return absl::InvalidArgumentError(std::string(printed.message()));
+  if (!printed.ok()) return absl::InvalidArgumentError(std::string(printed.message()));
   // The library writes what is no UTF-8 as it is.
   if (!IsUtf8(json)) return absl::InvalidArgumentError("a text in the manifest is no UTF-8");
   return json;
@@ -221,8 +220,8 @@ absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest) {
     ASSIGN_OR_RETURN(json, Print(manifest, /*spaces=*/false));
   }
   if (json.size() <= kMaxManifestBytes) return json;
-  return absl::InvalidArgumentError(
-      StrCat("the manifest has ", json.size(), " bytes, at most ", kMaxManifestBytes, " are taken"));
+  return absl::InvalidArgumentError(StrCat("the manifest has ", json.size(), " bytes, at most ",
+                                           kMaxManifestBytes, " are taken"));
 }
 
 }  // namespace strobe

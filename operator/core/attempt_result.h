@@ -34,15 +34,19 @@ struct AttemptResult {
   std::optional<StartPlan> plan{};
   std::optional<Nanos> duration{};      // When it was ended early.
   std::vector<WorkerResult> workers{};  // In the order of the targets.
-  std::size_t ok = 0;                   // Workers whose trace counts.
+  // As CaptureSpec has them.
+  std::string workers_note{};
+  std::optional<std::size_t> expected_workers{};
+  std::size_t ok = 0;  // Workers whose trace counts.
   std::size_t armed = 0;
   std::size_t empty = 0;  // With a trace that has no or only a part of the wanted events.
   std::optional<Skew> skew{};
   bool synchronized = false;
   std::string sync_reason{}, sync_message{};
   std::uint64_t bytes = 0;
-  std::string manifest_url{};    // Empty when no manifest could be written,
-  std::string manifest_error{};  // for this reason.
+  std::uint64_t reports_replaced = 0;  // By newer ones before anybody had looked at them.
+  std::string manifest_url{};          // Empty when no manifest could be written,
+  std::string manifest_error{};        // for this reason.
 };
 
 // Start of recording against the planned start of the guard, on the worker's clock; positive is

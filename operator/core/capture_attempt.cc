@@ -27,7 +27,8 @@ constexpr Nanos kCancelGrace = seconds(5);
 constexpr Nanos kEvidenceTimeout = seconds(5);
 constexpr Nanos kAskAgain = seconds(1);
 constexpr Nanos kMaxGuard = seconds(10);  // The longest that sidecars take.
-// Arming, the sources' lead and clocks of operators put an instant no further behind what was asked.
+// Arming, the sources' lead and clocks of operators put an instant no further behind what was
+// asked.
 constexpr Nanos kMaxLead = std::chrono::minutes(5);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
@@ -42,6 +43,20 @@ Outcome OutcomeOfCall(const absl::Status& status) {
     default:
       return Outcome::kUnreachable;
   }
+}
+
+// Why the programs of the one container that is wanted cannot be recorded alone.
+std::string WhyNotContainer(const Target& target, v1::SourceKind source,
+                            const v1::DescribeResponse& description) {
+  if (target.only_container.empty()) return "";
+  if (source == v1::SOURCE_FRAMEWORK)
+    return "containers of a pod share its ports, so that a profiler server cannot be told to be of "
+           "one of them; use source Agent, or leave target.container out";
+  const auto& known = description.containers();
+  if (std::find(known.begin(), known.end(), target.only_container) != known.end()) return "";
+  return StrCat("its sidecar cannot tell the programs of container ", target.only_container,
+                " from those of the pod's other containers; leave target.container out, or name "
+                "only that container in the annotation strobe.dev/containers and recreate the pod");
 }
 
 Nanos LongestRecorded(const std::vector<WorkerResult>& workers) {
@@ -88,7 +103,10 @@ std::shared_ptr<CaptureAttempt> CaptureAttempt::Start(Dependencies dependencies,
 
 CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
                                std::vector<Target> targets, std::function<void()> changed)
-    : deps_(dependencies), spec_(std::move(spec)), changed_(std::move(changed)) {
+    : deps_(dependencies),
+      spec_(std::move(spec)),
+      clock_steps_(deps_.clock),
+      changed_(std::move(changed)) {
   result_.attempt = attempt;
   result_.capture_id = CaptureId(spec_, attempt);
   result_.run = RunOfAttempt(spec_.run, attempt);
@@ -97,6 +115,8 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
     member.result.target = std::move(target);
   }
   progress_.matched = members_.size();
+  progress_.workers_note = result_.workers_note = spec_.workers_note;
+  progress_.expected_workers = result_.expected_workers = spec_.expected_workers;
 }
 
 AttemptProgress CaptureAttempt::progress() const {
@@ -200,9 +220,13 @@ std::size_t CaptureAttempt::Wanted() const {
   return spec_.min_workers == 0 ? members_.size() : spec_.min_workers;
 }
 
-Nanos CaptureAttempt::Until(WallTime time) const {
-  return std::max(time - deps_.clock.WallNow(), Nanos{0});
+WallTime CaptureAttempt::Now() const { return deps_.clock.WallNow() - clock_steps_.Since(); }
+
+std::optional<WallTime> CaptureAttempt::StartTime() const {
+  return spec_.at ? std::optional(*spec_.at - clock_steps_.Since()) : std::nullopt;
 }
+
+Nanos CaptureAttempt::Until(WallTime time) const { return std::max(time - Now(), Nanos{0}); }
 
 void CaptureAttempt::Begin() {
   phase_began_ = deps_.clock.MonoNow();
@@ -251,11 +275,12 @@ bool CaptureAttempt::AwaitReadiness() {
              ": ", Name(first->result.outcome), ": ", first->result.message);
   Enter(Phase::kPreflight);
   deps_.executor.PostAfter(kAskAgain, Task([waitable](CaptureAttempt& self) {
-    if (self.phase() != Phase::kPreflight || !self.cancel_reason_.empty()) return;
-    for (std::size_t i = 0; i < self.members_.size(); ++i) {
-      if (waitable(self.members_[i])) self.Ask(i);
-    }
-  }));
+                             if (self.phase() != Phase::kPreflight || !self.cancel_reason_.empty())
+                               return;
+                             for (std::size_t i = 0; i < self.members_.size(); ++i) {
+                               if (waitable(self.members_[i])) self.Ask(i);
+                             }
+                           }));
   return true;
 }
 
@@ -277,25 +302,27 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
   Member& member = members_[index];
   if (phase() != Phase::kPreflight || member.answered) return;
   member.answered = true;
-  const std::string& name = member.result.target.name;
+  const Target& target = member.result.target;
   if (!answer.ok()) {
     EndMember(index, OutcomeOfCall(answer.status()),
-              StrCat("sidecar at ", member.result.target.address, ": ", Words(answer.status())));
+              StrCat("sidecar at ", target.address, ": ", Words(answer.status())));
   } else {
     const v1::DescribeResponse& description = answer->description;
-    member.last_contact = deps_.clock.WallNow();
-    member.result.offset = answer->offset;
+    member.last_contact = Now();
+    member.result.offset = answer->offset + clock_steps_.Since();
     member.result.error = answer->error;
     member.result.wall_less_monotonic = answer->wall_less_monotonic;
-    member.clock = {name,
-                    answer->offset,
+    member.clock = {target.name,
+                    member.result.offset,
                     answer->error,
                     answer->round_trip,
                     Nanos{description.wake_lateness_ns()},
                     Nanos{description.capture_lateness_ns()},
                     Nanos{description.lead_ns()}};
     std::string not_ready;
+    member.framework = false;
     for (const v1::Source& source : description.sources()) {
+      member.framework |= source.ready() && source.kind() == v1::SOURCE_FRAMEWORK;
       if (!source.ready() && not_ready.empty())
         not_ready = StrCat("profiler server at ", source.address(), ": ", source.detail());
     }
@@ -314,6 +341,9 @@ void CaptureAttempt::OnChecked(std::size_t index, absl::StatusOr<Preflight> answ
       member.result.offset = Nanos{description.report().plan().clock_offset_ns()};
       const std::int64_t error = description.report().plan().clock_error_ns();
       member.result.error = error < 0 ? std::nullopt : std::optional(Nanos{error});
+    } else if (const std::string why = WhyNotContainer(target, spec_.source, description);
+               !why.empty()) {
+      EndMember(index, Outcome::kSidecarMissing, why);
     } else if (!description.holder().empty()) {
       EndMember(index, Outcome::kBusy,
                 StrCat("capture ", description.holder(), " holds this worker"));
@@ -337,8 +367,9 @@ std::string CaptureAttempt::WhyNotOurs(const v1::DescribeResponse& description) 
   if (Nanos{plan.duration_ns()} > spec_.duration || Nanos{plan.guard_ns()} > kMaxGuard)
     return "it records for longer than anybody asked it to";
   const WallTime instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns());
-  const WallTime now = deps_.clock.WallNow();
-  if (instant > std::max(now + spec_.delay.value_or(Nanos{0}), spec_.at.value_or(now)) + kMaxLead)
+  const WallTime now = Now();
+  if (instant >
+      std::max(now + spec_.delay.value_or(Nanos{0}), StartTime().value_or(now)) + kMaxLead)
     return StrCat("its instant is ", FormatRfc3339(instant));
   return "";
 }
@@ -363,7 +394,9 @@ void CaptureAttempt::PlanAndArm() {
   if (RefreshClocks()) return;
   waits_for_.clear();
   if (!result_.plan) {
-    const absl::StatusOr<StartPlan> plan = PlanStart(spec_, deps_.clock.WallNow(), ready);
+    CaptureSpec spec = spec_;
+    spec.at = StartTime();
+    const absl::StatusOr<StartPlan> plan = PlanStart(spec, Now(), ready);
     if (!plan.ok()) {
       result_.reason = "ClockUncertain";
       result_.message = Words(plan.status());
@@ -388,6 +421,16 @@ void CaptureAttempt::PlanAndArm() {
   if (!asked) AllArmed();
 }
 
+// Which source records a worker is known once its sidecar has said what there is.
+bool CaptureAttempt::ExpectsDevice(const Member& member) const {
+  const Target& target = member.result.target;
+  if (spec_.tracers.device() == 0) return false;
+  const bool framework =
+      spec_.source == v1::SOURCE_FRAMEWORK ||
+      (spec_.source == v1::SOURCE_AUTO && member.framework && target.only_container.empty());
+  return framework ? target.planes.framework : target.planes.agent;
+}
+
 v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   v1::CapturePlan plan;
   const Nanos offset = member.result.offset;
@@ -408,7 +451,8 @@ v1::CapturePlan CaptureAttempt::PlanFor(const Member& member) const {
   plan.set_max_bytes(spec_.max_bytes);
   plan.set_abort_memory_percent(spec_.abort_memory_percent);
   plan.set_abort_slowdown_percent(spec_.abort_slowdown_percent);
-  plan.set_expects_device(member.result.target.expects_device && spec_.tracers.device() > 0);
+  plan.set_expects_device(ExpectsDevice(member));
+  plan.set_container(member.result.target.only_container);
   plan.set_discard_late(spec_.on_late_start == OnLateStart::kDiscard);
   return plan;
 }
@@ -425,7 +469,7 @@ void CaptureAttempt::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> 
   } else if (!answer->accepted()) {
     if (!member.ended) EndMember(index, static_cast<Outcome>(answer->refusal()), answer->message());
   } else {
-    member.last_contact = deps_.clock.WallNow();
+    member.last_contact = Now();
     member.result.armed = true;
     member.result.report = std::move(*answer->mutable_report());
     if (member.ended)
@@ -447,8 +491,8 @@ void CaptureAttempt::AllArmed() {
   }
   const auto at = [this](WallTime time, Phase phase) {
     deps_.executor.PostAfter(Until(time), Task([phase](CaptureAttempt& self) {
-      if (self.phase() < phase) self.Enter(phase);
-    }));
+                               if (self.phase() < phase) self.Enter(phase);
+                             }));
   };
   at(result_.plan->instant - result_.plan->guard, Phase::kRecording);
   at(Recorded(), Phase::kCollecting);
@@ -459,15 +503,34 @@ void CaptureAttempt::AllArmed() {
 void CaptureAttempt::Watch(std::size_t index) {
   Member& member = members_[index];
   if (member.ended) return;
-  member.watch =
-      member.worker->Watch(result_.capture_id, OnExecutor(&CaptureAttempt::OnReport, index),
-                           OnExecutor(&CaptureAttempt::OnWatchEnded, index));
+  auto mailbox = std::make_shared<Mailbox>();
+  const auto deliver = [weak = weak_from_this(), &executor = deps_.executor, index,
+                        mailbox](v1::Report report) {
+    {
+      MutexLock lock(&mailbox->mutex);
+      mailbox->replaced += mailbox->newest ? 1 : 0;
+      const bool posted = mailbox->newest.has_value();
+      mailbox->newest = std::move(report);
+      if (posted) return;
+    }
+    executor.Post([weak, index, mailbox] {
+      if (const auto self = weak.lock()) self->OnReport(index, *mailbox);
+    });
+  };
+  member.watch = member.worker->Watch(result_.capture_id, deliver,
+                                      OnExecutor(&CaptureAttempt::OnWatchEnded, index));
 }
 
-void CaptureAttempt::OnReport(std::size_t index, v1::Report report) {
+void CaptureAttempt::OnReport(std::size_t index, Mailbox& mailbox) {
+  v1::Report report;
+  {
+    MutexLock lock(&mailbox.mutex);
+    report = *std::exchange(mailbox.newest, std::nullopt);
+    result_.reports_replaced += std::exchange(mailbox.replaced, 0);
+  }
   Member& member = members_[index];
   if (member.ended) return;
-  member.last_contact = deps_.clock.WallNow();
+  member.last_contact = Now();
   member.broken = 0;
   member.result.report = std::move(report);
   if (member.result.report.state() == v1::DONE) {
@@ -480,10 +543,16 @@ void CaptureAttempt::OnReport(std::size_t index, v1::Report report) {
 void CaptureAttempt::OnWatchEnded(std::size_t index, absl::Status status) {
   Member& member = members_[index];
   if (member.ended) return;
-  const WallTime now = deps_.clock.WallNow();
+  const WallTime now = Now();
   if (absl::IsNotFound(status)) {
     EndMember(index, Outcome::kWorkerLost,
               "the sidecar was restarted and has forgotten the capture");
+    return MaybeConclude();
+  }
+  if (absl::IsDataLoss(status)) {
+    // It would do so again; what it records is told to end.
+    TellCancel(index, Words(status));
+    EndMember(index, Outcome::kWorkerLost, Words(status));
     return MaybeConclude();
   }
   if (now > std::max(member.last_contact, Recorded()) + kLostAfter) {

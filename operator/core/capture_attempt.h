@@ -6,11 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "collector/base/clock.h"
+#include "collector/base/clock_steps.h"
 #include "collector/base/executor.h"
 #include "collector/base/mutex.h"
 #include "operator/core/attempt_result.h"
@@ -24,6 +26,8 @@ std::string_view Name(Phase phase);
 struct AttemptProgress {
   Phase phase = Phase::kPreflight;
   std::size_t matched = 0, armed = 0, ended = 0;
+  std::string workers_note{};  // As CaptureSpec has them.
+  std::optional<std::size_t> expected_workers{};
   std::optional<StartPlan> plan{};
   std::string waits_for{};        // During preflight: who is not ready yet, and why.
   bool wants_evidence = false;    // All have ended; TellEvidence is waited for.
@@ -59,12 +63,21 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
     WorkerResult result{};
     std::shared_ptr<Worker> worker{};
     ClockReading clock{};
-    bool answered = false;  // To the question of the present phase.
-    MonoTime asked{};       // Of its preflight.
+    bool framework = false;  // A profiler server answers in its trainer.
+    bool answered = false;   // To the question of the present phase.
+    MonoTime asked{};        // Of its preflight.
     bool ended = false;
     std::shared_ptr<void> watch{};
     WallTime last_contact{};
     int broken = 0;  // Watches in a row that failed.
+  };
+
+  // A stream's newest report that has not been looked at: each says all that the ones before it
+  // said, so that a worker that sends faster than the executor runs costs no memory.
+  struct Mailbox {
+    Mutex mutex;
+    std::optional<v1::Report> newest ABSL_GUARDED_BY(mutex);
+    std::uint64_t replaced ABSL_GUARDED_BY(mutex) = 0;
   };
 
   CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int attempt,
@@ -79,7 +92,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse> answer);
   void AllArmed();
   void Watch(std::size_t index);
-  void OnReport(std::size_t index, v1::Report report);
+  void OnReport(std::size_t index, Mailbox& mailbox);
   void OnWatchEnded(std::size_t index, absl::Status status);
   void EndMember(std::size_t index, Outcome outcome, std::string message);
   void OnCancelled(std::size_t index, absl::StatusOr<v1::CancelResponse> answer);
@@ -96,6 +109,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   void Enter(Phase phase);
   void GiveUpOnStragglers();
   v1::CapturePlan PlanFor(const Member& member) const;
+  bool ExpectsDevice(const Member& member) const;
   Phase phase() const;
   // Why the report that a sidecar has of this capture cannot be of it; empty when it can, or when
   // it has none.
@@ -104,6 +118,10 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   std::size_t CountArmed() const;
   WallTime Recorded() const;  // When every worker should have stopped recording; needs the plan.
   std::size_t Wanted() const;
+  // Wall times of an attempt, and offsets to them, are on the clock as it was when the attempt
+  // began: whoever sets ours in between moves nothing that was measured or planned before.
+  WallTime Now() const;
+  std::optional<WallTime> StartTime() const;  // That the request asks for.
   Nanos Until(WallTime time) const;
   // Runs a task of ours; an exception ends the attempt.
   template <typename Work>
@@ -116,6 +134,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
 
   const Dependencies deps_;
   const CaptureSpec spec_;
+  const ClockSteps clock_steps_;
   const std::function<void()> changed_;
   std::vector<Member> members_;
   AttemptResult result_;

@@ -6,6 +6,7 @@
 
 #include "collector/base/clock.h"
 #include "collector/base/outcome.h"
+#include "operator/core/accelerators.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {
@@ -15,13 +16,16 @@ struct Target {
   std::string address{};  // host:port of its sidecar.
   std::string pod{};      // Empty without Kubernetes.
   std::string pod_uid{};  // Whom its sidecar's certificate must name; empty without Kubernetes.
-  std::string container{};
-  int rank = -1;                // -1 = not known.
-  std::string file{};           // File name of its trace, without ".xplane.pb"; unique in the run.
-  bool expects_device = false;  // The pod has an accelerator.
+  std::string container{};  // That trains; several with commas.
+  // The one container of several whose programs are to be recorded; empty = all that train.
+  std::string only_container{};
+  int rank = -1;            // -1 = not known.
+  std::string file{};       // File name of its trace, without ".xplane.pb"; unique in the run.
+  ExpectedPlanes planes{};  // What its trace must show, by the accelerators that it asks for.
   // Set when it is already clear that this worker cannot take part.
   Outcome outcome = Outcome::kUnknown;
   std::string message{};
+  bool may_come = false;  // It cannot take part yet, and time alone may mend that.
 };
 
 enum class OnLateStart { kKeep, kDiscard };
@@ -42,6 +46,8 @@ struct CaptureSpec {
   std::optional<Nanos> max_skew{};
   OnLateStart on_late_start = OnLateStart::kKeep;
   std::size_t min_workers = 0;  // How many must end Ok; 0 = all.
+  std::string workers_note{};   // How many workers there are of how many, for people.
+  std::optional<std::size_t> expected_workers{};  // That the job should have; none = not known.
   int attempts = 3;
   v1::Tracers tracers{};
   v1::SourceKind source = v1::SOURCE_AUTO;

@@ -13,8 +13,6 @@ namespace {
 
 using Kind = PolicyVerdict::Kind;
 
-constexpr Nanos kLookAgain = std::chrono::seconds(2);
-
 std::string WithNamespace(std::string prefix, const std::string& space) {
   constexpr std::string_view kPlace = "{namespace}";
   for (std::size_t at = 0; (at = prefix.find(kPlace, at)) != std::string::npos; at += space.size())
@@ -46,18 +44,21 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& spac
     return Refused(policy,
                    StrCat("maxBytesPerWorker must be given and at most ", *policy.max_bytes));
   }
-  if (policy.max_concurrent && space.active >= *policy.max_concurrent) {
+  // The words do not change while somebody waits, or each look of each who waits would be a write.
+  const int before = space.crowd.active + space.crowd.ahead;
+  if (policy.max_concurrent && before >= *policy.max_concurrent) {
     return {Kind::kWait,
-            StrCat("ProfilePolicy ", policy.name, ": ", space.active,
-                   " captures are under way in this namespace, ", *policy.max_concurrent,
-                   " may be (maxConcurrent)"),
-            kLookAgain};
+            StrCat("ProfilePolicy ", policy.name, " allows ", *policy.max_concurrent,
+                   *policy.max_concurrent == 1 ? " capture" : " captures",
+                   " of this namespace at once (maxConcurrent); others come first"),
+            {}};
   }
-  if (policy.min_interval && space.active > 0) {
-    return {Kind::kWait,
-            StrCat("ProfilePolicy ", policy.name, ": a capture is under way in this namespace, and ",
-                   FormatDuration(*policy.min_interval), " must pass after it (minInterval)"),
-            kLookAgain};
+  if (policy.min_interval && before > 0) {
+    return {
+        Kind::kWait,
+        StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
+               " must pass between captures (minInterval); others of this namespace come first"),
+        {}};
   }
   if (policy.min_interval && space.last_end && *space.last_end + *policy.min_interval > now) {
     const Nanos left = *space.last_end + *policy.min_interval - now;

@@ -24,19 +24,26 @@ struct ProfilePolicy {
   std::string invalid{};                     // Why it allows nothing; empty when it is well.
 };
 
+// Captures of a namespace besides the one in question.
+struct Crowd {
+  int active = 0;  // Under way, or being begun before it.
+  int ahead = 0;   // Have waited longer for the same.
+};
+
 // A namespace as policies see it.
 struct NamespaceFacts {
   std::string name{};
   std::map<std::string, std::string> labels{};
-  int active = 0;                      // Captures under way, the one in question not counted.
+  Crowd crowd{};
   std::optional<WallTime> last_end{};  // Of the last capture that ended.
 };
 
 struct PolicyVerdict {
   enum class Kind { kAllowed, kWait, kRefused };
   Kind kind = Kind::kAllowed;
-  std::string message{};        // Names the policy and what it allows; empty when allowed.
-  std::optional<Nanos> wait{};  // After which it is worth another look.
+  std::string message{};  // Names the policy and what it allows; empty when allowed.
+  // After which it is worth another look; none = when a capture of the namespace ends.
+  std::optional<Nanos> wait{};
 };
 
 // A request is allowed when one policy that matches the namespace allows all of it. No policy

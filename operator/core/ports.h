@@ -18,7 +18,7 @@ struct Preflight {
   Nanos offset{};
   std::optional<Nanos> error{};
   Nanos wall_less_monotonic{};  // Of the worker when that was measured; 0 = not known.
-  Nanos round_trip{};  // Of the whole preflight, connecting included.
+  Nanos round_trip{};           // Of the whole preflight, connecting included.
 };
 
 // One worker's sidecar. Calls return at once; callbacks come once, from any thread, also for what
@@ -32,7 +32,8 @@ class Worker {
 
   virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
   virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;
-  // `report` comes any number of times, then `ended` once. Dropping the returned handle ends it.
+  // `report` comes a bounded number of times, then `ended` once: with DataLoss when the
+  // worker sends more reports than a capture has. Dropping the returned handle ends it.
   virtual std::shared_ptr<void> Watch(const std::string& capture_id,
                                       std::function<void(v1::Report)> report,
                                       std::function<void(absl::Status)> ended) = 0;

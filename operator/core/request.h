@@ -33,6 +33,7 @@ struct TargetSpec {
   std::optional<JobRef> job{};
   std::vector<std::string> pods{};
   std::string container{};
+  std::size_t expected_workers = 0;  // 0 = as the job says.
   bool sample = false;
   std::size_t count = 0;  // 0 = not set.
   std::vector<int> ranks{};
@@ -50,7 +51,8 @@ struct RequestStatus {
   int attempt = 0;
   std::size_t queue_position = 0;  // Captures that come first on its workers; 0 = its turn.
   std::size_t matched = 0, armed = 0, ok = 0, empty = 0, failed = 0;
-  std::string skew{}, skew_error{};  // Empty = not known.
+  std::optional<std::size_t> expected{};  // Workers that the job should have; none = not known.
+  std::string skew{}, skew_error{};       // Empty = not known.
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::uint64_t bytes = 0;
   std::vector<StatusOutcome> outcomes{};
@@ -61,6 +63,7 @@ struct ProfileRequest {
   std::int64_t generation = 0;
   WallTime created{};
   bool deleting = false;
+  WallTime deleted{};  // When it was asked to be deleted.
   std::vector<std::string> finalizers{};
   std::optional<Requester> requester{};  // Who asked, if the seal holds.
   SealedAdmission admission{};           // What the seal should be of,

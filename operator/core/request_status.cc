@@ -75,6 +75,7 @@ void FillClock(const AttemptResult& result, RequestStatus& status) {
 void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
   status.attempt = result.attempt;
   status.matched = result.workers.size();
+  status.expected = result.expected_workers;
   status.armed = result.armed;
   status.ok = result.ok;
   status.empty = result.empty;
@@ -86,6 +87,10 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
   FillOutcomes(result, status);
   FillClock(result, status);
+}
+
+std::string AcceptedWords(std::size_t matched, const std::string& note) {
+  return note.empty() ? StrCat(matched, " workers") : note;
 }
 
 std::string ReasonOf(Phase phase) {
@@ -148,11 +153,13 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   RequestStatus status = Begin(request);
   status.attempt = attempt;
   status.matched = progress.matched;
+  status.expected = progress.expected_workers;
   status.armed = progress.armed;
   status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
   const bool started = progress.phase >= Phase::kDelay && progress.armed > 0;
   if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
-  Set(request, "Accepted", kTrue, "Valid", StrCat(progress.matched, " workers"), now, status);
+  Set(request, "Accepted", kTrue, "Valid", AcceptedWords(progress.matched, progress.workers_note),
+      now, status);
   if (started)
     Set(request, "Started", kTrue, "Armed",
         StrCat(progress.armed, " of ", progress.matched, " workers armed"), now, status);
@@ -174,7 +181,8 @@ RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& re
   RequestStatus status = Begin(request);
   FillResult(request, result, status);
   status.retry_time = WholeSeconds(retry);
-  Set(request, "Accepted", kTrue, "Valid", StrCat(result.workers.size(), " workers"), now, status);
+  Set(request, "Accepted", kTrue, "Valid",
+      AcceptedWords(result.workers.size(), result.workers_note), now, status);
   Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
       result.armed > 0 ? "Armed" : result.reason, "", now, status);
   Set(request, "Synchronized", kUnknown, "InProgress", result.sync_message, now, status);
@@ -191,7 +199,8 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   RequestStatus status = Begin(request);
   FillResult(request, result, status);
   status.completion_time = WholeSeconds(now);
-  Set(request, "Accepted", kTrue, "Valid", StrCat(result.workers.size(), " workers"), now, status);
+  Set(request, "Accepted", kTrue, "Valid",
+      AcceptedWords(result.workers.size(), result.workers_note), now, status);
   Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
       result.armed > 0 ? "Armed" : result.reason,
       StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
@@ -221,8 +230,9 @@ RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& re
 bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   const auto key = [](const RequestStatus& s) {
     return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time,
-                    s.attempt, s.queue_position, s.matched, s.armed, s.ok, s.empty, s.failed,
-                    s.skew, s.skew_error, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
+                    s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok, s.empty,
+                    s.failed, s.skew, s.skew_error, s.clock_pod, s.clock_offset, s.clock_error,
+                    s.bytes);
   };
   return key(a) == key(b) &&
          std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(),

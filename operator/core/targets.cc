@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
+#include <tuple>
 
 #include "collector/base/name_rules.h"
 #include "collector/base/strings.h"
+#include "operator/core/label_selector.h"
+#include "operator/core/ranks.h"
 
 namespace strobe {
 namespace {
@@ -36,62 +38,210 @@ constexpr std::array<JobLabel, 14> kJobLabels = {{
 constexpr std::array<std::string_view, 3> kDirectOwners = {"StatefulSet", "ReplicaSet",
                                                            "DaemonSet"};
 
-constexpr std::array<std::string_view, 6> kRankLabels = {"batch.kubernetes.io/job-completion-index",
-                                                         "leaderworkerset.sigs.k8s.io/worker-index",
-                                                         "training.kubeflow.org/replica-index",
-                                                         "apps.kubernetes.io/pod-index",
-                                                         "jobset.sigs.k8s.io/job-index",
-                                                         "strobe.dev/rank"};
-constexpr std::array<std::string_view, 4> kRankVariables = {"JOB_COMPLETION_INDEX", "RANK",
-                                                            "JAX_PROCESS_ID", "TPU_WORKER_ID"};
-
-int ParseRank(const std::map<std::string, std::string>& values, std::string_view key) {
-  const auto found = values.find(std::string(key));
-  if (found == values.end()) return -1;
-  int rank = -1;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  return error == std::errc() && end == text.data() + text.size() && rank >= 0 ? rank : -1;
+std::string AddressOf(const PodInfo& pod) {
+  return StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]", ":",
+                pod.sidecar_port);
 }
 
-Target MakeTarget(const PodInfo& pod, const TargetSpec& spec) {
+void Cannot(Outcome outcome, std::string message, Target& target) {
+  target.outcome = outcome;
+  target.message = std::move(message);
+}
+
+std::string Names(const std::vector<ContainerInfo>& containers) {
+  std::vector<std::string> names;
+  for (const ContainerInfo& container : containers) names.push_back(container.name);
+  return names.empty() ? "none" : Join(names, ", ");
+}
+
+// Which container's programs and accelerators count. False: it is not one that can be recorded.
+bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& target) {
+  target.container = wanted.empty() ? Join(pod.trainers, ",") : wanted;
+  if (wanted.empty()) {
+    for (const std::string& name : pod.trainers) {
+      const ContainerInfo* container = FindContainer(pod, name);
+      if (container == nullptr) continue;
+      target.planes.framework |= container->devices.planes.framework;
+      target.planes.agent |= container->devices.planes.agent;
+    }
+    return true;
+  }
+  const ContainerInfo* container = FindContainer(pod, wanted);
+  if (container == nullptr) {
+    Cannot(Outcome::kWorkerMissing,
+           StrCat("the pod has no container ", wanted, " (target.container); it has ",
+                  Names(pod.containers)),
+           target);
+    return false;
+  }
+  target.planes = container->devices.planes;
+  const bool trains =
+      std::find(pod.trainers.begin(), pod.trainers.end(), wanted) != pod.trainers.end();
+  if (pod.injected && !trains) {
+    Cannot(Outcome::kSidecarMissing,
+           StrCat("the pod's sidecar serves ", Join(pod.trainers, ", "), " and not container ",
+                  wanted, " (target.container); name it in the annotation strobe.dev/containers"),
+           target);
+    return false;
+  }
+  // Its sidecar would record the others' programs too.
+  if (!trains || pod.trainers.size() > 1) target.only_container = wanted;
+  return true;
+}
+
+Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   Target target;
   target.name = target.pod = pod.name;
   target.pod_uid = pod.uid;
-  target.container = spec.container.empty() ? pod.container : spec.container;
-  target.rank = RankOf(pod);
+  target.rank = rank;
   target.file = ToSafeName(pod.name, 240);
-  target.expects_device = pod.accelerator;
-  const auto cannot = [&target](Outcome outcome, std::string message) {
-    target.outcome = outcome;
-    target.message = std::move(message);
-  };
-  if (!pod.damage.empty())
-    cannot(Outcome::kSidecarMissing, pod.damage);
-  else if (pod.sidecar_port == 0)
-    cannot(Outcome::kSidecarMissing,
+  const bool container = ChooseContainer(pod, spec.container, target);
+  if (HasEnded(pod)) {
+    Cannot(Outcome::kUnreachable, "the pod has ended", target);
+  } else if (!container) {
+    return target;
+  } else if (!pod.damage.empty()) {
+    Cannot(Outcome::kSidecarMissing, pod.damage, target);
+  } else if (pod.sidecar_port == 0) {
+    Cannot(Outcome::kSidecarMissing,
            pod.wants_injection
                ? "the pod carries the label strobe.dev/inject but has no sidecar: the webhook was "
                  "away when it was created, or another webhook took the sidecar away"
-               : "the pod has no container strobe-sidecar with a port named strobe");
-  else if (pod.terminating)
-    cannot(Outcome::kUnreachable, "the pod is being deleted");
-  else if (pod.ip.empty())
-    cannot(Outcome::kUnreachable, StrCat("the pod is ", pod.phase.empty() ? "Pending" : pod.phase,
-                                         " and has no address yet"));
-  else
-    target.address = StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]",
-                            ":", pod.sidecar_port);
+               : "the pod has no container strobe-sidecar with a port named strobe",
+           target);
+  } else if (pod.terminating) {
+    Cannot(Outcome::kUnreachable, "the pod is being deleted", target);
+    target.may_come = true;  // Whoever takes its place.
+  } else if (pod.ip.empty()) {
+    Cannot(
+        Outcome::kUnreachable,
+        StrCat("the pod is ", pod.phase.empty() ? "Pending" : pod.phase, " and has no address yet"),
+        target);
+    target.may_come = true;
+  } else {
+    target.address = AddressOf(pod);
+  }
   return target;
+}
+
+// A worker that should be there and has no pod. Its name cannot be a pod's.
+Target MissingTarget(std::string name, int rank, std::string message) {
+  Target target;
+  target.file = ToSafeName(name, 240);
+  target.name = std::move(name);
+  target.rank = rank;
+  Cannot(Outcome::kWorkerMissing, std::move(message), target);
+  target.may_come = true;
+  return target;
+}
+
+// The pods that are workers of the job, and how many of its workers have done their work.
+struct Members {
+  std::vector<const PodInfo*> pods{};
+  std::size_t coordinators = 0;  // Among them.
+  std::size_t finished = 0;
+};
+
+Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vector<PodInfo>& pods) {
+  Members members;
+  for (const PodInfo& pod : pods) {
+    if (query.owner &&
+        std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
+          return owner.kind == query.owner->kind && owner.name == query.owner->name;
+        })) {
+      continue;
+    }
+    const bool coordinates = spec.job && query.names.empty() && OnlyCoordinates(pod);
+    const bool can_train = pod.sidecar_port != 0 || pod.wants_injection ||
+                           std::any_of(pod.containers.begin(), pod.containers.end(),
+                                       [](const auto& c) { return c.devices.accelerator; });
+    if (coordinates && !can_train) continue;
+    // A pod that was asked for by name is never passed over in silence.
+    if (HasEnded(pod) && query.names.empty()) {
+      members.finished += pod.phase == "Succeeded" && !coordinates ? 1 : 0;
+      continue;
+    }
+    members.pods.push_back(&pod);
+    members.coordinators += coordinates ? 1 : 0;
+  }
+  return members;
+}
+
+void ExpectWorkers(const TargetSpec& spec, const PodQuery& query, const Members& members,
+                   const JobShape* shape, Selection& selection) {
+  if (shape != nullptr) selection.suspended = shape->unknown.empty() && shape->suspended;
+  if (spec.expected_workers > 0) {
+    selection.expected = std::max(spec.expected_workers, query.names.size());
+  } else if (!query.names.empty()) {
+    selection.expected = query.names.size();
+  } else if (shape == nullptr) {
+    selection.not_known = "target.expectedWorkers does not say it";
+  } else if (const std::optional<std::size_t> workers = WorkersOf(*shape)) {
+    const std::size_t finished = shape->of_running_pods ? 0 : members.finished;
+    selection.expected = *workers - std::min(*workers, finished) + members.coordinators;
+  } else {
+    selection.not_known =
+        !shape->unknown.empty() ? shape->unknown : StrCat("the job says more than ", kMaxWorkers);
+  }
+}
+
+// Ranks that nobody has; only when all the others are known.
+std::vector<int> FreeRanks(const std::vector<Target>& targets, std::size_t expected) {
+  std::set<int> free;
+  for (std::size_t i = 0; i < expected; ++i) free.insert(static_cast<int>(i));
+  for (const Target& target : targets) {
+    if (free.erase(target.rank) == 0) return {};
+  }
+  return {free.begin(), free.end()};
+}
+
+void AddMissing(const TargetSpec& spec, Selection& selection) {
+  std::vector<Target>& targets = selection.targets;
+  if (!selection.expected || targets.size() >= *selection.expected) return;
+  const std::string message =
+      StrCat("the ", spec.job ? spec.job->kind : std::string("target"), " should have ",
+             *selection.expected, " workers; ", selection.present, " of them have a pod");
+  const std::vector<int> ranks = FreeRanks(targets, *selection.expected);
+  const std::size_t missing = *selection.expected - targets.size();
+  for (std::size_t i = 0; i < missing; ++i) {
+    const int rank = ranks.empty() ? -1 : ranks[i];
+    targets.push_back(MissingTarget(
+        rank < 0 ? StrCat("(missing ", i + 1, ")") : StrCat("(rank ", rank, ")"), rank, message));
+  }
+}
+
+void SortTargets(std::vector<Target>& targets) {
+  // Who has no rank comes last.
+  std::stable_sort(targets.begin(), targets.end(), [](const Target& a, const Target& b) {
+    const auto key = [](const Target& target) {
+      return std::tuple(target.rank < 0, target.rank, target.pod.empty());
+    };
+    return key(a) != key(b) ? key(a) < key(b) : !a.pod.empty() && a.name < b.name;
+  });
+}
+
+void KeepRanks(const TargetSpec& spec, std::vector<Target>& targets) {
+  const bool known = std::any_of(targets.begin(), targets.end(),
+                                 [](const Target& target) { return target.rank >= 0; });
+  std::vector<Target> kept;
+  for (const int rank : std::set<int>(spec.ranks.begin(), spec.ranks.end())) {
+    const auto found = std::find_if(targets.begin(), targets.end(),
+                                    [rank](const Target& target) { return target.rank == rank; });
+    if (found != targets.end()) {
+      kept.push_back(std::move(*found));
+      continue;
+    }
+    kept.push_back(MissingTarget(StrCat("(rank ", rank, ")"), rank,
+                                 known || targets.empty()
+                                     ? StrCat("no pod has rank ", rank)
+                                     : "the ranks of these pods are not known"));
+  }
+  targets = std::move(kept);
 }
 
 void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   if (!spec.sample) return;
-  if (!spec.ranks.empty()) {
-    const std::set<int> ranks(spec.ranks.begin(), spec.ranks.end());
-    std::erase_if(targets, [&](const Target& target) { return ranks.count(target.rank) == 0; });
-    return;
-  }
+  if (!spec.ranks.empty()) return KeepRanks(spec, targets);
   if (spec.count == 0 || targets.size() <= spec.count) return;
   std::vector<Target> kept;
   for (std::size_t i = 0; i < spec.count; ++i)
@@ -106,8 +256,14 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target) {
   const auto label = std::find_if(kJobLabels.begin(), kJobLabels.end(), [&](const JobLabel& entry) {
     return entry.kind == target.job->kind;
   });
-  if (label != kJobLabels.end())
+  if (label != kJobLabels.end()) {
+    // The API server would refuse each list.
+    if (const absl::Status good = CheckLabelValue(target.job->name); !good.ok()) {
+      return absl::InvalidArgumentError(StrCat("target.jobRef.name: pods are found by the label ",
+                                               label->label, ", and ", Words(good)));
+    }
     return PodQuery{.selector = StrCat(label->label, "=", target.job->name)};
+  }
   if (target.job->kind == "Pod") return PodQuery{.names = {target.job->name}};
   if (std::find(kDirectOwners.begin(), kDirectOwners.end(), target.job->kind) !=
       kDirectOwners.end()) {
@@ -120,51 +276,57 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target) {
                                            kinds));
 }
 
-int RankOf(const PodInfo& pod) {
-  for (const std::string_view key : kRankLabels) {
-    for (const auto* values : {&pod.labels, &pod.annotations}) {
-      if (const int rank = ParseRank(*values, key); rank >= 0) return rank;
-    }
+Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
+                        const std::vector<PodInfo>& pods, const JobShape* shape) {
+  Selection selection;
+  const Members members = MembersOf(spec, query, pods);
+  ExpectWorkers(spec, query, members, shape, selection);
+  const std::vector<PodRank> ranks = AssignRanks(members.pods, spec.container, shape);
+  const auto living = static_cast<std::size_t>(
+      std::count_if(members.pods.begin(), members.pods.end(),
+                    [](const PodInfo* pod) { return !pod->terminating && !HasEnded(*pod); }));
+  std::set<std::string> absent(query.names.begin(), query.names.end());
+  std::vector<Target>& targets = selection.targets;
+  for (std::size_t i = 0; i < members.pods.size(); ++i) {
+    const PodInfo& pod = *members.pods[i];
+    absent.erase(pod.name);
+    // Whose place others have taken is not a worker any more.
+    const bool superseded =
+        query.names.empty() && pod.terminating &&
+        (ranks[i].replaced || (selection.expected && living >= *selection.expected));
+    if (!superseded) targets.push_back(MakeTarget(pod, spec, ranks[i].rank));
   }
-  for (const std::string_view key : kRankVariables) {
-    if (const int rank = ParseRank(pod.env, key); rank >= 0) return rank;
+  selection.present = targets.size();
+  for (const std::string& name : absent) {
+    targets.push_back(MissingTarget(name, -1, "there is no such pod in this namespace"));
+    targets.back().pod = name;
   }
-  return -1;
+  AddMissing(spec, selection);
+  SortTargets(targets);
+  KeepSample(spec, targets);
+  return selection;
 }
 
-std::vector<Target> SelectTargets(const TargetSpec& spec, const PodQuery& query,
-                                  const std::vector<PodInfo>& pods) {
-  std::set<std::string> missing(query.names.begin(), query.names.end());
-  std::vector<Target> targets;
-  for (const PodInfo& pod : pods) {
-    missing.erase(pod.name);
-    if (query.owner &&
-        std::none_of(pod.owners.begin(), pod.owners.end(), [&](const PodInfo::Owner& owner) {
-          return owner.kind == query.owner->kind && owner.name == query.owner->name;
-        })) {
-      continue;
-    }
-    const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-    // A pod that was asked for by name is never passed over in silence.
-    if (ended && query.names.empty()) continue;
-    targets.push_back(MakeTarget(pod, spec));
-    if (ended) {
-      targets.back().outcome = Outcome::kUnreachable;
-      targets.back().message = "the pod has ended";
-    }
-  }
-  for (const std::string& name : missing) {
-    Target target;
-    target.name = target.pod = target.file = name;
-    target.outcome = Outcome::kUnreachable;
-    target.message = "there is no such pod in this namespace";
-    targets.push_back(std::move(target));
-  }
-  std::sort(targets.begin(), targets.end(), [](const Target& a, const Target& b) {
-    return a.rank != b.rank ? a.rank < b.rank : a.name < b.name;
-  });
-  KeepSample(spec, targets);
-  return targets;
+std::size_t Selection::usable() const {
+  return static_cast<std::size_t>(
+      std::count_if(targets.begin(), targets.end(),
+                    [](const Target& target) { return target.outcome == Outcome::kUnknown; }));
+}
+
+std::size_t Selection::may_come() const {
+  return static_cast<std::size_t>(std::count_if(
+      targets.begin(), targets.end(), [](const Target& target) { return target.may_come; }));
+}
+
+std::string CountWords(const Selection& selection) {
+  std::string words =
+      selection.expected
+          ? StrCat(selection.present, "/", *selection.expected, " workers are there")
+          : StrCat(selection.present, selection.present == 1 ? " worker is" : " workers are",
+                   " there; how many there should be is not known: ", selection.not_known);
+  if (selection.targets.size() < std::max(selection.present, selection.expected.value_or(0)))
+    words += StrCat("; ", selection.targets.size(), " of them are chosen");
+  return words;
 }
 
 }  // namespace strobe

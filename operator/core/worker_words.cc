@@ -89,8 +89,7 @@ void BoundDropped(v1::Report& report) {
 void BoundAnswer(v1::Report& report) {
   Cut(report.mutable_capture_id(), kMaxTextBytes);
   Cut(report.mutable_message(), kMaxMessageBytes);
-  report.set_outcome(
-      Known(report.outcome(), report.state() == v1::DONE, report.mutable_message()));
+  report.set_outcome(Known(report.outcome(), report.state() == v1::DONE, report.mutable_message()));
   Cut(report.mutable_message(), kMaxMessageBytes);
   Cut(report.mutable_sha256(), kHashBytes);
   Cut(report.mutable_url(), kMaxUrlBytes);
@@ -154,8 +153,7 @@ void BoundAnswer(v1::ClockPong& pong) {
 
 absl::Status BoundError(const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      CutUtf8(ToStd(status.message()), kMaxMessageBytes));
+  return absl::Status(status.code(), CutUtf8(ToStd(status.message()), kMaxMessageBytes));
 }
 
 }  // namespace strobe

@@ -10,7 +10,8 @@
 namespace strobe {
 namespace {
 
-// A use of its own for a key that also signs certificates: nothing leads back from one to the other.
+// A use of its own for a key that also signs certificates: nothing leads back from one to the
+// other.
 std::string SealKeyOf(const std::string& key) {
   return HmacSha256(key, "strobe.dev: key to seal requesters with");
 }
@@ -18,8 +19,12 @@ std::string SealKeyOf(const std::string& key) {
 }  // namespace
 
 AuthorityKeeper::AuthorityKeeper(const Clock& clock, AuthorityStore& store, Options options,
-                                 std::function<bool()> leading)
-    : clock_(clock), store_(store), options_(std::move(options)), leading_(std::move(leading)) {}
+                                 std::function<bool()> leading, std::function<void()> became_ready)
+    : clock_(clock),
+      store_(store),
+      options_(std::move(options)),
+      leading_(std::move(leading)),
+      became_ready_(std::move(became_ready)) {}
 
 AuthorityKeeper::~AuthorityKeeper() {
   stop_.Notify();
@@ -56,7 +61,9 @@ absl::Status AuthorityKeeper::Look() {
   // After they are stored: nobody is told of an authority that could be lost. Who is not told yet
   // would refuse us, so that we are not ready before.
   if (leading_()) RETURN_IF_ERROR(store_.TellRoots(roots));
+  if (ready()) return absl::OkStatus();
   ready_.Notify();
+  if (became_ready_) became_ready_();
   return absl::OkStatus();
 }
 

@@ -24,9 +24,10 @@ class AuthorityKeeper {
     Nanos poll = std::chrono::seconds(10);
   };
 
-  // All outlive the keeper. `leading` is asked at every look.
+  // All outlive the keeper. `leading` is asked at every look; `became_ready` is called once, from
+  // the thread that looks.
   AuthorityKeeper(const Clock& clock, AuthorityStore& store, Options options,
-                  std::function<bool()> leading);
+                  std::function<bool()> leading, std::function<void()> became_ready = nullptr);
   ~AuthorityKeeper();
   AuthorityKeeper(const AuthorityKeeper&) = delete;
   AuthorityKeeper& operator=(const AuthorityKeeper&) = delete;
@@ -55,6 +56,7 @@ class AuthorityKeeper {
   AuthorityStore& store_;
   const Options options_;
   const std::function<bool()> leading_;
+  const std::function<void()> became_ready_;
 
   mutable Mutex mutex_;
   Authorities authorities_ ABSL_GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@ namespace {
 constexpr char kField[] = "last-ends.json";
 constexpr std::size_t kMaxNamespaces = 1000;
 // Only the leader writes; the others see at most so old a state.
+constexpr Nanos kWriteLimit = std::chrono::seconds(5);  // The capture's end waits for it.
 constexpr Nanos kReadAgain = std::chrono::seconds(10);
 
 }  // namespace
@@ -36,16 +37,18 @@ void CaptureHistory::Ended(const std::string& space, WallTime when, std::optiona
     }
   }
   const absl::Status written =
-      client_.MergePatch(Path(), {{"data", {{kField, Dump(ends)}}}}).status();
+      client_.MergePatch(Path(), {{"data", {{kField, Dump(ends)}}}}, kWriteLimit).status();
   if (!written.ok()) {
-    LogWarning("the end of a capture could not be written down; minInterval may be forgotten by "
-               "the next operator",
-               {{"config_map", options_.config_map}, {"error", Words(written)}});
+    LogWarning(
+        "the end of a capture could not be written down; minInterval may be forgotten by "
+        "the next operator",
+        {{"config_map", options_.config_map}, {"error", Words(written)}});
   }
 }
 
-absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::string& space) {
-  RETURN_IF_ERROR(Load());
+absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::string& space,
+                                                                Nanos within) {
+  RETURN_IF_ERROR(Load(within));
   MutexLock lock(&mutex_);
   const auto found = ends_.find(space);
   return found == ends_.end() ? std::nullopt : std::optional(found->second);
@@ -56,13 +59,13 @@ void CaptureHistory::Reload() {
   loaded_.reset();
 }
 
-absl::Status CaptureHistory::Load() {
+absl::Status CaptureHistory::Load(Nanos within) {
   if (options_.config_map.empty()) return absl::OkStatus();
   {
     MutexLock lock(&mutex_);
     if (loaded_ && clock_.MonoNow() - *loaded_ < kReadAgain) return absl::OkStatus();
   }
-  const absl::StatusOr<Json> found = client_.Get(Path());
+  const absl::StatusOr<Json> found = client_.Get(Path(), within);
   Json stored;
   if (found.ok()) {
     const Json data = found->value("data", Json::object());

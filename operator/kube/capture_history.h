@@ -24,14 +24,14 @@ class CaptureHistory {
   // together with what is younger than that; what cannot be written is logged and stays in memory.
   // Blocking.
   void Ended(const std::string& space, WallTime when, std::optional<Nanos> keep);
-  // Nothing when none is known. Reads the ConfigMap again now and then; an error means that it could
-  // not be read. Blocking.
-  absl::StatusOr<std::optional<WallTime>> LastEnd(const std::string& space);
+  // Nothing when none is known. Reads the ConfigMap again now and then; an error means that it
+  // could not be read. Blocking, for so long at most.
+  absl::StatusOr<std::optional<WallTime>> LastEnd(const std::string& space, Nanos within);
   // What another operator wrote is read before the next answer.
   void Reload();
 
  private:
-  absl::Status Load();
+  absl::Status Load(Nanos within);
   std::string Path() const;
 
   const Clock& clock_;

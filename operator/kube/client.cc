@@ -1,6 +1,6 @@
 #include "operator/kube/client.h"
 
-#include <thread>
+#include <algorithm>
 
 #include "absl/strings/str_format.h"
 #include "collector/base/name_rules.h"
@@ -11,7 +11,7 @@
 namespace strobe::kube {
 namespace {
 
-constexpr int kMostRetries = 10;
+constexpr int kMaxRetries = 10;
 
 std::string TextOf(const Json& object, const char* field) {
   const auto found = object.find(field);
@@ -66,35 +66,39 @@ absl::Status ToStatus(const HttpResponse& response) {
 Client::Client(const Clock& clock, std::shared_ptr<Transport> transport, RequestObserver observer)
     : clock_(clock), transport_(std::move(transport)), observer_(std::move(observer)) {}
 
-absl::StatusOr<std::string> Client::Send(const HttpRequest& request) {
+absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
   for (int attempt = 0;; ++attempt) {
     const MonoTime began = clock_.MonoNow();
+    if (began >= deadline) {
+      return absl::DeadlineExceededError(
+          StrCat(request.method, " ", request.path, " got no answer in time"));
+    }
+    request.timeout = std::min<Nanos>(request.timeout, deadline - began);
     absl::StatusOr<HttpResponse> response = transport_->Unary(request);
     if (!response.ok()) return response.status();
     if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
     // Only when the server says when to come back: it knows its load, we do not.
-    const bool again =
-        (response->status == 429 || response->status >= 500) && response->retry_after;
-    if (again && attempt < kMostRetries) {
-      std::this_thread::sleep_for(*response->retry_after);
-      continue;
-    }
+    const bool again = (response->status == 429 || response->status >= 500) &&
+                       response->retry_after && attempt < kMaxRetries &&
+                       clock_.MonoNow() + *response->retry_after < deadline;
+    if (again && !ending_.WaitFor(*response->retry_after)) continue;
     if (const absl::Status status = ToStatus(*response); !status.ok()) return status;
     return std::move(response->body);
   }
 }
 
-absl::StatusOr<Json> Client::SendJson(const HttpRequest& request) {
-  ASSIGN_OR_RETURN(const std::string text, Send(request));
+absl::StatusOr<Json> Client::SendJson(HttpRequest request, Nanos within) {
+  ASSIGN_OR_RETURN(const std::string text, Send(request, within));
   Json object = Json::parse(text, nullptr, false);
   if (object.is_discarded()) return NoJson(request);
   return object;
 }
 
 absl::StatusOr<Json> Client::GetItems(const std::string& path,
-                                      const std::function<void(const Json&)>& item) {
+                                      const std::function<void(const Json&)>& item, Nanos within) {
   const HttpRequest request{.method = "GET", .path = path};
-  ASSIGN_OR_RETURN(const std::string text, Send(request));
+  ASSIGN_OR_RETURN(const std::string text, Send(request, within));
   // {"metadata": {...}, "items": [{...}, ...]}: only items are objects two levels down.
   constexpr int kItem = 2;
   Json rest = Json::parse(
@@ -109,38 +113,41 @@ absl::StatusOr<Json> Client::GetItems(const std::string& path,
   return rest;
 }
 
-absl::StatusOr<Json> Client::Get(const std::string& path) {
-  return SendJson({.method = "GET", .path = path});
+absl::StatusOr<Json> Client::Get(const std::string& path, Nanos within) {
+  return SendJson({.method = "GET", .path = path}, within);
 }
 
-absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object) {
-  return SendJson({.method = "POST", .path = path, .body = Dump(object)});
+absl::StatusOr<Json> Client::Create(const std::string& path, const Json& object, Nanos within) {
+  return SendJson({.method = "POST", .path = path, .body = Dump(object)}, within);
 }
 
-absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object) {
-  return SendJson({.method = "PUT", .path = path, .body = Dump(object)});
+absl::StatusOr<Json> Client::Replace(const std::string& path, const Json& object, Nanos within) {
+  return SendJson({.method = "PUT", .path = path, .body = Dump(object)}, within);
 }
 
-absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch) {
+absl::StatusOr<Json> Client::MergePatch(const std::string& path, const Json& patch, Nanos within) {
   return SendJson({.method = "PATCH",
                    .path = StrCat(path, "?fieldManager=", kFieldManager),
                    .body = Dump(patch),
-                   .content_type = "application/merge-patch+json"});
+                   .content_type = "application/merge-patch+json"},
+                  within);
 }
 
-absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object) {
-  return ApplyYaml(path, Dump(object));
+absl::StatusOr<Json> Client::Apply(const std::string& path, const Json& object, Nanos within) {
+  return ApplyYaml(path, Dump(object), within);
 }
 
-absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::string& yaml) {
+absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::string& yaml,
+                                       Nanos within) {
   return SendJson({.method = "PATCH",
                    .path = StrCat(path, "?force=true&fieldManager=", kFieldManager),
                    .body = yaml,
-                   .content_type = "application/apply-patch+yaml"});
+                   .content_type = "application/apply-patch+yaml"},
+                  within);
 }
 
-absl::Status Client::Delete(const std::string& path, const Json& options) {
-  return Send({.method = "DELETE", .path = path, .body = Dump(options)}).status();
+absl::Status Client::Delete(const std::string& path, const Json& options, Nanos within) {
+  return Send({.method = "DELETE", .path = path, .body = Dump(options)}, within).status();
 }
 
 std::string UrlEncode(std::string_view text) {

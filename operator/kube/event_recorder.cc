@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kQueue = 1000;
 constexpr std::size_t kMostSeries = 4096;
 constexpr std::size_t kLongestNote = 1000;
+constexpr Nanos kSendLimit = std::chrono::seconds(10);
 constexpr Nanos kSeriesAge = std::chrono::minutes(6);
 
 }  // namespace
@@ -39,7 +40,10 @@ Json EventToJson(const Event& event, const std::string& name, const std::string&
 }
 
 EventRecorder::EventRecorder(const Clock& clock, Client& client, std::string instance)
-    : clock_(clock), client_(client), instance_(std::move(instance)), thread_([this] { RunThread("events", [this] { Run(); }); }) {}
+    : clock_(clock),
+      client_(client),
+      instance_(std::move(instance)),
+      thread_([this] { RunThread("events", [this] { Run(); }); }) {}
 
 EventRecorder::~EventRecorder() {
   {
@@ -91,7 +95,8 @@ void EventRecorder::Send(const Event& event) {
     status = client_
                  .MergePatch(series.path,
                              {{"series", {{"count", series.count}, {"lastObservedTime", time}}},
-                              {"note", CutUtf8(event.note, kLongestNote)}})
+                              {"note", CutUtf8(event.note, kLongestNote)}},
+                             kSendLimit)
                  .status();
     if (!absl::IsNotFound(status)) {
       if (!status.ok()) LogWarning("an event was not sent", {{"error", Words(status)}});
@@ -104,7 +109,8 @@ void EventRecorder::Send(const Event& event) {
              absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
   const std::string collection =
       StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");
-  status = client_.Create(collection, EventToJson(event, name, time, instance_)).status();
+  status =
+      client_.Create(collection, EventToJson(event, name, time, instance_), kSendLimit).status();
   if (status.ok())
     series_[key] = {StrCat(collection, "/", name), 1, now};
   else

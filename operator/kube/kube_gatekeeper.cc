@@ -21,14 +21,20 @@ constexpr Nanos kMaxAdmissionAge = std::chrono::hours(24);
 constexpr std::size_t kMaxRemembered = 10'000;
 // Policies may become stricter.
 constexpr Nanos kKeepAtLeast = std::chrono::hours(24);
+// What those who wait are judged by may be so old,
+constexpr Nanos kGlanceAge = std::chrono::seconds(5);
+// and is waited for so long: everybody else who waits stands behind.
+constexpr Nanos kGlanceLimit = std::chrono::seconds(3);
 
 }  // namespace
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest& request) {
   constexpr std::string_view kAgain = "; delete it and create it again";
   if (!request.requester) {
-    return StrCat("nobody knows who asked for this: it was created while Strobe's webhook was not "
-                  "installed", kAgain);
+    return StrCat(
+        "nobody knows who asked for this: it was created while Strobe's webhook was not "
+        "installed",
+        kAgain);
   }
   const WallTime now = clock_.WallNow();
   if (now - request.created > kMaxAdmissionAge) {
@@ -37,14 +43,18 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
   }
   // Each time: an annotation can be changed at any time.
   if (!SealHolds(options_.seal_keys(), request.admission, request.seal)) {
-    return StrCat("annotation ", kRequesterAnnotation, " is not as Strobe's webhook wrote it, so "
-                  "nobody knows who asked for this", kAgain);
+    return StrCat("annotation ", kRequesterAnnotation,
+                  " is not as Strobe's webhook wrote it, so "
+                  "nobody knows who asked for this",
+                  kAgain);
   }
   if (std::chrono::abs(request.created - request.admission.at) > kSealToCreation) {
     return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
                   FormatRfc3339(request.admission.at), ", but the request was created at ",
-                  FormatRfc3339(request.created), ": it is of another request, or the clocks of "
-                  "operator and API server differ", kAgain);
+                  FormatRfc3339(request.created),
+                  ": it is of another request, or the clocks of "
+                  "operator and API server differ",
+                  kAgain);
   }
   ASSIGN_OR_RETURN(const bool stamped, WereInstalledFor(request));
   if (!stamped) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
@@ -59,9 +69,8 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& requ
     MutexLock lock(&mutex_);
     if (installed_for_.contains(request.uid)) return true;
   }
-  const absl::StatusOr<Json> webhooks =
-      client_.Get(StrCat("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/",
-                         options_.webhooks));
+  const absl::StatusOr<Json> webhooks = client_.Get(StrCat(
+      "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/", options_.webhooks));
   if (absl::IsNotFound(webhooks.status())) return false;
   RETURN_IF_ERROR(webhooks.status());
   const std::optional<WallTime> since =
@@ -74,13 +83,33 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& requ
 }
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& request,
-                                                    const Requester& requester, int active) {
-  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester));
+                                                    const Requester& requester, const Crowd& crowd,
+                                                    Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester, deadline));
   if (!refusal.empty()) return PolicyVerdict{PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
-  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, Policies());
-  NamespaceFacts facts{.name = request.space, .active = active};
-  ASSIGN_OR_RETURN(const Json space, client_.Get(StrCat("/api/v1/namespaces/", request.space)));
-  facts.labels = space.at("metadata").value("labels", std::map<std::string, std::string>());
+  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.space, deadline));
+  return JudgeByFacts(request, crowd, policies, std::move(labels), deadline);
+}
+
+std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& request,
+                                                    const Crowd& crowd) {
+  const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
+  if (!policies.ok()) return std::nullopt;
+  absl::StatusOr<Labels> labels = RecentLabels(request.space);
+  if (!labels.ok()) return std::nullopt;
+  absl::StatusOr<PolicyVerdict> verdict =
+      JudgeByFacts(request, crowd, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
+  // What some seconds ago would have been refused may be allowed by now.
+  if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
+  return *std::move(verdict);
+}
+
+absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
+    const ProfileRequest& request, const Crowd& crowd, const std::vector<ProfilePolicy>& policies,
+    Labels labels, MonoTime deadline) {
+  NamespaceFacts facts{.name = request.space, .labels = std::move(labels), .crowd = crowd};
   // Reads every request of the namespace: only where somebody asks.
   const auto asked = [&](const auto field) {
     return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
@@ -89,11 +118,12 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
   };
   if (asked(&ProfilePolicy::min_interval) || asked(&ProfilePolicy::max_concurrent)) {
     const Others others = OthersOf(request);
-    facts.active = std::max(facts.active, others.active);
+    facts.crowd.active = std::max(facts.crowd.active, others.active);
     facts.last_end = others.last_end;
   }
   if (asked(&ProfilePolicy::min_interval)) {
-    ASSIGN_OR_RETURN(const std::optional<WallTime> remembered, history_.LastEnd(request.space));
+    ASSIGN_OR_RETURN(const std::optional<WallTime> remembered,
+                     history_.LastEnd(request.space, deadline - clock_.MonoNow()));
     facts.last_end = std::max(facts.last_end, remembered);
   }
   const bool matched = std::any_of(
@@ -109,7 +139,7 @@ void KubeGatekeeper::CaptureEnded(const std::string& space, WallTime when) {
     MutexLock lock(&mutex_);
     longest = longest_interval_;
   }
-  if (!longest && Policies().ok()) {
+  if (!longest && ReadPolicies(clock_.MonoNow() + kGlanceLimit).ok()) {
     MutexLock lock(&mutex_);
     longest = longest_interval_;
   }
@@ -120,13 +150,14 @@ void KubeGatekeeper::CaptureEnded(const std::string& space, WallTime when) {
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
-                                                        const Requester& requester) {
-  ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.space, ""));
+                                                        const Requester& requester,
+                                                        MonoTime deadline) {
+  ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.space, "", deadline));
   if (all) return std::string();
   const std::vector<std::string>& pods = request.target.pods;
   bool each = !pods.empty() && pods.size() <= kFewNames;
   for (std::size_t i = 0; each && i < pods.size(); ++i) {
-    ASSIGN_OR_RETURN(each, MayProfile(requester, request.space, pods[i]));
+    ASSIGN_OR_RETURN(each, MayProfile(requester, request.space, pods[i], deadline));
   }
   if (each) return std::string();
   return StrCat("user \"", requester.username, "\" may not profile pods in namespace ",
@@ -136,7 +167,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& re
 }
 
 absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
-                                                const std::string& space, const std::string& pod) {
+                                                const std::string& space, const std::string& pod,
+                                                MonoTime deadline) {
   Json attributes = {{"namespace", space}, {"verb", "profile"}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
   // The same fields, but for one name.
@@ -148,7 +180,8 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
                    client_.Create("/apis/authorization.k8s.io/v1/subjectaccessreviews",
                                   {{"apiVersion", "authorization.k8s.io/v1"},
                                    {"kind", "SubjectAccessReview"},
-                                   {"spec", std::move(spec)}}));
+                                   {"spec", std::move(spec)}},
+                                  deadline - clock_.MonoNow()));
   return review.value("status", Json::object()).value("allowed", false);
 }
 
@@ -166,9 +199,9 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
   return others;
 }
 
-absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::Policies() {
+absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime deadline) {
   std::vector<ProfilePolicy> policies;
-  const absl::StatusOr<Json> list = client_.Get(kPoliciesPath);
+  const absl::StatusOr<Json> list = client_.Get(kPoliciesPath, deadline - clock_.MonoNow());
   // Not even the type may be there.
   if (!absl::IsNotFound(list.status())) RETURN_IF_ERROR(list.status());
   if (list.ok()) {
@@ -181,6 +214,47 @@ absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::Policies() {
   MutexLock lock(&mutex_);
   longest_interval_ = longest;
   return policies;
+}
+
+absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::string& space,
+                                                                  MonoTime deadline) {
+  ASSIGN_OR_RETURN(const Json object,
+                   client_.Get(StrCat("/api/v1/namespaces/", space), deadline - clock_.MonoNow()));
+  const auto metadata = object.find("metadata");
+  Labels labels;
+  if (metadata == object.end() || !metadata->contains("labels")) return labels;
+  for (const auto& [key, value] : (*metadata)["labels"].items()) {
+    if (value.is_string()) labels[key] = value.get<std::string>();
+  }
+  return labels;
+}
+
+bool KubeGatekeeper::MayReadAgain(MonoTime now) {
+  if (failed_ && now - *failed_ <= kGlanceAge) return false;
+  failed_ = now;  // Until it is there.
+  return true;
+}
+
+absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
+  MutexLock lock(&recent_mutex_);
+  const MonoTime now = clock_.MonoNow();
+  if (policies_ && now - policies_->read <= kGlanceAge) return policies_->value;
+  if (!MayReadAgain(now)) return absl::UnavailableError("the policies could not be read");
+  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies, ReadPolicies(now + kGlanceLimit));
+  failed_.reset();
+  policies_ = {std::move(policies), now};
+  return policies_->value;
+}
+
+absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::string& space) {
+  MutexLock lock(&recent_mutex_);
+  const MonoTime now = clock_.MonoNow();
+  std::erase_if(labels_, [now](const auto& entry) { return now - entry.second.read > kGlanceAge; });
+  if (const auto found = labels_.find(space); found != labels_.end()) return found->second.value;
+  if (!MayReadAgain(now)) return absl::UnavailableError("the namespace could not be read");
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(space, now + kGlanceLimit));
+  failed_.reset();
+  return (labels_[space] = {std::move(labels), now}).value;
 }
 
 }  // namespace strobe::kube

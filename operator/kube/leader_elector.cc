@@ -11,6 +11,7 @@ namespace strobe::kube {
 namespace {
 
 constexpr double kJitter = 1.2;
+constexpr Nanos kReleaseLimit = std::chrono::seconds(5);
 
 Nanos Jittered(Nanos period) {
   static thread_local std::mt19937_64 random{std::random_device{}()};
@@ -44,6 +45,7 @@ LeaderElector::LeaderElector(const Clock& clock, Client& client, LeaseOptions op
 
 LeaderElector::~LeaderElector() {
   stop_.Notify();
+  leads_or_stops_.Notify();
   if (thread_.joinable()) thread_.join();
   if (watchdog_.joinable()) watchdog_.join();
 }
@@ -63,6 +65,7 @@ void LeaderElector::Run() {
       renewed_at_ = began.time_since_epoch().count();
       if (!leading_.exchange(true)) {
         LogInfo("leading", {{"identity", options_.identity}});
+        leads_or_stops_.Notify();
         lead_();
       }
     }
@@ -73,6 +76,7 @@ void LeaderElector::Run() {
 // Apart from the renewals, so that one that hangs cannot hide that the lease is gone; also the
 // first to act when the whole process was stopped for a while.
 void LeaderElector::WatchRenewals() {
+  leads_or_stops_.Wait();
   while (!stop_.WaitFor(options_.retry_period / 8)) {
     if (!leading_) continue;
     const MonoTime renewed{Nanos{renewed_at_}};
@@ -114,13 +118,15 @@ bool LeaderElector::TryOnce() {
   if (leading_ && lease_.is_object()) {
     if (took(client_.Replace(
             object_path,
-            Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false))))
+            Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false),
+            options_.renew_deadline)))
       return true;
   }
-  absl::StatusOr<Json> found = client_.Get(object_path);
+  absl::StatusOr<Json> found = client_.Get(object_path, options_.renew_deadline);
   if (absl::IsNotFound(found.status())) {
     return took(client_.Create(
-        path_, Record({{"name", options_.name}, {"namespace", options_.space}}, 0, true)));
+        path_, Record({{"name", options_.name}, {"namespace", options_.space}}, 0, true),
+        options_.renew_deadline));
   }
   if (!found.ok()) {
     LogWarning("the lease cannot be read", {{"error", Words(found.status())}});
@@ -145,18 +151,21 @@ bool LeaderElector::TryOnce() {
     return false;
   }
   const int transitions = spec.value("leaseTransitions", 0) + (ours ? 0 : 1);
-  return took(client_.Replace(object_path, Record(lease_["metadata"], transitions, !ours)));
+  return took(client_.Replace(object_path, Record(lease_["metadata"], transitions, !ours),
+                              options_.renew_deadline));
 }
 
 void LeaderElector::Release() {
   stop_.Notify();
+  leads_or_stops_.Notify();
   if (thread_.joinable()) thread_.join();
   if (watchdog_.joinable()) watchdog_.join();
   if (!leading_ || !lease_.is_object()) return;
   Json record = Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false);
   record["spec"]["holderIdentity"] = "";
   record["spec"]["leaseDurationSeconds"] = 1;
-  const absl::StatusOr<Json> released = client_.Replace(StrCat(path_, "/", options_.name), record);
+  const absl::StatusOr<Json> released =
+      client_.Replace(StrCat(path_, "/", options_.name), record, kReleaseLimit);
   leading_ = false;
   if (!released.ok())
     LogWarning("the lease could not be released", {{"error", Words(released.status())}});

@@ -54,7 +54,7 @@ class LeaderElector {
 
   std::atomic<bool> leading_{false};
   std::atomic<Nanos::rep> renewed_at_{0};  // Monotonic; start of the last renewal that worked.
-  Stop stop_;
+  Stop stop_, leads_or_stops_;
   std::thread thread_, watchdog_;
 };
 

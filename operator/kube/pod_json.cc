@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "operator/core/ranks.h"
 #include "operator/kube/json_fields.h"
+#include "operator/kube/pod_env.h"
 
 namespace strobe::kube {
 namespace {
@@ -25,15 +27,10 @@ int PortOf(const Json& container) {
   return 0;
 }
 
-// Extended resources whose trainers should show up as /device: planes.
-bool HasAccelerator(const Json& container) {
-  const Json limits = container.value("resources", Json::object()).value("limits", Json::object());
-  for (const char* resource : {"nvidia.com/gpu", "google.com/tpu", "amd.com/gpu"}) {
-    if (limits.contains(resource)) return true;
-  }
-  // Slices of a GPU, such as nvidia.com/mig-1g.10gb.
-  return std::any_of(limits.items().begin(), limits.items().end(),
-                     [](const auto& limit) { return limit.key().starts_with("nvidia.com/mig-"); });
+// "0" is how somebody takes a device away that a template asks for.
+bool IsSome(const Json& quantity) {
+  if (quantity.is_number()) return quantity != 0;
+  return quantity.is_string() && quantity != "0";
 }
 
 void ReadStates(const Json& status, PodInfo& pod) {
@@ -73,14 +70,29 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   }
   for (const Json& container : spec.value("containers", Json::array())) {
     if (container.value("name", "") == kSidecarContainer) continue;
-    pod.accelerator = pod.accelerator || HasAccelerator(container);
-    if (!pod.container.empty()) continue;
-    pod.container = container.value("name", "");
-    for (const Json& variable : container.value("env", Json::array())) {
-      if (variable.contains("value") && variable["value"].is_string())
-        pod.env[variable.value("name", "")] = variable["value"].get<std::string>();
+    ContainerInfo& info = pod.containers.emplace_back();
+    info.name = container.value("name", "");
+    info.devices = DevicesOf(container);
+    info.env = ReadRankVariables(container, pod);
+  }
+}
+
+// Whom injection chose, else whom it would choose.
+void ReadTrainers(PodInfo& pod) {
+  const auto status = pod.annotations.find(kStatusAnnotation);
+  const Json written =
+      status == pod.annotations.end() ? Json() : Json::parse(status->second, nullptr, false);
+  if (written.is_object()) {
+    for (const Json& name : written.value("containers", Json::array())) {
+      if (name.is_string() && FindContainer(pod, name) != nullptr) pod.trainers.push_back(name);
     }
   }
+  pod.injected = !pod.trainers.empty();
+  if (pod.injected) return;
+  std::vector<ContainerDevices> devices;
+  for (const ContainerInfo& container : pod.containers) devices.push_back(container.devices);
+  for (const std::size_t index : ChooseTrainers(devices))
+    pod.trainers.push_back(pod.containers[index].name);
 }
 
 }  // namespace
@@ -105,10 +117,36 @@ PodInfo ParsePod(const Json& object) {
     pod.reason = status.value("reason", "");
     ReadStates(status, pod);
     ReadContainers(object.value("spec", Json::object()), pod);
+    ReadTrainers(pod);
   } catch (const Json::exception&) {
     // The rest stays empty; a pod without a port is reported as one without a sidecar.
   }
   return pod;
+}
+
+ContainerDevices DevicesOf(const Json& container) {
+  ContainerDevices devices;
+  const Json nothing = Json::object();
+  const auto member = [&nothing](const Json& object, const char* name) -> const Json& {
+    if (!object.is_object()) return nothing;
+    const auto found = object.find(name);
+    return found == object.end() ? nothing : *found;
+  };
+  const Json& resources = member(container, "resources");
+  const Json& limits = member(resources, "limits");
+  const Json& claims = member(resources, "claims");
+  devices.claims = claims.is_array() && !claims.empty();
+  bool cuda = false;
+  for (const auto& [resource, quantity] : (limits.is_object() ? limits : nothing).items()) {
+    const Accelerator* accelerator = FindAccelerator(resource);
+    if (accelerator == nullptr || !IsSome(quantity)) continue;
+    devices.accelerator = true;
+    devices.planes.framework |= accelerator->planes.framework;
+    devices.planes.agent |= accelerator->planes.agent;
+    cuda |= accelerator->cuda;
+  }
+  devices.maybe_cuda = cuda || devices.claims || !devices.accelerator;
+  return devices;
 }
 
 }  // namespace strobe::kube

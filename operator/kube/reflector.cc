@@ -61,8 +61,7 @@ void Reflector::Start() {
 
 void Reflector::Run() {
   while (!stop_.is_set()) {
-    const absl::Status status =
-        RunGuarded("watch", [this] { return listed_ ? Resume() : List(); });
+    const absl::Status status = RunGuarded("watch", [this] { return listed_ ? Resume() : List(); });
     if (stop_.is_set()) return;
     if (status.ok()) continue;
     ++stats_.failures;
@@ -117,7 +116,7 @@ absl::Status Reflector::TakeList() {
   from_quorum_ = false;
   broken_ = false;
   for (const std::string& key : cache_.ReplaceAll(std::move(objects))) changed_(key);
-  synced_ = true;
+  if (!synced_.exchange(true) && options_.became_synced) options_.became_synced();
   return absl::OkStatus();
 }
 

@@ -16,7 +16,8 @@ namespace strobe::kube {
 struct ReflectorOptions {
   std::string path{};  // Of the collection, such as /apis/strobe.dev/v1alpha1/profilerequests.
   Nanos watch_timeout =
-      std::chrono::seconds(290);  // Asked of the server; a silence 5 s longer ends a watch.
+      std::chrono::seconds(290);          // Asked of the server; a silence 5 s longer ends a watch.
+  std::function<void()> became_synced{};  // Called once, from the reflector's thread.
 };
 
 // What happened, for metrics and tests.

@@ -4,6 +4,7 @@
 
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
+#include "operator/kube/job_json.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/pod_list.h"
 #include "operator/kube/request_json.h"
@@ -72,6 +73,33 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
     if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
   }));
   return pods;
+}
+
+absl::StatusOr<JobShape> RequestCluster::DescribeJob(const std::string& space, const JobRef& job) {
+  const std::string who = StrCat(job.kind, " ", space, "/", job.name);
+  JobRef ref = job;
+  for (int hops = 0; hops < 2; ++hops) {
+    const std::vector<std::string> paths = JobPaths(space, ref);
+    if (paths.empty())
+      return JobShape{.unknown = StrCat("target.jobRef ", job.api_version, " ", job.kind,
+                                        " is not a kind whose size is known")};
+    absl::StatusOr<Json> object = absl::NotFoundError("");
+    for (const std::string& path : paths) {
+      object = client_.Get(path);
+      if (!absl::IsNotFound(object.status())) break;
+    }
+    if (absl::IsNotFound(object.status()))
+      return JobShape{.unknown = StrCat("there is no ", who, ", or its API is not installed")};
+    if (absl::IsPermissionDenied(object.status())) {
+      return JobShape{.unknown = StrCat("the operator may not read ", who,
+                                        " (the chart's ClusterRole gives it the verb get)")};
+    }
+    RETURN_IF_ERROR(object.status());
+    const std::optional<JobRef> other = StandsFor(ref, *object);
+    if (!other) return ParseJob(ref.kind, *object);
+    ref = *other;
+  }
+  return JobShape{.unknown = StrCat(who, " refers to too many others")};
 }
 
 absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,

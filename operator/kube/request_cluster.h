@@ -21,6 +21,7 @@ class RequestCluster final : public Cluster {
   absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override;
   absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
                                                 const PodQuery& query) override;
+  absl::StatusOr<JobShape> DescribeJob(const std::string& space, const JobRef& job) override;
   absl::Status SetFinalizers(const ProfileRequest& request,
                              const std::vector<std::string>& finalizers) override;
   absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) override;

@@ -4,8 +4,10 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "operator/core/job_shape.h"
 #include "operator/kube/json_fields.h"
 #include "operator/kube/requester_json.h"
+#include "operator/kube/selector_json.h"
 
 namespace strobe::kube {
 namespace {
@@ -16,15 +18,27 @@ using Json = nlohmann::json;
 constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
 constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
 
-TargetSpec ReadTarget(const Json& target) {
+absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   TargetSpec spec;
-  if (target.contains("selector")) spec.selector = SelectorText(target["selector"]);
+  if (target.contains("selector")) {
+    ASSIGN_OR_RETURN(const LabelSelector selector,
+                     ReadSelector(target["selector"], "target.selector"));
+    // Would be every pod of the namespace.
+    if (selector.requirements.empty())
+      return absl::InvalidArgumentError("target.selector is empty");
+    spec.selector = selector.ToText();
+  }
   if (target.contains("jobRef")) {
     const Json& job = target["jobRef"];
     spec.job = JobRef{job.value("apiVersion", ""), job.value("kind", ""), job.value("name", "")};
   }
   spec.pods = target.value("pods", std::vector<std::string>());
   spec.container = target.value("container", "");
+  spec.expected_workers = target.value("expectedWorkers", std::size_t{0});
+  if (spec.expected_workers > kMaxWorkers) {
+    return absl::InvalidArgumentError(
+        StrCat("target.expectedWorkers must be at most ", kMaxWorkers));
+  }
   const Json workers = target.value("workers", Json::object());
   spec.sample = workers.value("policy", "All") == "Sample";
   spec.count = workers.value("count", std::size_t{0});
@@ -34,7 +48,7 @@ TargetSpec ReadTarget(const Json& target) {
 
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
-  request.target = ReadTarget(spec.value("target", Json::object()));
+  ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
   RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
   const Json start = spec.value("start", Json::object());
   RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
@@ -123,6 +137,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.queue_position = object.value("queuePosition", std::size_t{0});
   const Json workers = object.value("workers", Json::object());
   status.matched = workers.value("matched", std::size_t{0});
+  if (workers.contains("expected")) status.expected = workers["expected"].get<std::size_t>();
   status.armed = workers.value("armed", std::size_t{0});
   status.ok = workers.value("ok", std::size_t{0});
   status.empty = workers.value("empty", std::size_t{0});
@@ -161,23 +176,6 @@ std::string RequestPath(const std::string& space, const std::string& name) {
   return StrCat(RequestsPath(space), "/", name);
 }
 
-std::string SelectorText(const Json& selector) {
-  std::vector<std::string> parts;
-  const Json labels = selector.value("matchLabels", Json::object());
-  for (const auto& [key, value] : labels.items()) {
-    parts.push_back(StrCat(key, "=", value.get<std::string>()));
-  }
-  for (const Json& entry : selector.value("matchExpressions", Json::array())) {
-    const std::string key = entry.value("key", ""), operation = entry.value("operator", "");
-    const std::string values = Join(entry.value("values", std::vector<std::string>()), ",");
-    if (operation == "In") parts.push_back(StrCat(key, " in (", values, ")"));
-    if (operation == "NotIn") parts.push_back(StrCat(key, " notin (", values, ")"));
-    if (operation == "Exists") parts.push_back(key);
-    if (operation == "DoesNotExist") parts.push_back("!" + key);
-  }
-  return Join(parts, ",");
-}
-
 absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   try {
     ProfileRequest request;
@@ -189,6 +187,7 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.generation = metadata.value("generation", std::int64_t{0});
     request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
     request.deleting = metadata.contains("deletionTimestamp");
+    request.deleted = ReadTime(metadata, "deletionTimestamp").value_or(WallTime{});
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
     if (std::optional<StampedRequester> stamped = RequesterOf(object, request.space)) {
       request.requester = std::move(stamped->requester);
@@ -224,6 +223,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
         {"matched", status.matched}, {"armed", status.armed},
         {"ok", status.ok},           {"empty", status.empty},
         {"failed", status.failed},   {"summary", StrCat(status.ok, "/", status.matched)}};
+    if (status.expected) json["workers"]["expected"] = *status.expected;
     json["bytes"] = status.bytes;
   }
   if (status.queue_position > 0) json["queuePosition"] = status.queue_position;
@@ -248,9 +248,9 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     }
     json["outcomes"] = std::move(outcomes);
   }
-  // The uid keeps a status from being written to a namesake that was created since, the version from
-  // being written over one that this operator has not seen: a leader that was replaced must not undo
-  // what its successor wrote.
+  // The uid keeps a status from being written to a namesake that was created since, the version
+  // from being written over one that this operator has not seen: a leader that was replaced must
+  // not undo what its successor wrote.
   return {{"apiVersion", "strobe.dev/v1alpha1"},
           {"kind", "ProfileRequest"},
           {"metadata", Texts({{"name", request.name},

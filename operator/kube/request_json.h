@@ -19,7 +19,4 @@ absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
 // The object to apply to /status; refused when the request has changed since it was read.
 nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);
 
-// "a=b,c in (x,y),!d", as the API server takes it.
-std::string SelectorText(const nlohmann::json& selector);
-
 }  // namespace strobe::kube

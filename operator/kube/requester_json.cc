@@ -72,8 +72,8 @@ std::optional<StampedRequester> RequesterOf(const Json& object, const std::strin
     const Json json = Json::parse(found->get<std::string>());
     StampedRequester stamped;
     stamped.requester = ParseRequester(json);
-    stamped.admission = AdmissionOf(object, space, stamped.requester,
-                                    ReadTime(json, kSealed).value_or(WallTime{}));
+    stamped.admission =
+        AdmissionOf(object, space, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}));
     stamped.seal = json.value(kSeal, "");
     return stamped;
   } catch (const Json::exception&) {

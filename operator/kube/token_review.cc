@@ -9,6 +9,9 @@
 namespace strobe::kube {
 namespace {
 
+// A sidecar asks again; the server's few threads must not all wait.
+constexpr Nanos kReviewLimit = std::chrono::seconds(10);
+
 std::string First(const Json& extra, const char* key) {
   const std::vector<std::string> values = extra.value(key, std::vector<std::string>());
   return values.empty() ? "" : values.front();
@@ -21,7 +24,8 @@ absl::StatusOr<PodIdentity> KubeTokenReviewer::Review(const std::string& token) 
                    client_.Create("/apis/authentication.k8s.io/v1/tokenreviews",
                                   {{"apiVersion", "authentication.k8s.io/v1"},
                                    {"kind", "TokenReview"},
-                                   {"spec", {{"token", token}, {"audiences", {kTokenAudience}}}}}));
+                                   {"spec", {{"token", token}, {"audiences", {kTokenAudience}}}}},
+                                  kReviewLimit));
   try {
     const Json status = review.value("status", Json::object());
     const auto audiences = status.value("audiences", std::vector<std::string>());

@@ -58,8 +58,10 @@ AuthorityRules RulesOf(const TlsConfig& tls) {
   return {tls.authority_lifetime, tls.settle, tls.certificate_lifetime};
 }
 
-FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
+FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> opened,
+                     std::function<void(absl::Status)> failed)
     : deps_(std::move(dependencies)),
+      opened_(std::move(opened)),
       failed_(std::move(failed)),
       store_(deps_.client,
              {deps_.config.tls.space.empty() ? deps_.space : deps_.config.tls.space,
@@ -68,7 +70,8 @@ FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
                   ? deps_.config.webhook.configuration
                   : ""}),
       reviewer_(deps_.client),
-      keeper_(deps_.clock, store_, KeeperOptions(deps_.config, deps_.space), deps_.leading),
+      keeper_(deps_.clock, store_, KeeperOptions(deps_.config, deps_.space), deps_.leading,
+              [this] { certified_or_stopped_.Notify(); }),
       enrollment_(keeper_, reviewer_,
                   [this](const std::string& result) { deps_.metrics.Enrolled(result); }) {
   keeper_.Start();
@@ -77,21 +80,22 @@ FrontDoor::FrontDoor(Dependencies dependencies, std::function<void()> failed)
 
 FrontDoor::~FrontDoor() {
   stop_.Notify();
+  certified_or_stopped_.Notify();
   thread_.join();
   if (enrollment_server_ != nullptr)
     enrollment_server_->Shutdown(DeadlineIn(std::chrono::seconds(1)));
 }
 
 void FrontDoor::Run() {
-  while (!keeper_.ready()) {
-    if (stop_.WaitFor(std::chrono::milliseconds(20))) return;
-  }
+  certified_or_stopped_.Wait();
+  if (stop_.is_set()) return;
   if (!open_) {
     if (const absl::Status status = RunGuarded("doors", [this] { return Open(); }); !status.ok()) {
       LogError("cannot serve webhooks and enrollment", {{"error", Words(status)}});
-      return failed_();
+      return failed_(status);
     }
     open_ = true;
+    opened_();
   }
   Tend();
 }
@@ -157,11 +161,12 @@ absl::Status FrontDoor::OpenWebhooks() {
   }
   ASSIGN_OR_RETURN(
       webhooks_,
-      HttpServer::Start(options, WebhookPages(deps_.clock,
-                                              {SettingsOf(deps_.config, deps_.space),
-                                               [this] { return keeper_.server().Get()->roots; },
-                                               [this] { return keeper_.SealKeys(); }},
-                                              deps_.gatekeeper, deps_.metrics)));
+      HttpServer::Start(options,
+                        WebhookPages(deps_.clock,
+                                     {SettingsOf(deps_.config, deps_.space),
+                                      [this] { return keeper_.server().Get()->roots; },
+                                      [this] { return keeper_.SealKeys(); }, kWebhookThreads / 2},
+                                     deps_.gatekeeper, deps_.metrics)));
   LogInfo("webhooks are served", {{"port", StrCat(webhooks_->port())}});
   return absl::OkStatus();
 }

@@ -40,8 +40,10 @@ class FrontDoor {
     std::function<bool()> leading;
   };
 
-  // Returns at once; doors open when there are certificates. `failed` is called when they cannot.
-  FrontDoor(Dependencies dependencies, std::function<void()> failed);
+  // Returns at once; doors open when there are certificates, which `opened` tells, or `failed` why
+  // they cannot. Both are called from a thread of its own.
+  FrontDoor(Dependencies dependencies, std::function<void()> opened,
+            std::function<void(absl::Status)> failed);
   ~FrontDoor();
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
@@ -63,7 +65,9 @@ class FrontDoor {
   void Tend();
 
   const Dependencies deps_;
-  const std::function<void()> failed_;
+  const std::function<void()> opened_;
+  const std::function<void(absl::Status)> failed_;
+  Notification certified_or_stopped_;  // Before the keeper, which sets it.
   kube::AuthoritySecret store_;
   kube::KubeTokenReviewer reviewer_;
   AuthorityKeeper keeper_;

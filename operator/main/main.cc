@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "collector/base/executor.h"
 #include "collector/base/guard.h"
 #include "collector/base/log.h"
+#include "collector/base/mutex.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/base/version.h"
@@ -44,6 +44,7 @@ namespace {
 constexpr Nanos kFarewell = std::chrono::seconds(3);
 // For workers to hear that their captures are over: as long as an attempt waits for them.
 constexpr Nanos kRetirement = std::chrono::seconds(8);
+constexpr Nanos kQuestionLimit = std::chrono::seconds(3);
 constexpr Nanos kTrimEvery = std::chrono::seconds(5);
 
 struct Flags {
@@ -115,9 +116,9 @@ class Workers {
 
 // Whether our own namespace is being deleted, and we with it.
 bool IsEnding(kube::Client& client, const std::string& space) {
-  const absl::StatusOr<kube::Json> found = client.Get(StrCat("/api/v1/namespaces/", space));
-  return found.ok() &&
-         found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
+  const absl::StatusOr<kube::Json> found =
+      client.Get(StrCat("/api/v1/namespaces/", space), kQuestionLimit);
+  return found.ok() && found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
 }
 
 void Release(kube::Client& client, const std::string& space) {
@@ -126,10 +127,42 @@ void Release(kube::Client& client, const std::string& space) {
     LogInfo("let go of the requests: the operator's namespace is being deleted",
             {{"requests", StrCat(*released)}});
   else
-    LogError("requests still wait for an operator when they are deleted; "
-             "strobe-operator release-requests lets go of them",
-             {{"error", Words(released.status())}});
+    LogError(
+        "requests still wait for an operator when they are deleted; "
+        "strobe-operator release-requests lets go of them",
+        {{"error", Words(released.status())}});
 }
+
+// Wakes whoever waits for all of several things when one of them has come.
+class StartSignal {
+ public:
+  void Tell() { MutexLock lock(&mutex_); }  // Leaving the mutex does it.
+  template <typename Condition>
+  void Await(const Condition& condition) {
+    MutexLock lock(&mutex_);
+    mutex_.Await(condition);
+  }
+
+ private:
+  Mutex mutex_;
+};
+
+// The first reason, from whatever thread, why this process must end.
+class Failure {
+ public:
+  void Set(absl::Status status) {
+    MutexLock lock(&mutex_);
+    status_.Update(status);
+  }
+  absl::Status Get() {
+    MutexLock lock(&mutex_);
+    return status_;
+  }
+
+ private:
+  Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
 
 absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) {
   const EndingSignals ending;
@@ -161,31 +194,39 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   kube::ObjectCache requests;
   WorkQueue queue(clock, &metrics);
   std::atomic<bool> leading{false};  // Elected and the cache is filled.
+  StartSignal start;
   kube::Reflector reflector(clock, client,
-                            {kube::RequestsPath(config.watch_namespace), config.watch_timeout},
+                            {kube::RequestsPath(config.watch_namespace), config.watch_timeout,
+                             [&start] { start.Tell(); }},
                             requests, [&](const std::string& key) {
                               if (leading) queue.Add(key);
                             });
   kube::RequestCluster cluster(client, requests, events);
   kube::CaptureHistory history(clock, client, {lease.space, config.state_config_map});
+  Failure failure;
   std::optional<FrontDoor> door;
   std::atomic<const FrontDoor*> sealer{nullptr};  // Set once it is there.
-  kube::KubeGatekeeper gatekeeper(
-      clock, client, requests, history,
-      {!config.allow_without_policy,
-       [&sealer] {
-         const FrontDoor* const there = sealer;
-         return there == nullptr ? std::vector<std::string>() : there->SealKeys();
-       },
-       config.webhook.configuration});
+  kube::KubeGatekeeper gatekeeper(clock, client, requests, history,
+                                  {!config.allow_without_policy,
+                                   [&sealer] {
+                                     const FrontDoor* const there = sealer;
+                                     return there == nullptr ? std::vector<std::string>()
+                                                             : there->SealKeys();
+                                   },
+                                   config.webhook.configuration});
   // Before the gatekeeper that its threads ask.
   const absl::Cleanup close_door = [&door] { door.reset(); };
   std::atomic<bool> elected{!config.lease.enabled};
   if (!config.insecure_plaintext || !config.webhook.listen.empty()) {
     ObserveFailedHandshakes([&metrics] { metrics.PeerRefused("enrollment", "handshake"); });
-    door.emplace(FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
-                                         [&elected] { return elected.load(); }},
-                 [] { raise(SIGTERM); });
+    door.emplace(
+        FrontDoor::Dependencies{clock, config, lease.space, client, gatekeeper, metrics,
+                                [&elected] { return elected.load(); }},
+        [&start] { start.Tell(); },
+        [&failure](absl::Status status) {
+          failure.Set(std::move(status));
+          EndingSignals::End();
+        });
     sealer = &*door;
   }
   GrpcWorkerConnector connector(clock, [&]() {
@@ -221,9 +262,11 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   std::thread starter([&] {
     RunThread("start", [&] {
       // A cache that is not filled would make every capture look deleted.
-      while (!elected || !reflector.synced() || (door && !door->open())) {
-        if (stopping.WaitFor(std::chrono::milliseconds(10))) return;
-      }
+      const auto may_begin = [&] {
+        return elected && reflector.synced() && (!door || door->open());
+      };
+      start.Await([&] { return stopping.is_set() || may_begin(); });
+      if (stopping.is_set()) return;
       leading = true;
       history.Reload();
       metrics.Leading(true, lease.name);
@@ -234,7 +277,12 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   // When the lease is lost nothing of ours may act any more: there is nothing to put in order
   // first.
   kube::LeaderElector elector(
-      clock, lease_client, lease, [&elected] { elected = true; }, [] { _exit(1); });
+      clock, lease_client, lease,
+      [&] {
+        elected = true;
+        start.Tell();
+      },
+      [] { _exit(1); });
   metrics.Leading(false, lease.name);
   if (config.lease.enabled) elector.Start();
   LogInfo("strobe-operator runs", {{"version", kVersion},
@@ -251,6 +299,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   }
   LogInfo("ending", {{"active_captures", StrCat(reconciler.active())}});
   stopping.Notify();
+  start.Tell();
   // No operator will come after us to let go of what waits for one.
   const bool last = IsEnding(client, lease.space);
   if (last) {
@@ -261,7 +310,9 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
     queue.ShutDown();
     Release(client, config.watch_namespace);
   }
-  if (door && !config.webhook.listen.empty()) {
+  client.EndWaits();
+  lease_client.EndWaits();
+  if (door && failure.Get().ok() && !config.webhook.listen.empty()) {
     // The API server goes on asking us until it has heard that we are not ready any more.
     door->Drain();
     std::this_thread::sleep_for(kFarewell);
@@ -271,7 +322,7 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
   if (last) Release(client, config.watch_namespace);
   // Captures go on at the workers; the successor finds them again.
   if (config.lease.enabled) elector.Release();
-  return absl::OkStatus();
+  return failure.Get();
 }
 
 absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
@@ -335,9 +386,10 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (*apply || *check || *release) {
     strobe::InitLog(strobe::LogLevel::kWarning, strobe::LogFormat::kText);
-    const absl::Status done = *apply   ? strobe::ApplyCrds(flags.kubeconfig, crds)
-                              : *check ? strobe::CheckInstallation(flags.kubeconfig)
-                                       : strobe::ReleaseRequests(flags.kubeconfig, released, cancel_first);
+    const absl::Status done =
+        *apply   ? strobe::ApplyCrds(flags.kubeconfig, crds)
+        : *check ? strobe::CheckInstallation(flags.kubeconfig)
+                 : strobe::ReleaseRequests(flags.kubeconfig, released, cancel_first);
     if (!done.ok()) std::cerr << "strobe-operator: " << done.message() << "\n";
     std::cout.flush();
     _exit(done.ok() ? 0 : 1);
@@ -353,7 +405,7 @@ int main(int argc, char** argv) {
       level, config->log_format == "json" ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
   if (const absl::Status status = strobe::Serve(*config, flags.kubeconfig); !status.ok()) {
     strobe::LogError("cannot run", {{"error", std::string(status.message())}});
-    return 1;
+    _exit(1);
   }
   // The REST library's threads outlive main; leaving at once keeps them from what statics destroy.
   _exit(0);

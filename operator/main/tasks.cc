@@ -34,8 +34,8 @@ absl::StatusOr<std::unique_ptr<Cluster>> Reach(const std::string& kubeconfig) {
   return cluster;
 }
 
-// Every request that has our finalizer. What `visit` returns ends it, unless the request has changed
-// or gone meanwhile: the next look shows that.
+// Every request that has our finalizer. What `visit` returns ends it, unless the request has
+// changed or gone meanwhile: the next look shows that.
 absl::Status ForEachHeld(kube::Client& client, const std::string& space,
                          const std::function<absl::Status(const ProfileRequest&)>& visit) {
   std::string next;
@@ -92,8 +92,7 @@ absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& spa
     return client
         .MergePatch(kube::RequestPath(request.space, request.name),
                     {{"metadata",
-                      {{"finalizers", finalizers},
-                       {"resourceVersion", request.resource_version}}}})
+                      {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}})
         .status();
   }));
   return released;
@@ -126,8 +125,7 @@ void CancelFirst(kube::Client& client, const std::string& space) {
   std::cout << "some captures are still under way\n";
 }
 
-absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space,
-                             bool cancel) {
+absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space, bool cancel) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
   if (cancel) {
     CancelFirst(*cluster->client, space);

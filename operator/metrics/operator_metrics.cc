@@ -83,6 +83,11 @@ struct OperatorMetrics::Families {
                                .Name("strobe_capture_bytes_total")
                                .Help("Bytes of traces in logdirs, by the logdir's scheme.")
                                .Register(registry);
+  Family<Counter>& reports_replaced =
+      BuildCounter()
+          .Name("strobe_worker_reports_replaced_total")
+          .Help("Reports of workers that newer ones replaced before they were looked at.")
+          .Register(registry);
   Family<Gauge>& last_success = BuildGauge()
                                     .Name("strobe_last_success_timestamp_seconds")
                                     .Help("Unix time of the last capture that succeeded.")
@@ -250,6 +255,9 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
   if (logdir.ok() && result.bytes > 0)
     families_->bytes.Add({{"scheme", logdir->scheme()}})
         .Increment(static_cast<double>(result.bytes));
+  if (result.reports_replaced > 0)
+    families_->reports_replaced.Add({{"namespace", request.space}})
+        .Increment(static_cast<double>(result.reports_replaced));
   if (result.succeeded)
     families_->last_success.Add({{"namespace", request.space}}).SetToCurrentTime();
 }

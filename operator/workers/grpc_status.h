@@ -9,8 +9,8 @@ namespace strobe {
 
 // The codes are the same numbers on purpose. gRPC passes on any bytes as a status's message.
 inline absl::Status FromGrpc(const grpc::Status& status) {
-  return BoundError(absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                                 status.error_message()));
+  return BoundError(
+      absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
 }
 
 }  // namespace strobe

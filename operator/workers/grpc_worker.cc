@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collector/base/mutex.h"
+#include "collector/base/strings.h"
 #include "collector/grpc_tls/credentials.h"
 #include "operator/core/worker_words.h"
 #include "operator/workers/clock_probe.h"
@@ -15,6 +16,9 @@ namespace strobe {
 namespace {
 
 using Stub = v1::Worker::Stub;
+
+// A capture has five states; some room for sidecars that say more.
+constexpr int kMaxReports = 64;
 
 // One unary call. Keeps what it needs alive until it has ended, so its caller may forget it; then
 // the undertaker buries it.
@@ -76,12 +80,19 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
+    // Each report is a state further; whoever sends on and on costs this process time and memory.
+    if (++reports_ > kMaxReports) return context_->TryCancel();
     BoundAnswer(report_);
-    on_report_(report_);
+    on_report_(std::move(report_));
+    report_.Clear();
     StartRead(&report_);
   }
   void OnDone(const grpc::Status& status) override {
-    on_ended_(FromGrpc(status));
+    if (reports_ > kMaxReports)
+      on_ended_(absl::DataLossError(
+          StrCat("the sidecar sent more than ", kMaxReports, " reports of one capture")));
+    else
+      on_ended_(FromGrpc(status));
     undertaker_.Bury(this);
   }
 
@@ -101,6 +112,7 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
   const std::shared_ptr<grpc::ClientContext> context_;
   v1::WatchRequest request_;
   v1::Report report_;
+  int reports_ = 0;
 };
 
 class GrpcWorker final : public Worker {
@@ -213,9 +225,9 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A capture of thousands of workers holds as many channels: no histories. Not GRPC_ARG_MINIMAL_STACK
-  // too: without the filters that it leaves out nothing bounds an answer's size, and no deadline ends
-  // a call (seen with 1.51).
+  // A capture of thousands of workers holds as many channels: no histories. Not
+  // GRPC_ARG_MINIMAL_STACK too: without the filters that it leaves out nothing bounds an answer's
+  // size, and no deadline ends a call (seen with 1.51).
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);

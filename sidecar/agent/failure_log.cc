@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sidecar/wire/file_lock.h"
+#include "sidecar/wire/ring_file.h"
 #include "sidecar/wire/ticks.h"
 
 namespace strobe::agent {
@@ -46,7 +48,10 @@ void LogFailure(const std::string& directory, wire::FailureStep step, int error)
                         .step = static_cast<std::uint32_t>(step),
                         .error = static_cast<std::uint32_t>(error),
                         .at_ns = wire::MonotonicNs(),
-                        .program = {}};
+                        .program = {},
+                        .container = {}};
+  const std::string container = wire::OwnContainer();
+  std::copy_n(container.begin(), container.size(), failure.container);
   prctl(PR_GET_NAME, failure.program);  // 16 bytes at most.
   if (Append(file, failure))
     log = file;

@@ -56,6 +56,7 @@ struct Flags {
   bool log_json = false;
   bool insecure_plaintext = false;
   int grace_seconds = 25;
+  std::vector<std::string> containers;
   std::string agent_dir, spool_dir, storage_config, spool_keep = "6h", flight_recorder = "0s";
   std::uint64_t spool_size = 8ull << 30;
   std::uint64_t upload_rate = 0;
@@ -134,6 +135,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--agent-only-parent", flags.agent_only_parent,
                "serve the process that started this and its descendants, and leave the other "
                "programs of --agent-dir to their own sidecar");
+  app.add_option(
+         "--containers", flags.containers,
+         "containers whose programs have STROBE_CONTAINER set to their container's name, so "
+         "that a capture can be of one of them alone; comma list")
+      ->delimiter(',')
+      ->envname("STROBE_CONTAINERS");
   app.add_option("--flight-recorder", flags.flight_recorder,
                  "let programs with the agent record at all times, and captures reach back so far "
                  "before their start, as far as the programs' rings (STROBE_RING_KB) go; 0s = off")
@@ -295,7 +302,8 @@ int Serve(const Flags& flags) {
   std::function<std::uint64_t()> spool_free;
   if (spool != nullptr) spool_free = [&spool] { return spool->free_bytes(); };
   WorkerService worker(ToSafeName(flags.worker_name, 240), clock, runner, source, stores,
-                       spool_free);
+                       spool_free,
+                       flags.agent_dir.empty() ? std::vector<std::string>() : flags.containers);
   GuardedWorker guarded(worker);
   ProfilerFace face(clock, runner, stores);
 
@@ -322,6 +330,7 @@ int Serve(const Flags& flags) {
     port = bound;
     return true;
   };
+  std::atomic<bool> failed{false};
   std::optional<Enroller> enroller;
   if (flags.insecure_plaintext) {
     if (!serve_workers(grpc::InsecureServerCredentials())) return 1;
@@ -334,8 +343,10 @@ int Serve(const Flags& flags) {
           const auto refused = [&metrics](PeerVerdict verdict) {
             metrics.PeerRefused(std::string(Name(verdict)));
           };
-          if (!serve_workers(MutualServerCredentials(clock, identity, kOperatorName, refused)))
-            raise(SIGTERM);
+          if (!serve_workers(MutualServerCredentials(clock, identity, kOperatorName, refused))) {
+            failed = true;
+            return EndingSignals::End();
+          }
           LogInfo("strobe-sidecar serves its operator", {{"port", StrCat(port.load())}});
         });
     enroller->Start();
@@ -395,7 +406,7 @@ int Serve(const Flags& flags) {
   if (server != nullptr) server->Shutdown(deadline);
   if (compat != nullptr) compat->Shutdown(deadline);
   server.reset();  // Before the identity that it judges its callers by.
-  return 0;
+  return failed ? 1 : 0;
 }
 
 }  // namespace

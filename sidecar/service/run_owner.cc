@@ -22,8 +22,7 @@ constexpr std::size_t kReadsAtOnce = 16;
 constexpr std::string_view kTraceSuffix = ".xplane.pb";
 // What XProf and Strobe's own viewer keep beside a worker's trace, behind its name,
 constexpr std::array<std::string_view, 6> kDerivedSuffixes = {
-    ".SSTABLE",      ".metadata.SSTABLE",  ".trie.SSTABLE",
-    ".op_stats.pb",  ".op_stats_v2.pb",    ".index"};
+    ".SSTABLE", ".metadata.SSTABLE", ".trie.SSTABLE", ".op_stats.pb", ".op_stats_v2.pb", ".index"};
 // and for all of a run's workers together.
 constexpr std::string_view kAllHosts = "ALL_HOSTS";
 constexpr std::string_view kCacheVersion = "cache_version.txt";
@@ -34,9 +33,9 @@ struct Sorted {
 };
 
 absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObject& trace) {
-  std::string tail(static_cast<std::size_t>(
-                       std::min<std::uint64_t>(trace.bytes, session::kMaxStrobePlaneBytes)),
-                   '\0');
+  std::string tail(
+      static_cast<std::size_t>(std::min<std::uint64_t>(trace.bytes, session::kMaxStrobePlaneBytes)),
+      '\0');
   ASSIGN_OR_RETURN(const std::size_t got, store.Read(trace.key, trace.bytes - tail.size(), tail));
   tail.resize(got);
   return session::CaptureOfTail(tail);
@@ -79,8 +78,7 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   ASSIGN_OR_RETURN(const std::set<std::string> our_traces, TracesOf(store, traces, capture_id));
   bool our_manifest = false;
   if (manifest_is_there) {
-    const absl::StatusOr<std::string> text =
-        GetText(store, ManifestKey(run), kMaxManifestBytes);
+    const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxManifestBytes);
     // One that is too large is none of ours.
     if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
       return text.status();
@@ -126,8 +124,8 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run,
   const bool same_capture = !other.empty() && other == CaptureOfManifest(manifest);
   return absl::AlreadyExistsError(StrCat(
       key, " is there already, ",
-      same_capture ? std::string("of this capture, but with another content: an operator before "
-                                 "this one wrote it")
+      same_capture    ? std::string("of this capture, but with another content: an operator before "
+                                       "this one wrote it")
       : other.empty() ? std::string("of somebody else")
                       : StrCat("of capture ", other),
       "; it was left as it is"));
@@ -139,9 +137,9 @@ absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
   if (capture_id.empty()) return absl::InvalidArgumentError("capture_id is missing");
   ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
   if (sorted.ours.empty() && !sorted.others.empty()) {
-    return absl::PermissionDeniedError(
-        StrCat("run ", run, " holds ", sorted.others.size(), " objects, none of them of capture ",
-               capture_id, "; nothing was deleted"));
+    return absl::PermissionDeniedError(StrCat("run ", run, " holds ", sorted.others.size(),
+                                              " objects, none of them of capture ", capture_id,
+                                              "; nothing was deleted"));
   }
   if (const absl::Status status = store.Delete(sorted.ours); !status.ok()) return status;
   return Reclaimed{sorted.ours.size(), sorted.others.size()};

@@ -43,13 +43,15 @@ constexpr int kMostPings = 1000;
 
 WorkerService::WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
                              session::Source& source, StoreOpener& stores,
-                             std::function<std::uint64_t()> spool_free)
+                             std::function<std::uint64_t()> spool_free,
+                             std::vector<std::string> containers)
     : name_(std::move(name)),
       clock_(clock),
       runner_(runner),
       source_(source),
       stores_(stores),
-      spool_free_(std::move(spool_free)) {}
+      spool_free_(std::move(spool_free)),
+      containers_(std::move(containers)) {}
 
 grpc::Status WorkerService::Describe(grpc::ServerContext* context,
                                      const v1::DescribeRequest* request,
@@ -60,6 +62,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
   response->set_holder(runner_.holder());
   response->set_capture_lateness_ns(runner_.WorstLateness().count());
   if (spool_free_) response->set_spool_free_bytes(spool_free_());
+  for (const std::string& container : containers_) response->add_containers(container);
   if (!request->capture_id().empty()) {
     if (const auto report = runner_.Find(request->capture_id()))
       *response->mutable_report() = *report;
@@ -91,6 +94,17 @@ grpc::Status WorkerService::ProbeClock(
   return grpc::Status::OK;
 }
 
+std::string WorkerService::WhyNotContainer(const v1::CapturePlan& plan) const {
+  if (plan.container().empty()) return "";
+  if (std::find(containers_.begin(), containers_.end(), plan.container()) == containers_.end())
+    return StrCat("this sidecar cannot tell the programs of container ", plan.container(),
+                  " from those of others");
+  if (plan.source() == v1::SOURCE_FRAMEWORK)
+    return "containers of a pod share its ports, so that a profiler server cannot be told to be of "
+           "one of them; use source Agent";
+  return "";
+}
+
 grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* request,
                                 v1::ArmResponse* response) {
   if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok())
@@ -98,6 +112,11 @@ grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* requ
   // A logdir that nobody here can write to is refused now, not after the recording.
   if (const auto store = OpenStore(stores_, request->plan().logdir()); !store.ok())
     return ToGrpc(store.status());
+  if (const std::string why = WhyNotContainer(request->plan()); !why.empty()) {
+    response->set_refusal(v1::NO_SOURCE);
+    response->set_message(why);
+    return grpc::Status::OK;
+  }
   *response = runner_.Arm(request->plan());
   return grpc::Status::OK;
 }
@@ -156,8 +175,7 @@ grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::Recl
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
   const auto store = OpenStore(stores_, request->logdir(), LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
-  const absl::StatusOr<Reclaimed> done =
-      ReclaimRun(**store, request->run(), request->capture_id());
+  const absl::StatusOr<Reclaimed> done = ReclaimRun(**store, request->run(), request->capture_id());
   if (!done.ok()) return ToGrpc(done.status());
   response->set_deleted(static_cast<std::uint32_t>(done->deleted));
   response->set_left(static_cast<std::uint32_t>(done->left));

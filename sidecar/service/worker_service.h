@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "collector/base/clock.h"
 #include "collector/logdir/object_store.h"
@@ -15,10 +16,11 @@ namespace strobe {
 class WorkerService final : public v1::Worker::Service {
  public:
   // All outlive the service. `name` is the worker's default file name; `spool_free` tells how many
-  // bytes of traces can still wait for their store.
+  // bytes of traces can still wait for their store; programs of `containers` can be told apart.
   WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
                 session::Source& source, StoreOpener& stores,
-                std::function<std::uint64_t()> spool_free = nullptr);
+                std::function<std::uint64_t()> spool_free = nullptr,
+                std::vector<std::string> containers = {});
 
   // Ends Watch streams, so that the server can shut down.
   void Stop() { stopping_ = true; }
@@ -39,12 +41,16 @@ class WorkerService final : public v1::Worker::Service {
                        v1::ReclaimResponse* response) override;
 
  private:
+  // Why the programs of the plan's container cannot be recorded alone; empty when they can.
+  std::string WhyNotContainer(const v1::CapturePlan& plan) const;
+
   const std::string name_;
   const Clock& clock_;
   session::CaptureRunner& runner_;
   session::Source& source_;
   StoreOpener& stores_;
   const std::function<std::uint64_t()> spool_free_;  // Null: not known.
+  const std::vector<std::string> containers_;
   std::atomic<bool> stopping_{false};
 };
 

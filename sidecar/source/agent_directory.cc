@@ -87,7 +87,9 @@ FailedProgram Explain(const wire::Failure& failure) {
   std::copy_n(failure.program, sizeof failure.program, name.begin());
   const auto step = static_cast<FailureStep>(failure.step);
   const auto error = static_cast<int>(failure.error);
-  return {StrCat(name.data(), " ", failure.pid),
+  std::array<char, wire::kContainerBytes + 1> container{};
+  std::copy_n(failure.container, wire::kContainerBytes, container.begin());
+  return {container.data(), StrCat(name.data(), " ", failure.pid),
           StrCat(What(step), ": ", std::generic_category().message(error), Remedy(step, error))};
 }
 

@@ -13,8 +13,9 @@ namespace strobe {
 
 // A process that could not make its ring file.
 struct FailedProgram {
-  std::string label{};    // "<program> <pid>".
-  std::string message{};  // What failed, and what to do about it.
+  std::string container{};  // As the program says it; empty when it does not.
+  std::string label{};      // "<program> <pid>".
+  std::string message{};    // What failed, and what to do about it.
 };
 
 // Safe for concurrent use.

@@ -116,6 +116,7 @@ CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
 
 ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const {
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
+          .container = plan.container(),
           .level = plan.tracers().host(),
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,
@@ -187,8 +188,10 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
   std::vector<v1::ProcessReport> missing = programs.Missing();
   if (counted.empty() && missing.empty()) {
     return {.outcome = Outcome::kNoSource,
-            .message = StrCat("no program with the agent runs; ", directory_.path(),
-                              " has no rings of a living one")};
+            .message =
+                StrCat("no program with the agent runs",
+                       programs.container().empty() ? "" : " in container ", programs.container(),
+                       "; ", directory_.path(), " has no rings of a living one")};
   }
   TraceSpan span{.start_ns = times.start_ns - options_.look_back.count(),
                  .stop_ns = times.stop_ns,
@@ -197,6 +200,11 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
   DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
   Recording recording;
   std::vector<std::string> errors, warnings;
+  if (programs.elsewhere() > 0) {
+    warnings.push_back(StrCat(programs.elsewhere(),
+                              " programs do not say in which container they run (STROBE_CONTAINER "
+                              "is not set for them) and were not recorded"));
+  }
   std::int64_t started = times.start_ns, stopped = times.stop_ns;
   std::uint64_t lost = 0, device_lost = 0;
   const std::vector<ProgramFacts> all = programs.Facts();

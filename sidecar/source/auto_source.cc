@@ -38,7 +38,9 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
                              const std::function<void()>& collecting) {
   if (plan.source() == v1::SOURCE_FRAMEWORK)
     return framework_.Record(plan, cancel, terminate, collecting);
-  if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
+  // All containers of a pod share its ports: nobody can tell whose profiler server answers.
+  if (plan.source() == v1::SOURCE_AGENT || !plan.container().empty())
+    return agent_.Record(plan, cancel, terminate, collecting);
 
   // The agent's source runs also when no program is there yet: one that begins in mid-window is one
   // of the worker's processes, and its absence must not look like a whole recording.

@@ -56,7 +56,10 @@ void ProgramSet::Find(Nanos device_time) {
 }
 
 void ProgramSet::Consider(const std::string& path, Nanos device_time) {
-  if (missing_.contains(path)) return;
+  if (missing_.contains(path) || elsewhere_.contains(path)) return;
+  const std::string container = wire::ContainerOf(path);
+  const bool unwanted = !wishes_.container.empty() && container != wishes_.container;
+  if (unwanted && !container.empty()) return;
   OpenedRings opened = OpenRings(path);
   wire::RingFile& file = opened.rings.file;
   const bool readable = opened.error == RingFileError::kNone;
@@ -69,6 +72,10 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   if (first_ && !opened.lives && !file.HasHeirs()) {
     // Nobody will write to it any more, and nobody asked for what it holds.
     unlink(path.c_str());
+    return;
+  }
+  if (unwanted) {
+    if (opened.lives) elsewhere_.insert(path);
     return;
   }
   const std::string label =
@@ -184,11 +191,14 @@ std::vector<RecordedProgram*> ProgramSet::Counted() const {
 
 std::vector<ProgramFacts> ProgramSet::Facts() const {
   std::vector<ProgramFacts> all;
-  for (RecordedProgram* program : Counted()) {
+  for (const auto& [path, program] : programs_) {
+    if (!program->lived()) continue;
     ProgramFacts facts = program->Facts();
     if (!program->settled()) facts.parent_lives = ParentLives(*program);
+    const std::string container = wire::ContainerOf(path);
     facts.replaced = std::any_of(programs_.begin(), programs_.end(), [&](const auto& other) {
-      return other.second->pid() == program->pid() &&
+      // Each container may have process IDs of its own.
+      return wire::ContainerOf(other.first) == container && other.second->pid() == program->pid() &&
              other.second->born_ns() > program->born_ns() && other.second->forked_from().empty();
     });
     all.push_back(std::move(facts));
@@ -199,8 +209,12 @@ std::vector<ProgramFacts> ProgramSet::Facts() const {
 std::vector<v1::ProcessReport> ProgramSet::Missing() const {
   std::vector<v1::ProcessReport> rows;
   for (const auto& [path, row] : missing_) rows.push_back(row);
-  for (const FailedProgram& failed : directory_.Failures(began_ns_))
+  for (const FailedProgram& failed : directory_.Failures(began_ns_)) {
+    if (!wishes_.container.empty() && !failed.container.empty() &&
+        failed.container != wishes_.container)
+      continue;
     rows.push_back(MissingProcess(failed.label, Outcome::kProfilerStartFailed, failed.message));
+  }
   return rows;
 }
 

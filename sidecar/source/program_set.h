@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace strobe {
 
 // What is wanted of each program.
 struct ProgramWishes {
-  std::string recorder{};  // Who records, for the words that another sidecar says.
+  std::string recorder{};   // Who records, for the words that another sidecar says.
+  std::string container{};  // Programs of this container alone; empty = of all.
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // Of the flight recorder, which goes on.
   bool devices = false;
@@ -57,6 +59,9 @@ class ProgramSet {
   // Processes that cannot be recorded: held by another sidecar, of another version, or without a
   // ring file. Known after the first Find.
   std::vector<v1::ProcessReport> Missing() const;
+  const std::string& container() const { return wishes_.container; }
+  // Programs that do not say whether they are of that container. They are not recorded.
+  std::size_t elsewhere() const { return elsewhere_.size(); }
 
  private:
   void Consider(const std::string& path, Nanos device_time);
@@ -70,6 +75,7 @@ class ProgramSet {
   bool first_ = true, on_ = false;
   std::map<std::string, std::unique_ptr<RecordedProgram>> programs_;  // By path.
   std::map<std::string, v1::ProcessReport> missing_;                  // By path.
+  std::set<std::string> elsewhere_;                                   // Paths.
   std::uint64_t device_until_ns_ = 0, began_ns_ = 0;
   wire::RecordBuffer buffer_{};
 };

@@ -212,6 +212,8 @@ struct Orders {
 };
 static_assert(sizeof(Orders) == 64);
 
+inline constexpr std::size_t kContainerBytes = 64;
+
 // A record of the file `failures` of the directory: a process that could not make its ring file. It
 // holds a lock on its record while it lives.
 struct Failure {
@@ -221,8 +223,9 @@ struct Failure {
   std::uint32_t error;  // errno.
   std::uint64_t at_ns;  // CLOCK_MONOTONIC.
   char program[40];
+  char container[kContainerBytes];  // OwnContainer.
 };
-static_assert(sizeof(Failure) == 64);
+static_assert(sizeof(Failure) == 128);
 inline constexpr std::uint32_t kFailureMagic = 0x4c494146;  // "FAIL" in memory.
 inline constexpr std::size_t kMaxFailures = 1024;
 // Whoever appends to the file, or empties it, holds a lock on this byte.

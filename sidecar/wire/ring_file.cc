@@ -12,6 +12,7 @@
 #include <bit>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -32,6 +33,7 @@ constexpr std::uint64_t kMaxWords = 1ull << 28;
 constexpr off_t kLifeByte = 0;   // Exclusive, by the program while it lives.
 constexpr off_t kHeirByte = 1;   // Shared, by forked children that have no file of their own.
 constexpr off_t kLeaseByte = 2;  // Exclusive, by the sidecar that records the program.
+constexpr char kContainerMark = '@';
 
 std::uint64_t RoundWords(std::uint64_t words) {
   return std::bit_ceil(std::min(std::max<std::uint64_t>(words, 4 * kBlockWords), kMaxWords));
@@ -61,6 +63,22 @@ std::string TextOf(const char (&from)[kSize]) {
 }
 
 }  // namespace
+
+std::string OwnContainer() {
+  const char* variable = std::getenv("STROBE_CONTAINER");
+  const std::string name = variable == nullptr ? "" : variable;
+  const bool label =
+      name.size() < kContainerBytes && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+      });
+  return label ? name : "";
+}
+
+std::string ContainerOf(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::size_t mark = name.find(kContainerMark);
+  return mark == std::string::npos ? "" : name.substr(0, mark);
+}
 
 RingFile& RingFile::operator=(RingFile&& other) noexcept {
   if (this == &other) return *this;
@@ -113,7 +131,9 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
 
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  file.path_ = directory + "/" + std::to_string(getpid()) + "-" + std::to_string(now.tv_sec) + "." +
+  const std::string container = OwnContainer();
+  file.path_ = directory + "/" + (container.empty() ? "" : container + kContainerMark) +
+               std::to_string(getpid()) + "-" + std::to_string(now.tv_sec) + "." +
                std::to_string(now.tv_nsec) + ".rings";
   // Beside its place until it is whole: a sidecar must not meet a header that is half there.
   const std::string hidden = file.path_ + ".new";

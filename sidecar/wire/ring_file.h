@@ -43,7 +43,8 @@ class RingFile {
   // the mapping holds the lock, also when the program closes all its descriptors.
   static Created Create(const std::string& directory, const RingFileShape& shape,
                         std::string_view forked_from = {});
-  // Puts the file into its place, "<directory>/<pid>-<time>.rings". False with errno.
+  // Puts the file into its place, "<directory>/<pid>-<time>.rings", with "<container>@" before the
+  // pid when OwnContainer has a name. False with errno.
   bool Publish();
   // Makes sure that writing the first `words` words of a ring cannot fail for want of space: a
   // program must not be killed because a volume is full. False when there is none.
@@ -128,5 +129,12 @@ struct RingFile::Created {
   FailureStep step{};  // Of a null file,
   int error = 0;       // with errno.
 };
+
+// As injection says to the programs of a pod with several trainers, in $STROBE_CONTAINER; empty
+// when it does not, or what it says is no name of a container.
+std::string OwnContainer();
+// The container that a ring file's program says it is in, by the file's name; empty when it does
+// not say.
+std::string ContainerOf(const std::string& path);
 
 }  // namespace strobe::wire

@@ -11,7 +11,8 @@
 //        daemon       forks, and lets the child train on while the parent ends.
 //        exec         trains for a second and then replaces itself by this program, without exec.
 //        rank=NAME    its PROCESS; "main" otherwise.
-//        hostile      calls itself, its threads and some of its annotations by bytes that are no text.
+//        hostile      calls itself, its threads and some of its annotations by bytes that are no
+//        text.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -44,9 +45,7 @@ void SleepMs(double ms) {
   nanosleep(&left, nullptr);
 }
 
-void Annotate(const char* text) {
-  strobe::TraceMe me(text);
-}
+void Annotate(const char* text) { strobe::TraceMe me(text); }
 
 class Notes {
  public:

@@ -15,6 +15,7 @@ class FakeWorker final : public Worker {
       : time_(time), sidecar_(std::move(sidecar)) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
+    ++sidecar_->checks;
     time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
                     [s = sidecar_, capture_id, done = std::move(done)] {
                       if (s->dead) return done(absl::UnavailableError("connection refused"));
@@ -29,6 +30,9 @@ class FakeWorker final : public Worker {
                       description.set_wake_lateness_ns(s->wake_lateness.count());
                       v1::Source& source = *description.add_sources();
                       source.set_address("localhost:9012");
+                      source.set_kind(s->source);
+                      for (const std::string& name : s->containers)
+                        description.add_containers(name);
                       source.set_ready(s->source_ready);
                       if (!s->source_ready) source.set_detail("nobody listens");
                       const auto known = s->reports.find(capture_id);
@@ -59,6 +63,15 @@ class FakeWorker final : public Worker {
   std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
                               std::function<void(absl::Status)> ended) override {
     auto alive = std::make_shared<bool>(true);
+    if (sidecar_->floods > 0) {
+      const auto known = sidecar_->reports.find(capture_id);
+      for (int i = 0; i < sidecar_->floods && known != sidecar_->reports.end(); ++i)
+        report(known->second);
+      if (!sidecar_->watch_ends.ok()) {
+        time_.PostAfter(kRoundTrip, [s = sidecar_, ended] { ended(s->watch_ends); });
+        return alive;
+      }
+    }
     Poll(time_, sidecar_, capture_id, std::weak_ptr<bool>(alive), v1::CAPTURE_STATE_UNSPECIFIED,
          std::move(report), std::move(ended));
     return alive;
@@ -96,11 +109,15 @@ class FakeWorker final : public Worker {
     });
   }
 
-  void Reclaim(const v1::ReclaimRequest& request, Nanos,
+  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
                Callback<v1::ReclaimResponse> done) override {
-    sidecar_->reclaimed.push_back(request);
-    if (!sidecar_->reclaim.ok()) return done(sidecar_->reclaim);
-    done(v1::ReclaimResponse());
+    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
+                    [s = sidecar_, request, done = std::move(done)] {
+                      if (s->dead) return done(absl::UnavailableError("connection refused"));
+                      if (!s->reclaim.ok()) return done(s->reclaim);
+                      s->reclaimed.push_back(request);
+                      done(v1::ReclaimResponse());
+                    });
   }
 
  private:
@@ -165,7 +182,7 @@ class FakeWorker final : public Worker {
 }  // namespace
 
 std::shared_ptr<Worker> FakeFleet::Connect(const Target& target) {
-  (*this)[target.name];
+  ++(*this)[target.name].connects;
   return std::make_shared<FakeWorker>(time_, sidecars_[target.name]);
 }
 

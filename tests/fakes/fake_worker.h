@@ -21,7 +21,9 @@ struct FakeSidecar {
   absl::Status check{};  // What preflight fails with.
   std::string holder{};  // A capture that holds it.
   bool source_ready = true;
-  absl::Status arm{};  // What arming fails with, although it took effect.
+  v1::SourceKind source = v1::SOURCE_AUTO;  // Of what answers in its trainer.
+  std::vector<std::string> containers{};    // That it can tell apart.
+  absl::Status arm{};                       // What arming fails with, although it took effect.
   bool arm_answers = true;
   bool throws_in_arm = false;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
@@ -33,6 +35,8 @@ struct FakeSidecar {
   bool finishes = true;
   absl::Status publish{};
   absl::Status reclaim{};
+  int floods = 0;             // Reports that it sends at once when it is watched.
+  absl::Status watch_ends{};  // What it ends each watch with, after the flood.
   unsigned protocol = kWorkerProtocol;
   Nanos wake_lateness{};
 
@@ -44,6 +48,7 @@ struct FakeSidecar {
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
   std::vector<v1::ReclaimRequest> reclaimed{};
+  int checks = 0, connects = 0;
   bool dead = false;
 };
 

@@ -18,6 +18,7 @@
 #include "collector/xplane/space.h"
 #include "operator/config/config.h"
 #include "operator/core/targets.h"
+#include "operator/kube/job_json.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_json.h"
@@ -78,7 +79,8 @@ std::string GoodRings(const std::string& directory) {
 // What the watched objects are read as.
 void ReadObject(const kube::Json& object) {
   const PodInfo pod = kube::ParsePod(object);
-  RankOf(pod);
+  const JobShape shape = kube::ParseJob("JobSet", object);
+  SelectTargets({}, {}, {pod, pod}, &shape);
   if (const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object); request.ok())
     kube::StatusToJson(*request, request->status);
 }

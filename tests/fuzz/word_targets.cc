@@ -55,8 +55,10 @@ absl::StatusOr<Answer> Heard(std::string_view bytes) {
   Answer answer;
   const int size = static_cast<int>(bytes.size());
   if (bytes.empty() || !answer.ParseFromArray(bytes.data(), size)) {
-    const auto code = bytes.empty() ? absl::StatusCode::kUnavailable
-                                    : static_cast<absl::StatusCode>(1 + static_cast<unsigned char>(bytes[0]) % 16);
+    const auto code =
+        bytes.empty()
+            ? absl::StatusCode::kUnavailable
+            : static_cast<absl::StatusCode>(1 + static_cast<unsigned char>(bytes[0]) % 16);
     return BoundError(absl::Status(code, std::string(bytes)));
   }
   BoundAnswer(answer);
@@ -192,9 +194,9 @@ void Words(std::string_view bytes) {
   const auto attempt = CaptureAttempt::Start({time, time, liars, true}, request.capture, 1,
                                              std::move(targets), [] {});
   for (int i = 0; i < 3000 && attempt->progress().phase != Phase::kDone; ++i) {
-    if (i == 20) RequireTaken(request, ActiveStatus(request, 1, attempt->progress(), time.WallNow()));
-    if (attempt->progress().wants_evidence)
-      attempt->TellEvidence({{"w0", CutUtf8(bytes, 300)}});
+    if (i == 20)
+      RequireTaken(request, ActiveStatus(request, 1, attempt->progress(), time.WallNow()));
+    if (attempt->progress().wants_evidence) attempt->TellEvidence({{"w0", CutUtf8(bytes, 300)}});
     time.Advance(milliseconds(500));
   }
   const AttemptProgress progress = attempt->progress();

@@ -93,7 +93,7 @@ def test_a_spec_that_only_the_operator_can_refuse_is_refused_at_once(kubectl, op
 
 def test_more_workers_wanted_than_there_are(kubectl, operator, make_workers, logdir):
     make_workers(1, kubectl)
-    kubectl.apply(profile_request("many", logdir, minWorkers=5))
+    kubectl.apply(profile_request("many", logdir, minWorkers=5, start={"readyTimeout": "1s"}))
     assert condition(wait_finished(kubectl, "many", 20), "Failed")["reason"] == "TooFewWorkers"
 
 

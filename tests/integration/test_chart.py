@@ -16,6 +16,11 @@ EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.ena
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 
+# Whose objects say how many workers a job should have; operator/kube/job_json.cc has where they are.
+JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
+             "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
+
+
 def helm(*arguments):
     return subprocess.run([TOOLS / "helm", *map(str, arguments)], capture_output=True, text=True)
 
@@ -102,6 +107,7 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole events": ["create", "patch"],
         "ClusterRole subjectaccessreviews": ["create"],
         "ClusterRole tokenreviews": ["create"],
+        **{f"ClusterRole {kind}": ["get"] for kind in JOB_KINDS},
         "ClusterRole mutatingwebhookconfigurations strobe": ["get", "update"],
         "ClusterRole validatingwebhookconfigurations strobe": ["get", "update"],
         "Role in strobe-system-authority: secrets strobe-authority": ["get", "patch"],
@@ -109,6 +115,11 @@ def test_the_operator_may_do_no_more_than_it_must():
         "Role in strobe-system: leases": ["create"],
         "Role in strobe-system: leases strobe-operator": ["get", "update"],
     }
+
+
+def test_jobs_are_read_only_where_that_is_wanted():
+    (role,) = [o for o in chart_objects("--set", "rbac.readJobs=false") if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "strobe-operator"]
+    assert not {r for rule in role["rules"] for r in rule["resources"]} & set(JOB_KINDS)
 
 
 def test_every_pod_of_the_chart_is_restricted():

@@ -5,7 +5,7 @@ import time
 
 from tests.support import fault_proxy as fp
 from tests.support.operator import Operator, condition, profile_request, wait_finished
-from tests.support.processes import wait_until
+from tests.support.processes import context_switches, wait_until
 
 # Short, so that the tests are; the rules are the same.
 LEASE = {"duration": "12s", "renewDeadline": "4s", "retryPeriod": "1s"}
@@ -58,3 +58,15 @@ def test_a_frozen_leader_does_not_capture_twice(group, kubectl, plane, make_work
     assert leading(second)
     assert worker.sidecar.output().count(" armed ") == 1
     assert kubectl.get("profilerequest", "look")["status"]["attempt"] == 1
+
+
+def test_a_standby_sleeps(group, kubectl, plane):
+    """It woke a hundred times a second to see whether it leads."""
+    first = make(group, plane.kubeconfig, kubectl, "first").wait_ready()
+    wait_until(lambda: leading(first), 15, "the first to lead")
+    second = make(group, plane.kubeconfig, kubectl, "second").wait_ready()
+    time.sleep(3)
+    before, began = context_switches(second.process.pid), time.monotonic()
+    time.sleep(10)
+    assert (context_switches(second.process.pid) - before) / (time.monotonic() - began) < 50
+    assert not leading(second)

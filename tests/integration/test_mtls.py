@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import wait_until
+from tests.support.processes import BIN, free_port, wait_until
 from tests.support.secure import SecureOperator, SecureSidecar, allow, make_pod, pod_token
 
 
@@ -204,3 +204,47 @@ def test_certificates_are_renewed_in_time(group, plane, kubectl, trainers, logdi
         sidecar.start().wait()
     finally:
         operator.remove()
+
+
+@pytest.fixture
+def taken():
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        yield holder.getsockname()[1]
+
+
+def ended_with_an_error_about(process, port):
+    wait_until(lambda: not process.running(), 60, "its end")
+    assert process.popen.returncode == 1
+    errors = [line for line in process.output().splitlines() if " E " in line]
+    assert any(f"127.0.0.1:{port}" in line for line in errors), process.output()
+
+
+@pytest.mark.parametrize("which", ["tls", "webhook", "http"])
+def test_an_operators_port_that_is_taken_ends_it(which, group, plane, kubectl, taken):
+    """It went on without serving, for ever, or ended as if all were well."""
+    options = {"tls": {"tls": {"enrollListen": f"127.0.0.1:{taken}"}}, "webhook": {"webhook": {"listen": f"127.0.0.1:{taken}"}}, "http": {}}[which]
+    operator = SecureOperator(group, plane, kubectl, **options)
+    if which == "http":
+        operator.command[operator.command.index("--http-listen") + 1] = f"127.0.0.1:{taken}"
+    try:
+        operator.start()
+        ended_with_an_error_about(operator.process, taken)
+    finally:
+        operator.remove()
+
+
+def test_a_sidecars_port_that_is_taken_ends_it(group, operator, trainers, tmp_path, taken):
+    sidecar = SecureSidecar(group, operator, "worker-0", trainers[0].profiler_port, tmp_path)
+    sidecar.command[sidecar.command.index("--listen") + 1] = f"127.0.0.1:{taken}"
+    sidecar.start()
+    ended_with_an_error_about(sidecar.process, taken)
+    assert "serves its operator" not in sidecar.process.output()
+
+
+@pytest.mark.parametrize("flag", ["--listen", "--http-listen", "--compat-listen"])
+def test_a_plain_sidecars_port_that_is_taken_ends_it(flag, group, taken):
+    listen = {"--listen": f"127.0.0.1:{free_port()}", flag: f"127.0.0.1:{taken}"}
+    process = group.start("sidecar", [BIN / "strobe-sidecar", "--insecure-plaintext", *[part for pair in listen.items() for part in pair]])
+    ended_with_an_error_about(process, taken)

@@ -107,6 +107,10 @@ def no_sidecar(scene):
                          "spec": {"containers": [{"name": "trainer", "image": "trainer"}]}})
 
 
+def no_pod(scene):
+    scene.spec["target"] = {"pods": ["good", "bad"]}
+
+
 def sidecar_killed(scene):
     scene.started(scene.bad()).sidecar.kill()
 
@@ -276,6 +280,7 @@ def too_large_for_the_sidecar(scene):
 # Outcome, fault, words of the message. Where both workers end so there is no trace, and nothing to inspect.
 ROWS = [
     ("SidecarMissing", no_sidecar, "no container strobe-sidecar"),
+    ("WorkerMissing", no_pod, "no such pod"),
     ("Unreachable", sidecar_killed, "sidecar at 127.0.0.1"),
     ("Busy", session_held, ""),
     ("Busy", cupti("enable:1=26"), "DCGM"),

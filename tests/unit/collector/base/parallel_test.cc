@@ -26,7 +26,8 @@ TEST(ParallelFor, ThrowsWhatOneOfThemThrewOnceAllAreDone) {
     std::this_thread::yield();
     --running;
   };
-  for (int round = 0; round < 50; ++round) EXPECT_THROW(ParallelFor(20, 4, work), std::runtime_error);
+  for (int round = 0; round < 50; ++round)
+    EXPECT_THROW(ParallelFor(20, 4, work), std::runtime_error);
   EXPECT_EQ(running, 0);
 }
 

@@ -217,11 +217,11 @@ TEST(HttpServer, SaysWhenItCannotListen) {
 }
 
 TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
-  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"},
-                                        {{"/bad", [](const Request&) -> Page { throw 5; }},
-                                         {"/good", [](const Request&) {
-                                            return Page{200, "fine"};
-                                          }}});
+  const auto server = HttpServer::Start(
+      {.listen = "127.0.0.1:0"},
+      {{"/bad", [](const Request&) -> Page { throw 5; }}, {"/good", [](const Request&) {
+                                                             return Page{200, "fine"};
+                                                           }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto get = [&](const std::string& path) {
     return Exchange((*server)->port(),

@@ -40,7 +40,8 @@ TEST(Inject, AddsANativeSidecarThatTheOperatorFinds) {
   EXPECT_EQ(sidecar["restartPolicy"], "Always");
   EXPECT_EQ(sidecar["image"], "strobe-sidecar:1");
   EXPECT_EQ(kube::ParsePod(pod).sidecar_port, 9470);
-  EXPECT_EQ(kube::ParsePod(pod).container, "train");
+  EXPECT_EQ(kube::ParsePod(pod).trainers, std::vector<std::string>{"train"});
+  EXPECT_TRUE(kube::ParsePod(pod).injected);
   EXPECT_THAT(sidecar["args"], Contains("--enroll=strobe.ns.svc:9444"));
   EXPECT_EQ(Variable(sidecar, "STROBE_ROOTS"), kRoots);
   const Json& trainer = pod["spec"]["containers"][0];
@@ -94,6 +95,48 @@ TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
   pod["metadata"]["annotations"] = {{"strobe.dev/containers", "b,nobody"}};
   EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("b"));
   EXPECT_THAT(Inject(pod, kSettings, "").warnings, Contains(HasSubstr("\"nobody\"")));
+}
+
+// What injection takes for an accelerator and what a capture expects come from one table.
+TEST(Inject, AgreesWithCapturesAboutWhoTrains) {
+  for (const char* resource :
+       {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-2g.20gb", "amd.com/cpx_nps4",
+        "google.com/tpu", "aws.amazon.com/neuroncore", "habana.ai/gaudi", "gpu.intel.com/xe"}) {
+    Json pod = Pod();
+    pod["spec"]["containers"] = {
+        {{"name", "proxy"}, {"resources", {{"limits", {{"nvidia.com/hostdev", 1}}}}}},
+        {{"name", "train"}, {"resources", {{"limits", {{resource, 1}}}}}}};
+    // Before and after: as a capture would choose, and as it reads what was chosen.
+    EXPECT_THAT(kube::ParsePod(pod).trainers, testing::ElementsAre("train")) << resource;
+    EXPECT_THAT(kube::ParsePod(Apply(pod)).trainers, testing::ElementsAre("train")) << resource;
+  }
+}
+
+TEST(Inject, CudaLoadsTheAgentOnlyWhereThereMayBeCuda) {
+  const auto injected = [](const Json& resources) {
+    Json pod = Pod();
+    pod["spec"]["containers"][0]["resources"] = resources;
+    return Variable(Apply(pod)["spec"]["containers"][0], "CUDA_INJECTION64_PATH") != "(not set)";
+  };
+  EXPECT_TRUE(injected(Json::object())) << "a GPU may come by the runtime class";
+  EXPECT_TRUE(injected({{"limits", {{"nvidia.com/mig-1g.5gb", 1}}}}));
+  EXPECT_TRUE(injected({{"claims", {{{"name", "gpu"}}}}}));
+  EXPECT_FALSE(injected({{"limits", {{"google.com/tpu", 4}}}}));
+  EXPECT_FALSE(injected({{"limits", {{"aws.amazon.com/neuron", 1}}}}));
+}
+
+TEST(Inject, ProgramsOfSeveralTrainersSayWhichContainerTheyAreIn) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/containers", "train,other"}};
+  pod["spec"]["containers"].push_back({{"name", "other"}});
+  const Json patched = Apply(pod);
+  EXPECT_THAT(Sidecar(patched)["args"], Contains("--containers=train,other"));
+  EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_CONTAINER"), "train");
+  EXPECT_EQ(Variable(patched["spec"]["containers"][1], "STROBE_CONTAINER"), "other");
+  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  const Json alone = Apply(Pod());
+  EXPECT_EQ(Variable(alone["spec"]["containers"][0], "STROBE_CONTAINER"), "(not set)");
+  EXPECT_THAT(Sidecar(alone)["args"].dump(), testing::Not(HasSubstr("--containers")));
 }
 
 TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
@@ -240,7 +283,8 @@ TEST(Inject, PortsDoNotClash) {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/port", "9472"}};
   EXPECT_EQ(ports(pod), std::pair(9472, 9473)) << "the metrics give way";
-  pod["metadata"]["annotations"] = {{"strobe.dev/port", "9012"}, {"strobe.dev/compat-port", "9470"}};
+  pod["metadata"]["annotations"] = {{"strobe.dev/port", "9012"},
+                                    {"strobe.dev/compat-port", "9470"}};
   EXPECT_EQ(ports(pod), std::pair(9470, 9472)) << "the trainer's profiler server is there";
   const Injection injection = Inject(pod, kSettings, kRoots);
   EXPECT_THAT(injection.warnings, testing::UnorderedElementsAre(HasSubstr("strobe.dev/port"),
@@ -277,9 +321,8 @@ TEST(Inject, APodWithResourcesOfItsOwnKeepsThem) {
 
 TEST(Inject, GuaranteedIsWhatIsEqualHoweverItIsWritten) {
   Json pod = Pod();
-  pod["spec"]["containers"][0]["resources"] = {
-      {"requests", {{"cpu", "8000m"}, {"memory", "8Gi"}}},
-      {"limits", {{"cpu", 8}, {"memory", "8192Mi"}}}};
+  pod["spec"]["containers"][0]["resources"] = {{"requests", {{"cpu", "8000m"}, {"memory", "8Gi"}}},
+                                               {"limits", {{"cpu", 8}, {"memory", "8192Mi"}}}};
   EXPECT_TRUE(Sidecar(Apply(pod))["resources"]["limits"].contains("cpu"));
 }
 

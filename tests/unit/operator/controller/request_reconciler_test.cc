@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "collector/base/duration.h"
@@ -30,8 +31,11 @@ class FakeCluster final : public Cluster {
     return request;
   }
   absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override {
+    ++lists;
+    if (!list.ok()) return list;
     return pods;
   }
+  absl::StatusOr<JobShape> DescribeJob(const std::string&, const JobRef&) override { return job; }
   absl::Status SetFinalizers(const ProfileRequest& of,
                              const std::vector<std::string>& finalizers) override {
     if (of.name != request.name) {
@@ -70,6 +74,9 @@ class FakeCluster final : public Cluster {
   ProfileRequest request;
   std::map<std::string, ProfileRequest> rivals;  // By name; their writes are not counted.
   std::vector<PodInfo> pods;
+  absl::Status list{};  // What listing them fails with.
+  absl::StatusOr<JobShape> job = JobShape{.unknown = "nobody asked"};
+  int lists = 0;
   std::vector<std::string> events;
   int writes = 0;
   std::function<void(int)> after_write;
@@ -97,10 +104,16 @@ class FakeMetrics final : public CaptureMetrics {
 // Says what a test tells it to, and keeps what it was asked.
 class FakeGatekeeper final : public Gatekeeper {
  public:
-  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester& requester,
-                                      int active) override {
-    asked.push_back(requester.username + " " + std::to_string(active));
-    return verdict;
+  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
+                                      const Crowd& crowd, Nanos) override {
+    asked.push_back(requester.username + " " + std::to_string(crowd.active));
+    return Verdict(request, crowd);
+  }
+  std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override {
+    ++glances;
+    const absl::StatusOr<PolicyVerdict> now = Verdict(request, crowd);
+    if (!now.ok() || now->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
+    return *now;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override {
     if (!request.requester) return std::string("nobody knows who asked");
@@ -110,7 +123,16 @@ class FakeGatekeeper final : public Gatekeeper {
   absl::StatusOr<std::string> not_admitted = std::string();
   std::vector<std::string> ended;
   absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
+  int most = 0;  // Captures at once; 0 = as many as there are.
   std::vector<std::string> asked;
+  int glances = 0;
+
+ private:
+  absl::StatusOr<PolicyVerdict> Verdict(const ProfileRequest&, const Crowd& crowd) {
+    if (most > 0 && crowd.active + crowd.ahead >= most)
+      return PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
+    return verdict;
+  }
 };
 
 class RequestReconcilerTest : public testing::Test {
@@ -138,9 +160,13 @@ class RequestReconcilerTest : public testing::Test {
 
   // A new process with nothing in memory.
   void Restart() {
-    reconciler_ = std::make_unique<RequestReconciler>(RequestReconciler::Dependencies{
-        time_, time_, fleet_, cluster_, metrics_,
-        [this](const std::string&) { due_.insert(time_.MonoNow()); }, gatekeeper_});
+    reconciler_ = std::make_unique<RequestReconciler>(
+        RequestReconciler::Dependencies{time_, time_, fleet_, cluster_, metrics_,
+                                        [this](const std::string& key) {
+                                          woken_.push_back(key);
+                                          due_.insert(time_.MonoNow());
+                                        },
+                                        gatekeeper_});
     due_.insert(time_.MonoNow());
   }
   // With a request of jane's.
@@ -184,6 +210,7 @@ class RequestReconcilerTest : public testing::Test {
   FakeCluster cluster_;
   FakeMetrics metrics_;
   std::multiset<MonoTime> due_;
+  std::vector<std::string> woken_;
   Gatekeeper* gatekeeper_ = nullptr;
   std::unique_ptr<RequestReconciler> reconciler_;
 };
@@ -430,10 +457,12 @@ TEST_F(RequestReconcilerTest, WaitsForWhatPassesByItself) {
   RestartGuardedBy(gatekeeper);
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPolicy");
-  EXPECT_GE(gatekeeper.asked.size(), 3u);
-  EXPECT_LE(gatekeeper.asked.size(), 5u);
+  EXPECT_GE(gatekeeper.glances, 3);
+  EXPECT_LE(gatekeeper.glances, 5);
+  EXPECT_THAT(gatekeeper.asked, IsEmpty()) << "who waits costs the API server nothing";
   gatekeeper.verdict = PolicyVerdict{};
   Loop(10s);
+  EXPECT_THAT(gatekeeper.asked, SizeIs(1));
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
 }
 
@@ -552,6 +581,252 @@ TEST_F(RequestReconcilerTest, ATimeToLiveOfAMillenniumIsNotOverAtOnce) {
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
   EXPECT_TRUE(cluster_.exists);
+}
+
+// Attempt 2 after the job was restarted as a whole ended as NoTargets: patience was over long ago.
+TEST_F(RequestReconcilerTest, PatienceCountsFromEachAttempt) {
+  fleet_["b"].refusal = v1::BUSY;
+  Loop(1s);
+  ASSERT_EQ(Get("Succeeded").reason, "Retrying");
+  cluster_.request.created -= 10min;
+  cluster_.request.status.retry_time = time_.WallNow() + 60s;
+  Restart();
+  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
+  Loop(80s);  // Retry, and twenty seconds without a pod.
+  EXPECT_EQ(Get("Succeeded").reason, "NoTargets");
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  cluster_.pods = pods;
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_EQ(cluster_.request.status.attempt, 2);
+}
+
+TEST_F(RequestReconcilerTest, PatienceIsAtLeastReadyTimeout) {
+  cluster_.request.capture.ready_timeout = 5min;
+  cluster_.pods.clear();
+  Loop(4min);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  Loop(2min);
+  EXPECT_EQ(Get("Failed").reason, "NoTargets");
+}
+
+class ExpectedWorkers : public RequestReconcilerTest {
+ protected:
+  ExpectedWorkers() {
+    cluster_.request.target.job = JobRef{"", "Job", "llm"};
+    cluster_.request.capture.ready_timeout = 20s;
+    cluster_.request.capture.attempts = 1;
+    cluster_.job = JobShape{.roles = {{"", 3, 1}}};
+  }
+  void AddPod() {
+    PodInfo pod = cluster_.pods[0];
+    pod.name = "c";
+    cluster_.pods.push_back(pod);
+  }
+};
+
+// 300 of 512 pods ended AllWorkersOk.
+TEST_F(ExpectedWorkers, ThoseThatNeverComeAreCountedAsMissing) {
+  Loop(15s);
+  EXPECT_EQ(Get("Succeeded").reason, "WaitingForPods");
+  EXPECT_THAT(Get("Succeeded").message, HasSubstr("2/3 workers are there; (missing 1): the Job"));
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+  Loop(30s);
+  EXPECT_EQ(Get("Failed").reason, "WorkerMissing");
+  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_EQ(cluster_.request.status.matched, 3u);
+  EXPECT_EQ(cluster_.request.status.expected, 3u);
+  EXPECT_EQ(cluster_.request.status.outcomes.at(0).pod, "(missing 1)");
+  EXPECT_EQ(cluster_.request.status.outcomes.at(0).cause, "WorkerMissing");
+}
+
+TEST_F(ExpectedWorkers, AreWaitedForWithinReadyTimeout) {
+  Loop(15s);
+  AddPod();
+  Loop(20s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+  EXPECT_EQ(cluster_.request.status.ok, 3u);
+  EXPECT_EQ(Get("Accepted").message, "3/3 workers are there");
+}
+
+TEST_F(ExpectedWorkers, EnoughOfThemAreNotWaitedFor) {
+  cluster_.request.min_workers = "50%";  // Of three: two.
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").reason, "EnoughWorkersOk");
+  EXPECT_EQ(cluster_.request.status.ok, 2u);
+  EXPECT_EQ(cluster_.request.status.matched, 3u);
+}
+
+TEST_F(ExpectedWorkers, TheHopelessAreNotWaitedFor) {
+  cluster_.pods[0].sidecar_port = 0;
+  AddPod();
+  cluster_.pods[2].sidecar_port = 9470;
+  Loop(5s);
+  EXPECT_EQ(Get("Failed").reason, "SidecarMissing") << "no pod gets a sidecar by waiting";
+}
+
+TEST_F(ExpectedWorkers, ASuspendedJobIsWaitedForWithoutEnd) {
+  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  cluster_.job->suspended = true;
+  Loop(2h);
+  EXPECT_EQ(Get("Succeeded").reason, "JobSuspended");
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  cluster_.job->suspended = false;
+  Loop(25s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown) << "patience begins now";
+  cluster_.pods = pods;
+  AddPod();
+  Loop(20s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue) << Get("Succeeded").message;
+}
+
+TEST_F(ExpectedWorkers, AJobOfUnknownSizeIsCapturedAndSaysSo) {
+  cluster_.job = JobShape{.unknown = "the operator may not read Job team/llm"};
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(Get("Accepted").message,
+              HasSubstr("2 workers are there; how many there should be is not known: the operator "
+                        "may not read Job team/llm"));
+}
+
+TEST_F(ExpectedWorkers, AJobThatCannotBeReadAtPresentIsTriedAgainForAWhile) {
+  cluster_.job = absl::UnavailableError("the webhook of its CRD is away");
+  EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  time_.Advance(40s);
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(Get("Accepted").message, HasSubstr("its CRD is away"));
+}
+
+TEST_F(ExpectedWorkers, MoreThanThereAreMayStillCome) {
+  cluster_.request.target.job.reset();
+  cluster_.request.min_workers = "3";
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").reason, "WaitingForPods");
+  AddPod();
+  Loop(10s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
+// A selector that only the API server refuses hung without any status.
+TEST_F(RequestReconcilerTest, AListThatIsRefusedForItsSelectorRefusesTheRequest) {
+  cluster_.list = absl::InvalidArgumentError("unable to parse requirement");
+  Loop(5s);
+  EXPECT_EQ(Get("Failed").reason, "InvalidTarget");
+  EXPECT_THAT(Get("Failed").message, HasSubstr("unable to parse requirement"));
+}
+
+TEST_F(RequestReconcilerTest, SaysThatItMayNotListPods) {
+  cluster_.list = absl::PermissionDeniedError("pods is forbidden");
+  Loop(5s);
+  EXPECT_EQ(Get("Succeeded").reason, "CannotListPods");
+  cluster_.list = absl::OkStatus();
+  Loop(60s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
+// A thousand requests that waited were looked at by three calls each, every two seconds.
+TEST_F(RequestReconcilerTest, ManyWhoWaitForPolicyAreWokenOneByOne) {
+  FakeGatekeeper gatekeeper;
+  gatekeeper.most = 1;
+  RestartGuardedBy(gatekeeper);
+  cluster_.request.capture.delay = 5s;
+  for (int i = 0; i < 20; ++i) AddRival("r" + std::to_string(100 + i), std::chrono::seconds(1 + i));
+  Loop(1s);
+  ASSERT_EQ(Get("Succeeded").reason, "Armed");
+  EXPECT_EQ(FindCondition(cluster_.rivals["r110"].status, "Succeeded")->reason, "WaitingForPolicy");
+  const std::size_t asked = gatekeeper.asked.size();
+  woken_.clear();
+  Loop(8s);
+  EXPECT_EQ(gatekeeper.asked.size(), asked + 1) << "of those who wait one was judged";
+  EXPECT_EQ(std::count(woken_.begin(), woken_.end(), "team/r110"), 0);
+  EXPECT_GE(std::count(woken_.begin(), woken_.end(), "team/r100"), 1);
+  EXPECT_GE(cluster_.rivals["r100"].status.attempt, 1) << "the one that waited longest";
+  EXPECT_EQ(cluster_.rivals["r101"].status.attempt, 0);
+}
+
+TEST_F(RequestReconcilerTest, WhoWaitsForPodsIsNotJudgedAtEachLook) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  cluster_.request.capture.ready_timeout = 10min;
+  Loop(5min);
+  EXPECT_GE(cluster_.lists, 50);
+  EXPECT_THAT(gatekeeper.asked, SizeIs(1));
+  cluster_.pods = pods;
+  Loop(20s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  EXPECT_THAT(gatekeeper.asked, SizeIs(2)) << "once more, right before it begins";
+}
+
+TEST_F(RequestReconcilerTest, WhoeverLosesItsRightWhileItWaitsIsRefused) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
+  cluster_.request.capture.ready_timeout = 10min;
+  Loop(5min);
+  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "not any more", {}};
+  cluster_.pods = pods;
+  Loop(20s);
+  EXPECT_EQ(Get("Failed").reason, "NotAllowed");
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+}
+
+// Deletion let go of a capture that it had not found because the API server was away for a moment.
+TEST_F(RequestReconcilerTest, DeletionInsistsOnFindingTheCaptureAgain) {
+  cluster_.request.capture.delay = 60s;
+  Loop(1s);
+  cluster_.request.deleting = true;
+  cluster_.request.deleted = time_.WallNow();
+  cluster_.list = absl::UnavailableError("away");
+  Restart();
+  EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  EXPECT_TRUE(cluster_.exists);
+  EXPECT_THAT(cluster_.request.finalizers, Contains(kFinalizer));
+  cluster_.list = absl::OkStatus();
+  Loop(5s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(fleet_["a"].cancelled, Contains("uid-1"));
+}
+
+TEST_F(RequestReconcilerTest, DeletionDoesNotInsistForEver) {
+  cluster_.request.capture.delay = 1h;
+  Loop(1s);
+  cluster_.request.deleting = true;
+  cluster_.request.deleted = time_.WallNow();
+  cluster_.list = absl::UnavailableError("away");
+  Restart();
+  EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  time_.Advance(6min);
+  Loop(1s);
+  EXPECT_FALSE(cluster_.exists);
+  EXPECT_THAT(cluster_.events, Contains("CancelFailed"));
+}
+
+// A thousand sidecars that could not be reached held a thread for 2.8 hours.
+TEST_F(RequestReconcilerTest, ReclaimingHoldsNoThread) {
+  cluster_.request.reclaim = true;
+  Loop(5s);
+  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+  for (int i = 0; i < 1000; ++i) {
+    PodInfo pod = cluster_.pods[0];
+    pod.name = "gone" + std::to_string(i);
+    cluster_.pods.push_back(pod);
+  }
+  cluster_.pods.erase(cluster_.pods.begin(), cluster_.pods.begin() + 2);
+  for (const PodInfo& pod : cluster_.pods) fleet_[pod.name].dead = true;
+  cluster_.request.deleting = true;
+  cluster_.request.deleted = time_.WallNow();
+  const Nanos before = time_.MonoNow().time_since_epoch();
+  const auto begun = reconciler_->Reconcile("team/look");
+  ASSERT_TRUE(begun.ok());
+  EXPECT_TRUE(begun->requeue_after.has_value());
+  EXPECT_EQ(time_.MonoNow().time_since_epoch(), before);
+  EXPECT_TRUE(cluster_.exists);
+  Loop(70s);
+  EXPECT_FALSE(cluster_.exists) << "bounded in total";
+  EXPECT_THAT(cluster_.events, Contains("ReclaimFailed"));
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -79,6 +82,62 @@ TEST(WorkQueue, ShutDownReleasesEveryone) {
   waiting.join();
   queue.Add("a");
   EXPECT_EQ(queue.Get(), std::nullopt);
+}
+
+TEST(WorkQueue, AKeyHasOneTimerTheEarliest) {
+  SimulatedTime time;
+  WorkQueue queue(time);
+  for (int i = 60; i > 0; --i) queue.AddAfter("a", std::chrono::seconds(i));
+  queue.AddAfter("a", 30s);
+  queue.AddAfter("b", 2s);
+  time.Advance(1s);
+  ASSERT_EQ(queue.Get(), "a");
+  queue.Done("a");
+  time.Advance(100s);
+  ASSERT_EQ(queue.Get(), "b");
+  queue.Done("b");
+  EXPECT_EQ(queue.load().waiting, 0u) << "the other timers went with the first";
+}
+
+// A thousand requests of one namespace and one of another: the one has its turn at once.
+TEST(WorkQueue, NamespacesTakeTurns) {
+  SimulatedTime time;
+  WorkQueue queue(time);
+  for (int i = 0; i < 1000; ++i) queue.Add("crowd/" + std::to_string(i));
+  queue.Add("lone/a");
+  EXPECT_EQ(queue.Get(), "crowd/0");
+  EXPECT_EQ(queue.Get(), "lone/a");
+  EXPECT_EQ(queue.Get(), "crowd/1") << "and in a namespace the order stays";
+}
+
+// Between two runs of one namespace, each other that waits has had one.
+TEST(WorkQueue, IsFairByNamespaceWhateverIsAdded) {
+  SimulatedTime time;
+  std::mt19937 random(7);
+  WorkQueue queue(time);
+  std::map<std::string, int> waiting;                  // Keys by namespace.
+  std::map<std::string, std::set<std::string>> since;  // Who ran since this one began to wait.
+  std::set<std::string> queued;
+  for (int step = 0; step < 20'000; ++step) {
+    if (random() % 3 != 0 || queued.empty()) {
+      // Some namespaces have much more to do than others.
+      const std::string space = std::to_string(random() % (1 + random() % 10));
+      const std::string key = space + "/" + std::to_string(random() % 50);
+      queue.Add(key);
+      if (queued.insert(key).second && waiting[space]++ == 0) since[space].clear();
+      continue;
+    }
+    const std::string key = *queue.Get();
+    queue.Done(key);
+    queued.erase(key);
+    const std::string space = key.substr(0, key.find('/'));
+    for (auto& [other, ran] : since) {
+      if (other == space || waiting[other] == 0) continue;
+      EXPECT_TRUE(ran.insert(space).second) << space << " ran twice while " << other << " waited";
+    }
+    since[space].clear();
+    --waiting[space];
+  }
 }
 
 // The promise that everything above it relies on, under many threads.

@@ -147,6 +147,33 @@ TEST_F(CaptureAttemptTest, ClocksAreMeasuredAgainAfterAWait) {
             Nanos(5ms).count());
 }
 
+// Between two measurements, and after the plan was made.
+TEST_F(CaptureAttemptTest, WhoeverSetsTheOperatorsClockMovesNoStart) {
+  const auto set_clock = [this](Nanos by) {
+    time_.StepWall(by);
+    fleet_["a"].offset -= by;
+    fleet_["b"].offset -= by;
+  };
+  spec_.ready_timeout = 1min;
+  spec_.delay = 30s;
+  fleet_["b"].source_ready = false;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(1s);
+  set_clock(1h);
+  fleet_["b"].source_ready = true;
+  time_.Advance(3s);
+  const WallTime armed = time_.WallNow();
+  set_clock(-2h);
+  time_.Advance(200s);
+  ASSERT_EQ(fleet_["a"].plans.size(), 1u);
+  const v1::CapturePlan &a = fleet_["a"].plans[0], &b = fleet_["b"].plans[0];
+  EXPECT_EQ(a.instant_ns(), b.instant_ns()) << "the workers' clocks agree all the time";
+  EXPECT_NEAR(static_cast<double>((FromUnixNanos(a.instant_ns()) + 1h - armed).count()), 30e9, 4e9);
+  const AttemptResult& result = *attempt->progress().result;
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.skew->achieved, 0us);
+}
+
 TEST_F(CaptureAttemptTest, EvidenceJoinsTheMessagesOfThoseWhoFailed) {
   asks_for_evidence_ = true;
   fleet_["b"].dies = true;
@@ -397,6 +424,71 @@ TEST_F(CaptureAttemptTest, AManifestOfAnotherCaptureIsToldAndNobodyElseIsAsked) 
   const AttemptResult result = Run({"a", "b"});
   EXPECT_TRUE(result.succeeded);
   EXPECT_EQ(result.manifest_error, "of capture x");
+}
+
+// Which source records is known once its sidecar has said what there is in the trainer.
+TEST_F(CaptureAttemptTest, ExpectsADeviceOfWhoCanRecordIt) {
+  const auto expects = [this](ExpectedPlanes planes, v1::SourceKind there, v1::SourceKind asked) {
+    spec_.uid += "x";
+    spec_.source = asked;
+    fleet_["a"].source = there;
+    Target target;
+    target.name = target.file = "a";
+    target.planes = planes;
+    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
+    time_.Advance(200s);
+    return fleet_["a"].plans.back().expects_device();
+  };
+  const ExpectedPlanes tpu{.framework = true, .agent = false}, gpu{true, true};
+  spec_.tracers.set_device(1);
+  EXPECT_TRUE(expects(tpu, v1::SOURCE_FRAMEWORK, v1::SOURCE_AUTO));
+  EXPECT_FALSE(expects(tpu, v1::SOURCE_AGENT, v1::SOURCE_AUTO)) << "the agent knows CUPTI alone";
+  EXPECT_FALSE(expects(tpu, v1::SOURCE_FRAMEWORK, v1::SOURCE_AGENT));
+  EXPECT_TRUE(expects(gpu, v1::SOURCE_AGENT, v1::SOURCE_AUTO));
+  EXPECT_FALSE(expects({}, v1::SOURCE_FRAMEWORK, v1::SOURCE_AUTO));
+  spec_.tracers.set_device(0);
+  EXPECT_FALSE(expects(gpu, v1::SOURCE_AGENT, v1::SOURCE_AUTO));
+}
+
+TEST_F(CaptureAttemptTest, AContainerThatTheSidecarCannotTellApartIsRefused) {
+  const auto run = [this](v1::SourceKind source) {
+    spec_.uid += "x";
+    spec_.source = source;
+    Target target;
+    target.name = target.file = "a";
+    target.only_container = "learner";
+    const auto attempt = CaptureAttempt::Start({time_, time_, fleet_}, spec_, 1, {target}, [] {});
+    time_.Advance(200s);
+    return *attempt->progress().result;
+  };
+  const AttemptResult refused = run(v1::SOURCE_AUTO);
+  EXPECT_EQ(refused.reason, "SidecarMissing");
+  EXPECT_THAT(refused.message, HasSubstr("cannot tell the programs of container learner"));
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty()) << "nothing of the others' may be recorded";
+  fleet_["a"].containers = {"actor", "learner"};
+  EXPECT_THAT(run(v1::SOURCE_FRAMEWORK).message, HasSubstr("share its ports"));
+  EXPECT_TRUE(run(v1::SOURCE_AUTO).succeeded);
+  EXPECT_EQ(fleet_["a"].plans.at(0).container(), "learner");
+}
+
+TEST_F(CaptureAttemptTest, AWorkerThatSendsReportsWithoutEndCostsNoMemory) {
+  fleet_["b"].floods = 10'000;
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(200s);
+  const AttemptResult& result = *attempt->progress().result;
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.reports_replaced, 9'999u) << "what nobody looked at is counted";
+}
+
+TEST_F(CaptureAttemptTest, AStreamThatWasEndedForMisbehaviourEndsItsWorker) {
+  fleet_["b"].floods = 64;
+  fleet_["b"].watch_ends = absl::DataLossError("more than 64 reports");
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.workers[1].outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(result.workers[1].message, HasSubstr("more than 64 reports"));
+  EXPECT_THAT(fleet_["b"].cancelled, ElementsAre("uid-1"));
+  EXPECT_EQ(result.workers[0].outcome, Outcome::kOk) << "the others go on";
 }
 
 }  // namespace

@@ -33,5 +33,38 @@ TEST(LabelSelector, AllMustHold) {
   EXPECT_FALSE(both.Matches({{"k", ""}}));
 }
 
+// As kube-apiserver's own tests have them.
+TEST(CheckLabelKey, AsKubernetesDoes) {
+  for (const char* good : {"app", "a.b_c-d", "example.com/App", "1", "a.b.c/x", "kubernetes.io/os"})
+    EXPECT_TRUE(CheckLabelKey(good).ok()) << good;
+  for (const std::string& bad :
+       {std::string(), std::string("my app"), std::string("-a"), std::string("a-"),
+        std::string("/a"), std::string("a/"), std::string("a/b/c"), std::string("A.com/x"),
+        std::string("a..b/x"), std::string("a,b"), std::string("a=b"), std::string(64, 'a'),
+        std::string(254, 'a') + "/x", std::string("a\xff"), std::string("a\nb")})
+    EXPECT_FALSE(CheckLabelKey(bad).ok()) << bad;
+}
+
+TEST(CheckLabelValue, AsKubernetesDoes) {
+  for (const std::string& good :
+       {std::string(), std::string("a"), std::string("A_b.c-1"), std::string(63, 'a')})
+    EXPECT_TRUE(CheckLabelValue(good).ok()) << good;
+  for (const std::string& bad :
+       {std::string("my app"), std::string("-a"), std::string("a."), std::string("a/b"),
+        std::string("a,b"), std::string("a)"), std::string(64, 'a'), std::string("\xc3\xa4")})
+    EXPECT_FALSE(CheckLabelValue(bad).ok()) << bad;
+}
+
+TEST(LabelSelector, SaysItselfAsTheApiServerTakesIt) {
+  using Operator = LabelSelector::Requirement::Operator;
+  const LabelSelector selector{{{"a", Operator::kIn, {"b"}},
+                                {"c", Operator::kIn, {"x", "y"}},
+                                {"d", Operator::kNotIn, {"z"}},
+                                {"e", Operator::kExists, {}},
+                                {"f", Operator::kDoesNotExist, {}},
+                                {"g", Operator::kIn, {""}}}};
+  EXPECT_EQ(selector.ToText(), "a=b,c in (x,y),d notin (z),e,!f,g=");
+}
+
 }  // namespace
 }  // namespace strobe

@@ -91,17 +91,17 @@ TEST(Policy, WhatPassesByItselfIsWaitedFor) {
   policy.max_concurrent = 2;
   policy.min_interval = minutes(10);
   const CaptureSpec capture = Capture("gs://b");
-  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 1}, capture, kNow).kind, Kind::kWait)
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {1}}, capture, kNow).kind, Kind::kWait)
       << "the interval begins when that one ends";
-  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 0}, capture, kNow).kind, Kind::kAllowed);
-  const PolicyVerdict full = JudgeByPolicies({policy}, {"ml", {}, 2}, capture, kNow);
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {0}}, capture, kNow).kind, Kind::kAllowed);
+  const PolicyVerdict full = JudgeByPolicies({policy}, {"ml", {}, {2}}, capture, kNow);
   EXPECT_EQ(full.kind, Kind::kWait);
-  EXPECT_THAT(full.message, HasSubstr("2 captures are under way"));
+  EXPECT_THAT(full.message, HasSubstr("allows 2 captures of this namespace at once"));
   const PolicyVerdict soon =
-      JudgeByPolicies({policy}, {"ml", {}, 0, kNow - minutes(4)}, capture, kNow);
+      JudgeByPolicies({policy}, {"ml", {}, {0}, kNow - minutes(4)}, capture, kNow);
   EXPECT_EQ(soon.kind, Kind::kWait);
   EXPECT_EQ(soon.wait, minutes(6));
-  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, 0, kNow - minutes(10)}, capture, kNow).kind,
+  EXPECT_EQ(JudgeByPolicies({policy}, {"ml", {}, {0}, kNow - minutes(10)}, capture, kNow).kind,
             Kind::kAllowed);
 }
 

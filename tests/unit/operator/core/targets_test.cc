@@ -5,7 +5,9 @@
 namespace strobe {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
 
 PodInfo Pod(const std::string& name, int rank = -1) {
@@ -14,13 +16,34 @@ PodInfo Pod(const std::string& name, int rank = -1) {
   pod.ip = "10.0.0.1";
   pod.phase = "Running";
   pod.sidecar_port = 9470;
-  pod.container = "trainer";
+  pod.containers = {{.name = "trainer"}};
+  pod.trainers = {"trainer"};
   if (rank >= 0) pod.labels["batch.kubernetes.io/job-completion-index"] = std::to_string(rank);
   return pod;
 }
 
+std::vector<PodInfo> Pods(int count) {
+  std::vector<PodInfo> pods;
+  for (int i = 0; i < count; ++i) pods.push_back(Pod("p" + std::to_string(i), i));
+  return pods;
+}
+
+TargetSpec OfJob(const std::string& kind = "Job") {
+  TargetSpec spec;
+  spec.job = JobRef{"", kind, "llm"};
+  return spec;
+}
+
+JobShape Of(std::size_t pods) { return {.roles = {{"", pods, 1}}}; }
+
+std::vector<std::string> NamesOf(const Selection& selection) {
+  std::vector<std::string> names;
+  for (const Target& target : selection.targets) names.push_back(target.name);
+  return names;
+}
+
 TEST(SelectTargets, OrdersByRankAndDerivesTheAddress) {
-  const auto targets = SelectTargets({}, {}, {Pod("b", 10), Pod("a", 2)});
+  const auto targets = SelectTargets({}, {}, {Pod("b", 10), Pod("a", 2)}).targets;
   ASSERT_THAT(targets, SizeIs(2));
   EXPECT_EQ(targets[0].name, "a");
   EXPECT_EQ(targets[0].address, "10.0.0.1:9470");
@@ -30,7 +53,7 @@ TEST(SelectTargets, OrdersByRankAndDerivesTheAddress) {
 TEST(SelectTargets, BracketsIpv6) {
   PodInfo pod = Pod("a");
   pod.ip = "fd00::1";
-  EXPECT_EQ(SelectTargets({}, {}, {pod})[0].address, "[fd00::1]:9470");
+  EXPECT_EQ(SelectTargets({}, {}, {pod}).targets[0].address, "[fd00::1]:9470");
 }
 
 TEST(SelectTargets, KeepsPodsThatCannotTakePartAndSaysWhy) {
@@ -39,43 +62,184 @@ TEST(SelectTargets, KeepsPodsThatCannotTakePartAndSaysWhy) {
   young.ip = "";
   young.phase = "Pending";
   leaving.terminating = true;
-  const auto targets = SelectTargets({}, {}, {bare, leaving, young});
-  EXPECT_EQ(targets[0].outcome, Outcome::kSidecarMissing);
-  EXPECT_EQ(targets[1].outcome, Outcome::kUnreachable);
-  EXPECT_THAT(targets[2].message, HasSubstr("Pending"));
+  const Selection selection = SelectTargets({}, {}, {bare, leaving, young});
+  EXPECT_EQ(selection.targets[0].outcome, Outcome::kSidecarMissing);
+  EXPECT_EQ(selection.targets[1].outcome, Outcome::kUnreachable);
+  EXPECT_THAT(selection.targets[2].message, HasSubstr("Pending"));
+  EXPECT_EQ(selection.usable(), 0u);
+  EXPECT_EQ(selection.may_come(), 2u) << "no time gives a pod a sidecar";
 }
 
 TEST(SelectTargets, LeavesOutPodsThatHaveEndedUnlessNamed) {
   PodInfo ended = Pod("ended");
   ended.phase = "Succeeded";
-  EXPECT_THAT(SelectTargets({}, {}, {ended}), SizeIs(0));
+  EXPECT_THAT(SelectTargets({}, {}, {ended}).targets, IsEmpty());
   const auto named =
-      SelectTargets({}, {.selector = "", .names = {"ended", "gone"}, .owner = {}}, {ended});
+      SelectTargets({}, {.selector = "", .names = {"ended", "gone"}, .owner = {}}, {ended}).targets;
   ASSERT_THAT(named, SizeIs(2));
   EXPECT_EQ(named[0].outcome, Outcome::kUnreachable);
+  EXPECT_EQ(named[1].outcome, Outcome::kWorkerMissing);
   EXPECT_THAT(named[1].message, HasSubstr("no such pod"));
 }
 
+// 300 of 512 pods ended AllWorkersOk: nobody counted those that had not been created.
+TEST(SelectTargets, WorkersThatHaveNoPodYetAreTargetsThatAreMissing) {
+  const JobShape shape = Of(512);
+  const Selection selection = SelectTargets(OfJob(), {}, Pods(300), &shape);
+  EXPECT_THAT(selection.targets, SizeIs(512));
+  EXPECT_EQ(selection.usable(), 300u);
+  EXPECT_EQ(selection.may_come(), 212u);
+  EXPECT_EQ(selection.expected, 512u);
+  EXPECT_EQ(CountWords(selection), "300/512 workers are there");
+  const Target& missing = selection.targets[300];
+  EXPECT_EQ(missing.outcome, Outcome::kWorkerMissing);
+  EXPECT_EQ(missing.rank, 300);
+  EXPECT_EQ(missing.name, "(rank 300)");
+  EXPECT_EQ(missing.message, "the Job should have 512 workers; 300 of them have a pod");
+}
+
+TEST(SelectTargets, WhoeverIsMissingHasNoRankWhenThoseOfOthersAreNotKnown) {
+  const JobShape shape = Of(3);
+  EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, {Pod("a")}, &shape)),
+              ElementsAre("a", "(missing 1)", "(missing 2)"));
+}
+
+TEST(SelectTargets, ExpectedWorkersSaysItForASelector) {
+  TargetSpec spec;
+  spec.selector = "app=train";
+  const Selection unknown = SelectTargets(spec, {}, Pods(3));
+  EXPECT_EQ(unknown.expected, std::nullopt);
+  EXPECT_THAT(CountWords(unknown),
+              HasSubstr("3 workers are there; how many there should be is not known"));
+  spec.expected_workers = 4;
+  EXPECT_THAT(SelectTargets(spec, {}, Pods(3)).targets, SizeIs(4));
+  EXPECT_THAT(SelectTargets(spec, {}, Pods(5)).targets, SizeIs(5)) << "more are no harm";
+}
+
+TEST(SelectTargets, AJobThatCannotBeReadIsSaidToBeUnknown) {
+  const JobShape shape{.unknown = "the operator may not read Job team/llm"};
+  const Selection selection = SelectTargets(OfJob(), {}, Pods(2), &shape);
+  EXPECT_THAT(selection.targets, SizeIs(2));
+  EXPECT_THAT(CountWords(selection), HasSubstr("may not read Job team/llm"));
+  const JobShape huge = Of(kMaxWorkers + 1);
+  EXPECT_THAT(SelectTargets(OfJob(), {}, Pods(2), &huge).not_known, HasSubstr("more than 10000"));
+}
+
+TEST(SelectTargets, WorkersThatHaveDoneTheirWorkAreNotMissing) {
+  std::vector<PodInfo> pods = Pods(4);
+  pods[3].phase = "Succeeded";
+  const JobShape set = Of(4);
+  EXPECT_EQ(SelectTargets(OfJob("JobSet"), {}, pods, &set).expected, 3u);
+  JobShape job = Of(3);  // A Job has left out already whoever is done.
+  job.of_running_pods = true;
+  EXPECT_EQ(SelectTargets(OfJob(), {}, pods, &job).expected, 3u);
+  pods[3].phase = "Failed";  // Will be replaced.
+  EXPECT_EQ(SelectTargets(OfJob("JobSet"), {}, pods, &set).expected, 4u);
+}
+
+TEST(SelectTargets, APodThatGoesAwayIsNoWorkerOnceAnotherHasItsPlace) {
+  std::vector<PodInfo> pods = Pods(2);
+  PodInfo old = Pod("old", 1);
+  old.terminating = true;
+  pods.push_back(old);
+  EXPECT_THAT(NamesOf(SelectTargets({}, {}, pods)), ElementsAre("p0", "p1"));
+  pods[2].labels.clear();  // Nobody knows whose place it has; but all of them are there.
+  EXPECT_THAT(NamesOf(SelectTargets({}, {}, pods)), ElementsAre("p0", "p1", "old"));
+  const JobShape shape = Of(2);
+  EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, pods, &shape)), ElementsAre("p0", "p1"));
+  pods.erase(pods.begin());  // One is still to come: until then the old one stands for it.
+  EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, pods, &shape)), ElementsAre("p1", "old"));
+}
+
+TEST(SelectTargets, WhoOnlyCoordinatesIsNoWorkerOfAJob) {
+  PodInfo head = Pod("head"), worker = Pod("worker"), launcher = Pod("launcher");
+  head.labels["ray.io/node-type"] = "head";
+  worker.labels["ray.io/node-type"] = "worker";
+  launcher.labels["training.kubeflow.org/replica-type"] = "launcher";
+  head.sidecar_port = launcher.sidecar_port = 0;
+  const JobShape shape = Of(1);
+  EXPECT_THAT(NamesOf(SelectTargets(OfJob("RayCluster"), {}, {head, worker, launcher}, &shape)),
+              ElementsAre("worker"));
+  // One that was injected is meant to be recorded, and counts.
+  head.sidecar_port = 9470;
+  const Selection both = SelectTargets(OfJob("RayCluster"), {}, {head, worker}, &shape);
+  EXPECT_THAT(both.targets, SizeIs(2));
+  EXPECT_EQ(both.expected, 2u);
+  // A selector means what it selects.
+  EXPECT_THAT(SelectTargets({}, {}, {launcher}).targets, SizeIs(1));
+}
+
 TEST(SelectTargets, SamplesByRankOrEvenly) {
-  std::vector<PodInfo> pods;
-  for (int i = 0; i < 8; ++i) pods.push_back(Pod("p" + std::to_string(i), i));
   TargetSpec spec;
   spec.sample = true;
   spec.count = 2;
-  auto targets = SelectTargets(spec, {}, pods);
+  auto targets = SelectTargets(spec, {}, Pods(8)).targets;
   ASSERT_THAT(targets, SizeIs(2));
   EXPECT_EQ(targets[0].rank, 0);
   EXPECT_EQ(targets[1].rank, 4);
   spec.count = 0;
   spec.ranks = {7};
-  targets = SelectTargets(spec, {}, pods);
+  targets = SelectTargets(spec, {}, Pods(8)).targets;
   ASSERT_THAT(targets, SizeIs(1));
   EXPECT_EQ(targets[0].name, "p7");
 }
 
-TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
+TEST(SelectTargets, ARankThatNobodyHasIsMissing) {
   TargetSpec spec;
-  spec.job = JobRef{"", "PyTorchJob", "llm"};
+  spec.sample = true;
+  spec.ranks = {0, 9};
+  const auto targets = SelectTargets(spec, {}, Pods(8)).targets;
+  ASSERT_THAT(targets, SizeIs(2));
+  EXPECT_EQ(targets[1].outcome, Outcome::kWorkerMissing);
+  EXPECT_EQ(targets[1].message, "no pod has rank 9");
+  EXPECT_THAT(SelectTargets(spec, {}, {Pod("a"), Pod("b")}).targets[0].message,
+              HasSubstr("ranks of these pods are not known"));
+}
+
+TEST(SelectTargets, AContainerThatAPodDoesNotHaveIsAnOutcome) {
+  TargetSpec spec;
+  spec.container = "learner";
+  PodInfo with = Pod("with");
+  with.containers.push_back({.name = "learner", .devices = {.planes = {.framework = true}}});
+  with.trainers = {"trainer", "learner"};
+  const auto targets = SelectTargets(spec, {}, {with, Pod("without")}).targets;
+  EXPECT_EQ(targets[0].outcome, Outcome::kUnknown);
+  EXPECT_EQ(targets[0].container, "learner");
+  EXPECT_EQ(targets[0].only_container, "learner") << "the other one's programs must be left alone";
+  EXPECT_TRUE(targets[0].planes.framework);
+  EXPECT_EQ(targets[1].outcome, Outcome::kWorkerMissing);
+  EXPECT_EQ(targets[1].message,
+            "the pod has no container learner (target.container); it has trainer");
+  EXPECT_FALSE(targets[1].may_come);
+}
+
+TEST(SelectTargets, AContainerThatTheSidecarDoesNotServeIsAnOutcome) {
+  TargetSpec spec;
+  spec.container = "proxy";
+  PodInfo pod = Pod("a");
+  pod.containers.push_back({.name = "proxy"});
+  pod.injected = true;
+  const auto targets = SelectTargets(spec, {}, {pod}).targets;
+  EXPECT_EQ(targets[0].outcome, Outcome::kSidecarMissing);
+  EXPECT_THAT(targets[0].message, HasSubstr("serves trainer and not container proxy"));
+  // The one container that trains needs not be told from others.
+  spec.container = "trainer";
+  EXPECT_EQ(SelectTargets(spec, {}, {pod}).targets[0].only_container, "");
+}
+
+TEST(SelectTargets, WithoutAChoiceAllTrainersCount) {
+  PodInfo pod = Pod("a");
+  pod.containers = {{.name = "x", .devices = {.planes = {.framework = true}}},
+                    {.name = "y", .devices = {.planes = {.agent = true}}},
+                    {.name = "z"}};
+  pod.trainers = {"x", "y"};
+  const Target target = SelectTargets({}, {}, {pod}).targets[0];
+  EXPECT_EQ(target.container, "x,y");
+  EXPECT_EQ(target.planes, (ExpectedPlanes{.framework = true, .agent = true}));
+}
+
+TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
+  TargetSpec spec = OfJob("PyTorchJob");
   EXPECT_EQ(QueryFor(spec)->selector, "training.kubeflow.org/job-name=llm");
   spec.job->kind = "StatefulSet";
   EXPECT_EQ(QueryFor(spec)->owner->name, "llm");
@@ -84,23 +248,21 @@ TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
               HasSubstr("target.jobRef.kind Deployment"));
 }
 
+// The API server answered 400 to each list, for ever.
+TEST(QueryFor, RefusesANameThatNoLabelCanHave) {
+  TargetSpec spec = OfJob();
+  spec.job->name = std::string(64, 'a');
+  EXPECT_THAT(std::string(QueryFor(spec).status().message()), HasSubstr("target.jobRef.name"));
+}
+
 TEST(SelectTargets, AnOwnerKeepsOnlyItsOwnPods) {
   PodInfo mine = Pod("mine"), other = Pod("other");
   mine.owners = {{"StatefulSet", "llm"}};
   other.owners = {{"StatefulSet", "x"}};
-  const auto targets = SelectTargets(
-      {}, {.selector = "", .names = {}, .owner = JobRef{"", "StatefulSet", "llm"}}, {mine, other});
-  ASSERT_THAT(targets, SizeIs(1));
-  EXPECT_EQ(targets[0].name, "mine");
-}
-
-TEST(RankOf, ReadsFrameworkVariables) {
-  PodInfo pod = Pod("a");
-  EXPECT_EQ(RankOf(pod), -1);
-  pod.env["RANK"] = "3";
-  EXPECT_EQ(RankOf(pod), 3);
-  pod.env["RANK"] = "three";
-  EXPECT_EQ(RankOf(pod), -1);
+  EXPECT_THAT(NamesOf(SelectTargets(
+                  {}, {.selector = "", .names = {}, .owner = JobRef{"", "StatefulSet", "llm"}},
+                  {mine, other})),
+              ElementsAre("mine"));
 }
 
 }  // namespace

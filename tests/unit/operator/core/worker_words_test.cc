@@ -31,9 +31,9 @@ TEST(BoundAnswer, ReportsAreBoundedInEveryField) {
   const std::string text = std::string(100'000, 'x') + "\xc3";
   report.set_state(v1::DONE);
   report.set_outcome(v1::OK);
-  for (std::string* field : {report.mutable_message(), report.mutable_url(),
-                             report.mutable_sha256(), report.mutable_capture_id(),
-                             report.mutable_plan()->mutable_logdir()})
+  for (std::string* field :
+       {report.mutable_message(), report.mutable_url(), report.mutable_sha256(),
+        report.mutable_capture_id(), report.mutable_plan()->mutable_logdir()})
     *field = text;
   for (int i = 0; i < 1000; ++i) {
     report.add_planes(text.substr(0, 2000));

@@ -13,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 constexpr char kConfigMap[] = "/api/v1/namespaces/strobe-system/configmaps/state";
 
@@ -34,8 +35,7 @@ class KubeGatekeeperTest : public testing::Test {
       return json({{"metadata", {{"creationTimestamp", FormatRfc3339(*webhooks_since_)}}}});
     }
     if (request.path.starts_with(kConfigMap)) {
-      if (request.method == "PATCH")
-        config_map_ = Json::parse(request.body)["data"];
+      if (request.method == "PATCH") config_map_ = Json::parse(request.body)["data"];
       return json({{"data", config_map_}});
     }
     return json({{"metadata", {{"labels", Json::object()}}}});
@@ -58,7 +58,7 @@ class KubeGatekeeperTest : public testing::Test {
   }
   PolicyVerdict Judge(KubeGatekeeper& gatekeeper) {
     const ProfileRequest request = *ParseRequest(Stored(Now(), Now()));
-    const auto verdict = gatekeeper.Judge(request, Requester{.username = "jane"}, 0);
+    const auto verdict = gatekeeper.Judge(request, Requester{.username = "jane"}, {}, 10s);
     EXPECT_TRUE(verdict.ok()) << verdict.status();
     return *verdict;
   }
@@ -104,15 +104,15 @@ TEST_F(KubeGatekeeperTest, ASealIsOfNoUseToAnotherRequest) {
     other[Json::json_pointer(place)] = value;
     return WhyNot(other);
   };
-  for (const auto& [place, value] : std::map<const char*, Json>{
-           {"/metadata/namespace", "other"},
-           {"/metadata/name", "other"},
-           {"/metadata/generateName", "look-"},
-           {"/spec/logdir", "/logs/other"},
-           {"/spec/target/pods", {"p", "q"}},
-           {"/spec/target/selector", {{"matchLabels", {{"a", "b"}}}}},
-           {"/spec/run", "of-a-colleague"},
-           {"/spec/reclaimPolicy", "Delete"}})
+  for (const auto& [place, value] :
+       std::map<const char*, Json>{{"/metadata/namespace", "other"},
+                                   {"/metadata/name", "other"},
+                                   {"/metadata/generateName", "look-"},
+                                   {"/spec/logdir", "/logs/other"},
+                                   {"/spec/target/pods", {"p", "q"}},
+                                   {"/spec/target/selector", {{"matchLabels", {{"a", "b"}}}}},
+                                   {"/spec/run", "of-a-colleague"},
+                                   {"/spec/reclaimPolicy", "Delete"}})
     EXPECT_THAT(with(place, value), HasSubstr("not as Strobe's webhook")) << place;
   // What may be changed, and what a later schema may add.
   EXPECT_THAT(with("/spec/cancel", true), IsEmpty());
@@ -187,6 +187,80 @@ TEST_F(KubeGatekeeperTest, CapturesOfAnOperatorBeforeUsCountAsActive) {
   other["status"]["completionTime"] = FormatRfc3339(Now());
   requests_.Put(std::make_shared<const Json>(other));
   EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
+}
+
+// Many wait, and look again and again.
+class BusyGatekeeperTest : public testing::Test {
+ protected:
+  BusyGatekeeperTest() {
+    server_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+      if (away_) return absl::UnavailableError("away");
+      Json answer = {{"metadata", {{"labels", {{"team", "ml"}}}}}};
+      if (request.path.find("profilepolicies") != std::string::npos)
+        answer = {{"items",
+                   {{{"metadata", {{"name", "p"}}},
+                     {"spec", {{"allowedLogdirs", {"/logs"}}, {"maxConcurrent", 2}}}}}}};
+      if (request.path.find("subjectaccessreviews") != std::string::npos)
+        answer = {{"status", {{"allowed", true}}}};
+      return HttpResponse{200, answer.dump(), std::nullopt};
+    });
+    request_.space = "team";
+    request_.capture.logdir = "/logs/x";
+  }
+
+  SimulatedTime time_;
+  const std::shared_ptr<ScriptedTransport> server_ = std::make_shared<ScriptedTransport>();
+  Client client_{time_, server_};
+  ObjectCache cache_;
+  CaptureHistory history_{time_, client_, {}};
+  KubeGatekeeper gatekeeper_{time_, client_, cache_, history_, {}};
+  ProfileRequest request_;
+  bool away_ = false;
+};
+
+// 1,000 requests that waited made 1,500 calls a second.
+TEST_F(BusyGatekeeperTest, ManyWhoWaitShareWhatWasRead) {
+  for (int i = 0; i < 1000; ++i) {
+    const auto verdict = gatekeeper_.Glance(request_, {.active = 2});
+    ASSERT_TRUE(verdict.has_value());
+    EXPECT_EQ(verdict->kind, PolicyVerdict::Kind::kWait);
+  }
+  EXPECT_THAT(server_->requests(), SizeIs(2));
+  request_.space = "other";
+  gatekeeper_.Glance(request_, {.active = 2});
+  EXPECT_THAT(server_->requests(), SizeIs(3)) << "the labels of each namespace";
+  time_.Advance(6s);
+  gatekeeper_.Glance(request_, {.active = 2});
+  EXPECT_THAT(server_->requests(), SizeIs(5));
+}
+
+TEST_F(BusyGatekeeperTest, AGlanceDecidesNothingButToWait) {
+  EXPECT_FALSE(gatekeeper_.Glance(request_, {.active = 1}).has_value());
+  request_.capture.logdir = "/elsewhere";
+  EXPECT_FALSE(gatekeeper_.Glance(request_, {.active = 2}).has_value())
+      << "a policy may have come meanwhile: Judge refuses";
+  EXPECT_EQ(gatekeeper_.Judge(request_, {}, {}, 10s)->kind, PolicyVerdict::Kind::kRefused);
+}
+
+TEST_F(BusyGatekeeperTest, AServerThatIsAwayIsNotAskedByEverybody) {
+  away_ = true;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(gatekeeper_.Glance(request_, {.active = 2}));
+  EXPECT_THAT(server_->requests(), SizeIs(1));
+  time_.Advance(6s);
+  away_ = false;
+  EXPECT_TRUE(gatekeeper_.Glance(request_, {.active = 2}).has_value());
+}
+
+TEST_F(BusyGatekeeperTest, AJudgementHasOneDeadline) {
+  server_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    time_.Advance(3s);
+    if (request.path.find("subjectaccessreviews") != std::string::npos)
+      return HttpResponse{200, R"({"status": {"allowed": true}})", std::nullopt};
+    return HttpResponse{200, R"({"items": []})", std::nullopt};
+  });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(gatekeeper_.Judge(request_, {}, {}, 4s).status()));
+  ASSERT_THAT(server_->requests(), SizeIs(2));
+  EXPECT_LE(server_->requests()[1].timeout, 1s);
 }
 
 }  // namespace

@@ -55,11 +55,41 @@ TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
   EXPECT_FALSE(ParseRequest(json::object()).ok());
 }
 
-TEST(SelectorText, WritesAllOperators) {
-  const json selector = json::parse(R"({"matchLabels": {"a": "b"}, "matchExpressions": [
+TEST(ParseRequest, TakesASelectorWithAllOperators) {
+  json object = Object();
+  object["spec"]["target"]["selector"] =
+      json::parse(R"({"matchLabels": {"a": "b"}, "matchExpressions": [
       {"key": "c", "operator": "In", "values": ["x", "y"]}, {"key": "d", "operator": "NotIn", "values": ["z"]},
       {"key": "e", "operator": "Exists"}, {"key": "f", "operator": "DoesNotExist"}]})");
-  EXPECT_EQ(SelectorText(selector), "a=b,c in (x,y),d notin (z),e,!f");
+  EXPECT_EQ(ParseRequest(object)->target.selector, "a=b,c in (x,y),d notin (z),e,!f");
+}
+
+// Such a request hung without any status: each list was answered by 400.
+TEST(ParseRequest, RefusesALabelThatTheApiServerWouldRefuse) {
+  const auto invalid = [](const char* selector) {
+    json object = Object();
+    object["spec"]["target"]["selector"] = json::parse(selector);
+    return ParseRequest(object)->invalid;
+  };
+  EXPECT_THAT(invalid(R"({"matchLabels": {"app": "my app"}})"),
+              HasSubstr("target.selector.matchLabels: the value \"my app\" must"));
+  EXPECT_THAT(invalid(R"({"matchLabels": {"my app": "x"}})"), HasSubstr("the key \"my app\""));
+  EXPECT_THAT(invalid(R"json({"matchExpressions": [{"key": "a", "operator": "Exists"},
+                                               {"key": "b", "operator": "In", "values": ["x)"]}]})json"),
+              HasSubstr("target.selector.matchExpressions[1]: the value"));
+  EXPECT_THAT(invalid(R"({"matchExpressions": [{"key": "a", "operator": "Near"}]})"),
+              HasSubstr("the operator must be"));
+  EXPECT_THAT(invalid(R"({"matchExpressions": [{"key": "a", "operator": "In"}]})"),
+              HasSubstr("need values"));
+  EXPECT_THAT(invalid("{}"), HasSubstr("target.selector is empty"));
+}
+
+TEST(ParseRequest, ReadsExpectedWorkers) {
+  json object = Object();
+  object["spec"]["target"]["expectedWorkers"] = 16;
+  EXPECT_EQ(ParseRequest(object)->target.expected_workers, 16u);
+  object["spec"]["target"]["expectedWorkers"] = 10001;
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("target.expectedWorkers"));
 }
 
 TEST(StatusToJson, RoundTrips) {
@@ -72,6 +102,7 @@ TEST(StatusToJson, RoundTrips) {
   status.start_time = status.completion_time = WallTime{1'700'000'000s};
   status.attempt = 1;
   status.matched = status.ok = 8;
+  status.expected = 8;
   status.skew = "12us";
   status.skew_error = "3us";
   status.clock_pod = "p";

@@ -80,8 +80,8 @@ TEST_F(RunOwnerTest, WhoAddsToARunTakesBackWhatIsTheirsAlone) {
   ASSERT_TRUE(done.ok()) << done.status();
   EXPECT_EQ(done->deleted, 3u);
   EXPECT_EQ(done->left, 4u);
-  EXPECT_THAT(Names(), ElementsAre("ALL_HOSTS.op_stats_v2.pb", "notes.txt", "w0.SSTABLE",
-                                   "w0.xplane.pb"));
+  EXPECT_THAT(Names(),
+              ElementsAre("ALL_HOSTS.op_stats_v2.pb", "notes.txt", "w0.SSTABLE", "w0.xplane.pb"));
 }
 
 TEST_F(RunOwnerTest, TracesWithoutAStrobePlaneBelongToNobodyHere) {

@@ -345,6 +345,7 @@ TEST_F(CaptureRunnerTest, TheWorseOfSourceAndTraceStands) {
   runner_.Arm(plan);
   EXPECT_EQ(WaitForEnd("a").outcome(), v1::DEVICE_TRACE_MISSING)
       << "captures of which events were dropped count as good ones";
+}
 
 TEST_F(CaptureRunnerTest, AnExceptionEndsTheCaptureAndTheWorkerIsFreeAgain) {
   source_.throws = true;

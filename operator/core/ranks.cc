@@ -1,0 +1,296 @@
+#include "operator/core/ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace strobe {
+namespace {
+
+using Ranks = std::vector<int>;
+using Pods = std::vector<const PodInfo*>;
+
+constexpr int kMaxRank = 1'000'000;  // Products of what labels say stay far from overflow.
+
+constexpr char kSliceVariable[] = "MEGASCALE_SLICE_ID", kTpuWorkerVariable[] = "TPU_WORKER_ID",
+               kTpuHostsVariable[] = "TPU_WORKER_HOSTNAMES", kLwsSizeVariable[] = "LWS_GROUP_SIZE";
+constexpr std::array<std::string_view, 5> kRankVariables = {"RANK", "NODE_RANK", "PET_NODE_RANK",
+                                                            "JAX_PROCESS_ID", "PROCESS_ID"};
+constexpr std::array<std::string_view, 4> kOtherVariables = {kSliceVariable, kTpuWorkerVariable,
+                                                             kTpuHostsVariable, kLwsSizeVariable};
+
+constexpr char kOwnKey[] = "strobe.dev/rank";
+constexpr char kCompletionKey[] = "batch.kubernetes.io/job-completion-index";
+constexpr char kPodIndexKey[] = "apps.kubernetes.io/pod-index";
+constexpr char kJobSetKey[] = "jobset.sigs.k8s.io/jobset-name",
+               kReplicatedJobKey[] = "jobset.sigs.k8s.io/replicatedjob-name",
+               kJobIndexKey[] = "jobset.sigs.k8s.io/job-index",
+               kJobGlobalIndexKey[] = "jobset.sigs.k8s.io/job-global-index";
+constexpr char kGroupIndexKey[] = "leaderworkerset.sigs.k8s.io/group-index",
+               kWorkerIndexKey[] = "leaderworkerset.sigs.k8s.io/worker-index",
+               kGroupSizeKey[] = "leaderworkerset.sigs.k8s.io/size";
+constexpr char kReplicaTypeKey[] = "training.kubeflow.org/replica-type",
+               kReplicaIndexKey[] = "training.kubeflow.org/replica-index",
+               kJobRoleKey[] = "training.kubeflow.org/job-role";
+constexpr char kRayNodeKey[] = "ray.io/node-type",
+               kRayOriginKey[] = "ray.io/originated-from-cr-name";
+
+int ParseNumber(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= 0 &&
+                 number <= kMaxRank
+             ? number
+             : -1;
+}
+
+const std::string* FindIn(const std::map<std::string, std::string>& values, std::string_view key) {
+  const auto found = values.find(std::string(key));
+  return found == values.end() ? nullptr : &found->second;
+}
+
+// Of a label, or of the annotation of the same name; controllers differ in which they write.
+const std::string* Written(const PodInfo& pod, std::string_view key) {
+  const std::string* label = FindIn(pod.labels, key);
+  return label != nullptr ? label : FindIn(pod.annotations, key);
+}
+int WrittenNumber(const PodInfo& pod, std::string_view key) {
+  const std::string* text = Written(pod, key);
+  return text == nullptr ? -1 : ParseNumber(*text);
+}
+std::string WrittenText(const PodInfo& pod, std::string_view key) {
+  const std::string* text = Written(pod, key);
+  return text == nullptr ? "" : *text;
+}
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return text;
+}
+
+int Checked(std::int64_t rank) {
+  return rank >= 0 && rank <= kMaxRank ? static_cast<int>(rank) : -1;
+}
+
+const std::string* Variable(const PodInfo& pod, const std::string& container,
+                            std::string_view name) {
+  const std::string& which =
+      !container.empty() || pod.trainers.empty() ? container : pod.trainers.front();
+  const ContainerInfo* info = FindContainer(pod, which);
+  return info == nullptr ? nullptr : FindIn(info->env, name);
+}
+int VariableNumber(const PodInfo& pod, const std::string& container, std::string_view name) {
+  const std::string* text = Variable(pod, container, name);
+  return text == nullptr ? -1 : ParseNumber(*text);
+}
+
+// A TPU worker's number is one of its slice.
+int TpuRank(const PodInfo& pod, const std::string& container) {
+  const int worker = VariableNumber(pod, container, kTpuWorkerVariable);
+  const int slice = VariableNumber(pod, container, kSliceVariable);
+  if (worker < 0 || slice <= 0) return worker;
+  const std::string* hosts = Variable(pod, container, kTpuHostsVariable);
+  if (hosts == nullptr) return -1;
+  const auto count = std::count(hosts->begin(), hosts->end(), ',') + 1;
+  return worker < count ? Checked(std::int64_t{slice} * count + worker) : -1;
+}
+
+// Pods of each job of a JobSet before this one, by the JobSet's own numbers.
+std::optional<std::int64_t> PodsBefore(const JobShape& shape, const std::string& role, int index) {
+  std::int64_t before = 0;
+  for (const JobShape::Role& entry : shape.roles) {
+    const auto pods = static_cast<std::int64_t>(entry.pods_per_replica);
+    if (entry.name == role) return before + index * pods;
+    before += static_cast<std::int64_t>(entry.replicas) * pods;
+  }
+  return std::nullopt;
+}
+
+Ranks JobSetRanksByShape(const Pods& pods, const JobShape& shape) {
+  Ranks ranks;
+  for (const PodInfo* pod : pods) {
+    const int index = WrittenNumber(*pod, kJobIndexKey), own = WrittenNumber(*pod, kCompletionKey);
+    const auto before = PodsBefore(shape, WrittenText(*pod, kReplicatedJobKey), index);
+    ranks.push_back(index < 0 || own < 0 || !before ? -1 : Checked(*before + own));
+  }
+  return ranks;
+}
+
+// Without the JobSet itself the size of each job is that of its pods. They must all be there, and
+// jobs of one template equally large: one that lacks its last pod looks smaller than it is.
+Ranks JobSetRanksByPods(const Pods& pods) {
+  struct Job {
+    std::string role{};
+    std::set<int> own{};  // Completion indexes.
+  };
+  std::map<int, Job> jobs;  // By global index.
+  std::map<std::string, int> sizes;
+  for (const PodInfo* pod : pods) {
+    const int job = WrittenNumber(*pod, kJobGlobalIndexKey);
+    const int own = WrittenNumber(*pod, kCompletionKey);
+    if (job < 0 || own < 0) continue;
+    jobs[job].role = WrittenText(*pod, kReplicatedJobKey);
+    jobs[job].own.insert(own);
+    int& size = sizes[jobs[job].role];
+    size = std::max(size, own + 1);
+  }
+  std::map<int, std::int64_t> before;
+  std::int64_t total = 0;
+  for (const auto& [number, job] : jobs) {
+    const bool gap = number != static_cast<int>(before.size());
+    if (gap || sizes[job.role] != static_cast<int>(job.own.size())) return Ranks(pods.size(), -1);
+    before[number] = total;
+    total += sizes[job.role];
+  }
+  Ranks ranks;
+  for (const PodInfo* pod : pods) {
+    const auto job = before.find(WrittenNumber(*pod, kJobGlobalIndexKey));
+    const int own = WrittenNumber(*pod, kCompletionKey);
+    ranks.push_back(job == before.end() || own < 0 ? -1 : Checked(job->second + own));
+  }
+  return ranks;
+}
+
+Ranks JobSetRanks(const Pods& pods, const JobShape* shape) {
+  std::set<std::string> sets;
+  for (const PodInfo* pod : pods) {
+    if (const std::string* name = Written(*pod, kJobSetKey)) sets.insert(*name);
+  }
+  if (sets.size() != 1) return Ranks(pods.size(), -1);
+  if (shape == nullptr || shape->roles.empty()) return JobSetRanksByPods(pods);
+  return JobSetRanksByShape(pods, *shape);
+}
+
+int LwsRank(const PodInfo& pod, const std::string& container) {
+  const int group = WrittenNumber(pod, kGroupIndexKey), own = WrittenNumber(pod, kWorkerIndexKey);
+  if (group < 0 || own < 0) return -1;
+  int size = WrittenNumber(pod, kGroupSizeKey);
+  if (size <= 0) size = VariableNumber(pod, container, kLwsSizeVariable);
+  if (size <= 0) return group == 0 ? own : -1;
+  return own < size ? Checked(std::int64_t{group} * size + own) : -1;
+}
+
+// The one that all others wait for comes first, as Kubeflow's operator numbers them itself.
+bool IsMaster(const std::string& role) { return role == "master" || role == "chief"; }
+
+Ranks KubeflowRanks(const Pods& pods, const JobShape* shape) {
+  std::int64_t masters = 0;
+  if (shape != nullptr && !shape->roles.empty()) {
+    for (const JobShape::Role& role : shape->roles)
+      masters += IsMaster(Lower(role.name)) ? static_cast<std::int64_t>(role.replicas) : 0;
+  } else {
+    std::set<std::string> seen;
+    for (const PodInfo* pod : pods) {
+      const std::string role = Lower(WrittenText(*pod, kReplicaTypeKey));
+      if (IsMaster(role)) seen.insert(role + WrittenText(*pod, kReplicaIndexKey));
+    }
+    masters = static_cast<std::int64_t>(seen.size());
+  }
+  Ranks ranks;
+  for (const PodInfo* pod : pods) {
+    const std::string role = Lower(WrittenText(*pod, kReplicaTypeKey));
+    const int own = WrittenNumber(*pod, kReplicaIndexKey);
+    const bool worker = role == "worker" || role.empty();
+    if (own < 0 || (!worker && !IsMaster(role)))
+      ranks.push_back(-1);
+    else
+      ranks.push_back(Checked(worker ? masters + own : own));
+  }
+  return ranks;
+}
+
+template <typename Function>
+Ranks ForEach(const Pods& pods, const Function& rank_of) {
+  Ranks ranks;
+  for (const PodInfo* pod : pods) ranks.push_back(rank_of(*pod));
+  return ranks;
+}
+
+bool Lives(const PodInfo& pod) { return !pod.terminating && !HasEnded(pod); }
+
+// How many of the pods that live it numbers; nothing when two of them get the same number.
+std::optional<std::size_t> Known(const Pods& pods, const Ranks& ranks) {
+  std::set<int> seen;
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (ranks[i] < 0 || !Lives(*pods[i])) continue;
+    if (!seen.insert(ranks[i]).second) return std::nullopt;
+    ++known;
+  }
+  return known;
+}
+
+// Those who are gone give their number up to whoever came in their place, and to each other.
+std::vector<PodRank> Unify(const Pods& pods, const Ranks& ranks) {
+  std::vector<PodRank> unified(pods.size());
+  std::set<int> living, taken;
+  for (const bool lives : {true, false}) {
+    for (std::size_t i = 0; i < pods.size(); ++i) {
+      if (ranks[i] < 0 || Lives(*pods[i]) != lives) continue;
+      if (lives) living.insert(ranks[i]);
+      unified[i].replaced = !lives && living.count(ranks[i]) > 0;
+      if (taken.insert(ranks[i]).second) unified[i].rank = ranks[i];
+    }
+  }
+  return unified;
+}
+
+}  // namespace
+
+bool IsRankVariable(std::string_view name) {
+  const auto in = [name](const auto& list) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  return in(kRankVariables) || in(kOtherVariables);
+}
+
+std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
+                                 const std::string& container, const JobShape* shape) {
+  std::vector<std::function<Ranks()>> evidence;
+  const auto each = [&](std::function<int(const PodInfo&)> rank_of) {
+    evidence.push_back([&pods, rank_of = std::move(rank_of)] { return ForEach(pods, rank_of); });
+  };
+  each([](const PodInfo& pod) { return WrittenNumber(pod, kOwnKey); });
+  for (const std::string_view name : kRankVariables) {
+    each([&container, name](const PodInfo& pod) { return VariableNumber(pod, container, name); });
+  }
+  each([&container](const PodInfo& pod) { return TpuRank(pod, container); });
+  evidence.push_back([&] { return JobSetRanks(pods, shape); });
+  each([&container](const PodInfo& pod) { return LwsRank(pod, container); });
+  evidence.push_back([&] { return KubeflowRanks(pods, shape); });
+  each([](const PodInfo& pod) { return WrittenNumber(pod, kCompletionKey); });
+  each([](const PodInfo& pod) { return WrittenNumber(pod, kPodIndexKey); });
+
+  const auto living = static_cast<std::size_t>(
+      std::count_if(pods.begin(), pods.end(), [](const PodInfo* pod) { return Lives(*pod); }));
+  Ranks best(pods.size(), -1);
+  std::size_t most = 0;
+  for (const auto& kind : evidence) {
+    Ranks ranks = kind();
+    const std::optional<std::size_t> known = Known(pods, ranks);
+    if (!known || *known <= most) continue;
+    best = std::move(ranks);
+    most = *known;
+    if (most == living) break;
+  }
+  return Unify(pods, best);
+}
+
+bool OnlyCoordinates(const PodInfo& pod) {
+  constexpr std::array<std::string_view, 4> kRoles = {"launcher", "ps", "evaluator", "scheduler"};
+  for (const char* key : {kReplicaTypeKey, kJobRoleKey}) {
+    const std::string role = Lower(WrittenText(pod, key));
+    if (std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end()) return true;
+  }
+  const std::string* ray = Written(pod, kRayNodeKey);
+  if (ray != nullptr) return *ray != "worker";
+  return Written(pod, kRayOriginKey) != nullptr;  // What submits a RayJob.
+}
+
+}  // namespace strobe

@@ -1,0 +1,16 @@
+// Label selectors as objects have them.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "operator/core/label_selector.h"
+
+namespace strobe::kube {
+
+// InvalidArgument names what is wrong below `field`, such as "target.selector.matchLabels: ...".
+// Throws as nlohmann-json does when a field has the wrong type.
+absl::StatusOr<LabelSelector> ReadSelector(const nlohmann::json& selector,
+                                           const std::string& field);
+
+}  // namespace strobe::kube

@@ -1,0 +1,273 @@
+"""Which workers a request means, who of them is missing, and which number each has, on a real API server."""
+
+import json
+import re
+import time
+from concurrent import futures
+
+import pytest
+
+from tests.conftest import read_manifest
+from tests.support.agent_rig import AgentRig, events
+from tests.support.operator import Operator, condition, profile_request, wait_finished
+from tests.support.processes import free_port, high_water, memory, wait_until
+from tests.support.secure import chart_objects, make_pod
+from tests.support.tls import issue
+
+FAST = {"attempts": 1, "start": {"readyTimeout": "3s"}}
+
+
+def job(name, pods, **spec):
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "trainer", "image": "trainer"}]}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"parallelism": pods, "completions": pods, "template": template, **spec}}
+
+
+def job_request(name, logdir, kind="Job", job="llm", **spec):
+    return profile_request(name, logdir, target={"jobRef": {"kind": kind, "name": job}}, **{**FAST, **spec})
+
+
+def of_job(worker, kubectl, name="llm"):
+    return worker.register(kubectl, {"batch.kubernetes.io/job-name": name})
+
+
+def define(kubectl, group, version, kind, plural):
+    """A type as its own project would install it, as far as the API server cares."""
+    kubectl.apply({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
+                   "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+                            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                                "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
+    kubectl.run("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s")
+
+
+def test_workers_that_a_job_has_not_created_are_missing(kubectl, operator, make_workers, logdir):
+    """300 of 512 pods ended as AllWorkersOk."""
+    kubectl.apply(job("llm", 3))
+    for worker in make_workers(2):
+        of_job(worker, kubectl)
+    kubectl.apply(job_request("look", logdir))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Failed")["reason"] == "WorkerMissing", request["status"]
+    assert "2/3 workers are there" in condition(request, "Accepted")["message"]
+    assert request["status"]["workers"]["expected"] == request["status"]["workers"]["matched"] == 3
+    assert request["status"]["outcomes"][0] == {"pod": "(rank 2)", "cause": "WorkerMissing", "message": "the Job should have 3 workers; 2 of them have a pod"}
+
+    kubectl.apply(job_request("most", logdir, minWorkers="60%"))
+    request = wait_finished(kubectl, "most")
+    assert condition(request, "Succeeded")["reason"] == "EnoughWorkersOk", request["status"]
+    assert request["status"]["workers"]["summary"] == "2/3"
+    missing = read_manifest(logdir)["workers"][2]
+    assert (missing["pod"], missing["rank"], missing["outcome"]) == ("", 2, "WorkerMissing")
+
+
+def test_workers_that_come_late_are_waited_for(kubectl, operator, make_workers, logdir):
+    kubectl.apply(job("llm", 3))
+    workers = make_workers(3)
+    of_job(workers[0], kubectl)
+    kubectl.apply(job_request("look", logdir, start={"readyTimeout": "60s"}))
+    wait_until(lambda: "1/3 workers are there" in condition(kubectl.get("profreq", "look"), "Succeeded").get("message", ""), 15, "the wait")
+    for worker in workers[1:]:
+        of_job(worker, kubectl)
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Succeeded")["reason"] == "AllWorkersOk"
+    assert request["status"]["workers"]["summary"] == "3/3"
+
+
+def test_a_suspended_job_waits(kubectl, operator, make_workers, logdir):
+    kubectl.apply(job("llm", 1, suspend=True))
+    kubectl.apply(job_request("look", logdir, start={"readyTimeout": "0s"}))
+    wait_until(lambda: condition(kubectl.get("profreq", "look"), "Succeeded")["reason"] == "JobSuspended", 15, "that it is seen")
+    of_job(*make_workers(1), kubectl)
+    kubectl.run("patch", "job", "llm", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    assert condition(wait_finished(kubectl, "look"), "Succeeded")["status"] == "True"
+
+
+def test_expected_workers_says_it_for_a_selector(kubectl, operator, make_workers, logdir):
+    make_workers(2, kubectl)
+    kubectl.apply(profile_request("unknown", logdir))
+    message = condition(wait_finished(kubectl, "unknown"), "Accepted")["message"]
+    assert message == "2 workers are there; how many there should be is not known: target.expectedWorkers does not say it"
+    target = {"selector": {"matchLabels": {"app": "train"}}, "expectedWorkers": 16}
+    kubectl.apply(profile_request("look", logdir, target=target, minWorkers=2, **FAST))
+    assert wait_finished(kubectl, "look")["status"]["workers"]["summary"] == "2/16"
+    for bad in (0, 10001):
+        refused = kubectl.run("apply", "-f", "-", stdin=json.dumps(profile_request("bad", logdir, target={**target, "expectedWorkers": bad})), check=False)
+        assert "target.expectedWorkers" in refused.stderr
+
+
+def test_four_slices_of_a_jobset_have_numbers_of_their_own(kubectl, operator, make_workers, logdir):
+    define(kubectl, "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
+    kubectl.apply({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "llm"}, "spec": {"replicatedJobs": [
+        {"name": "slice", "replicas": 3, "template": {"spec": {"parallelism": 1, "completions": 1}}}]}})
+    for i, worker in enumerate(make_workers(3)):
+        worker.register(kubectl, {"jobset.sigs.k8s.io/jobset-name": "llm", "jobset.sigs.k8s.io/replicatedjob-name": "slice",
+                                  "jobset.sigs.k8s.io/job-index": str(2 - i), "jobset.sigs.k8s.io/job-global-index": str(2 - i),
+                                  "batch.kubernetes.io/job-completion-index": "0"})
+    kubectl.apply(job_request("look", logdir, kind="JobSet"))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Accepted")["message"] == "3/3 workers are there"
+    assert {w["pod"]: w["rank"] for w in read_manifest(logdir)["workers"]} == {"worker-0": 2, "worker-1": 1, "worker-2": 0}
+
+
+@pytest.fixture
+def limited(plane, kubectl, group, tmp_path):
+    """An operator with the chart's own rights, without that to read jobs."""
+    issue(plane.dir, kubectl.namespace, f"/CN={kubectl.namespace}", server=False)
+    kubeconfig = tmp_path / "limited.kubeconfig"
+    plane.write_kubeconfig(kubeconfig, kubectl.namespace)
+    (role,) = [o for o in chart_objects("--set", "rbac.readJobs=false") if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "strobe-operator"]
+    role["metadata"]["name"] = f"operator-{kubectl.namespace}"
+    kubectl.apply(role, {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role["metadata"]["name"]},
+                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
+                         "subjects": [{"kind": "User", "name": kubectl.namespace, "apiGroup": "rbac.authorization.k8s.io"}]})
+    return Operator(group, kubeconfig, flags=["--no-leader-election"], config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
+
+
+def test_a_job_that_may_not_be_read_is_captured_and_said_to_be_of_unknown_size(limited, kubectl, make_workers, logdir):
+    kubectl.apply(job("llm", 3))
+    of_job(*make_workers(1), kubectl)
+    kubectl.apply(job_request("look", logdir))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Succeeded")["status"] == "True", request["status"]
+    assert f"the operator may not read Job {kubectl.namespace}/llm" in condition(request, "Accepted")["message"]
+    assert "expected" not in request["status"]["workers"]
+    # Nor is one whose API nobody has installed.
+    kubectl.run("label", "pod", "worker-0", "ray.io/cluster=llm", "ray.io/node-type=worker")
+    kubectl.apply(job_request("ray", logdir, kind="RayCluster"))
+    assert "may not read RayCluster" in condition(wait_finished(kubectl, "ray"), "Accepted")["message"]
+
+
+def test_a_kind_that_is_not_installed_is_of_unknown_size(kubectl, operator, make_workers, logdir):
+    make_workers(1)[0].register(kubectl, {"leaderworkerset.sigs.k8s.io/name": "llm"})
+    kubectl.apply(job_request("look", logdir, kind="LeaderWorkerSet"))
+    request = wait_finished(kubectl, "look")
+    assert condition(request, "Succeeded")["status"] == "True"
+    assert "there is no LeaderWorkerSet" in condition(request, "Accepted")["message"]
+
+
+def test_a_selector_that_no_list_takes_is_refused_at_once(kubectl, operator, logdir):
+    """It was admitted, and answered by 400 for ever, without a status."""
+    kubectl.apply(profile_request("spaces", logdir, selector={"app": "my app"}),
+                  profile_request("long", logdir, target={"jobRef": {"kind": "Job", "name": "a" * 64}}))
+    request = wait_finished(kubectl, "spaces", 15)
+    assert condition(request, "Failed")["reason"] == "InvalidSpec"
+    assert 'target.selector.matchLabels: the value "my app" must' in condition(request, "Failed")["message"]
+    assert "target.jobRef.name" in condition(wait_finished(kubectl, "long", 15), "Failed")["message"]
+    kubectl.run("delete", "profreq", "spaces", "long", "--timeout=15s")
+
+
+def test_a_container_that_a_pod_does_not_have_is_an_outcome(kubectl, operator, make_workers, logdir):
+    make_workers(1, kubectl)
+    target = {"selector": {"matchLabels": {"app": "train"}}, "container": "learner"}
+    kubectl.apply(profile_request("look", logdir, target=target, attempts=1, start={"readyTimeout": "0s"}))
+    request = wait_finished(kubectl, "look", 60)
+    assert condition(request, "Failed")["reason"] == "WorkerMissing"
+    assert "the pod has no container learner" in condition(request, "Failed")["message"]
+    kubectl.apply(profile_request("right", logdir, target={**target, "container": "trainer"}))
+    assert condition(wait_finished(kubectl, "right"), "Succeeded")["status"] == "True"
+    assert read_manifest(logdir)["workers"][0]["container"] == "trainer"
+
+
+@pytest.fixture
+def two_containers(group, tmp_path, protos):
+    """A pod whose two trainers share the directory of their rings, as injection would have started them."""
+    import grpc
+    from strobe.v1 import worker_pb2, worker_pb2_grpc
+
+    rig = AgentRig(group, tmp_path)
+    rig.program(1, 100, env={"STROBE_CONTAINER": "actor"})
+    rig.program(3, 100, env={"STROBE_CONTAINER": "learner"})
+    rig.program(1, 100)
+    rig.sidecar(flags=["--containers", "actor,learner"])
+    return rig, worker_pb2_grpc.WorkerStub(grpc.insecure_channel(f"127.0.0.1:{rig.port}")), worker_pb2
+
+
+def plan_for(pb, rig, container, **fields):
+    now = time.time_ns()
+    return pb.CapturePlan(capture_id=f"c-{now}", instant_ns=now + 500_000_000, duration_ns=300_000_000, guard_ns=5_000_000, logdir=str(rig.logdir),
+                          run="r", worker="w0", deadline_ns=now + 60_000_000_000, tracers=pb.Tracers(host=2), container=container, **fields)
+
+
+def test_programs_of_one_container_alone_are_recorded(two_containers):
+    rig, stub, pb = two_containers
+    assert list(stub.Describe(pb.DescribeRequest(), timeout=5).containers) == ["actor", "learner"]
+    plan = plan_for(pb, rig, "learner")
+    assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
+    *_, report = stub.Watch(pb.WatchRequest(capture_id=plan.capture_id), timeout=30)
+    assert report.outcome == pb.OK, report
+    space = rig.space()
+    assert len({line for line, *_ in events(space)}) == 3, "the threads of the one program in it"
+    assert any("1 programs do not say in which container" in warning for warning in space.warnings)
+
+
+def test_a_container_that_cannot_be_told_apart_is_refused(two_containers):
+    rig, stub, pb = two_containers
+    for plan, words in ((plan_for(pb, rig, "proxy"), "cannot tell the programs of container proxy"),
+                        (plan_for(pb, rig, "learner", source=pb.SOURCE_FRAMEWORK), "share its ports")):
+        refused = stub.Arm(pb.ArmRequest(plan=plan), timeout=5)
+        assert not refused.accepted and refused.refusal == pb.NO_SOURCE and words in refused.message
+
+
+def test_a_worker_that_sends_reports_without_end_costs_the_operator_little(group, kubectl, operator, make_workers, protos, logdir):
+    """A stream had no back-pressure: each report was parsed, copied and queued."""
+    import grpc
+    from strobe.v1 import worker_pb2 as pb
+    from strobe.v1 import worker_pb2_grpc
+
+    sent = []
+
+    class Flood(worker_pb2_grpc.WorkerServicer):
+        def Describe(self, request, context):
+            return pb.DescribeResponse(version="x", protocol=1, worker="flood", sources=[pb.Source(address="a", ready=True)])
+
+        def ProbeClock(self, pings, context):
+            for ping in pings:
+                yield pb.ClockPong(sequence=ping.sequence, received_ns=time.time_ns(), sent_ns=time.time_ns())
+
+        def Arm(self, request, context):
+            self.plan = request.plan
+            return pb.ArmResponse(accepted=True, report=pb.Report(capture_id=request.plan.capture_id, state=pb.ARMED, plan=request.plan))
+
+        def Watch(self, request, context):
+            report = pb.Report(capture_id=request.capture_id, state=pb.RECORDING, plan=self.plan, message="x" * 200_000)
+            while context.is_active():
+                sent.append(1)
+                yield report
+
+        def Cancel(self, request, context):
+            return pb.CancelResponse(known=True)
+
+    port = free_port()
+    server = grpc.server(futures.ThreadPoolExecutor(8))
+    worker_pb2_grpc.add_WorkerServicer_to_server(Flood(), server)
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    try:
+        make_workers(1, kubectl)
+        make_pod(kubectl, "flood", port, index=1)
+        before = high_water(operator.process.pid)
+        kubectl.apply(profile_request("look", logdir, attempts=1, minWorkers=1))
+        request = wait_finished(kubectl, "look")
+    finally:
+        server.stop(0)
+    assert condition(request, "Succeeded")["reason"] == "EnoughWorkersOk", request["status"]
+    (flood,) = request["status"]["outcomes"]
+    assert flood["cause"] == "WorkerLost" and "more than 64 reports" in flood["message"]
+    assert len(sent) < 1000, "the stream was ended"
+    assert high_water(operator.process.pid) < before + 64
+    assert memory(operator.process.pid, "VmRSS") > 0
+
+
+def test_requests_that_wait_for_their_pods_ask_little(group, kubectl, plane, proxy, tmp_path, logdir):
+    """A hundred of them, and one of another kind that is not held up by them."""
+    operator = Operator(group, proxy.kubeconfig(tmp_path / "proxied"), flags=["--no-leader-election"],
+                        config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
+    kubectl.apply(*[profile_request(f"r{i}", logdir, selector={"app": f"nobody-{i}"}, start={"readyTimeout": "10m"}) for i in range(100)])
+    wait_until(lambda: sum(condition(r, "Succeeded")["reason"] == "NoTargets" for r in kubectl.get("profreq")["items"]) == 100, 60, "that all wait")
+
+    def asked():
+        return sum(int(float(n)) for n in re.findall(r'rest_client_requests_total\{[^}]*\} (\S+)', operator.page("/metrics")))
+
+    before = asked()
+    time.sleep(10)
+    # A look every 5 s each, of one list.
+    assert asked() - before <= 250

@@ -1,0 +1,98 @@
+#include "operator/admission/webhooks.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "collector/base/mutex.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class Observer final : public WebhookObserver {
+ public:
+  void Asked(const std::string&) override {}
+  void Answered(const std::string&, int, Nanos) override {}
+  void Injected(const std::string&, const std::string&) override {}
+  void InjectionDamaged(const std::string&, const std::string&) override {}
+};
+
+// An API server that does not answer, until it is let go.
+class StuckGatekeeper final : public Gatekeeper {
+ public:
+  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester&, const Crowd&,
+                                      Nanos within) override {
+    EXPECT_LT(within, 5s) << "the API server waits for five seconds";
+    ++stuck;
+    let_go.Wait();
+    return PolicyVerdict{};
+  }
+  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const Crowd&) override {
+    return std::nullopt;
+  }
+  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
+  void CaptureEnded(const std::string&, WallTime) override {}
+  std::atomic<int> stuck{0};
+  Notification let_go;
+};
+
+Request Review(const Json& object) {
+  return {.method = "POST",
+          .content_type = "application/json",
+          .body = Json({{"apiVersion", "admission.k8s.io/v1"},
+                        {"kind", "AdmissionReview"},
+                        {"request",
+                         {{"uid", "1"},
+                          {"operation", "CREATE"},
+                          {"namespace", "ml"},
+                          {"userInfo", {{"username", "jane"}}},
+                          {"object", object}}}})
+                      .dump()};
+}
+
+// Eight handlers that waited ended the injection of pods.
+TEST(Webhooks, RequestsThatAreCheckedDoNotTakeEveryThread) {
+  const SystemClock clock;
+  StuckGatekeeper gatekeeper;
+  Observer observer;
+  const auto pages = WebhookPages(
+      clock, {.injection = {.image = "s"}, .roots = [] { return ""; }, .max_judged_at_once = 2},
+      gatekeeper, observer);
+  const Json request = {{"metadata", {{"name", "look"}}},
+                        {"spec", {{"target", {{"pods", {"a"}}}}, {"logdir", "/logs"}}}};
+  std::vector<std::thread> users;
+  for (int i = 0; i < 2; ++i)
+    users.emplace_back([&] { pages.at("/check-request")(Review(request)); });
+  while (gatekeeper.stuck < 2) std::this_thread::sleep_for(1ms);
+  const Page third = pages.at("/check-request")(Review(request));
+  EXPECT_THAT(third.body, HasSubstr("try again"));
+  EXPECT_THAT(third.body, HasSubstr("503"));
+  const Page pod = pages.at("/inject")(
+      Review({{"metadata", {{"name", "p"}}}, {"spec", {{"containers", {{{"name", "t"}}}}}}}));
+  EXPECT_THAT(pod.body, HasSubstr("\"patch\""));
+  gatekeeper.let_go.Notify();
+  for (std::thread& user : users) user.join();
+  EXPECT_THAT(pages.at("/check-request")(Review(request)).body, HasSubstr("\"allowed\":true"));
+}
+
+TEST(Webhooks, ASelectorThatTheApiServerWouldRefuseIsRefusedAtOnce) {
+  const SystemClock clock;
+  StuckGatekeeper gatekeeper;
+  Observer observer;
+  const auto pages = WebhookPages(clock, {}, gatekeeper, observer);
+  const Json request = {
+      {"metadata", {{"name", "look"}}},
+      {"spec",
+       {{"target", {{"selector", {{"matchLabels", {{"app", "my app"}}}}}}}, {"logdir", "/logs"}}}};
+  EXPECT_THAT(pages.at("/check-request")(Review(request)).body,
+              HasSubstr("target.selector.matchLabels"));
+  EXPECT_EQ(gatekeeper.stuck, 0);
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,76 @@
+#include "operator/kube/client.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/fakes/scripted_transport.h"
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+HttpResponse Busy(Nanos retry_after) {
+  return {429, R"({"message": "busy", "reason": "TooManyRequests"})", retry_after};
+}
+
+class ClientTest : public testing::Test {
+ protected:
+  const SystemClock clock_;
+  const std::shared_ptr<ScriptedTransport> server_ = std::make_shared<ScriptedTransport>();
+  Client client_{clock_, server_};
+};
+
+TEST_F(ClientTest, ComesBackWhenTheServerSays) {
+  int asked = 0;
+  server_->OnUnary([&](const HttpRequest&) -> absl::StatusOr<HttpResponse> {
+    if (++asked < 3) return Busy(1ms);
+    return HttpResponse{200, R"({"a": 1})", std::nullopt};
+  });
+  EXPECT_EQ((*client_.Get("/x"))["a"], 1);
+}
+
+// Ten sleeps of a minute, in a thread that others need.
+TEST_F(ClientTest, ASleepThatDoesNotFitIntoTheCallIsLeftToTheCaller) {
+  server_->OnUnary([](const HttpRequest&) { return Busy(60s); });
+  EXPECT_TRUE(absl::IsResourceExhausted(client_.Get("/x").status()));
+  EXPECT_THAT(server_->requests(), SizeIs(1));
+}
+
+TEST_F(ClientTest, ManySleepsTogetherEndWithTheCall) {
+  server_->OnUnary([](const HttpRequest&) { return Busy(40ms); });
+  EXPECT_TRUE(absl::IsResourceExhausted(client_.Get("/x", 100ms).status()));
+  EXPECT_LE(server_->requests().size(), 3u);
+}
+
+TEST_F(ClientTest, EachRequestMayTakeWhatIsLeftOfTheCall) {
+  server_->OnUnary([](const HttpRequest&) { return HttpResponse{200, "{}", std::nullopt}; });
+  EXPECT_TRUE(client_.Get("/x", 2s).ok());
+  EXPECT_TRUE(client_.Get("/x").ok());
+  EXPECT_LE(server_->requests()[0].timeout, 2s);
+  EXPECT_GT(server_->requests()[1].timeout, 20s);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client_.Get("/x", 0s).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client_.Get("/x", -1s).status()));
+  EXPECT_THAT(server_->requests(), SizeIs(2)) << "nothing is sent when there is no time";
+}
+
+TEST_F(ClientTest, AnEndingProcessIsNotHeldUpByASleep) {
+  server_->OnUnary([](const HttpRequest&) { return Busy(20s); });
+  std::thread caller([this] { EXPECT_FALSE(client_.Get("/x").ok()); });
+  while (server_->requests().empty()) std::this_thread::sleep_for(1ms);
+  client_.EndWaits();
+  caller.join();
+  EXPECT_FALSE(client_.Get("/x").ok()) << "and nobody begins to sleep any more";
+  EXPECT_THAT(server_->requests(), SizeIs(2));
+}
+
+TEST_F(ClientTest, AnswersThatAreNoJsonAreAnError) {
+  server_->OnUnary([](const HttpRequest&) { return HttpResponse{200, "\xff{", std::nullopt}; });
+  EXPECT_TRUE(absl::IsDataLoss(client_.Get("/x").status()));
+}
+
+}  // namespace
+}  // namespace strobe::kube
