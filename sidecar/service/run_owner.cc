@@ -33,12 +33,16 @@ struct Sorted {
 };
 
 absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObject& trace) {
-  std::string tail(
-      static_cast<std::size_t>(std::min<std::uint64_t>(trace.bytes, session::kMaxStrobePlaneBytes)),
-      '\0');
-  ASSIGN_OR_RETURN(const std::size_t got, store.Read(trace.key, trace.bytes - tail.size(), tail));
-  tail.resize(got);
-  return session::CaptureOfTail(tail);
+  constexpr std::size_t kUsualPlaneBytes = 8 << 10;
+  std::string capture;
+  for (const std::size_t most : {kUsualPlaneBytes, session::kMaxStrobePlaneBytes}) {
+    std::string tail(static_cast<std::size_t>(std::min<std::uint64_t>(trace.bytes, most)), '\0');
+    ASSIGN_OR_RETURN(const std::size_t got, store.Read(trace.key, trace.bytes - tail.size(), tail));
+    tail.resize(got);
+    capture = session::CaptureOfTail(tail);
+    if (!capture.empty() || trace.bytes <= most) break;
+  }
+  return capture;
 }
 
 // Which of the traces are of the capture.

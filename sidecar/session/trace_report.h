@@ -31,8 +31,9 @@ void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
 // A note for people, where the clock was set.
 void TellOfClock(const Recording& recording, v1::Report& report);
 
-// More than that plane ever has; it is the last thing in a file.
-inline constexpr std::size_t kMaxStrobePlaneBytes = 16 << 10;
+// More than that plane ever has, also with a row for each of the most processes that are told of and
+// all their text escaped. It is the last thing in a file.
+inline constexpr std::size_t kMaxStrobePlaneBytes = 512 << 10;
 // The capture that a trace is of, by the Strobe plane at the end of its bytes; empty when it does
 // not end with one.
 std::string CaptureOfTail(std::string_view tail);

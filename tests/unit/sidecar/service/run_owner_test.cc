@@ -57,6 +57,22 @@ TEST_F(RunOwnerTest, ARunIsReclaimedByItsOwnCapture) {
   EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->deleted, 0u) << "nothing there is no error";
 }
 
+TEST_F(RunOwnerTest, ATraceWithARowForEachOfManyProcessesIsReclaimed) {
+  v1::Report report;
+  report.mutable_plan()->set_capture_id("uid-1");
+  std::vector<v1::ProcessReport> processes(1000);
+  for (v1::ProcessReport& process : processes) {
+    process.set_name(std::string(1000, '\1'));
+    process.set_message(std::string(1000, '\1'));
+  }
+  session::FillProcesses(processes, report);
+  const std::string plane = session::EncodeStrobePlane(report);
+  ASSERT_GT(plane.size(), 100'000u);
+  ASSERT_LT(plane.size(), session::kMaxStrobePlaneBytes);
+  Write("w0.xplane.pb", FakeTrace(0, 1000).SerializeAsString() + plane);
+  EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->deleted, 1u);
+}
+
 TEST_F(RunOwnerTest, ARunOfSomebodyElseIsNot) {
   Write("w0.xplane.pb", TraceOf("victim-1"));
   Write("strobe.json", ManifestOf("victim-1"));
