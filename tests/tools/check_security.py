@@ -1,0 +1,48 @@
+"""SECURITY.md names, for each promise of "What holds today", tests that hold it; they exist and are run."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2])
+SECTION = "## What holds today"
+HEADING = ["promise", "held by"]
+GTEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
+PYTEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
+FUZZED = re.compile(r"^foreach\(target ([\w ]+)\)", re.MULTILINE)
+
+
+def tests():
+    """Suite.Name, test_file.py::test_name and the names that CTest knows the fuzz targets by."""
+    names = {".".join(found) for file in (ROOT / "tests/unit").rglob("*_test.cc") for found in GTEST.findall(file.read_text())}
+    run = set(re.findall(r"\w+", (ROOT / "tests/integration/CMakeLists.txt").read_text()))
+    for file in (ROOT / "tests/integration").glob("test_*.py"):
+        if file.stem.removeprefix("test_") in run:
+            names |= {f"{file.name}::{name}" for name in PYTEST.findall(file.read_text())}
+    fuzzed = FUZZED.search((ROOT / "tests/fuzz/CMakeLists.txt").read_text())
+    return names | {f"unit.fuzz.{target}" for target in fuzzed.group(1).split()}
+
+
+def promises():
+    """(line, promise, the names in its last column)"""
+    inside = False
+    for number, line in enumerate((ROOT / "SECURITY.md").read_text().splitlines(), 1):
+        if line.startswith("## "):
+            inside = line == SECTION
+        if not inside or not line.startswith("|") or set(line) <= set("|- "):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells != HEADING:
+            yield number, cells[0], re.findall(r"`([^`]+)`", cells[-1]) if len(cells) == len(HEADING) else []
+
+
+known, problems, count = tests(), [], 0
+for number, promise, named in promises():
+    count += 1
+    if not named:
+        problems.append(f"SECURITY.md:{number}: no test is named for: {promise}")
+    problems += [f"SECURITY.md:{number}: no test {name} is run" for name in named if name not in known]
+if count == 0:
+    problems.append(f'SECURITY.md: no promises below "{SECTION}"')
+print("\n".join(problems) or f"{count} promises name tests that are run")
+sys.exit(1 if problems else 0)
