@@ -206,6 +206,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::ListDirectories(std::string_
 
 absl::Status FileStore::Delete(std::span<const std::string> keys) {
   for (const std::string& key : keys) {
+    if (cancelled()) return absl::CancelledError("cancelled");
     const absl::StatusOr<Place> place = Find(root_, key, Missing::kIsAnError);
     if (absl::IsNotFound(place.status())) continue;
     RETURN_IF_ERROR(place.status());

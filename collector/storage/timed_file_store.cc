@@ -4,12 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <exception>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/mutex.h"
 #include "collector/base/strings.h"
@@ -77,12 +77,10 @@ Result Run(const std::string& root, const StoreLimits& limits, std::string what,
   const auto shared = std::make_shared<Shared>();
   try {
     std::thread([shared, root, work = std::move(work)] {
-      try {
+      shared->result = RunGuarded("files", [&]() -> Result {
         FileStore store(root, &shared->operation.cancel());
-        shared->result = work(store, shared->operation);
-      } catch (const std::exception& error) {
-        shared->result = absl::ResourceExhaustedError(StrCat(root, ": ", error.what()));
-      }
+        return work(store, shared->operation);
+      });
       shared->operation.Done();
     }).detach();
   } catch (const std::system_error& error) {

@@ -11,8 +11,9 @@ namespace strobe {
 // A file system that hangs (NFS whose server is away) keeps a thread in the kernel for as long as
 // it likes. Each operation runs on a thread of its own, and whoever asked waits for it until the
 // limits' deadline (DeadlineExceeded) or until it is cancelled (Cancelled). A thread that does not
-// come back is left behind; it touches nothing of ours any more, and what it had begun has no
-// effect when the file system wakes up. While kMostLeftBehind of a process hang, new operations
+// come back is left behind; it touches nothing of ours any more. When the file system wakes up, a
+// call that hangs within the kernel still takes effect: a name that is linked, a file that is
+// deleted. No further one is begun. While kMostLeftBehind of a process hang, new operations
 // are refused (Unavailable).
 class TimedFileStore final : public ObjectStore {
  public:

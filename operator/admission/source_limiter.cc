@@ -29,14 +29,11 @@ SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
 std::shared_ptr<void> SourceLimiter::Enter(const std::string& source) {
   MutexLock lock(&mutex_);
   Source& asking = Find(source);
-  if (running_ >= limits_.all_at_once || asking.running >= limits_.at_once || asking.tokens < 1)
-    return nullptr;
+  if (asking.running >= limits_.at_once || asking.tokens < 1) return nullptr;
   asking.tokens -= 1;
   ++asking.running;
-  ++running_;
   return std::shared_ptr<void>(this, [this, source](void*) {
     MutexLock leaving(&mutex_);
-    --running_;
     if (const auto left = sources_.find(source); left != sources_.end()) --left->second.running;
   });
 }

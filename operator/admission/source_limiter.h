@@ -17,8 +17,7 @@ class SourceLimiter {
  public:
   struct Limits {
     double per_second = 50, burst = 200;  // Of one address.
-    int at_once = 4;                      // Of one address,
-    int all_at_once = 6;                  // and of all together.
+    int at_once = 4;                      // Of one address.
     std::size_t sources = 1024;           // Addresses that are remembered.
   };
 
@@ -40,7 +39,6 @@ class SourceLimiter {
   const Clock& clock_;
   const Limits limits_;
   Mutex mutex_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);
 };
 

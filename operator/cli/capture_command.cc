@@ -179,7 +179,7 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--attempts", flags.attempts, "how often to try")
       ->capture_default_str()
       ->check(CLI::Range(1, 10));
-  command.add_option("--run", flags.run, "name of the run [<time>_capture]");
+  command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]");
   command
       .add_option("--host-tracer-level", flags.host,
                   "0 off, 1 annotations, 2 costly operations too, 3 all")

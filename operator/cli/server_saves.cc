@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "collector/base/duration.h"
+#include "collector/base/guard.h"
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
 #include "operator/core/start_plan.h"
@@ -82,24 +83,31 @@ Servers Connect(const CaptureSpec& spec, const std::vector<Target>& targets,
   return servers;
 }
 
+Saved ProfileOne(const CaptureSpec& spec, const Target& target, const Servers& servers,
+                 WallTime start, int attempt, std::size_t index) {
+  const auto stub = tensorflow::ProfilerService::NewStub(servers.channels[index]);
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineOf(spec, start));
+  tensorflow::ProfileRequest request = RequestFor(spec, target, start, attempt);
+  const bool old = servers.ages[index] != ServerAge::kSince2026;
+  if (old) request.mutable_opts()->set_host_tracer_level(0);
+  tensorflow::ProfileResponse response;
+  const grpc::Status status = stub->Profile(&context, request, &response);
+  if (status.ok() && old)
+    return {Outcome::kVersionMismatch, StrCat("profiler server at ", target.address, ": ",
+                                              WhyNoHostTracing(servers.ages[index]))};
+  return Judge(status, response.empty_trace(), target);
+}
+
 std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets,
                               const Servers& servers, WallTime start, int attempt) {
   std::vector<Saved> saved(targets.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     threads.emplace_back([&, i] {
-      const auto stub = tensorflow::ProfilerService::NewStub(servers.channels[i]);
-      grpc::ClientContext context;
-      context.set_deadline(DeadlineOf(spec, start));
-      tensorflow::ProfileRequest request = RequestFor(spec, targets[i], start, attempt);
-      const bool old = servers.ages[i] != ServerAge::kSince2026;
-      if (old) request.mutable_opts()->set_host_tracer_level(0);
-      tensorflow::ProfileResponse response;
-      const grpc::Status status = stub->Profile(&context, request, &response);
-      saved[i] = Judge(status, response.empty_trace(), targets[i]);
-      if (status.ok() && old)
-        saved[i] = {Outcome::kVersionMismatch, StrCat("profiler server at ", targets[i].address,
-                                                      ": ", WhyNoHostTracing(servers.ages[i]))};
+      saved[i] = {Outcome::kProfilerStartFailed, "strobe failed; please report it"};
+      (void)RunGuarded(
+          "profile", [&] { saved[i] = ProfileOne(spec, targets[i], servers, start, attempt, i); });
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -74,6 +74,7 @@ void RequestReconciler::Forget(const std::string& key) {
     live_.erase(key);
     deps_.metrics.ActiveCaptures(live_.size());
     waiting_.erase(key);
+    reclaims_.erase(key);
     pace_.Leave(key);
     woken = line_.Leave(key);
   }
@@ -422,7 +423,10 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   spec.expected_workers = selection->expected;
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits,
                    AwaitTargets(key, request, number, *selection, *least));
-  if (waits) return *waits;
+  if (waits) {
+    LeaveQueue(key);  // Whoever comes behind it may want only workers that are there.
+    return *waits;
+  }
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> queued,
                    Queue(key, request, targets, resumes));
   if (queued) return *queued;
@@ -550,8 +554,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
   if (const std::shared_ptr<Live> live = Find(key)) {
     live->attempt->Cancel("the request is being deleted");
     // A capture that has just been told to end writes its last objects before they are reclaimed.
-    if (live->attempt->progress().phase != Phase::kDone) return ReconcileResult{milliseconds(100)};
-    if (!live->counted) {
+    const bool done = live->attempt->progress().phase == Phase::kDone;
+    if (!done && patient) return ReconcileResult{milliseconds(100)};
+    if (done && !live->counted) {
       live->counted = true;
       deps_.metrics.AttemptEnded(request, live->attempt->progress());
       deps_.metrics.CaptureEnded(request, "Cancelled");
@@ -586,10 +591,6 @@ absl::StatusOr<ReconcileResult> RequestReconciler::CleanUp(const std::string& ke
     }
   }
   RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithoutOurs(request.finalizers)));
-  {
-    MutexLock lock(&mutex_);
-    reclaims_.erase(request.uid);
-  }
   Forget(key);
   return ReconcileResult{};
 }
@@ -600,8 +601,9 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Reclaim(
   std::shared_ptr<RunReclaim> reclaim;
   {
     MutexLock lock(&mutex_);
-    const auto found = reclaims_.find(request.uid);
-    if (found != reclaims_.end()) reclaim = found->second;
+    const auto found = reclaims_.find(key);
+    if (found != reclaims_.end() && found->second.uid == request.uid)
+      reclaim = found->second.reclaim;
   }
   if (reclaim == nullptr) {
     ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
@@ -622,7 +624,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestReconciler::Reclaim(
                                 SelectTargets(any, query, pods).targets, std::move(runs),
                                 [enqueue = deps_.enqueue, key] { enqueue(key); });
     MutexLock lock(&mutex_);
-    reclaims_[request.uid] = reclaim;
+    reclaims_[key] = {request.uid, reclaim};
   }
   const std::optional<absl::Status> result = reclaim->result();
   if (!result) return ReconcileResult{kReclaimLook};

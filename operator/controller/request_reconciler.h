@@ -111,6 +111,11 @@ class RequestReconciler {
   absl::StatusOr<std::map<std::string, std::string>> EvidenceOf(const ProfileRequest& request,
                                                                 const Live& live);
 
+  struct Reclaiming {
+    std::string uid;
+    std::shared_ptr<RunReclaim> reclaim;
+  };
+
   // Of a request whose attempt has not begun; lost at a restart, which costs it some patience.
   struct Waiting {
     std::string uid;
@@ -133,7 +138,7 @@ class RequestReconciler {
   SpaceLine line_ ABSL_GUARDED_BY(mutex_);
   PollPace pace_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<RunReclaim>> reclaims_ ABSL_GUARDED_BY(mutex_);  // By uid.
+  std::map<std::string, Reclaiming> reclaims_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe

@@ -18,7 +18,8 @@ using std::chrono::seconds;
 
 constexpr Nanos kCheckTimeout = seconds(3);
 constexpr Nanos kCancelTimeout = seconds(2);
-constexpr Nanos kPublishTimeout = seconds(20);
+constexpr Nanos kPublishTimeout = seconds(20);  // Of one worker;
+constexpr Nanos kPublishLimit = seconds(60);    // of all that are asked, one after the other.
 // Before the guard: when arming must be settled, so that calling off still reaches everybody.
 constexpr Nanos kArmMargin = milliseconds(150);
 // A worker that nobody can reach for so long after it should have recorded is lost.
@@ -711,12 +712,13 @@ void CaptureAttempt::Conclude() {
   request.set_logdir(spec_.logdir);
   request.set_run(result_.run);
   request.set_manifest(*manifest);
+  publish_by_ = deps_.clock.MonoNow() + kPublishLimit;
   Publish(request, std::move(candidates));  // Taken from the back: the best first.
 }
 
 void CaptureAttempt::Publish(const v1::PublishRequest& request,
                              std::vector<std::size_t> candidates) {
-  if (candidates.empty()) return Finish();
+  if (candidates.empty() || deps_.clock.MonoNow() >= publish_by_) return Finish();
   const std::size_t index = candidates.back();
   candidates.pop_back();
   const auto answered = [weak = weak_from_this(), &executor = deps_.executor, request,

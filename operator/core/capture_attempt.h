@@ -147,7 +147,7 @@ class CaptureAttempt : public std::enable_shared_from_this<CaptureAttempt> {
   bool wants_evidence_ = false;
   // The end waits for both: whoever was told to start or to stop has heard it.
   std::size_t arms_in_flight_ = 0, cancels_in_flight_ = 0;
-  MonoTime phase_began_{};
+  MonoTime phase_began_{}, publish_by_{};
 
   mutable Mutex mutex_;
   AttemptProgress progress_ ABSL_GUARDED_BY(mutex_);

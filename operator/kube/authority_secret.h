@@ -1,5 +1,5 @@
-// The authorities in a Secret of the operator's namespace, and their certificates in the webhook
-// configurations.
+// The authorities in a Secret, by default of a namespace of its own, and their certificates in the
+// webhook configurations.
 #pragma once
 #include <string>
 

@@ -1,5 +1,7 @@
 #include "operator/kube/request_json.h"
 
+#include <algorithm>
+
 #include "collector/base/duration.h"
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
@@ -133,7 +135,9 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.start_time = ReadTime(object, "startTime");
   status.completion_time = ReadTime(object, "completionTime");
   status.retry_time = ReadTime(object, "retryTime");
-  status.attempt = object.value("attempt", 0);
+  // Whoever may write statuses may write any number; attempts are counted through.
+  constexpr int kMaxAttempts = 10;
+  status.attempt = std::clamp(object.value("attempt", 0), 0, kMaxAttempts);
   status.queue_position = object.value("queuePosition", std::size_t{0});
   const Json workers = object.value("workers", Json::object());
   status.matched = workers.value("matched", std::size_t{0});

@@ -118,6 +118,11 @@ class Workers {
 bool IsEnding(kube::Client& client, const std::string& space) {
   const absl::StatusOr<kube::Json> found =
       client.Get(StrCat("/api/v1/namespaces/", space), kQuestionLimit);
+  if (!found.ok() && !absl::IsNotFound(found.status()))
+    LogError(
+        "whether this namespace is being deleted is not known; if it is, strobe-operator "
+        "release-requests lets go of the requests that wait for an operator",
+        {{"error", Words(found.status())}});
   return found.ok() && found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
 }
 
@@ -229,10 +234,11 @@ absl::Status Serve(const OperatorConfig& config, const std::string& kubeconfig) 
         });
     sealer = &*door;
   }
+  // Before the connector, whose last calls still post to it while it ends.
+  ThreadExecutor executor;
   GrpcWorkerConnector connector(clock, [&]() {
     return config.insecure_plaintext ? PlaintextCredentials() : door->WorkerCredentials();
   });
-  ThreadExecutor executor;
   RequestReconciler reconciler({clock, executor, connector, cluster, metrics,
                                 [&queue](const std::string& key) { queue.Add(key); },
                                 // Without webhooks nobody knows who asked.

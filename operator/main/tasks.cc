@@ -34,11 +34,13 @@ absl::StatusOr<std::unique_ptr<Cluster>> Reach(const std::string& kubeconfig) {
   return cluster;
 }
 
-// Every request that has our finalizer. What `visit` returns ends it, unless the request has
-// changed or gone meanwhile: the next look shows that.
+// Every request that has our finalizer. The first error that `visit` returns, unless the request
+// has changed or gone meanwhile, which the next look shows. One that cannot be changed holds up
+// none of the others.
 absl::Status ForEachHeld(kube::Client& client, const std::string& space,
                          const std::function<absl::Status(const ProfileRequest&)>& visit) {
   std::string next;
+  absl::Status failed;
   do {
     std::string path = kube::RequestsPath(space) + "?limit=500";
     if (!next.empty()) path += StrCat("&continue=", kube::UrlEncode(next));
@@ -51,11 +53,11 @@ absl::Status ForEachHeld(kube::Client& client, const std::string& space,
                                      kFinalizer) == request->finalizers.end())
         continue;
       const absl::Status visited = visit(*request);
-      if (!visited.ok() && !absl::IsNotFound(visited) && !absl::IsAborted(visited)) return visited;
+      if (!absl::IsNotFound(visited) && !absl::IsAborted(visited)) failed.Update(visited);
     }
     next = list->value("metadata", kube::Json::object()).value("continue", "");
   } while (!next.empty());
-  return absl::OkStatus();
+  return failed;
 }
 
 }  // namespace

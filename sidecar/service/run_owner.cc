@@ -124,6 +124,8 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run,
   // Our own, when an answer was lost or an operator was restarted after it had been written.
   const absl::StatusOr<std::string> there = GetText(store, key, kMaxManifestBytes);
   if (there.ok() && *there == manifest) return absl::OkStatus();
+  // Too large a one is none of ours.
+  if (!there.ok() && !absl::IsOutOfRange(there.status())) return there.status();
   const std::string other = there.ok() ? CaptureOfManifest(*there) : "";
   const bool same_capture = !other.empty() && other == CaptureOfManifest(manifest);
   return absl::AlreadyExistsError(StrCat(

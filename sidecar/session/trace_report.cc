@@ -121,6 +121,8 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
 
 std::string CaptureOfTail(std::string_view tail) {
   constexpr char kPlaneTag = (1 << 3) | 2;  // XSpace.planes.
+  constexpr int kMaxTries = 16;  // Of bytes that only look like the last plane of a file.
+  int tries = 0;
   // From the front: what could be taken for the beginning of a plane within the last one comes
   // later.
   for (std::size_t at = 0; at < tail.size(); ++at) {
@@ -128,6 +130,7 @@ std::string CaptureOfTail(std::string_view tail) {
     if (rest.front() != kPlaneTag) continue;
     wire::Reader reader(rest);
     if (!reader.Next() || reader.raw().size() != rest.size()) continue;
+    if (++tries > kMaxTries) break;
     const absl::StatusOr<xplane::Space> space = xplane::Space::Read(rest);
     const xplane::Plane* plane = space.ok() ? space->Find(xplane::kStrobePlane) : nullptr;
     if (plane == nullptr) continue;

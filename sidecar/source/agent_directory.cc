@@ -17,6 +17,7 @@
 #include "collector/base/log.h"
 #include "collector/base/strings.h"
 #include "sidecar/wire/file_lock.h"
+#include "sidecar/wire/ticks.h"
 
 namespace strobe {
 namespace {
@@ -143,6 +144,17 @@ bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours)
     pid = ParentOf(pid);
   }
   return false;
+}
+
+// A younger one may have begun in a capture that has not found it yet.
+bool AgentDirectory::RemoveIfDead(OpenedRings& opened) const {
+  constexpr std::uint64_t kMinAgeNs = 60'000'000'000;
+  if (pid_ || opened.lives || opened.error != wire::RingFileError::kNone) return false;
+  wire::RingFile& file = opened.rings.file;
+  if (file.header()->born_ns + kMinAgeNs > wire::MonotonicNs() || file.HasHeirs() || !file.Lease())
+    return false;
+  unlink(file.path().c_str());
+  return true;
 }
 
 void AgentDirectory::CleanUp() const {

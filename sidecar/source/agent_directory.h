@@ -36,6 +36,9 @@ class AgentDirectory {
   // Is this program one of those that are served? `forked_from_ours`: so is the one it was forked
   // from.
   bool Concerns(const wire::RingFile& file, bool forked_from_ours) const;
+  // Removes the file of a program that is gone for long and that nobody looks at: they would fill
+  // the volume where no capture comes to remove them. True when it is gone.
+  bool RemoveIfDead(OpenedRings& opened) const;
   // What programs that begin from now on do at once; nothing to ask for removes the orders. Only an
   // owner's are obeyed by programs of all kinds, so a guest gives none. A full volume makes them
   // fail: such programs are then recorded from when they are found.

@@ -71,7 +71,8 @@ void AppendNotes(std::uint32_t field, const std::vector<std::string>& notes, std
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0;
   for (const std::string& path : RingFiles(directory_.path())) {
-    const OpenedRings opened = OpenRings(path);
+    OpenedRings opened = OpenRings(path);
+    if (directory_.RemoveIfDead(opened)) continue;
     // A forked child that has not recorded anything yet looks at its parent's file.
     if (opened.error == wire::RingFileError::kNone &&
         (opened.lives || opened.rings.file.HasHeirs()))
@@ -200,11 +201,6 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
   DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
   Recording recording;
   std::vector<std::string> errors, warnings;
-  if (programs.elsewhere() > 0) {
-    warnings.push_back(StrCat(programs.elsewhere(),
-                              " programs do not say in which container they run (STROBE_CONTAINER "
-                              "is not set for them) and were not recorded"));
-  }
   std::int64_t started = times.start_ns, stopped = times.stop_ns;
   std::uint64_t lost = 0, device_lost = 0;
   const std::vector<ProgramFacts> all = programs.Facts();

@@ -27,8 +27,8 @@ FlightRecorder::~FlightRecorder() {
 
 void FlightRecorder::Wish(std::uint32_t level) const {
   for (const std::string& path : RingFiles(directory_.path())) {
-    const OpenedRings opened = OpenRings(path);
-    if (opened.error != wire::RingFileError::kNone) continue;
+    OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone || directory_.RemoveIfDead(opened)) continue;
     const wire::RingFile& file = opened.rings.file;
     if (file.header()->wishes[static_cast<std::size_t>(kIdle)].load() != level)
       file.Wish(kIdle, level);

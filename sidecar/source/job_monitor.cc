@@ -64,7 +64,9 @@ void RingMonitor::FindPrograms() {
     if (memory_until_ > 0) header.attend_until.store(memory_until_, std::memory_order_relaxed);
     if (steps_) {
       file.Wish(wire::Wisher::kSteps, kStepLevel);
-      header.filter.store(~0u, std::memory_order_relaxed);
+      // A capture that is under way has its own.
+      if (header.wishes[static_cast<std::size_t>(wire::Wisher::kCapture)].load() == 0)
+        header.filter.store(~0u, std::memory_order_relaxed);
     }
     program.rings = std::move(opened.rings);
     programs_.emplace(path, std::move(program));

@@ -66,8 +66,10 @@ void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, Row& row) 
     return;
   }
   if (facts.lives) return;
-  if (facts.replaced) return row.Add(Outcome::kOk, "replaced itself by another program (exec)");
   const bool device_armed = facts.device.answered && facts.device.phase == DevicePhase::kArmed;
+  if (!device_armed && facts.replaced)
+    return row.Add(Outcome::kOk, "replaced itself by another program (exec)");
+  if (!device_armed && facts.seen_ns >= times.end_ns) return;  // The window was over.
   const bool recorded = facts.kept > 0 || facts.ever_recorded || facts.device.uses_cuda;
   // Whole records of a program that is gone can still be read; what CUPTI held is lost.
   if (!device_armed && (facts.parent_lives || !recorded))

@@ -56,7 +56,7 @@ void ProgramSet::Find(Nanos device_time) {
 }
 
 void ProgramSet::Consider(const std::string& path, Nanos device_time) {
-  if (missing_.contains(path) || elsewhere_.contains(path)) return;
+  if (missing_.contains(path)) return;
   const std::string container = wire::ContainerOf(path);
   const bool unwanted = !wishes_.container.empty() && container != wishes_.container;
   if (unwanted && !container.empty()) return;
@@ -74,12 +74,17 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     unlink(path.c_str());
     return;
   }
-  if (unwanted) {
-    if (opened.lives) elsewhere_.insert(path);
-    return;
-  }
   const std::string label =
       StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid);
+  if (unwanted) {
+    if (!opened.lives) return;
+    missing_.emplace(
+        path,
+        MissingProcess(label, Outcome::kProfilerStartFailed,
+                       "it does not say in which container it runs, so it may be of the one "
+                       "that was asked for; let it keep STROBE_CONTAINER in its environment"));
+    return;
+  }
   const auto mapped = std::count_if(programs_.begin(), programs_.end(),
                                     [](const auto& entry) { return !entry.second->settled(); });
   if (mapped >= kMaxMapped || programs_.size() >= kMaxPrograms) {
@@ -199,6 +204,8 @@ std::vector<ProgramFacts> ProgramSet::Facts() const {
     facts.replaced = std::any_of(programs_.begin(), programs_.end(), [&](const auto& other) {
       // Each container may have process IDs of its own.
       return wire::ContainerOf(other.first) == container && other.second->pid() == program->pid() &&
+             program->process_began() != 0 &&
+             other.second->process_began() == program->process_began() &&
              other.second->born_ns() > program->born_ns() && other.second->forked_from().empty();
     });
     all.push_back(std::move(facts));

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -60,8 +59,6 @@ class ProgramSet {
   // ring file. Known after the first Find.
   std::vector<v1::ProcessReport> Missing() const;
   const std::string& container() const { return wishes_.container; }
-  // Programs that do not say whether they are of that container. They are not recorded.
-  std::size_t elsewhere() const { return elsewhere_.size(); }
 
  private:
   void Consider(const std::string& path, Nanos device_time);
@@ -75,7 +72,6 @@ class ProgramSet {
   bool first_ = true, on_ = false;
   std::map<std::string, std::unique_ptr<RecordedProgram>> programs_;  // By path.
   std::map<std::string, v1::ProcessReport> missing_;                  // By path.
-  std::set<std::string> elsewhere_;                                   // Paths.
   std::uint64_t device_until_ns_ = 0, began_ns_ = 0;
   wire::RecordBuffer buffer_{};
 };

@@ -76,9 +76,10 @@ RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t le
       begin_(wire::MonotonicMoment(kind_)),
       pid_(header().pid),
       born_ns_(std::min(header().born_ns, begin_.other_ns)),
+      process_began_(header().process_began),
       label_(StrCat(CutUtf8(file_.ProgramName(), wire::kProgramBytes), " ", pid_)),
       forked_from_(file_.ForkedFrom()),
-      on_since_birth_(CaptureWish(file_) != 0),
+      on_since_birth_(from == From::kStart && CaptureWish(file_) == level),
       lived_(from == From::kStart || file_.ProgramLives()),
       level_(level),
       from_(from),
@@ -143,7 +144,7 @@ void RecordedProgram::ArmDevice(Nanos most, const std::array<std::uint64_t, 2>& 
   to.device_until = wire::MonotonicNs() + static_cast<std::uint64_t>(most.count());
   // A program that was born with the wish in its orders goes on with that one. Any other gets a
   // number that it has not answered to, and never 0.
-  wish_ = on_since_birth_ ? to.device_control.load() : 0;
+  wish_ = from_ == From::kStart ? to.device_control.load() : 0;
   if (wish_ == 0) wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32) + 1;
   if (wish_ == 0) wish_ = 1;
   to.device_control.store(wish_, std::memory_order_release);

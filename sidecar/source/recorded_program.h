@@ -67,6 +67,8 @@ class RecordedProgram {
   bool settled() const { return settled_.has_value(); }
   std::uint32_t pid() const { return pid_; }
   std::uint64_t born_ns() const { return born_ns_; }
+  // See FileHeader::process_began.
+  std::uint32_t process_began() const { return process_began_; }
   // Name of the ring file of the program that it was forked from; empty when there is none.
   const std::string& forked_from() const { return forked_from_; }
   // "<program> <pid>".
@@ -121,6 +123,7 @@ class RecordedProgram {
   // Copies: the program might change them.
   const std::uint32_t pid_;
   const std::uint64_t born_ns_;
+  const std::uint32_t process_began_;
   const std::string label_, forked_from_;
   const bool on_since_birth_;
   const bool lived_;

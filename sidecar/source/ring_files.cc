@@ -17,7 +17,10 @@ constexpr std::size_t kMaxFiles = 4096;
 OpenedRings OpenRings(const std::string& path) {
   OpenedRings opened;
   wire::RingFile file = wire::RingFile::Map(path);
-  if (!file) return opened;
+  if (!file) {
+    opened.lives = wire::RingFile::MayLive(path);
+    return opened;
+  }
   opened.lives = file.ProgramLives();
   absl::StatusOr<ForeignMemory> guard = ForeignMemory::Guard(file.memory(), file.size(), true);
   if (!guard.ok()) return opened;

@@ -20,7 +20,7 @@ struct GuardedRings {
 struct OpenedRings {
   GuardedRings rings{};  // Usable when error is kNone.
   wire::RingFileError error = wire::RingFileError::kUnreadable;
-  bool lives = false;         // Its program runs; known also of files that cannot be read.
+  bool lives = false;  // Its program runs, or may run; said also of files that cannot be read.
   std::uint32_t version = 0;  // Of the file, as far as it says so,
   std::uint32_t pid = 0;      // and of the program.
 };

@@ -71,7 +71,9 @@ struct FileHeader {
   std::uint64_t device_words;   // Words of data in it; as above.
   std::uint64_t born_ns;        // CLOCK_MONOTONIC when the program began, or was forked.
   std::uint32_t parent_pid;     // Of the process, whoever that is.
-  std::uint32_t reserved;
+  // When the process began, in the kernel's ticks since boot, 0 = not known. An exec keeps it; a
+  // container that is restarted has the same process ID and another beginning.
+  std::uint32_t process_began;
   char program[kProgramBytes];
   // Name of the ring file of the program that this one was forked from; empty when there is none.
   char forked_from[kFileNameBytes];

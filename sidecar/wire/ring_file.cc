@@ -64,6 +64,26 @@ std::string TextOf(const char (&from)[kSize]) {
 
 }  // namespace
 
+namespace {
+
+// Field 22 of /proc/self/stat, see proc(5); the second one is a name in parentheses, of any
+// characters.
+std::uint32_t ProcessBegan() {
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 1024> text{};
+  const ssize_t got = read(file, text.data(), text.size() - 1);
+  close(file);
+  const std::string_view all(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::size_t at = all.rfind(')');
+  for (int field = 2; field < 22 && at != std::string_view::npos; ++field)
+    at = all.find(' ', at + 1);
+  if (at == std::string_view::npos) return 0;
+  return static_cast<std::uint32_t>(std::strtoull(text.data() + at + 1, nullptr, 10));
+}
+
+}  // namespace
+
 std::string OwnContainer() {
   const char* variable = std::getenv("STROBE_CONTAINER");
   const std::string name = variable == nullptr ? "" : variable;
@@ -166,6 +186,7 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   header->device_offset = file.device_offset_;
   header->device_words = file.device_words_;
   header->born_ns = MonotonicNs();
+  header->process_began = ProcessBegan();
   header->filter = ~0u;
   CopyText(forked_from, header->forked_from);
   const int comm = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
@@ -227,6 +248,17 @@ void RingFile::ReplaceBy(RingFile other) {
 }
 
 bool RingFile::Leased() const { return OwnsDescriptor() && ByteIsLocked(fd_, kLeaseByte); }
+
+bool RingFile::MayLive(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  // Gone, no file, or one that leads elsewhere.
+  if (file < 0) return errno != ENOENT && errno != ELOOP && errno != EISDIR && errno != ENXIO;
+  struct stat status = {};
+  const bool lives =
+      fstat(file, &status) == 0 && S_ISREG(status.st_mode) && ByteIsLocked(file, kLifeByte);
+  close(file);
+  return lives;
+}
 
 RingFile RingFile::Map(const std::string& path) {
   RingFile file;

@@ -75,6 +75,9 @@ class RingFile {
   RingFileError Check();
   // Map and Check; a null file when either fails.
   static RingFile Open(const std::string& path);
+  // Does the program that made the file at `path` still run, as far as its lock says, which can be
+  // read of files that cannot be mapped? True as well when even that cannot be found out.
+  static bool MayLive(const std::string& path);
   // Does the program that made it still run?
   bool ProgramLives() const;
   // Does a forked child look at this file, because it has none of its own?

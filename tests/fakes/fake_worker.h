@@ -34,6 +34,7 @@ struct FakeSidecar {
   bool forgets = false;  // Is restarted in the middle of the recording.
   bool finishes = true;
   absl::Status publish{};
+  Nanos publish_takes{};
   absl::Status reclaim{};
   int floods = 0;             // Reports that it sends at once when it is watched.
   absl::Status watch_ends{};  // What it ends each watch with, after the flood.

@@ -147,6 +147,19 @@ TEST_F(CaptureAttemptTest, ClocksAreMeasuredAgainAfterAWait) {
             Nanos(5ms).count());
 }
 
+// 512 pods of a job that ended right after its capture: 2.8 hours, one after the other.
+TEST_F(CaptureAttemptTest, WhereNobodyPublishesTheCaptureEndsAllTheSame) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) {
+    names.push_back("w" + std::to_string(i));
+    fleet_[names.back()].publish_takes = 20s;
+    fleet_[names.back()].publish = absl::DeadlineExceededError("nobody answers");
+  }
+  const AttemptResult result = Run(names);
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_THAT(result.manifest_error, HasSubstr("nobody answers"));
+}
+
 // Between two measurements, and after the plan was made.
 TEST_F(CaptureAttemptTest, WhoeverSetsTheOperatorsClockMovesNoStart) {
   const auto set_clock = [this](Nanos by) {

@@ -101,6 +101,8 @@ TEST_F(RunReclaimTest, OneThatHangsIsNotWaitedForTooLong) {
   fleet_["p0"].dead = true;  // After it has answered.
   time_.Advance(RunReclaim::kTotalTimeout);
   ASSERT_TRUE(reclaim->result().has_value());
+  EXPECT_FALSE(reclaim->result()->ok());
+  EXPECT_EQ(done_, 1);
 }
 
 TEST_F(RunReclaimTest, NobodyLeft) {

@@ -117,6 +117,29 @@ TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
   EXPECT_EQ(fs::file_size(path_ + "/failures"), 0u) << "there is room for the next ones";
 }
 
+// Programs that come and go would fill the volume until the next capture.
+TEST_F(AgentDirectoryTest, FilesOfThoseWhoAreGoneForLongAreRemoved) {
+  const auto owner = AgentDirectory::Own(path_);
+  ASSERT_TRUE(owner.ok());
+  const wire::RingFile living = Program();
+  living.header()->born_ns -= 3'600'000'000'000;
+  std::string young, old;
+  {
+    const wire::RingFile first = Program(), second = Program();
+    young = first.path();
+    old = second.path();
+    second.header()->born_ns -= 3'600'000'000'000;
+  }
+  const auto removed = [&](const std::string& path) {
+    OpenedRings opened = OpenRings(path);
+    return (*owner)->RemoveIfDead(opened);
+  };
+  EXPECT_FALSE(removed(living.path()));
+  EXPECT_FALSE(removed(young)) << "a capture that has just begun may still look for it";
+  EXPECT_TRUE(removed(old));
+  EXPECT_FALSE(fs::exists(old));
+}
+
 TEST_F(AgentDirectoryTest, AGuestServesItsFamilyOnly) {
   const auto guest = AgentDirectory::Join(path_, static_cast<std::uint32_t>(getpid()));
   const auto other = AgentDirectory::Join(path_, 1'000'000);

@@ -102,6 +102,11 @@ TEST(ProcessRow, OnlyAProgramThatRecordedAndDidNotEndCleanlyIsLost) {
   ProgramFacts launcher = facts;
   launcher.replaced = true;
   EXPECT_EQ(OutcomeOf(Row(launcher)), Outcome::kOk) << "exec";
+  launcher.device = {.answered = true, .uses_cuda = true, .phase = DevicePhase::kArmed};
+  EXPECT_EQ(OutcomeOf(Row(launcher)), Outcome::kWorkerLost) << "its devices' records are gone";
+  ProgramFacts after = facts;
+  after.seen_ns = after.off_ns = kTimes.end_ns + kMs;
+  EXPECT_EQ(OutcomeOf(Row(after)), Outcome::kOk) << "the window was over when it was killed";
   child.device = {.answered = true, .uses_cuda = true, .phase = DevicePhase::kArmed};
   EXPECT_EQ(OutcomeOf(Row(child)), Outcome::kWorkerLost) << "CUPTI's last records are gone";
 }

@@ -1,11 +1,14 @@
 #include "sidecar/source/program_set.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "sidecar/wire/file_lock.h"
 #include "sidecar/wire/ring_writer.h"
 
 namespace strobe {
@@ -131,11 +134,15 @@ TEST_F(ProgramSetTest, WhoeverCannotBeRecordedIsMissing) {
 }
 
 TEST_F(ProgramSetTest, FilesOfTheDeadAreRemovedUnlessAnHeirLooksAtThem) {
-  std::string dead = Program().path();
+  const std::string dead = Program().path(), inherited = Program().path();
+  const int heir = open(inherited.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_TRUE(wire::TryLockByte(heir, F_RDLCK, 1));
   ProgramSet set(*directory_, {.level = 1});
   set.Find(kDeviceTime);
   EXPECT_THAT(set.Counted(), IsEmpty());
   EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(inherited));
+  close(heir);
 }
 
 TEST_F(ProgramSetTest, TruncationIsAnErrorAndNotASignal) {
@@ -165,7 +172,65 @@ TEST_F(ProgramSetTest, AChildKnowsItsParentAndAnExecItsSuccessor) {
   set.Find(kDeviceTime);
   int replaced = 0;
   for (const ProgramFacts& one : set.Facts()) replaced += one.replaced ? 1 : 0;
-  EXPECT_GE(replaced, 1) << "of the same PID and younger";
+  EXPECT_GE(replaced, 1) << "of the same process and younger";
+}
+
+// The trainer of a container that is restarted in mid-window is process 1 again.
+TEST_F(ProgramSetTest, ARestartedContainerIsNoExec) {
+  const wire::RingFile killed = Program(), restarted = Program();
+  ASSERT_NE(killed.header()->process_began, 0u);
+  restarted.header()->process_began = killed.header()->process_began + 1;
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  for (const ProgramFacts& one : set.Facts()) EXPECT_FALSE(one.replaced);
+}
+
+TEST_F(ProgramSetTest, AProgramWhoseFileCannotBeMappedIsMissing) {
+  const wire::RingFile program = Program();
+  fs::resize_file(program.path(), 100);
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  EXPECT_THAT(set.Counted(), IsEmpty());
+  ASSERT_THAT(set.Missing(), SizeIs(1));
+  EXPECT_THAT(set.Missing()[0].message(), HasSubstr("cannot be opened"));
+}
+
+TEST_F(ProgramSetTest, OfAContainerWhatSaysNothingOfItsOwnIsMissing) {
+  setenv("STROBE_CONTAINER", "actor", 1);
+  const wire::RingFile actor = Program();
+  setenv("STROBE_CONTAINER", "learner", 1);
+  const wire::RingFile learner = Program();
+  unsetenv("STROBE_CONTAINER");
+  const wire::RingFile unknown = Program();
+  ProgramSet set(*directory_, {.container = "learner", .level = 1});
+  set.Find(kDeviceTime);
+  EXPECT_TRUE(learner.Leased());
+  EXPECT_FALSE(actor.Leased() || unknown.Leased());
+  ASSERT_THAT(set.Missing(), SizeIs(1));
+  EXPECT_THAT(set.Missing()[0].message(), HasSubstr("STROBE_CONTAINER"));
+}
+
+// Nothing is switched on for them but their devices, which their orders did at their birth.
+TEST_F(ProgramSetTest, ANewbornOfWhichNoAnnotationsAreWantedIsNotLate) {
+  ProgramSet set(*directory_, {.level = 0, .devices = true});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  const wire::RingFile newborn = Program();
+  newborn.header()->device_control = 7;
+  set.Find(kDeviceTime);
+  const std::vector<ProgramFacts> facts = set.Facts();
+  ASSERT_THAT(facts, SizeIs(1));
+  EXPECT_EQ(facts[0].on_ns, facts[0].born_ns);
+  EXPECT_EQ(newborn.header()->device_control, 7u) << "it goes on with the wish of its orders";
+}
+
+TEST_F(ProgramSetTest, TheWishOfADeadSidecarIsNoRecordingOfOurs) {
+  const wire::RingFile program = Program();
+  program.Wish(wire::Wisher::kCapture, 1);
+  ProgramSet set(*directory_, {.level = 1});
+  set.Find(kDeviceTime);
+  set.SwitchOn();
+  EXPECT_GT(set.Facts().at(0).on_ns, set.Facts().at(0).born_ns);
 }
 
 }  // namespace
