@@ -60,7 +60,12 @@ absl::Status AuthorityKeeper::Look() {
   RETURN_IF_ERROR(RenewOwn(now));
   // After they are stored: nobody is told of an authority that could be lost. Who is not told yet
   // would refuse us, so that we are not ready before.
-  if (leading_()) RETURN_IF_ERROR(store_.TellRoots(roots));
+  if (leading_()) {
+    RETURN_IF_ERROR(store_.TellRoots(roots));
+  } else if (!ready()) {
+    ASSIGN_OR_RETURN(const bool told, store_.AreRootsTold(roots));
+    if (!told) return absl::UnavailableError("no leader has told the API server whom to trust yet");
+  }
   if (ready()) return absl::OkStatus();
   ready_.Notify();
   if (became_ready_) became_ready_();

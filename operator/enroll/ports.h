@@ -33,6 +33,8 @@ class AuthorityStore {
   // Tells the API server whom to trust when it calls our webhooks. Does nothing when it knows;
   // fails when there is nothing to tell it by.
   virtual absl::Status TellRoots(const std::string& roots) = 0;
+  // Whether they have been told, by whichever leader.
+  virtual absl::StatusOr<bool> AreRootsTold(const std::string& roots) = 0;
 };
 
 }  // namespace strobe

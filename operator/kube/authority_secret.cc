@@ -47,7 +47,17 @@ absl::Status AuthoritySecret::Save(const StoredAuthorities& authorities) {
 }
 
 absl::Status AuthoritySecret::TellRoots(const std::string& roots) {
-  if (options_.webhooks.empty()) return absl::OkStatus();
+  return LackRoots(roots, /*write=*/true).status();
+}
+
+absl::StatusOr<bool> AuthoritySecret::AreRootsTold(const std::string& roots) {
+  ASSIGN_OR_RETURN(const bool lack, LackRoots(roots, /*write=*/false));
+  return !lack;
+}
+
+absl::StatusOr<bool> AuthoritySecret::LackRoots(const std::string& roots, bool write) {
+  if (options_.webhooks.empty()) return false;
+  bool lack = false;
   const std::string bundle = absl::Base64Escape(roots);
   for (const char* kind : {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}) {
     const std::string path =
@@ -61,9 +71,10 @@ absl::Status AuthoritySecret::TellRoots(const std::string& roots) {
       changed = true;
     }
     // With the version that was read: a conflict is tried again at the next look.
-    if (changed) RETURN_IF_ERROR(client_.Replace(path, *configuration).status());
+    if (changed && write) RETURN_IF_ERROR(client_.Replace(path, *configuration).status());
+    lack = lack || changed;
   }
-  return absl::OkStatus();
+  return lack;
 }
 
 }  // namespace strobe::kube

@@ -20,9 +20,12 @@ class AuthoritySecret final : public AuthorityStore {
   absl::StatusOr<StoredAuthorities> Load() override;
   absl::Status Save(const StoredAuthorities& authorities) override;
   absl::Status TellRoots(const std::string& roots) override;
+  absl::StatusOr<bool> AreRootsTold(const std::string& roots) override;
 
  private:
   std::string SecretPath() const;
+  // Writes the roots into our configurations that lack them, and says whether there were any.
+  absl::StatusOr<bool> LackRoots(const std::string& roots, bool write);
 
   Client& client_;
   const Options options_;

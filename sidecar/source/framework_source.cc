@@ -181,7 +181,8 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
       answer.verdict.message += StrCat("; ", limit.words);
   }
   // All of them are read once more when they are one.
-  return JoinAnswers(plan, times, MemoryRoom(2 * answers.size()), std::move(answers));
+  const std::uint64_t room = MemoryRoom(2 * channels.size());
+  return JoinAnswers(plan, times, room, std::move(answers));
 }
 
 }  // namespace strobe

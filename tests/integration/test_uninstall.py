@@ -32,8 +32,8 @@ def store(node):
 def team(node, store):
     """A namespace with trainers that stay up through all of it, injected by the first installation."""
     admin = Kubectl(node.kubeconfig)
-    set_up(node, store)
     admin.run("create", "namespace", "ml")
+    set_up(node, store)
     keys = [f"--from-literal={name}={value}" for name, value in store.env.items()]
     admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")
     kubectl = Kubectl(node.kubeconfig, "ml")
@@ -100,7 +100,7 @@ def remove_crds(node):
 
 
 def remove_requests(node):
-    Kubectl(node.kubeconfig).run("delete", "profilerequests", "--all", "--all-namespaces", "--timeout=120s")
+    Kubectl(node.kubeconfig, "ml").run("delete", "profilerequests", "--all", "--timeout=120s")
 
 
 def remove_what_is_left_of_the_chart(node):
@@ -121,7 +121,10 @@ ORDERS = {
 def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team):
     """Finding 19: 20 requests in all states; what goes first is in the test's name."""
     admin = Kubectl(node.kubeconfig)
-    twenty_requests(team, f"{store.url}/ml")
+    try:
+        twenty_requests(team, f"{store.url}/ml")
+    except RuntimeError as error:
+        raise AssertionError(f"{error}\n{operator_log(node)}") from error
     for step in ORDERS[order]:
         try:
             step(node)

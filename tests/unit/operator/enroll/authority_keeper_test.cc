@@ -29,6 +29,7 @@ class MemoryAuthorityStore final : public AuthorityStore {
     told = roots;
     return absl::OkStatus();
   }
+  absl::StatusOr<bool> AreRootsTold(const std::string& roots) override { return told == roots; }
   StoredAuthorities stored;
   int version = 1;
   std::string told;
@@ -63,6 +64,19 @@ TEST_F(Keeper, TheLeaderMakesTheFirstAuthorityAndAStandbyFollows) {
   const std::string pod =
       *standby.CertifyPod(*NewSigningRequest(*NewKey()), {"ns", "p", "u-1", ""});
   EXPECT_EQ(JudgePeer(pod, {store_.told, PodName("u-1")}, clock_.WallNow()), PeerVerdict::kOk);
+}
+
+// The authorities are kept when everything else is removed: the first requests after an installation
+// failed for ten seconds.
+TEST_F(Keeper, NobodyIsReadyBeforeTheApiServerKnowsWhomToTrust) {
+  ASSERT_TRUE(Make(true).Look().ok());
+  store_.told.clear();
+  AuthorityKeeper next = Make(false);
+  EXPECT_FALSE(next.Look().ok());
+  EXPECT_FALSE(next.ready());
+  ASSERT_TRUE(Make(true).Look().ok());
+  ASSERT_TRUE(next.Look().ok());
+  EXPECT_TRUE(next.ready());
 }
 
 TEST_F(Keeper, ItsCertificatesAreAlwaysValid) {
