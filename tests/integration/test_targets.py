@@ -181,10 +181,10 @@ def two_containers(group, tmp_path, protos):
     return rig, worker_pb2_grpc.WorkerStub(grpc.insecure_channel(f"127.0.0.1:{rig.port}")), worker_pb2
 
 
-def plan_for(pb, rig, container, **fields):
+def plan_for(pb, rig, container, run="r", **fields):
     now = time.time_ns()
     return pb.CapturePlan(capture_id=f"c-{now}", instant_ns=now + 500_000_000, duration_ns=300_000_000, guard_ns=5_000_000, logdir=str(rig.logdir),
-                          run="r", worker="w0", deadline_ns=now + 60_000_000_000, tracers=pb.Tracers(host=2), container=container, **fields)
+                          run=run, worker="w0", deadline_ns=now + 60_000_000_000, tracers=pb.Tracers(host=2), container=container, **fields)
 
 
 def test_programs_of_one_container_alone_are_recorded(two_containers):
@@ -197,7 +197,7 @@ def test_programs_of_one_container_alone_are_recorded(two_containers):
     assert "does not say in which container" in report.message, "it may be one of those that were asked for"
     assert len({line for line, *_ in events(rig.space())}) == 3, "the threads of the one program in it"
     rig.untagged.stop()
-    plan = plan_for(pb, rig, "learner")
+    plan = plan_for(pb, rig, "learner", run="again")
     assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
     *_, report = stub.Watch(pb.WatchRequest(capture_id=plan.capture_id), timeout=30)
     assert report.outcome == pb.OK, report
