@@ -36,8 +36,12 @@ std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> c
   std::vector<Question> questions(channels.size());
   std::vector<ServerAge> ages(channels.size(), ServerAge::kUnknown);
   Mutex mutex;
-  std::size_t pending = static_cast<std::size_t>(
-      std::count_if(channels.begin(), channels.end(), [](const auto& c) { return c != nullptr; }));
+  std::size_t pending = 0;
+  {
+    MutexLock lock(&mutex);
+    pending = static_cast<std::size_t>(std::count_if(channels.begin(), channels.end(),
+                                                     [](const auto& c) { return c != nullptr; }));
+  }
   for (std::size_t i = 0; i < channels.size(); ++i) {
     if (channels[i] == nullptr) continue;
     Question& question = questions[i];

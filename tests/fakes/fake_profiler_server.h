@@ -34,10 +34,10 @@ class FakeProfilerServer {
   FakeProfilerServer& operator=(const FakeProfilerServer&) = delete;
   std::string address() const { return "localhost:" + std::to_string(port_); }
 
-  bool writes_file = false;      // Knows no emit_xspace, as those from before 2025-09.
-  bool nonsense = false;         // Answers with bytes that are no trace.
-  bool empty = false;            // Records nothing.
-  const Clock* clock = nullptr;  // Another than the machine's.
+  std::atomic<bool> writes_file{false};      // Knows no emit_xspace, as those from before 2025-09.
+  std::atomic<bool> nonsense{false};         // Answers with bytes that are no trace.
+  std::atomic<bool> empty{false};            // Records nothing.
+  std::atomic<const Clock*> clock{nullptr};  // Another than the machine's.
   grpc::Status refusal = grpc::Status::OK;
   std::atomic<int> profiles{0};
   std::atomic<bool> terminated{false};
@@ -68,7 +68,8 @@ class FakeProfilerServer {
     asked = request;
     if (!refusal.ok()) return refusal;
     const SystemClock machine;
-    const Clock& now = clock != nullptr ? *clock : machine;
+    const Clock* const other = clock;
+    const Clock& now = other != nullptr ? *other : machine;
     // As in the field: the delay is computed once, the duration is looked at on the wall clock.
     const auto start_asked = static_cast<std::int64_t>(request.opts().start_timestamp_ns());
     const MonoTime start_at = now.MonoNow() + (FromUnixNanos(start_asked) - now.WallNow());

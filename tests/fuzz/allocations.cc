@@ -12,6 +12,8 @@ thread_local std::size_t t_held = 0, t_peak = 0;
 
 }  // namespace
 
+// The sanitizers have operators of their own, which look for mismatches; nothing is counted there.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t size) {
   void* const memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
@@ -25,6 +27,7 @@ void operator delete(void* memory) noexcept {
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+#endif
 
 namespace strobe::fuzz {
 

@@ -14,11 +14,11 @@ using session::Recording;
 using testing::HasSubstr;
 
 // What a busy machine may be late by.
-constexpr Nanos kGuard = 200ms;
+constexpr Nanos kGuard = 400ms;
 
 class FrameworkSourceTest : public testing::Test {
  protected:
-  v1::CapturePlan Plan(Nanos lead = 100ms, Nanos duration = 50ms) {
+  v1::CapturePlan Plan(Nanos lead = 500ms, Nanos duration = 50ms) {
     v1::CapturePlan plan;
     plan.mutable_tracers()->set_host(2);
     plan.set_capture_id("uid-" + std::to_string(ToUnixNanos(clock_.WallNow())));
