@@ -12,7 +12,9 @@
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "collector/base/clock.h"
+#include "collector/base/mutex.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 #include "tests/fakes/fake_trace.h"
 
@@ -38,10 +40,16 @@ class FakeProfilerServer {
   std::atomic<bool> nonsense{false};         // Answers with bytes that are no trace.
   std::atomic<bool> empty{false};            // Records nothing.
   std::atomic<const Clock*> clock{nullptr};  // Another than the machine's.
-  grpc::Status refusal = grpc::Status::OK;
   std::atomic<int> profiles{0};
   std::atomic<bool> terminated{false};
-  tensorflow::ProfileRequest asked;  // Read after the call.
+  void Refuse(grpc::Status status) {
+    MutexLock lock(&mutex_);
+    refusal_ = std::move(status);
+  }
+  tensorflow::ProfileRequest asked() const {
+    MutexLock lock(&mutex_);
+    return asked_;
+  }
 
  private:
   template <typename Base>
@@ -65,8 +73,11 @@ class FakeProfilerServer {
   grpc::Status Profile(grpc::ServerContext& context, const tensorflow::ProfileRequest& request,
                        tensorflow::ProfileResponse& response) {
     ++profiles;
-    asked = request;
-    if (!refusal.ok()) return refusal;
+    {
+      MutexLock lock(&mutex_);
+      asked_ = request;
+      if (!refusal_.ok()) return refusal_;
+    }
     const SystemClock machine;
     const Clock* const other = clock;
     const Clock& now = other != nullptr ? *other : machine;
@@ -102,6 +113,9 @@ class FakeProfilerServer {
       old_{*this};
   grpc::CallbackGenericService unimplemented_;
   int port_ = 0;
+  mutable Mutex mutex_;
+  grpc::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  tensorflow::ProfileRequest asked_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -70,7 +70,7 @@ TEST_F(FrameworkSourceTest, JoinsTheProcessesOfAWorker) {
 
 TEST_F(FrameworkSourceTest, KeepsWhatOneProcessRecordedWhenTheOtherRefused) {
   FakeProfilerServer second;
-  second.refusal = grpc::Status(grpc::INTERNAL, "Another profiling session active.");
+  second.Refuse({grpc::INTERNAL, "Another profiling session active."});
   const Recording recording = Record({server_.address(), second.address()});
   EXPECT_EQ(recording.outcome, Outcome::kBusy);
   EXPECT_THAT(recording.message, HasSubstr("1 of 2 processes"));
@@ -143,15 +143,15 @@ TEST_F(OldServerTest, IsToldWhatItNeeds) {
   const Recording recording = Record({old_.address()});
   EXPECT_EQ(recording.outcome, Outcome::kVersionMismatch);
   EXPECT_THAT(recording.message, HasSubstr("--shared-dir"));
-  EXPECT_EQ(old_.asked.repository_root(), "/proc/strobe");
+  EXPECT_EQ(old_.asked().repository_root(), "/proc/strobe");
 }
 
 // jaxlib 0.5.0 to 0.8.3 without TensorFlow does not survive host annotations.
 TEST_F(OldServerTest, IsNotAskedForHostAnnotations) {
   old_.writes_file = false;
   const Recording recording = Record({old_.address(), server_.address()});
-  EXPECT_EQ(old_.asked.opts().host_tracer_level(), 0u);
-  EXPECT_EQ(server_.asked.opts().host_tracer_level(), 2u);
+  EXPECT_EQ(old_.asked().opts().host_tracer_level(), 0u);
+  EXPECT_EQ(server_.asked().opts().host_tracer_level(), 2u);
   EXPECT_EQ(recording.outcome, Outcome::kVersionMismatch);
   EXPECT_THAT(recording.message, HasSubstr("host annotations"));
   EXPECT_THAT(recording.message, HasSubstr(old_.address()));
@@ -170,7 +170,7 @@ TEST_F(OldServerTest, IsAskedWhereSomebodyAnswersForIt) {
   old_.writes_file = false;
   trust_ = true;
   EXPECT_EQ(Record({old_.address()}).outcome, Outcome::kOk);
-  EXPECT_EQ(old_.asked.opts().host_tracer_level(), 2u);
+  EXPECT_EQ(old_.asked().opts().host_tracer_level(), 2u);
 }
 
 // The wall clock is set by so much at such a time after the plan was made; the start is after
@@ -240,7 +240,7 @@ TEST_F(FrameworkSourceTest, CancelEndsItQuickly) {
 TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
   FrameworkSource source(clock_, {{server_.address()}});
   std::thread terminator([this] {
-    std::this_thread::sleep_for(400ms);
+    std::this_thread::sleep_for(1s);
     terminate_.Cancel();
   });
   const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {});
