@@ -23,6 +23,7 @@ class NotingWorker(Worker):
         self.notes = self.place / "trainer.txt" if framework == "jax" else None
         self.agent_notes = self.place / "agent.txt"
         self.program = None
+        self.read_sizes, self.read = None, []
 
     def _mount(self):
         """A volume with a bound, as a pod's is; where it cannot be mounted the directory has none."""
@@ -49,8 +50,11 @@ class NotingWorker(Worker):
             subprocess.run(["umount", "-l", self.agent_dir], check=False)
 
     def read_notes(self):
-        notes = oracle.read_notes(self.agent_notes) if self.agent_notes.exists() else []
-        return notes + (oracle.read_notes(self.notes) if self.notes and self.notes.exists() else [])
+        files = [path for path in (self.agent_notes, self.notes) if path and path.exists()]
+        sizes = [path.stat().st_size for path in files]
+        if sizes != self.read_sizes:  # Those of a storm have hundreds of thousands of lines.
+            self.read_sizes, self.read = sizes, [note for path in files for note in oracle.read_notes(path)]
+        return self.read
 
 
 def held_against_notes(run, workers):
