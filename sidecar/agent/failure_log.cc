@@ -17,7 +17,7 @@ namespace {
 
 int log = -1;  // Open while the process lives: the lock goes with it.
 
-bool Append(int file, const wire::Failure& failure) {
+bool Add(int file, const wire::Failure& failure) {
   constexpr auto kSize = static_cast<off_t>(sizeof failure);
   constexpr int kMaxTries = 100;
   int tries = 0;
@@ -26,12 +26,20 @@ bool Append(int file, const wire::Failure& failure) {
     usleep(100);
   }
   struct stat status = {};
-  const bool appended = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-                        status.st_size < static_cast<off_t>(wire::kMaxFailures) * kSize &&
-                        write(file, &failure, sizeof failure) == kSize;
-  if (appended) wire::TryLockByte(file, F_WRLCK, lseek(file, 0, SEEK_CUR) - kSize);
+  bool written = false;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    // The first place that is free: its space is there, also when the volume is full.
+    off_t at = 0;
+    wire::Failure there = {};
+    const off_t end = static_cast<off_t>(wire::kMaxFailures) * kSize;
+    while (at < end && pread(file, &there, sizeof there, at) == kSize &&
+           there.magic == wire::kFailureMagic)
+      at += kSize;
+    written = at < end && pwrite(file, &failure, sizeof failure, at) == kSize;
+    if (written) wire::TryLockByte(file, F_WRLCK, at);
+  }
   wire::UnlockByte(file, wire::kFailureGuardByte);
-  return appended;
+  return written;
 }
 
 }  // namespace
@@ -39,8 +47,7 @@ bool Append(int file, const wire::Failure& failure) {
 void LogFailure(const std::string& directory, wire::FailureStep step, int error) {
   if (log >= 0) return;
   const std::string path = directory + "/failures";
-  const int file =
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
   if (file < 0) return;
   fchmod(file, 0666);  // Every user of the pod writes to it.
   wire::Failure failure{.magic = wire::kFailureMagic,
@@ -53,7 +60,7 @@ void LogFailure(const std::string& directory, wire::FailureStep step, int error)
   const std::string container = wire::OwnContainer();
   std::copy_n(container.begin(), container.size(), failure.container);
   prctl(PR_GET_NAME, failure.program);  // 16 bytes at most.
-  if (Append(file, failure))
+  if (Add(file, failure))
     log = file;
   else
     close(file);

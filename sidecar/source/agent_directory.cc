@@ -77,9 +77,8 @@ void ForEachFailure(int file, const Sink& sink) {
   wire::Failure failure{};
   constexpr auto kSize = static_cast<off_t>(sizeof failure);
   for (off_t at = 0; at < static_cast<off_t>(wire::kMaxFailures) * kSize; at += kSize) {
-    if (pread(file, &failure, sizeof failure, at) != kSize || failure.magic != wire::kFailureMagic)
-      return;
-    sink(failure, wire::ByteIsLocked(file, at));
+    if (pread(file, &failure, sizeof failure, at) != kSize) return;
+    if (failure.magic == wire::kFailureMagic) sink(at, failure, wire::ByteIsLocked(file, at));
   }
 }
 
@@ -171,12 +170,12 @@ void AgentDirectory::CleanUp() const {
   }
 }
 
-// Appending to space that is there already works on a full volume as well.
+// Writing to space that is there already works on a full volume as well.
 void AgentDirectory::ReserveFailures() const {
   const int file = openat(lock_, "failures", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file < 0) return;
   fchmod(file, 0666);
-  fallocate(file, FALLOC_FL_KEEP_SIZE, 0, wire::kMaxFailures * sizeof(wire::Failure));
+  fallocate(file, 0, 0, wire::kMaxFailures * sizeof(wire::Failure));
   close(file);
 }
 
@@ -210,7 +209,7 @@ std::vector<FailedProgram> AgentDirectory::Failures(std::uint64_t since_ns) cons
   std::vector<FailedProgram> failed;
   const int file = OpenFailures();
   if (file < 0) return failed;
-  ForEachFailure(file, [&](const wire::Failure& failure, bool lives) {
+  ForEachFailure(file, [&](off_t, const wire::Failure& failure, bool lives) {
     if ((lives || failure.at_ns >= since_ns) && failed.size() < kMaxFailedPrograms)
       failed.push_back(Explain(failure));
   });
@@ -222,10 +221,11 @@ void AgentDirectory::ForgetFailures() const {
   const int file = OpenFailures();
   if (file < 0) return;
   if (wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte)) {
-    bool all_ended = true;
-    ForEachFailure(file, [&](const wire::Failure&, bool lives) { all_ended &= !lives; });
-    if (all_ended && ftruncate(file, 0) == 0)
-      fallocate(file, FALLOC_FL_KEEP_SIZE, 0, wire::kMaxFailures * sizeof(wire::Failure));
+    // Written over and not cut off: on a full volume nobody else could be told of any more.
+    constexpr wire::Failure kFree{};
+    ForEachFailure(file, [&](off_t at, const wire::Failure&, bool lives) {
+      if (!lives) (void)!pwrite(file, &kFree, sizeof kFree, at);
+    });
   }
   close(file);
 }

@@ -46,7 +46,7 @@ class AgentDirectory {
   // Those that still run, and those that failed since then (CLOCK_MONOTONIC in ns) and have ended;
   // at most 64. Only an owner knows of them.
   std::vector<FailedProgram> Failures(std::uint64_t since_ns) const;
-  // Makes room for new ones when all that are told of have ended.
+  // Makes room for new ones in the places of those who have ended; nobody is told of them any more.
   void ForgetFailures() const;
 
  private:

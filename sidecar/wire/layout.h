@@ -230,7 +230,8 @@ struct Failure {
 static_assert(sizeof(Failure) == 128);
 inline constexpr std::uint32_t kFailureMagic = 0x4c494146;  // "FAIL" in memory.
 inline constexpr std::size_t kMaxFailures = 1024;
-// Whoever appends to the file, or empties it, holds a lock on this byte.
+// A record without the magic number is free. Whoever writes one or frees it holds a lock on this
+// byte.
 inline constexpr std::uint64_t kFailureGuardByte = 1u << 20;
 
 enum class FailureStep : std::uint32_t {

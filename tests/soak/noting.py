@@ -71,5 +71,6 @@ def held_against_notes(run, workers):
         lost, looked_for = oracle.missing_by_true_time(by_name[told["name"]].read_notes(), manifest, told, space)
         wanted += looked_for
         if lost:
-            wrong.append(f"{told['name']} is Ok and {len(lost)} of {looked_for} noted steps are not in its trace: {lost[:3]}")
+            rows = [f"{row['name']}: {row['outcome']} {row.get('message', '')}" for row in told.get("processes", [])]
+            wrong.append(f"{told['name']} is Ok and {len(lost)} of {looked_for} noted steps are not in its trace: {lost[:3]}; its processes: {rows}")
     return wrong, wanted

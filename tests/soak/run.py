@@ -74,6 +74,8 @@ def good(group, directory, options):
         lost, wanted = held_against_notes(directory / "logdir/plugins/profile" / f"good-{i}", workers)
         wrong += [f"capture {i}: {line}" for line in lost]
         steps += wanted
+    for worker in workers:
+        worker.unmount()
     print(f"{options.captures} captures in {time.monotonic() - began:.0f} s, {len(wrong)} not good; {steps} noted steps looked for")
     return wrong + ([] if steps else ["nothing was noted"])
 
