@@ -110,9 +110,6 @@ class Webhooks {
     const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
     if (!asked.ok()) return Refusal(422, Words(asked.status()));
     if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
-    const Turn turn(judged_, options_.max_judged_at_once);
-    if (!turn.mine())
-      return Refusal(503, "too many ProfileRequests are being checked at this moment; try again");
     const absl::StatusOr<PolicyVerdict> verdict =
         gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
@@ -129,10 +126,12 @@ class Webhooks {
   // May ask the API server: not everybody may have that done, as often as they like.
   strobe::Page LimitedRespond(const Request& asked, bool fail_open,
                               AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    const std::shared_ptr<void> turn =
+    const std::shared_ptr<void> allowed =
         asked.certified ? std::make_shared<bool>(true) : limiter_.Enter(asked.source);
+    const Turn turn(judged_, options_.max_judged_at_once);
     // API servers come again after that, within their own timeout.
-    if (turn == nullptr) return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
+    if (allowed == nullptr || !turn.mine())
+      return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
     return Respond(asked, fail_open, answer);
   }
 
