@@ -92,6 +92,8 @@ class RingReader {
   void DrainRecords(RecordBuffer& buffer, const Sink& sink) {
     const std::uint64_t head = header_->head.load(std::memory_order_acquire);
     // A ring of our writer needs fewer steps; one whose positions change all the time must end too.
+    // A head or a number that was forged when we began and is right again has fallen since.
+    damaged_ = damaged_ || head < position_ || made() < next_;
     for (std::uint64_t step = 0; position_ < head && !Damaged(head) && step < words_; ++step) {
       if (Overrun(position_)) {
         Resync();

@@ -55,7 +55,7 @@ def test_a_profiler_server_that_is_started_late_is_waited_for(kubectl, operator,
 def test_requests_for_the_same_workers_take_turns(kubectl, operator, make_workers, logdir):
     """In the order they came, none fails for the other's sake, and each says where it stands."""
     make_workers(2, kubectl)
-    kubectl.apply(profile_request("first", logdir, run="first", attempts=1, start={"delay": "3s"}))
+    kubectl.apply(profile_request("first", logdir, run="first", attempts=1, start={"delay": "8s"}))
     kubectl.run("wait", "--for=condition=Started", "profilerequest/first", "--timeout=10s")
     for name in ("second", "third"):
         kubectl.apply(profile_request(name, logdir, run=name, attempts=1))

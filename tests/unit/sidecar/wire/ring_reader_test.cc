@@ -208,6 +208,21 @@ TEST(Ring, ForgedPositionsEndADrainAndAreTold) {
   }
 }
 
+// Found by a storm held against the workloads' notes: not a record came, and nobody said so.
+TEST(Ring, PositionsThatWereForgedWhenAReaderBeganAreTold) {
+  for (const bool number : {false, true}) {
+    Ring ring;
+    RingWriter writer = ring.Writer();
+    Write(writer, 0);
+    (number ? ring.header.made : ring.header.head) = 1ull << 40;
+    if (!number) ring.header.claimed = 1ull << 40;
+    RingReader reader = ring.Reader();
+    Write(writer, 1);  // The writer knows where it is.
+    reader.Drain(ring.buffer, [](const ScopeRecord&) {});
+    EXPECT_TRUE(reader.damaged()) << number;
+  }
+}
+
 TEST(Ring, AWriterThatForgesAllTheTimeCannotHoldADrain) {
   Ring ring;
   std::atomic<bool> stop{false};
