@@ -6,9 +6,9 @@
 #include "collector/base/strings.h"
 #include "collector/base/utf8.h"
 #include "collector/base/version.h"
-#include "operator/admission/json_members.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/kube/client.h"
+#include "operator/kube/json_members.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/token_review.h"
 
@@ -18,6 +18,10 @@ namespace {
 using Json = nlohmann::json;
 
 using kube::Dump;
+using kube::Find;
+using kube::FindBy;
+using kube::Member;
+using kube::TextOf;
 
 // The trainers: named ones, or those that ChooseTrainers has.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {

@@ -11,7 +11,7 @@
 #include "collector/base/strings.h"
 #include "collector/base/utf8.h"
 #include "operator/admission/annotation_values.h"
-#include "operator/admission/json_members.h"
+#include "operator/kube/json_members.h"
 #include "operator/kube/pod_json.h"
 #include "operator/kube/token_review.h"
 
@@ -19,6 +19,11 @@ namespace strobe {
 namespace {
 
 using Json = nlohmann::json;
+
+using kube::Find;
+using kube::FindBy;
+using kube::Member;
+using kube::TextOf;
 
 constexpr int kWorkerPort = 9470, kMetricsPort = 9472;
 

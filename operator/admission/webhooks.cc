@@ -10,6 +10,7 @@
 #include "operator/admission/review.h"
 #include "operator/admission/source_limiter.h"
 #include "operator/kube/client.h"
+#include "operator/kube/json_members.h"
 #include "operator/kube/request_json.h"
 #include "operator/kube/requester_json.h"
 
@@ -167,10 +168,8 @@ class Webhooks {
   };
 
   static Json RequesterAnnotation(const Json& object) {
-    const Json metadata = object.is_object() ? object.value("metadata", Json::object()) : Json();
-    const Json all =
-        metadata.is_object() ? metadata.value("annotations", Json::object()) : Json::object();
-    return all.is_object() ? all.value(kube::kRequesterAnnotation, Json()) : Json();
+    return kube::Member(kube::Member(kube::Member(object, "metadata"), "annotations"),
+                        kube::kRequesterAnnotation);
   }
 
   // Whether the annotation that is there is one that we could write now.

@@ -9,6 +9,7 @@
 
 #include "collector/base/duration.h"
 #include "collector/base/guard.h"
+#include "collector/base/parallel.h"
 #include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
 #include "operator/core/start_plan.h"
@@ -102,15 +103,11 @@ Saved ProfileOne(const CaptureSpec& spec, const Target& target, const Servers& s
 std::vector<Saved> ProfileAll(const CaptureSpec& spec, const std::vector<Target>& targets,
                               const Servers& servers, WallTime start, int attempt) {
   std::vector<Saved> saved(targets.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    threads.emplace_back([&, i] {
-      saved[i] = {Outcome::kProfilerStartFailed, "strobe failed; please report it"};
-      (void)RunGuarded(
-          "profile", [&] { saved[i] = ProfileOne(spec, targets[i], servers, start, attempt, i); });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  ParallelFor(targets.size(), targets.size(), [&](std::size_t i) {
+    saved[i] = {Outcome::kProfilerStartFailed, "strobe failed; please report it"};
+    (void)RunGuarded("profile",
+                     [&] { saved[i] = ProfileOne(spec, targets[i], servers, start, attempt, i); });
+  });
   return saved;
 }
 

@@ -7,16 +7,12 @@
 #include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/base/utf8.h"
+#include "operator/kube/json_members.h"
 
 namespace strobe::kube {
 namespace {
 
 constexpr int kMaxRetries = 10;
-
-std::string TextOf(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 std::string MessageOf(const HttpResponse& response, std::string& reason) {
   const Json status = Json::parse(response.body, nullptr, false);

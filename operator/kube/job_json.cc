@@ -4,6 +4,7 @@
 #include <array>
 
 #include "collector/base/strings.h"
+#include "operator/kube/json_members.h"
 
 namespace strobe::kube {
 namespace {
@@ -32,17 +33,6 @@ constexpr std::array<JobKind, 17> kKinds = {{
     {"Workload", "kueue.x-k8s.io", "v1beta2,v1beta1", "workloads"},
 }};
 
-// Values of objects that anybody may have written: odd types are as good as nothing.
-const Json& Member(const Json& object, const char* name) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(name);
-  return found == object.end() ? kNothing : *found;
-}
-std::string Text(const Json& object, const char* name) {
-  const Json& value = Member(object, name);
-  return value.is_string() ? value.get<std::string>() : "";
-}
 bool IsTrue(const Json& object, const char* name) {
   const Json& value = Member(object, name);
   return value.is_boolean() && value.get<bool>();
@@ -88,7 +78,7 @@ JobShape ParseJobSet(const Json& object) {
   const Json& spec = Member(object, "spec");
   JobShape shape{.suspended = IsTrue(spec, "suspend")};
   for (const Json& job : List(spec, "replicatedJobs")) {
-    shape.roles.push_back({.name = Text(job, "name"),
+    shape.roles.push_back({.name = TextOf(job, "name"),
                            .replicas = Count(job, "replicas", 1),
                            .pods_per_replica = PodsOfJob(Member(Member(job, "template"), "spec"))});
   }
@@ -143,7 +133,7 @@ JobShape ParseRayCluster(const Json& object) {
     // The autoscaler writes what it wants into replicas too, within these bounds.
     const std::size_t most = Count(group, "maxReplicas", kMaxWorkers + 1);
     const std::size_t least = std::min(Count(group, "minReplicas", 0), most);
-    shape.roles.push_back({.name = Text(group, "groupName"),
+    shape.roles.push_back({.name = TextOf(group, "groupName"),
                            .replicas = std::clamp(Count(group, "replicas", least), least, most),
                            .pods_per_replica = Count(group, "numOfHosts", 1)});
   }
@@ -153,12 +143,12 @@ JobShape ParseRayCluster(const Json& object) {
 JobShape ParseWorkload(const Json& object) {
   JobShape shape;
   for (const Json& set : List(Member(object, "spec"), "podSets"))
-    shape.roles.push_back({.name = Text(set, "name"), .replicas = Count(set, "count", 1)});
+    shape.roles.push_back({.name = TextOf(set, "name"), .replicas = Count(set, "count", 1)});
   const Json& active = Member(Member(object, "spec"), "active");
   shape.suspended = active.is_boolean() && !active.get<bool>();
   bool admitted = false;
   for (const Json& condition : List(Member(object, "status"), "conditions")) {
-    if (Text(condition, "type") == "Admitted") admitted = Text(condition, "status") == "True";
+    if (TextOf(condition, "type") == "Admitted") admitted = TextOf(condition, "status") == "True";
   }
   shape.suspended |= !admitted;
   return shape;
@@ -213,9 +203,9 @@ JobShape ParseJob(std::string_view kind, const Json& object) {
 std::optional<JobRef> StandsFor(const JobRef& job, const Json& object) {
   const Json& status = Member(object, "status");
   std::string name;
-  if (job.kind == "RayJob") name = Text(status, "rayClusterName");
+  if (job.kind == "RayJob") name = TextOf(status, "rayClusterName");
   if (job.kind == "RayService")
-    name = Text(Member(status, "activeServiceStatus"), "rayClusterName");
+    name = TextOf(Member(status, "activeServiceStatus"), "rayClusterName");
   // Whoever wrote the status does not choose what else the operator reads.
   const bool safe = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';

@@ -4,6 +4,7 @@
 
 #include "operator/core/ranks.h"
 #include "operator/kube/json_fields.h"
+#include "operator/kube/json_members.h"
 #include "operator/kube/pod_env.h"
 
 namespace strobe::kube {
@@ -127,14 +128,9 @@ PodInfo ParsePod(const Json& object) {
 ContainerDevices DevicesOf(const Json& container) {
   ContainerDevices devices;
   const Json nothing = Json::object();
-  const auto member = [&nothing](const Json& object, const char* name) -> const Json& {
-    if (!object.is_object()) return nothing;
-    const auto found = object.find(name);
-    return found == object.end() ? nothing : *found;
-  };
-  const Json& resources = member(container, "resources");
-  const Json& limits = member(resources, "limits");
-  const Json& claims = member(resources, "claims");
+  const Json& resources = Member(container, "resources");
+  const Json& limits = Member(resources, "limits");
+  const Json& claims = Member(resources, "claims");
   devices.claims = claims.is_array() && !claims.empty();
   bool cuda = false;
   for (const auto& [resource, quantity] : (limits.is_object() ? limits : nothing).items()) {

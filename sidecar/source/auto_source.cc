@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
-#include <thread>
 
+#include "collector/base/parallel.h"
 #include "sidecar/source/process_reports.h"
 
 namespace strobe {
@@ -57,18 +56,13 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
   const auto stopped = [&] {
     if (--recording == 0) collecting();
   };
-  Recording agent;
-  std::exception_ptr thrown;
-  std::jthread helper([&] {
-    try {
+  Recording framework, agent;
+  ParallelFor(2, 2, [&](std::size_t i) {
+    if (i == 0)
+      framework = framework_.Record(plan, cancel, terminate, stopped);
+    else
       agent = agent_.Record(agent_plan, cancel, terminate, stopped);
-    } catch (...) {
-      thrown = std::current_exception();
-    }
   });
-  Recording framework = framework_.Record(plan, cancel, terminate, stopped);
-  helper.join();
-  if (thrown) std::rethrow_exception(thrown);
   return JoinRecordings(std::move(framework), std::move(agent));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace strobe {
+namespace strobe::kube {
 
 // A null where there is none.
 inline const nlohmann::json& Member(const nlohmann::json& object, const std::string& name) {
@@ -33,4 +33,4 @@ inline std::optional<std::size_t> Find(const nlohmann::json& list, std::string_v
   return FindBy(list, "name", name);
 }
 
-}  // namespace strobe
+}  // namespace strobe::kube
