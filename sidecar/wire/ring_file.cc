@@ -125,11 +125,14 @@ void RingFile::Close() {
   fd_ = -1;
 }
 
-bool RingFile::MapOpened(std::size_t size) {
-  struct stat status = {};
+bool RingFile::Identify(struct stat& status) {
   if (fstat(fd_, &status) != 0) return false;
   device_ = status.st_dev;
   inode_ = status.st_ino;
+  return true;
+}
+
+bool RingFile::MapOpened(std::size_t size) {
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return false;
   size_ = size;
@@ -164,6 +167,8 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   };
   file.fd_ = open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0660);
   if (file.fd_ < 0) return {.file = {}, .step = FailureStep::kCreate, .error = errno};
+  struct stat status = {};
+  if (!file.Identify(status)) return failed(FailureStep::kCreate);
   fchmod(file.fd_, 0666);  // The sidecar is usually another user; the volume belongs to the pod.
   if (ftruncate(file.fd_, static_cast<off_t>(size)) != 0 ||
       !TryLockByte(file.fd_, F_WRLCK, kLifeByte))
@@ -265,9 +270,7 @@ RingFile RingFile::Map(const std::string& path) {
   file.path_ = path;
   file.fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   struct stat status = {};
-  if (file.fd_ < 0 || fstat(file.fd_, &status) != 0) return {};
-  file.device_ = status.st_dev;
-  file.inode_ = status.st_ino;
+  if (file.fd_ < 0 || !file.Identify(status)) return {};
   if (!S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(kPage) ||
       !file.MapOpened(static_cast<std::size_t>(status.st_size)))
     return {};

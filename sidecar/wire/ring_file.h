@@ -1,5 +1,7 @@
 // The file of one process, from either end. C++ standard library and POSIX only; no exceptions.
 #pragma once
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -113,6 +115,8 @@ class RingFile {
   void Close();
 
  private:
+  // Says which file the descriptor is: only what is known to be ours is closed.
+  bool Identify(struct stat& status);
   bool MapOpened(std::size_t size);
   bool ReserveBytes(std::uint64_t offset, std::uint64_t bytes) const;
 
