@@ -4,27 +4,14 @@ tests/cluster/inside; takes a machine that can run a node."""
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.support.control_plane import Kubectl
-from tests.support.installation import CHART, SPACE, NodeStore, as_jane, helm, host_pod, install, metric, operator_log, start_node, training_job
+from tests.support.installation import CHART, SPACE, as_jane, helm, host_pod, install, metric, node, operator_log, store, training_job  # noqa: F401  Fixtures.
 from tests.support.operator import condition, profile_request
-from tests.support.processes import BIN, Group, wait_until
+from tests.support.processes import BIN, wait_until
 from tests.support.xprof import XProf
-
-
-@pytest.fixture(scope="module")
-def node():
-    with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
-        yield start_node(group)
-        group.kill()  # The namespaces take the rest with them.
-
-
-@pytest.fixture(scope="module")
-def store(node):
-    return NodeStore(node.group, node.root / "store", tls=False).start()
 
 
 @pytest.fixture(scope="module")

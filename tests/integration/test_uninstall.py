@@ -2,30 +2,16 @@
 real node, with real Helm; run by tests/cluster/inside."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
 from tests.support.control_plane import Kubectl
-from tests.support.installation import SPACE, NodeStore, as_jane, helm, host_program, install, operator_log, start_node
+from tests.support.installation import SPACE, as_jane, helm, host_program, install, node, operator_log, store  # noqa: F401  Fixtures.
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import BIN, Group, wait_until
+from tests.support.processes import BIN, wait_until
 
 CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev")
 TRAINERS = ("busy", "armed", "reclaimed", "idle")
-
-
-@pytest.fixture(scope="module")
-def node():
-    with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
-        yield start_node(group)
-        group.kill()  # The namespaces take the rest with them.
-
-
-@pytest.fixture(scope="module")
-def store(node):
-    return NodeStore(node.group, node.root / "store", tls=False).start()
 
 
 @pytest.fixture(scope="module")

@@ -113,11 +113,13 @@ class Storm:
     def operator_killed(self):
         self.random.choice(self.operators).process.signal(9)
 
-    def operator_frozen(self):
-        victim = self.random.choice(self.operators).process
+    def freeze(self, victim, seconds):
         victim.signal(19)
-        self._for((0.5, 9))
+        self._for(seconds)
         victim.signal(18)
+
+    def operator_frozen(self):
+        self.freeze(self.random.choice(self.operators).process, (0.5, 9))
 
     def sidecar_killed(self):
         self.random.choice(self.workers).sidecar.signal(self.random.choice([9, 15]))
@@ -126,10 +128,7 @@ class Storm:
         self.random.choice(self.workers).trainer.signal(9)
 
     def sidecar_frozen(self):
-        victim = self.random.choice(self.workers).sidecar
-        victim.signal(19)
-        self._for((0.2, 3))
-        victim.signal(18)
+        self.freeze(self.random.choice(self.workers).sidecar, (0.2, 3))
 
     def second_sidecar(self):
         victim = self.random.choice(self.workers)
@@ -143,10 +142,7 @@ class Storm:
         self.random.choice(self.workers).program.signal(9)
 
     def program_frozen(self):
-        victim = self.random.choice(self.workers).program
-        victim.signal(19)
-        self._for((0.1, 2))
-        victim.signal(18)
+        self.freeze(self.random.choice(self.workers).program, (0.1, 2))
 
     def rings_forged(self):
         """Positions of rings, written over while programs and sidecar go on."""

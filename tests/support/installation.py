@@ -3,11 +3,14 @@
 import json
 import os
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from .control_plane import Kubectl
 from .metrics import total
 from .node import BRIDGE, HOST, Node
-from .processes import PYTHON, ROOT, TOOLS
+from .processes import PYTHON, ROOT, TOOLS, Group
 from .stores import Versity
 
 CHART = ROOT / "helm" / "strobe"
@@ -94,3 +97,15 @@ def metric(node, name, **labels):
     pods = admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
     pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout for pod in pods]
     return sum(total(page, name, **labels) for page in pages)
+
+
+@pytest.fixture(scope="module")
+def node():
+    with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
+        yield start_node(group)
+        group.kill()  # The namespaces take the rest with them.
+
+
+@pytest.fixture(scope="module")
+def store(node):
+    return NodeStore(node.group, node.root / "store", tls=False).start()

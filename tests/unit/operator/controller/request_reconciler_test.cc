@@ -773,15 +773,23 @@ TEST_F(RequestReconcilerTest, WhoeverLosesItsRightWhileItWaitsIsRefused) {
   EXPECT_THAT(fleet_["a"].plans, IsEmpty());
 }
 
+class DeletionTest : public RequestReconcilerTest {
+ protected:
+  // By an operator that has just begun and does not know the capture yet.
+  void DeleteWhileTheApiServerIsAway() {
+    cluster_.request.deleting = true;
+    cluster_.request.deleted = time_.WallNow();
+    cluster_.list = absl::UnavailableError("away");
+    Restart();
+    EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  }
+};
+
 // Deletion let go of a capture that it had not found because the API server was away for a moment.
-TEST_F(RequestReconcilerTest, DeletionInsistsOnFindingTheCaptureAgain) {
+TEST_F(DeletionTest, DeletionInsistsOnFindingTheCaptureAgain) {
   cluster_.request.capture.delay = 60s;
   Loop(1s);
-  cluster_.request.deleting = true;
-  cluster_.request.deleted = time_.WallNow();
-  cluster_.list = absl::UnavailableError("away");
-  Restart();
-  EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  DeleteWhileTheApiServerIsAway();
   EXPECT_TRUE(cluster_.exists);
   EXPECT_THAT(cluster_.request.finalizers, Contains(kFinalizer));
   cluster_.list = absl::OkStatus();
@@ -790,14 +798,10 @@ TEST_F(RequestReconcilerTest, DeletionInsistsOnFindingTheCaptureAgain) {
   EXPECT_THAT(fleet_["a"].cancelled, Contains("uid-1"));
 }
 
-TEST_F(RequestReconcilerTest, DeletionDoesNotInsistForEver) {
+TEST_F(DeletionTest, DeletionDoesNotInsistForEver) {
   cluster_.request.capture.delay = 1h;
   Loop(1s);
-  cluster_.request.deleting = true;
-  cluster_.request.deleted = time_.WallNow();
-  cluster_.list = absl::UnavailableError("away");
-  Restart();
-  EXPECT_FALSE(reconciler_->Reconcile("team/look").ok());
+  DeleteWhileTheApiServerIsAway();
   time_.Advance(6min);
   Loop(1s);
   EXPECT_FALSE(cluster_.exists);
