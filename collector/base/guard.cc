@@ -12,7 +12,7 @@ struct Counts {
   std::map<std::string, std::uint64_t> by_place ABSL_GUARDED_BY(mutex);
 };
 
-// Of the process, as the log is: threads that outlive main may still count.
+// The counts are never destroyed: threads that outlive main may still add to them.
 Counts& TheCounts() {
   static Counts* const counts = new Counts();
   return *counts;

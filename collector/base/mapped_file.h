@@ -12,8 +12,8 @@
 namespace strobe {
 
 // The file may become shorter while it is mapped, or somebody else writes into it. Then its bytes
-// are anything, zeros most likely, and reading them is safe: whoever read them asks Check() before
-// making an answer of them.
+// have any value, mostly zero, and reading them is still safe. The reader calls Check() before it
+// uses what it read.
 class MappedFile {
  public:
   // NotFound, PermissionDenied, or InvalidArgument for what is no regular file. ResourceExhausted

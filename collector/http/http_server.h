@@ -47,7 +47,7 @@ struct HttpOptions {
   // Requests that are answered at once. A long answer must not keep health checks waiting.
   int threads = 4;
   // Which answers take long: threads of their own make them, so that they keep nobody else waiting.
-  // Whoever comes when so many wait for those already is told to come again (503).
+  // A request that finds most_slow_waiting others waiting is answered with 503 and Retry-After.
   std::function<bool(const Request&)> is_slow = nullptr;
   int slow_threads = 2;
   std::size_t most_slow_waiting = 16;
