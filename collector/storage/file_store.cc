@@ -65,8 +65,8 @@ absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string&
       if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return absl::UnavailableError(StrCat("another process is writing ", place.path()));
       struct stat ours = {}, named = {};
-      // The process that held the lock may have given the file its final name. The open file is then
-      // the finished object of that process.
+      // The process that held the lock may have given the file its final name. The open file is
+      // then the finished object of that process.
       if (fstat(file.get(), &ours) != 0 ||
           fstatat(place.folder.get(), hidden.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
           ours.st_ino != named.st_ino)
