@@ -12,6 +12,7 @@
 #include "collector/base/guard.h"
 #include "collector/base/log.h"
 #include "collector/base/mutex.h"
+#include "collector/base/status_macros.h"
 #include "collector/base/strings.h"
 #include "collector/storage/file_store.h"
 
@@ -26,13 +27,18 @@ std::atomic<int> g_left_behind{0};
 // thread touch what belongs to the waiter, and it does so with the mutex held.
 class Operation {
  public:
-  // False when nobody waits any more; `touch` was not called then.
+  Operation(StoreLimits limits, std::string root, std::string what)
+      : limits_(limits), root_(std::move(root)), what_(std::move(what)) {}
+
+  // Why nobody waits any more: `touch` was not called then. The limits are looked at here too: on a
+  // busy machine the thread may come back before its waiter has run and left.
   template <typename Touch>
-  bool WithWaiter(const Touch& touch) {
+  absl::Status WithWaiter(const Touch& touch) {
     MutexLock lock(&mutex_);
-    if (left_) return false;
+    if (left_) return absl::CancelledError("nobody waits any more");
+    RETURN_IF_ERROR(WithinLimits());
     touch();
-    return true;
+    return absl::OkStatus();
   }
   void Done() {
     MutexLock lock(&mutex_);
@@ -44,19 +50,32 @@ class Operation {
     return mutex_.AwaitFor(duration,
                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
   }
-  // False when it is done after all.
-  bool Leave() {
+  // Why the waiter waits no longer; OK while there is time, or when the operation is done after
+  // all.
+  absl::Status Leave() {
     MutexLock lock(&mutex_);
-    if (done_) return false;
+    if (done_) return absl::OkStatus();
+    const absl::Status why = WithinLimits();
+    if (why.ok()) return why;
     left_ = true;
     ++g_left_behind;
     cancel_.Cancel();
-    return true;
+    return why;
   }
   // For the FileStore of the thread.
   const Cancellation& cancel() const { return cancel_; }
 
  private:
+  absl::Status WithinLimits() const {
+    if (limits_.cancellation != nullptr && limits_.cancellation->cancelled())
+      return absl::CancelledError("cancelled");
+    if (SystemClock().MonoNow() < limits_.deadline) return absl::OkStatus();
+    return absl::DeadlineExceededError(
+        StrCat(root_, ": ", what_, " did not end in time; does its file system hang?"));
+  }
+
+  const StoreLimits limits_;  // Its cancellation is the waiter's.
+  const std::string root_, what_;
   Cancellation cancel_;
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
@@ -66,15 +85,16 @@ class Operation {
 // Runs `work(FileStore&, Operation&)` on a thread; what it returns lies in `result` afterwards.
 template <typename Result, typename Work>
 Result Run(const std::string& root, const StoreLimits& limits, std::string what, Work work) {
-  const SystemClock clock;
   if (g_left_behind >= TimedFileStore::kMostLeftBehind)
     return absl::UnavailableError(
         StrCat(root, ": ", TimedFileStore::kMostLeftBehind, " operations on files hang already"));
   struct Shared {
+    Shared(const StoreLimits& limits, const std::string& root, const std::string& what)
+        : operation(limits, root, what) {}
     Operation operation;
     Result result{absl::UnknownError("not done")};
   };
-  const auto shared = std::make_shared<Shared>();
+  const auto shared = std::make_shared<Shared>(limits, root, what);
   try {
     std::thread([shared, root, work = std::move(work)] {
       shared->result = RunGuarded("files", [&]() -> Result {
@@ -86,18 +106,15 @@ Result Run(const std::string& root, const StoreLimits& limits, std::string what,
   } catch (const std::system_error& error) {
     return absl::UnavailableError(StrCat("cannot start a thread: ", error.what()));
   }
-  while (true) {
-    const Nanos left = limits.deadline - clock.MonoNow();
-    if (shared->operation.WaitFor(std::clamp(left, Nanos{0}, kSlice)))
-      return std::move(shared->result);
-    const bool cancelled = limits.cancellation != nullptr && limits.cancellation->cancelled();
-    if (left > Nanos{0} && !cancelled) continue;
-    if (!shared->operation.Leave()) return std::move(shared->result);
-    if (cancelled) return absl::CancelledError("cancelled");
-    const std::string words = StrCat(what, " did not end in time; does its file system hang?");
-    LogWarning("an operation on files is left behind", {{"doing", what}, {"below", root}});
-    return absl::DeadlineExceededError(StrCat(root, ": ", words));
+  while (!shared->operation.WaitFor(
+      std::clamp(limits.deadline - SystemClock().MonoNow(), Nanos{0}, kSlice))) {
+    const absl::Status why = shared->operation.Leave();
+    if (why.ok()) continue;
+    if (absl::IsDeadlineExceeded(why))
+      LogWarning("an operation on files is left behind", {{"doing", what}, {"below", root}});
+    return why;
   }
+  return std::move(shared->result);
 }
 
 // Bytes that are there only while somebody waits for the operation.
@@ -107,8 +124,8 @@ class WaitersBytes final : public ByteSource {
       : operation_(operation), bytes_(bytes), size_(size) {}
   std::uint64_t size() const override { return size_; }
   absl::Status Read(std::uint64_t offset, std::span<char> into) const override {
-    absl::Status status = absl::CancelledError("nobody waits any more");
-    operation_.WithWaiter([&] { status = bytes_.Read(offset, into); });
+    absl::Status status;
+    RETURN_IF_ERROR(operation_.WithWaiter([&] { status = bytes_.Read(offset, into); }));
     return status;
   }
 
@@ -146,7 +163,8 @@ absl::StatusOr<std::size_t> TimedFileStore::Read(std::string_view key, std::uint
                                              Operation& operation) -> absl::StatusOr<std::size_t> {
         std::vector<char> own(into.size());
         absl::StatusOr<std::size_t> got = store.Read(key, offset, own);
-        if (got.ok()) operation.WithWaiter([&] { std::memcpy(into.data(), own.data(), *got); });
+        RETURN_IF_ERROR(got.status());
+        RETURN_IF_ERROR(operation.WithWaiter([&] { std::memcpy(into.data(), own.data(), *got); }));
         return got;
       });
 }
@@ -155,11 +173,13 @@ absl::Status TimedFileStore::List(std::string_view prefix, const Visitor& visit)
   return Run<absl::Status>(
       root_, limits_, StrCat("listing ", prefix),
       [prefix = std::string(prefix), &visit](FileStore& store, Operation& operation) {
-        return store.List(prefix, [&](StoredObject object) {
+        absl::Status awaited;
+        const absl::Status listed = store.List(prefix, [&](StoredObject object) {
           bool more = false;
-          operation.WithWaiter([&] { more = visit(std::move(object)); });
+          awaited = operation.WithWaiter([&] { more = visit(std::move(object)); });
           return more;
         });
+        return awaited.ok() ? listed : awaited;
       });
 }
 
