@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "collector/analysis/steps.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "collector/base/status_macros.h"
 #include "collector/xplane/lanes.h"
+#include "common/base/status_macros.h"
 
 namespace strobe {
 namespace {

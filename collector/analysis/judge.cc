@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/names.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

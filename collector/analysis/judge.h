@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "collector/base/clock.h"
-#include "collector/base/outcome.h"
 #include "collector/xplane/summary.h"
+#include "common/base/clock.h"
+#include "common/base/outcome.h"
 
 namespace strobe {
 

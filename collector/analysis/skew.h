@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collector/base/status_macros.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
 
 namespace strobe {
 

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
-#include "collector/base/duration.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/names.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::convert {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/mapped_file.h"
 #include "collector/convert/traces.h"
+#include "common/base/mapped_file.h"
 
 namespace strobe::convert {
 

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/convert/json_text.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::convert {
 namespace {

@@ -1,10 +1,10 @@
 #include "collector/convert/merged_space.h"
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::convert {
 

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::convert {
 namespace {

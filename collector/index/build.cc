@@ -10,16 +10,16 @@
 #include <optional>
 
 #include "collector/analysis/derived_lines.h"
-#include "collector/base/mutex.h"
-#include "collector/base/parallel.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/index/links.h"
 #include "collector/index/texts.h"
 #include "collector/index/track_writer.h"
 #include "collector/xplane/flows.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
+#include "common/base/mutex.h"
+#include "common/base/parallel.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::index {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::index {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/mapped_file.h"
 #include "collector/index/build.h"
 #include "collector/index/index.h"
+#include "common/base/mapped_file.h"
 
 namespace strobe::index {
 

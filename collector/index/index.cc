@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe::index {
 namespace {

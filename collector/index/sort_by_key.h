@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "collector/base/parallel.h"
+#include "common/base/parallel.h"
 
 namespace strobe::index {
 namespace internal {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "collector/base/saturated.h"
 #include "collector/index/buckets.h"
+#include "common/base/saturated.h"
 
 namespace strobe::index {
 namespace {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "collector/base/name_rules.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "common/base/name_rules.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/cancellation.h"
-#include "collector/base/clock.h"
 #include "collector/logdir/byte_source.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/cancellation.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/file_error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

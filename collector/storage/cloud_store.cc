@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/bridge/bridge.h"
 #include "collector/storage/store_error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "collector/base/strings.h"
 #include "collector/storage/file_error.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/beneath.h"
 #include "collector/storage/file_error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

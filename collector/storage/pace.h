@@ -4,10 +4,10 @@
 #include <span>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/cancellation.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
 #include "collector/logdir/byte_source.h"
+#include "common/base/cancellation.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 
 namespace strobe {
 

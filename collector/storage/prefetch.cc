@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

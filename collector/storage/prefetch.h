@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
 #include "collector/logdir/object_store.h"
+#include "common/base/mutex.h"
 
 namespace strobe {
 

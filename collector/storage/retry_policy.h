@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

@@ -5,9 +5,9 @@
 #include <thread>
 #include <type_traits>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
 #include "collector/storage/retry_policy.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -5,8 +5,8 @@
 #include <regex>
 #include <span>
 
-#include "collector/base/strings.h"
 #include "collector/storage/bridge/bridge.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/text_file.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
 
 namespace strobe {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 
-#include "collector/base/status_macros.h"
 #include "collector/storage/cloud_store.h"
 #include "collector/storage/timed_file_store.h"
+#include "common/base/status_macros.h"
 
 namespace strobe {
 

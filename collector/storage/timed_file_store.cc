@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/mutex.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/file_store.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

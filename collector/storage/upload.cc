@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
-#include "collector/base/parallel.h"
-#include "collector/base/sha256.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/mutex.h"
+#include "common/base/parallel.h"
+#include "common/base/sha256.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

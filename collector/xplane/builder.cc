@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "collector/base/utf8.h"
 #include "collector/xplane/wire.h"
+#include "common/base/utf8.h"
 
 namespace strobe::xplane {
 namespace {

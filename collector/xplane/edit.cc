@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/summary.h"
 #include "collector/xplane/wire.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::xplane {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "collector/base/saturated.h"
-#include "collector/base/status_macros.h"
+#include "common/base/saturated.h"
+#include "common/base/status_macros.h"
 
 namespace strobe::xplane {
 namespace {

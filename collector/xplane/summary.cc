@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collector/base/status_macros.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/space.h"
+#include "common/base/status_macros.h"
 
 namespace strobe::xplane {
 namespace {

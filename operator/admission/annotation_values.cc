@@ -5,9 +5,9 @@
 #include <chrono>
 #include <string>
 
-#include "collector/base/duration.h"
-#include "collector/base/quantity.h"
-#include "collector/base/strings.h"
+#include "common/base/duration.h"
+#include "common/base/quantity.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "collector/base/sha256.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
-#include "collector/base/version.h"
+#include "common/base/sha256.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "common/base/version.h"
 #include "operator/admission/sidecar_spec.h"
-#include "operator/kube/client.h"
-#include "operator/kube/json_members.h"
-#include "operator/kube/pod_json.h"
-#include "operator/kube/token_review.h"
+#include "operator/core/names.h"
+#include "operator/objects/dump.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/pod_json.h"
 
 namespace strobe {
 namespace {
@@ -28,7 +28,7 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
   const Json& containers = Member(Member(pod, "spec"), "containers");
   std::vector<std::size_t> chosen;
   const std::string named =
-      TextOf(Member(Member(pod, "metadata"), "annotations"), "strobe.dev/containers");
+      TextOf(Member(Member(pod, "metadata"), "annotations"), kContainersAnnotation);
   if (!named.empty()) {
     for (const std::string& name : Split(named, ',')) {
       const std::optional<std::size_t> index = Find(containers, name);
@@ -108,7 +108,7 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
                                    {"projected",
                                     {{"sources",
                                       {{{"serviceAccountToken",
-                                         {{"audience", kube::kTokenAudience},
+                                         {{"audience", kTokenAudience},
                                           {"expirationSeconds", 3600},
                                           {"path", "token"}}}}}}}}});
   }
@@ -167,15 +167,15 @@ std::string WhyNot(const Json& pod) {
   if (!IsWellFormed(pod)) return "it has no containers, or not in the form of a pod";
   const Json& metadata = Member(pod, "metadata");
   const Json& spec = Member(pod, "spec");
-  if (TextOf(Member(metadata, "labels"), kube::kInjectLabel) == "false") return "its label says so";
+  if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false") return "its label says so";
   if (Member(metadata, "annotations").is_object() &&
       Member(metadata, "annotations").contains("kubernetes.io/config.mirror"))
     return "it is a static pod's mirror";
   if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
   const Json& containers = Member(spec, "containers");
-  const bool ours = !TextOf(Member(metadata, "annotations"), kube::kStatusAnnotation).empty();
-  if (Find(containers, kube::kSidecarContainer) ||
-      (Find(Member(spec, "initContainers"), kube::kSidecarContainer) && !ours))
+  const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
+  if (Find(containers, kSidecarContainer) ||
+      (Find(Member(spec, "initContainers"), kSidecarContainer) && !ours))
     return "it brings a strobe-sidecar of its own";
   return "";
 }
@@ -199,7 +199,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   Sha256 hash;
   hash.Update(Dump(made.container));
   const Json& inits = Member(spec, "initContainers");
-  if (const std::optional<std::size_t> index = Find(inits, kube::kSidecarContainer)) {
+  if (const std::optional<std::size_t> index = Find(inits, kSidecarContainer)) {
     // Some webhooks do not know the field and drop it.
     if (TextOf(inits[*index], "restartPolicy") != "Always")
       patch.Set(StrCat("/spec/initContainers/", *index), "restartPolicy", "Always");
@@ -210,7 +210,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
                               wishes_warnings.end());
   }
   const bool python =
-      TextOf(Member(Member(pod, "metadata"), "annotations"), "strobe.dev/python") == "true";
+      TextOf(Member(Member(pod, "metadata"), "annotations"), kPythonAnnotation) == "true";
   for (const std::size_t index : trainers) {
     AddToTrainer(containers[index], index, trainers.size() == 1, volumes.shared, python, patch,
                  injection.warnings);
@@ -218,9 +218,9 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   const Json& metadata = Member(pod, "metadata");
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
-  if (TextOf(Member(metadata, "annotations"), kube::kStatusAnnotation).empty()) {
+  if (TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
     patch.Set(
-        "/metadata/annotations", kube::kStatusAnnotation,
+        "/metadata/annotations", kStatusAnnotation,
         Dump({{"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}}));
   }
   injection.patch = patch.Take();
@@ -231,11 +231,11 @@ std::string InjectionDamage(const Json& pod) {
   if (!WhyNot(pod).empty()) return "";
   const Json& spec = Member(pod, "spec");
   const Json& inits = Member(spec, "initContainers");
-  const std::optional<std::size_t> index = Find(inits, kube::kSidecarContainer);
+  const std::optional<std::size_t> index = Find(inits, kSidecarContainer);
   if (!index) return "lost";
   const Json& sidecar = inits[*index];
   if (TextOf(sidecar, "restartPolicy") != "Always") return "mutilated: restartPolicy is gone";
-  if (!Find(Member(sidecar, "ports"), kube::kSidecarPort)) return "mutilated: its port is gone";
+  if (!Find(Member(sidecar, "ports"), kSidecarPort)) return "mutilated: its port is gone";
   const Json& mounts = Member(sidecar, "volumeMounts");
   for (const char* path : {kSharedPath, kSpoolPath}) {
     const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path);

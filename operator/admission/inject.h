@@ -23,9 +23,6 @@ struct InjectionSettings {
   std::string log_level = "info";
 };
 
-// Put on injected pods, so that they can be found.
-inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
-
 struct Injection {
   nlohmann::json patch = nlohmann::json::array();  // RFC 6902, only `add`; empty = nothing to do.
   std::vector<std::string> warnings{};  // Annotations that could not be heeded, and such.

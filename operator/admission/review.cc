@@ -1,10 +1,10 @@
 #include "operator/admission/review.h"
 
 #include "absl/strings/escaping.h"
-#include "collector/base/mutex.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
-#include "operator/kube/client.h"
+#include "common/base/mutex.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "operator/objects/dump.h"
 
 namespace strobe {
 namespace {

@@ -6,14 +6,14 @@
 #include <set>
 #include <utility>
 
-#include "collector/base/name_rules.h"
-#include "collector/base/quantity.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "common/base/name_rules.h"
+#include "common/base/quantity.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "operator/admission/annotation_values.h"
-#include "operator/kube/json_members.h"
-#include "operator/kube/pod_json.h"
-#include "operator/kube/token_review.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/pod_json.h"
 
 namespace strobe {
 namespace {
@@ -65,7 +65,7 @@ class Ports {
     for (const char* list : {"containers", "initContainers"}) {
       const Json& containers = Member(spec, list);
       for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-        if (TextOf(containers[i], "name") == kube::kSidecarContainer) continue;
+        if (TextOf(containers[i], "name") == kSidecarContainer) continue;
         const Json& ports = Member(containers[i], "ports");
         for (std::size_t k = 0; ports.is_array() && k < ports.size(); ++k) {
           const Json& port = Member(ports[k], "containerPort");
@@ -122,7 +122,7 @@ bool IsGuaranteed(const Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     const Json& containers = Member(spec, list);
     for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-      if (TextOf(containers[i], "name") == kube::kSidecarContainer) continue;
+      if (TextOf(containers[i], "name") == kSidecarContainer) continue;
       const Json& resources = Member(containers[i], "resources");
       for (const char* kind : {"cpu", "memory"}) {
         const Json& limit = Member(Member(resources, "limits"), kind);
@@ -233,11 +233,11 @@ SidecarVolumes VolumesFor(const Json& pod) {
   const Json& spec = Member(pod, "spec");
   const Json& volumes = Member(spec, "volumes");
   const Json& inits = Member(spec, "initContainers");
-  const std::optional<std::size_t> sidecar = Find(inits, kube::kSidecarContainer);
+  const std::optional<std::size_t> sidecar = Find(inits, kSidecarContainer);
   const Json& mounts = sidecar ? Member(inits[*sidecar], "volumeMounts") : Member(Json(), "");
   // Of a pod that has been injected, and whose sidecar somebody may have taken away again.
   const bool ours =
-      !TextOf(Member(Member(pod, "metadata"), "annotations"), kube::kStatusAnnotation).empty();
+      !TextOf(Member(Member(pod, "metadata"), "annotations"), kStatusAnnotation).empty();
   const auto name = [&](const char* path, const std::string& otherwise) {
     if (const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path))
       return TextOf(mounts[*mount], "name");
@@ -293,13 +293,13 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,
                                  "at least 32Mi, such as 512Mi");
   made.container = {
-      {"name", kube::kSidecarContainer},
+      {"name", kSidecarContainer},
       {"image", settings.image},
       {"restartPolicy", "Always"},
       {"args", std::move(arguments)},
       {"env", std::move(environment)},
       {"ports",
-       {{{"name", kube::kSidecarPort}, {"containerPort", port}, {"protocol", "TCP"}},
+       {{{"name", kSidecarPort}, {"containerPort", port}, {"protocol", "TCP"}},
         {{"name", "strobe-metrics"}, {"containerPort", metrics}, {"protocol", "TCP"}}}},
       {"resources", Resources(spec, settings, wishes)},
       {"securityContext", SecurityContext(settings)},

@@ -4,15 +4,15 @@
 #include <atomic>
 #include <memory>
 
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/strings.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
 #include "operator/admission/review.h"
 #include "operator/admission/source_limiter.h"
-#include "operator/kube/client.h"
-#include "operator/kube/json_members.h"
-#include "operator/kube/request_json.h"
-#include "operator/kube/requester_json.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
 
 namespace strobe {
 namespace {
@@ -169,7 +169,7 @@ class Webhooks {
 
   static Json RequesterAnnotation(const Json& object) {
     return kube::Member(kube::Member(kube::Member(object, "metadata"), "annotations"),
-                        kube::kRequesterAnnotation);
+                        kRequesterAnnotation);
   }
 
   // Whether the annotation that is there is one that we could write now.

@@ -5,26 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
-#include "collector/http/http_server.h"
+#include "common/base/clock.h"
+#include "common/http/http_server.h"
 #include "operator/admission/inject.h"
+#include "operator/admission/ports.h"
 #include "operator/core/gatekeeper.h"
 
 namespace strobe {
-
-// What happened, for metrics. Called from the server's threads.
-class WebhookObserver {
- public:
-  virtual ~WebhookObserver() = default;
-  // `code` is the HTTP status, or that of the refusal.
-  // Answered follows.
-  virtual void Asked(const std::string& webhook) = 0;
-  virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
-  // `result` is injected, unchanged, skipped or failed.
-  virtual void Injected(const std::string& space, const std::string& result) = 0;
-  // `damage` is lost or mutilated.
-  virtual void InjectionDamaged(const std::string& space, const std::string& damage) = 0;
-};
 
 struct WebhookOptions {
   InjectionSettings injection{};

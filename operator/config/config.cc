@@ -5,11 +5,11 @@
 #include <functional>
 #include <map>
 
-#include "collector/base/duration.h"
-#include "collector/base/quantity.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/text_file.h"
+#include "common/base/duration.h"
+#include "common/base/quantity.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
 
 namespace strobe {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

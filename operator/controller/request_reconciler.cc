@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
-#include "collector/base/duration.h"
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "operator/core/min_workers.h"
+#include "operator/core/names.h"
 #include "operator/core/pod_evidence.h"
 #include "operator/core/request_status.h"
 #include "operator/core/retry.h"

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "operator/controller/ports.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/gatekeeper.h"

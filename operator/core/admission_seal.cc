@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collector/base/hmac.h"
-#include "collector/base/strings.h"
+#include "common/base/hmac.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "collector/base/duration.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
-#include "collector/base/version.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "common/base/version.h"
 
 namespace strobe {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/base/duration.h"
-#include "collector/base/guard.h"
-#include "collector/base/strings.h"
-#include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/guard.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
 #include "operator/core/pod_evidence.h"
 
 namespace strobe {

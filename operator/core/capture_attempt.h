@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/clock_steps.h"
-#include "collector/base/executor.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/clock_steps.h"
+#include "common/base/executor.h"
+#include "common/base/mutex.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/ports.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
-#include "collector/base/outcome.h"
+#include "common/base/clock.h"
+#include "common/base/outcome.h"
 #include "operator/core/accelerators.h"
 #include "strobe/v1/worker.pb.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

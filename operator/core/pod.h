@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/accelerators.h"
 
 namespace strobe {

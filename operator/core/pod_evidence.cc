@@ -1,7 +1,7 @@
 #include "operator/core/pod_evidence.h"
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

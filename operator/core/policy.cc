@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "collector/base/duration.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

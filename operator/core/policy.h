@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/label_selector.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
 #include "strobe/v1/worker.pb.h"
 

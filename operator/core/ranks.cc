@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "operator/core/names.h"
+
 namespace strobe {
 namespace {
 
@@ -24,7 +26,6 @@ constexpr std::array<std::string_view, 5> kRankVariables = {"RANK", "NODE_RANK",
 constexpr std::array<std::string_view, 4> kOtherVariables = {kSliceVariable, kTpuWorkerVariable,
                                                              kTpuHostsVariable, kLwsSizeVariable};
 
-constexpr char kOwnKey[] = "strobe.dev/rank";
 constexpr char kCompletionKey[] = "batch.kubernetes.io/job-completion-index";
 constexpr char kPodIndexKey[] = "apps.kubernetes.io/pod-index";
 constexpr char kJobSetKey[] = "jobset.sigs.k8s.io/jobset-name",
@@ -256,7 +257,7 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
   const auto each = [&](std::function<int(const PodInfo&)> rank_of) {
     evidence.push_back([&pods, rank_of = std::move(rank_of)] { return ForEach(pods, rank_of); });
   };
-  each([](const PodInfo& pod) { return WrittenNumber(pod, kOwnKey); });
+  each([](const PodInfo& pod) { return WrittenNumber(pod, kRankKey); });
   for (const std::string_view name : kRankVariables) {
     each([&container, name](const PodInfo& pod) { return VariableNumber(pod, container, name); });
   }

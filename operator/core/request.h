@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/admission_seal.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/requester.h"
@@ -77,8 +77,6 @@ struct ProfileRequest {
   std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
   RequestStatus status{};
 };
-
-inline constexpr char kFinalizer[] = "strobe.dev/capture";
 
 const Condition* FindCondition(const RequestStatus& status, std::string_view type);
 // Has ended, one way or the other.

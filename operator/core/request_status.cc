@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/attempt_result.h"
 
 namespace strobe {

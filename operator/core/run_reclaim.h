@@ -11,9 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "collector/base/clock.h"
-#include "collector/base/executor.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/executor.h"
+#include "common/base/mutex.h"
 #include "operator/core/ports.h"
 
 namespace strobe {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/policy.h"
 
 namespace strobe {

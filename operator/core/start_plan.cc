@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

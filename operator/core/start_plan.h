@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
 
 namespace strobe {

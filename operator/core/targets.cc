@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "collector/base/name_rules.h"
-#include "collector/base/strings.h"
+#include "common/base/name_rules.h"
+#include "common/base/strings.h"
 #include "operator/core/label_selector.h"
 #include "operator/core/ranks.h"
 

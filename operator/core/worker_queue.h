@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

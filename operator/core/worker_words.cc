@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "collector/base/clock.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "common/base/clock.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/tls/openssl_handles.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/tls/openssl_handles.h"
 
 namespace strobe {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/tls/certificate.h"
+#include "common/tls/certificate.h"
 
 namespace strobe {
 

@@ -1,11 +1,11 @@
 #include "operator/enroll/authority_keeper.h"
 
-#include "collector/base/guard.h"
-#include "collector/base/hmac.h"
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/grpc_tls/credentials.h"
+#include "common/base/guard.h"
+#include "common/base/hmac.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/grpc_tls/credentials.h"
 
 namespace strobe {
 namespace {

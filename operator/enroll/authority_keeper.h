@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
-#include "collector/tls/live_identity.h"
+#include "common/base/mutex.h"
+#include "common/tls/live_identity.h"
 #include "operator/enroll/authority.h"
 #include "operator/enroll/ports.h"
 

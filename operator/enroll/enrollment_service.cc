@@ -1,8 +1,8 @@
 #include "operator/enroll/enrollment_service.h"
 
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/strings.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

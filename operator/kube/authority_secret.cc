@@ -1,8 +1,8 @@
 #include "operator/kube/authority_secret.h"
 
 #include "absl/strings/escaping.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe::kube {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe::kube {
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "operator/kube/json_fields.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/objects/dump.h"
+#include "operator/objects/json_fields.h"
 
 namespace strobe::kube {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {

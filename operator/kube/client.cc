@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "collector/base/name_rules.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
-#include "operator/kube/json_members.h"
+#include "common/base/name_rules.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "operator/objects/dump.h"
+#include "operator/objects/json_members.h"
 
 namespace strobe::kube {
 namespace {
@@ -28,10 +29,6 @@ absl::Status NoJson(const HttpRequest& request) {
 }
 
 }  // namespace
-
-std::string Dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 absl::Status ToStatus(const HttpResponse& response) {
   if (response.status >= 200 && response.status < 300) return absl::OkStatus();

@@ -12,10 +12,6 @@ namespace strobe::kube {
 
 using Json = nlohmann::json;
 
-// As text. What is no UTF-8 in it is replaced, where Json's own dump() throws: whoever writes what
-// came from somewhere else writes it by this.
-std::string Dump(const Json& value);
-
 // What the server refused, as absl codes: 400/422 InvalidArgument, 401 Unauthenticated, 403
 // PermissionDenied, 404 NotFound, 409 AlreadyExists or Aborted (conflict), 410 OutOfRange
 // (expired), 429 ResourceExhausted, the rest of 5xx Unavailable. The message is the server's own.

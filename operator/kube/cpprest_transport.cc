@@ -7,10 +7,10 @@
 #include <charconv>
 #include <utility>
 
-#include "collector/base/mutex.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/version.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
 #include "operator/kube/bounded_buffer.h"
 
 namespace strobe::kube {

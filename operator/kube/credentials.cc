@@ -7,9 +7,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/text_file.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
 
 namespace strobe::kube {
 namespace {

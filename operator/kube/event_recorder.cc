@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe::kube {
 namespace {

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 
-#include "collector/base/duration.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "operator/kube/json_fields.h"
-#include "operator/kube/policy_json.h"
-#include "operator/kube/request_json.h"
-#include "operator/kube/requester_json.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_fields.h"
+#include "operator/objects/policy_json.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
 
 namespace strobe::kube {
 namespace {
+
+constexpr char kPoliciesPath[] = "/apis/strobe.dev/v1alpha1/profilepolicies";
 
 // Names to ask for one by one; more need the right to all pods.
 constexpr std::size_t kFewNames = 16;

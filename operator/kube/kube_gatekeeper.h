@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 #include "operator/core/gatekeeper.h"
 #include "operator/kube/capture_history.h"
 #include "operator/kube/client.h"

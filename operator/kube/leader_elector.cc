@@ -3,9 +3,10 @@
 #include <random>
 #include <utility>
 
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/strings.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "operator/objects/dump.h"
 
 namespace strobe::kube {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 
 namespace strobe::kube {
 

@@ -1,8 +1,9 @@
 #include "operator/kube/pod_list.h"
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "operator/kube/pod_json.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/pod_json.h"
 
 namespace strobe::kube {
 

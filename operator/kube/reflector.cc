@@ -2,12 +2,13 @@
 
 #include <utility>
 
-#include "collector/base/duration.h"
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/duration.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "operator/kube/line_splitter.h"
+#include "operator/objects/dump.h"
 
 namespace strobe::kube {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/kube/backoff.h"
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"

@@ -2,12 +2,13 @@
 
 #include <utility>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "operator/kube/job_json.h"
-#include "operator/kube/pod_json.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/names.h"
 #include "operator/kube/pod_list.h"
-#include "operator/kube/request_json.h"
+#include "operator/objects/job_json.h"
+#include "operator/objects/pod_json.h"
+#include "operator/objects/request_json.h"
 
 namespace strobe::kube {
 namespace {
@@ -132,12 +133,11 @@ absl::Status RequestCluster::DeleteRequest(const ProfileRequest& request) {
 void RequestCluster::RecordEvent(const ProfileRequest& request, bool warning,
                                  const std::string& reason, const std::string& action,
                                  const std::string& note) {
-  events_.Record(
-      {{"strobe.dev/v1alpha1", "ProfileRequest", request.space, request.name, request.uid},
-       warning,
-       reason,
-       action,
-       note});
+  events_.Record({{kApiVersion, "ProfileRequest", request.space, request.name, request.uid},
+                  warning,
+                  reason,
+                  action,
+                  note});
 }
 
 }  // namespace strobe::kube

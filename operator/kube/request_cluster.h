@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 #include "operator/controller/ports.h"
 #include "operator/kube/client.h"
 #include "operator/kube/event_recorder.h"

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/names.h"
 
 namespace strobe::kube {
 namespace {

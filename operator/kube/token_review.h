@@ -7,9 +7,6 @@
 
 namespace strobe::kube {
 
-// Audience of the tokens that sidecars show.
-inline constexpr char kTokenAudience[] = "strobe";
-
 class KubeTokenReviewer final : public TokenReviewer {
  public:
   explicit KubeTokenReviewer(Client& client) : client_(client) {}

@@ -3,11 +3,11 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/text_file.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
 #include "operator/admission/review.h"
 #include "operator/kube/pod_list.h"
 

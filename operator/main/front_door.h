@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
-#include "collector/grpc_tls/credentials.h"
-#include "collector/http/http_server.h"
+#include "common/base/mutex.h"
+#include "common/grpc_tls/credentials.h"
+#include "common/http/http_server.h"
 #include "operator/admission/webhooks.h"
 #include "operator/config/config.h"
 #include "operator/enroll/authority_keeper.h"

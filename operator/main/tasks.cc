@@ -6,12 +6,13 @@
 #include <iostream>
 #include <thread>
 
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/text_file.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
+#include "operator/core/names.h"
 #include "operator/kube/client.h"
 #include "operator/kube/cpprest_transport.h"
-#include "operator/kube/request_json.h"
+#include "operator/objects/request_json.h"
 
 namespace strobe {
 namespace {
@@ -154,7 +155,7 @@ absl::Status CheckInstallation(const std::string& kubeconfig) {
   const absl::Status asked =
       cluster->client
           ->Create(kube::RequestsPath(space) + "?dryRun=All",
-                   {{"apiVersion", "strobe.dev/v1alpha1"},
+                   {{"apiVersion", kApiVersion},
                     {"kind", "ProfileRequest"},
                     {"metadata", {{"generateName", "strobe-check-"}}},
                     {"spec", {{"target", {{"pods", {"nobody"}}}}, {"logdir", "/nowhere"}}}})

@@ -6,11 +6,11 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-#include "collector/base/guard.h"
-#include "collector/base/name_rules.h"
-#include "collector/base/strings.h"
-#include "collector/base/version.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/guard.h"
+#include "common/base/name_rules.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
 
 namespace strobe {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
-#include "operator/admission/webhooks.h"
+#include "common/base/mutex.h"
+#include "operator/admission/ports.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/work_queue.h"
 

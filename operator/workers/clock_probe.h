@@ -6,7 +6,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "operator/workers/undertaker.h"
 #include "strobe/v1/worker.grpc.pb.h"
 

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "collector/base/mutex.h"
-#include "collector/base/strings.h"
-#include "collector/grpc_tls/credentials.h"
+#include "common/base/mutex.h"
+#include "common/base/strings.h"
+#include "common/grpc_tls/credentials.h"
 #include "operator/core/worker_words.h"
 #include "operator/workers/clock_probe.h"
 #include "operator/workers/grpc_status.h"

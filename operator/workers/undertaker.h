@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/executor.h"
-#include "collector/base/mutex.h"
+#include "common/base/executor.h"
+#include "common/base/mutex.h"
 
 namespace strobe {
 

@@ -8,13 +8,13 @@
 #include <random>
 #include <utility>
 
-#include "collector/base/duration.h"
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
-#include "collector/base/text_file.h"
-#include "collector/grpc_tls/credentials.h"
+#include "common/base/duration.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
+#include "common/grpc_tls/credentials.h"
 #include "strobe/v1/enrollment.grpc.pb.h"
 
 namespace strobe {

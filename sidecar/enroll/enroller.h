@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "collector/base/mutex.h"
-#include "collector/tls/live_identity.h"
+#include "common/base/mutex.h"
+#include "common/tls/live_identity.h"
 
 namespace strobe {
 

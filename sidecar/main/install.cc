@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -1,7 +1,7 @@
 // strobe.v1.Worker as it is served: a WorkerService whose exceptions are logged and counted. gRPC
 // would catch them too, and tell nobody but the caller.
 #pragma once
-#include "collector/base/guard.h"
+#include "common/base/guard.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {

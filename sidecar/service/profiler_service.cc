@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "collector/base/name_rules.h"
-#include "collector/base/outcome.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/upload.h"
+#include "common/base/name_rules.h"
+#include "common/base/outcome.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

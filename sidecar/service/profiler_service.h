@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
 #include "collector/logdir/object_store.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "sidecar/session/capture_runner.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "collector/base/mutex.h"
-#include "collector/base/parallel.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
+#include "common/base/mutex.h"
+#include "common/base/parallel.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
 #include "strobe/v1/manifest.pb.h"
 

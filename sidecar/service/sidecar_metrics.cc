@@ -5,9 +5,9 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-#include "collector/base/guard.h"
-#include "collector/base/outcome.h"
-#include "collector/base/version.h"
+#include "common/base/guard.h"
+#include "common/base/outcome.h"
+#include "common/base/version.h"
 
 namespace strobe {
 

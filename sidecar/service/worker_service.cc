@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
-#include "collector/base/name_rules.h"
-#include "collector/base/strings.h"
-#include "collector/base/version.h"
+#include "common/base/name_rules.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
 #include "sidecar/service/run_owner.h"
 
 namespace strobe {

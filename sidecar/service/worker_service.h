@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
 #include "collector/logdir/object_store.h"
+#include "common/base/clock.h"
 #include "sidecar/session/capture_runner.h"
 #include "strobe/v1/worker.grpc.pb.h"
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "collector/analysis/judge.h"
-#include "collector/base/duration.h"
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/sha256.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
 #include "collector/xplane/summary.h"
+#include "common/base/duration.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/sha256.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "sidecar/session/job_guard.h"
 #include "sidecar/session/trace_report.h"
 

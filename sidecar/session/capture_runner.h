@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/clock_steps.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/clock_steps.h"
+#include "common/base/mutex.h"
 #include "sidecar/session/harm.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/session/session.h"

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <vector>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe::session {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 
 namespace strobe::session {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "collector/base/guard.h"
+#include "common/base/guard.h"
 
 namespace strobe::session {
 namespace {

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/cancellation.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
+#include "common/base/cancellation.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "sidecar/session/harm.h"
 #include "sidecar/session/ports.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collector/base/cancellation.h"
-#include "collector/base/clock.h"
-#include "collector/base/outcome.h"
+#include "common/base/cancellation.h"
+#include "common/base/clock.h"
+#include "common/base/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {

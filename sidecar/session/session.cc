@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "collector/base/duration.h"
-#include "collector/base/name_rules.h"
-#include "collector/base/strings.h"
 #include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/name_rules.h"
+#include "common/base/strings.h"
 
 namespace strobe::session {
 namespace {

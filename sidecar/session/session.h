@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "collector/base/clock.h"
-#include "collector/base/outcome.h"
+#include "common/base/clock.h"
+#include "common/base/outcome.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/base/duration.h"
-#include "collector/base/outcome.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
-#include "collector/base/version.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/space.h"
 #include "collector/xplane/wire.h"
+#include "common/base/duration.h"
+#include "common/base/outcome.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "common/base/version.h"
 
 namespace strobe::session {
 namespace {

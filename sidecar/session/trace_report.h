@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/base/clock.h"
 #include "collector/xplane/summary.h"
+#include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -31,8 +31,8 @@ void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
 // A note for people, where the clock was set.
 void TellOfClock(const Recording& recording, v1::Report& report);
 
-// More than that plane ever has, also with a row for each of the most processes that are told of and
-// all their text escaped. It is the last thing in a file.
+// More than that plane ever has, also with a row for each of the most processes that are told of
+// and all their text escaped. It is the last thing in a file.
 inline constexpr std::size_t kMaxStrobePlaneBytes = 512 << 10;
 // The capture that a trace is of, by the Strobe plane at the end of its bytes; empty when it does
 // not end with one.

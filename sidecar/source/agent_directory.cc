@@ -14,10 +14,10 @@
 #include <fstream>
 #include <system_error>
 
-#include "collector/base/log.h"
-#include "collector/base/strings.h"
-#include "sidecar/wire/file_lock.h"
-#include "sidecar/wire/ticks.h"
+#include "agent/wire/file_lock.h"
+#include "agent/wire/ticks.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/wire/layout.h"
 #include "sidecar/source/ring_files.h"
-#include "sidecar/wire/layout.h"
 
 namespace strobe {
 

@@ -6,16 +6,16 @@
 #include <cstdlib>
 #include <utility>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "agent/wire/ticks.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/process_reports.h"
-#include "sidecar/wire/ticks.h"
 
 namespace strobe {
 namespace {

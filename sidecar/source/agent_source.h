@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/agent_directory.h"
 #include "sidecar/source/program_set.h"

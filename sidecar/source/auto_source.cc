@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "collector/base/parallel.h"
+#include "common/base/parallel.h"
 #include "sidecar/source/process_reports.h"
 
 namespace strobe {

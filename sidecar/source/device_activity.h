@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sidecar/wire/device_records.h"
-#include "sidecar/wire/layout.h"
+#include "agent/wire/device_records.h"
+#include "agent/wire/layout.h"
 
 namespace strobe {
 

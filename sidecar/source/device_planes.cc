@@ -4,8 +4,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collector/base/strings.h"
 #include "collector/xplane/names.h"
+#include "common/base/strings.h"
 #include "sidecar/source/stream_line.h"
 
 namespace strobe {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

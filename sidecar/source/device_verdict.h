@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "collector/base/outcome.h"
-#include "sidecar/wire/layout.h"
+#include "agent/wire/layout.h"
+#include "common/base/outcome.h"
 
 namespace strobe {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstddef>
 
-#include "collector/base/guard.h"
+#include "common/base/guard.h"
 #include "sidecar/source/ring_files.h"
 
 namespace strobe {

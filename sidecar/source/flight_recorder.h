@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "collector/base/cancellation.h"
+#include "common/base/cancellation.h"
 #include "sidecar/source/agent_directory.h"
 
 namespace strobe {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "collector/analysis/judge.h"
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
 #include "collector/storage/timed_file_store.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/summary.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 #include "sidecar/source/process_reports.h"
 
 namespace strobe {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
 #include "sidecar/source/framework_answers.h"
 #include "sidecar/source/memory_room.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/server_age.h"
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "agent/wire/cgroup_memory.h"
 #include "collector/xplane/trace_me_text.h"
-#include "sidecar/wire/cgroup_memory.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

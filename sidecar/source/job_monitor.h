@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "agent/wire/ring_reader.h"
+#include "agent/wire/ticks.h"
+#include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/agent_directory.h"
 #include "sidecar/source/ring_files.h"
-#include "sidecar/wire/ring_reader.h"
-#include "sidecar/wire/ticks.h"
 
 namespace strobe {
 

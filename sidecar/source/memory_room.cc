@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "sidecar/wire/cgroup_memory.h"
+#include "agent/wire/cgroup_memory.h"
 
 namespace strobe {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "sidecar/wire/device_records.h"
+#include "agent/wire/device_records.h"
 
 namespace strobe {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/base/outcome.h"
-#include "collector/base/strings.h"
 #include "collector/xplane/edit.h"
+#include "common/base/outcome.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

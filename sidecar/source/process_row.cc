@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/base/duration.h"
-#include "collector/base/strings.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <grpcpp/support/status.h>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

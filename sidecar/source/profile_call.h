@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "collector/base/outcome.h"
+#include "common/base/outcome.h"
 #include "strobe/v1/worker.pb.h"
 #include "tensorflow/profiler_service.pb.h"
 

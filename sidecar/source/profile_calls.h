@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 
 namespace strobe {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
-#include "sidecar/wire/ticks.h"
+#include "agent/wire/ticks.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

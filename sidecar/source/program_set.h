@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "sidecar/source/agent_directory.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/recorded_program.h"

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
 #include "collector/xplane/trace_me_text.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/base/clock.h"
+#include "agent/wire/ring_reader.h"
+#include "agent/wire/ticks.h"
 #include "collector/xplane/builder.h"
+#include "common/base/clock.h"
 #include "sidecar/source/device_activity.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/ring_files.h"
-#include "sidecar/wire/ring_reader.h"
-#include "sidecar/wire/ticks.h"
 
 namespace strobe {
 

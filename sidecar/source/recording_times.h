@@ -1,7 +1,7 @@
 // When a recording is to begin and to end, and whether somebody sets the wall clock meanwhile.
 #pragma once
-#include "collector/base/clock.h"
-#include "collector/base/clock_steps.h"
+#include "common/base/clock.h"
+#include "common/base/clock_steps.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {

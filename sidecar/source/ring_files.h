@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/foreign_memory.h"
-#include "sidecar/wire/ring_file.h"
+#include "agent/wire/ring_file.h"
+#include "common/base/foreign_memory.h"
 
 namespace strobe {
 

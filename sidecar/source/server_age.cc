@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 
 namespace strobe {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 #include <tuple>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 #include "sidecar/source/occupancy.h"
 
 namespace strobe {

@@ -14,11 +14,11 @@
 #include <numeric>
 #include <sstream>
 
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/file_error.h"
 #include "collector/storage/file_store.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "sidecar/session/session.h"
 #include "strobe/v1/spool.pb.h"
 

@@ -11,10 +11,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "collector/base/mutex.h"
 #include "collector/logdir/byte_source.h"
 #include "collector/logdir/object_store.h"
 #include "collector/storage/upload.h"
+#include "common/base/mutex.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {

@@ -4,13 +4,13 @@
 #include <chrono>
 #include <optional>
 
-#include "collector/base/duration.h"
-#include "collector/base/guard.h"
-#include "collector/base/log.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/storage/file_bytes.h"
 #include "collector/storage/upload.h"
+#include "common/base/duration.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

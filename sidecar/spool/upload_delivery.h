@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
 #include "collector/logdir/object_store.h"
 #include "collector/storage/pace.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/spool/spool.h"
 

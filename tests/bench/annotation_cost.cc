@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sidecar/wire/ring_file.h"
+#include "agent/wire/ring_file.h"
 #include "strobe/trace_me.h"
 
 namespace {

@@ -47,7 +47,7 @@ bodies = (ours, ours_step, jax_scope, jax_step, floor)
 loop = cost(empty)
 result = {"off": {b.__name__: cost(b) - loop for b in bodies}}
 for path in glob.glob(os.environ["STROBE_DIR"] + "/agent/*.rings"):
-    with open(path, "r+b") as file:  # The control word; see sidecar/wire/README.md.
+    with open(path, "r+b") as file:  # The control word; see agent/wire/README.md.
         mmap.mmap(file.fileno(), 4096)[256:260] = struct.pack("I", 3)
 assert strobe.active()
 result["on"] = {b.__name__: cost(b) - loop for b in (ours, ours_step)}

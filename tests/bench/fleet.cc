@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
-#include "collector/base/clock.h"
-#include "collector/base/version.h"
+#include "common/base/clock.h"
+#include "common/base/version.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/clock.h"
-#include "collector/base/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "tensorflow/profiler_service.grpc.pb.h"
 #include "tests/fakes/fake_trace.h"
 

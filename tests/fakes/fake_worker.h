@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/version.h"
+#include "common/base/version.h"
 #include "operator/core/ports.h"
 #include "tests/fakes/simulated_time.h"
 

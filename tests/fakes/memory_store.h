@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
-#include "collector/base/status_macros.h"
-#include "collector/base/strings.h"
 #include "collector/logdir/object_store.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 

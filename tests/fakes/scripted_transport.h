@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 #include "operator/kube/transport.h"
 
 namespace strobe::kube {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "collector/base/clock.h"
-#include "collector/base/executor.h"
+#include "common/base/clock.h"
+#include "common/base/executor.h"
 
 namespace strobe {
 

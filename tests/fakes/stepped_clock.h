@@ -2,7 +2,7 @@
 #pragma once
 #include <atomic>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 

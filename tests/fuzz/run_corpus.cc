@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/base/duration.h"
-#include "collector/base/log.h"
+#include "common/base/duration.h"
+#include "common/base/log.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

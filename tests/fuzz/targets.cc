@@ -14,12 +14,12 @@
 #include "collector/convert/chrome_trace.h"
 #include "collector/convert/perfetto_trace.h"
 #include "collector/index/build.h"
-#include "collector/viewer/viewer.h"
 #include "collector/xplane/summary.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
 #include "tests/fakes/made_index.h"
 #include "tests/fuzz/allocations.h"
+#include "viewer/viewer.h"
 
 namespace strobe::fuzz {
 namespace {

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "collector/base/utf8.h"
+#include "common/base/utf8.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/request_status.h"
 #include "operator/core/retry.h"
 #include "operator/core/worker_words.h"
 #include "operator/kube/event_recorder.h"
-#include "operator/kube/request_json.h"
+#include "operator/objects/request_json.h"
 #include "tests/fakes/simulated_time.h"
 #include "tests/fuzz/targets.h"
 

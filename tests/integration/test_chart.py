@@ -16,7 +16,7 @@ EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.ena
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 
-# Whose objects say how many workers a job should have; operator/kube/job_json.cc has where they are.
+# Whose objects say how many workers a job should have; operator/objects/job_json.cc has where they are.
 JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
              "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
 

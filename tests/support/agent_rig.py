@@ -47,7 +47,7 @@ class AgentRig:
                 "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1", *flags]
 
     def header(self, path=None):
-        """A program's control words, as sidecar/wire/layout.h has them."""
+        """A program's control words, as agent/wire/layout.h has them."""
         data = (path or self.rings).read_bytes()[:4096]
         word = lambda at, size=4: int.from_bytes(data[at:at + size], "little")  # noqa: E731
         return {"control": word(256), "device_phase": word(544), "device_wish": word(548)}

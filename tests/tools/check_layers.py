@@ -4,77 +4,82 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2])
+ROOT = Path(__file__).resolve().parents[2]
 
 # Module: the modules that it may include besides itself. Transitive arrows are written out: what is
-# not here is not meant.
+# not here is not meant. ARCHITECTURE.md shows the same arrows without those that follow from others.
+COLLECTOR = ["collector/analysis", "collector/convert", "collector/index", "collector/logdir", "collector/storage", "collector/xplane"]
 ARROWS = {
-    "collector/base": [],
-    "collector/tls": ["collector/base"],
-    "collector/grpc_tls": ["collector/base", "collector/tls"],
-    "collector/http": ["collector/base", "collector/tls"],
-    "collector/xplane": ["collector/base"],
-    "collector/analysis": ["collector/base", "collector/xplane"],
-    "collector/convert": ["collector/base", "collector/xplane"],
-    "collector/index": ["collector/analysis", "collector/base", "collector/xplane"],
-    "collector/logdir": ["collector/base"],
-    "collector/storage": ["collector/base", "collector/logdir"],
-    "collector/viewer": ["collector/analysis", "collector/base", "collector/convert", "collector/http", "collector/index",
-                         "collector/xplane"],
+    "common/base": [],
+    "common/tls": ["common/base"],
+    "common/grpc_tls": ["common/base", "common/tls"],
+    "common/http": ["common/base", "common/tls"],
+    "collector/xplane": ["common/base"],
+    "collector/analysis": ["collector/xplane", "common/base"],
+    "collector/convert": ["collector/xplane", "common/base"],
+    "collector/index": ["collector/analysis", "collector/xplane", "common/base"],
+    "collector/logdir": ["common/base"],
+    "collector/storage": ["collector/logdir", "common/base"],
     # Loaded into other people's programs: the C++ standard library and POSIX, nothing else.
-    "sidecar/wire": [],
-    "sidecar/sdk": [],
-    "sidecar/agent": ["sidecar/wire", "sidecar/sdk"],
-    "sidecar/session": ["collector/base", "collector/xplane", "collector/analysis", "collector/logdir"],
-    "sidecar/source": ["sidecar/session", "sidecar/wire", "collector/analysis", "collector/base", "collector/logdir",
-                       "collector/xplane", "collector/storage"],
-    "sidecar/spool": ["sidecar/session", "collector/base", "collector/logdir", "collector/storage"],
-    "sidecar/enroll": ["collector/base", "collector/grpc_tls", "collector/tls"],
-    "sidecar/service": ["sidecar/session", "collector/base", "collector/logdir", "collector/storage"],
-    "sidecar/main": ["sidecar/enroll", "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "collector/base",
-                     "collector/grpc_tls", "collector/http", "collector/storage", "collector/tls"],
-    "operator/core": ["collector/base", "collector/analysis", "collector/logdir"],
-    "operator/workers": ["operator/core", "collector/base", "collector/grpc_tls"],
-    "operator/enroll": ["collector/base", "collector/grpc_tls", "collector/tls"],
-    "operator/admission": ["operator/core", "operator/kube", "collector/base", "collector/http"],
-    "operator/controller": ["operator/core", "collector/base", "collector/logdir"],
-    "operator/config": ["collector/base"],
-    "operator/kube": ["operator/core", "operator/controller", "operator/enroll", "collector/base", "collector/logdir"],
-    "operator/metrics": ["operator/admission", "operator/core", "operator/controller", "collector/base", "collector/logdir"],
-    # Without Kubernetes: a stock profiler server is captured through a sidecar in the command itself.
-    "operator/cli": ["operator/core", "operator/workers", "collector/analysis", "collector/base", "collector/convert",
-                     "collector/http", "collector/index", "collector/logdir", "collector/storage", "collector/viewer",
-                     "collector/xplane",
+    "agent/sdk": [],
+    "agent/wire": [],
+    "agent/cupti": ["agent/wire"],
+    "agent/recorder": ["agent/cupti", "agent/sdk", "agent/wire"],
+    "sidecar/session": ["collector/analysis", "collector/logdir", "collector/xplane", "common/base"],
+    "sidecar/source": ["agent/wire", "collector/analysis", "collector/logdir", "collector/storage", "collector/xplane", "common/base",
+                       "sidecar/session"],
+    "sidecar/spool": ["collector/logdir", "collector/storage", "common/base", "sidecar/session"],
+    "sidecar/enroll": ["common/base", "common/grpc_tls", "common/tls"],
+    "sidecar/service": ["collector/logdir", "collector/storage", "common/base", "sidecar/session"],
+    "sidecar/main": ["collector/storage", "common/base", "common/grpc_tls", "common/http", "common/tls", "sidecar/enroll",
                      "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool"],
-    "operator/main": ["operator/admission", "operator/config", "operator/enroll", "operator/controller", "operator/core", "operator/kube", "operator/metrics",
-                      "operator/workers", "collector/base", "collector/grpc_tls", "collector/http", "collector/tls"],
+    "operator/core": ["collector/analysis", "collector/logdir", "common/base"],
+    "operator/objects": ["collector/logdir", "common/base", "operator/core"],
+    "operator/config": ["common/base"],
+    "operator/workers": ["common/base", "common/grpc_tls", "operator/core"],
+    "operator/enroll": ["common/base", "common/grpc_tls", "common/tls"],
+    "operator/controller": ["collector/logdir", "common/base", "operator/core"],
+    "operator/admission": ["common/base", "common/http", "operator/core", "operator/objects"],
+    "operator/kube": ["collector/logdir", "common/base", "operator/controller", "operator/core", "operator/enroll", "operator/objects"],
+    "operator/metrics": ["collector/logdir", "common/base", "operator/admission", "operator/controller", "operator/core"],
+    "operator/main": ["common/base", "common/grpc_tls", "common/http", "common/tls", "operator/admission", "operator/config",
+                      "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
+                      "operator/workers"],
+    "viewer": ["collector/analysis", "collector/convert", "collector/index", "collector/xplane", "common/base", "common/http"],
+    # Without Kubernetes: a stock profiler server is captured through a sidecar in the command itself.
+    "cli": [*COLLECTOR, "common/base", "common/http", "operator/core", "operator/workers", "sidecar/service", "sidecar/session",
+            "sidecar/source", "sidecar/spool", "viewer"],
 }
+ROOMS = sorted({module.split("/")[0] for module in ARROWS})
 # Libraries that only some modules may see.
 FENCED = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
     "yaml-cpp/": ["operator/kube", "operator/config", "collector/storage"],
     "prometheus/": ["operator/metrics", "sidecar/service"],
-    "boost/": ["collector/http"],
-    "spdlog/": ["collector/base"],
-    "openssl/": ["collector/base", "collector/tls", "operator/kube"],
-    "grpcpp/": ["collector/grpc_tls", "operator/enroll", "operator/workers", "operator/cli", "operator/main", "sidecar/enroll", "sidecar/source", "sidecar/service", "sidecar/main"],
-    "cupti": ["sidecar/agent"],
-    "cuda.h": ["sidecar/agent"],
-    "re2/": ["collector/viewer"],
-    "zlib.h": ["operator/cli", "collector/http"],
-    "CLI/": ["operator/cli", "operator/main", "sidecar/main"],
+    "boost/": ["common/http"],
+    "spdlog/": ["common/base"],
+    "openssl/": ["common/base", "common/tls", "operator/kube"],
+    "grpcpp/": ["common/grpc_tls", "operator/enroll", "operator/workers", "cli", "operator/main", "sidecar/enroll", "sidecar/source",
+                "sidecar/service", "sidecar/main"],
+    "cupti": ["agent/cupti"],
+    "cuda.h": ["agent/cupti"],
+    "re2/": ["viewer"],
+    "zlib.h": ["cli", "common/http"],
+    "CLI/": ["cli", "operator/main", "sidecar/main"],
 }
+PICTURE = "ARCHITECTURE.md"
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
 
 def module_of(path):
-    return "/".join(Path(path).parts[:2])
+    parts = Path(path).parts
+    return parts[0] if len(parts) == 2 else "/".join(parts[:2])
 
 
 def check():
     problems = []
-    for source in sorted(p for top in ("collector", "sidecar", "operator") for p in (ROOT / top).rglob("*") if p.suffix in (".h", ".cc")):
+    for source in sorted(p for room in ROOMS for p in (ROOT / room).rglob("*") if p.suffix in (".h", ".cc")):
         path = source.relative_to(ROOT)
         module = module_of(path)
         if module not in ARROWS:
@@ -85,7 +90,7 @@ def check():
             if not found:
                 continue
             target = found.group(1)
-            if target.split("/")[0] in ("collector", "sidecar", "operator"):
+            if target.split("/")[0] in ROOMS:
                 other = module_of(target)
                 if other != module and other not in ARROWS[module]:
                     problems.append(f"{path}:{number}: {module} must not include {other}")
@@ -112,7 +117,36 @@ def cycles():
     return [f"the table has a cycle: {cycle}" for module in ARROWS for cycle in visit(module, [])]
 
 
+def reachable(module):
+    found = set(ARROWS[module])
+    for other in ARROWS[module]:
+        found |= reachable(other)
+    return found
+
+
+def picture():
+    """Each module and what it includes, but for what follows from other arrows."""
+    lines = []
+    for module in sorted(ARROWS, key=lambda m: (len(reachable(m)), m), reverse=True):
+        direct = [other for other in ARROWS[module] if not any(other in reachable(via) for via in ARROWS[module])]
+        lines.append(f"{module:<20} -> {', '.join(direct)}" if direct else module)
+    return "```\n" + "\n".join(lines) + "\n```\n"
+
+
+def picture_problems(write):
+    begin, end = "<!-- arrows: begin -->\n", "<!-- arrows: end -->"
+    path = ROOT / PICTURE
+    text = path.read_text()
+    before, _, rest = text.partition(begin)
+    shown, _, after = rest.partition(end)
+    if write:
+        path.write_text(before + begin + picture() + end + after)
+    elif shown != picture():
+        return [f"{PICTURE} does not show the arrows of the table: run tests/tools/check_layers.py --write"]
+    return []
+
+
 if __name__ == "__main__":
-    found = check() + cycles()
+    found = check() + cycles() + picture_problems("--write" in sys.argv)
     print("\n".join(found) or "all includes follow the arrows")
     sys.exit(1 if found else 0)

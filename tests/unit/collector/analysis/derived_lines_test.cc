@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/base/strings.h"
 #include "collector/xplane/builder.h"
 #include "collector/xplane/lanes.h"
 #include "collector/xplane/names.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/base/strings.h"
 #include "collector/storage/bridge/bridge.h"
+#include "common/base/strings.h"
 
 namespace strobe {
 namespace {

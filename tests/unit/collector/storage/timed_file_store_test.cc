@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 
 namespace strobe {
 namespace {

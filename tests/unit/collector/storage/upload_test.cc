@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "collector/base/sha256.h"
+#include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
 
 namespace strobe {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "operator/kube/pod_json.h"
+#include "operator/objects/pod_json.h"
 
 namespace strobe {
 namespace {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 
 namespace strobe {
 namespace {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "collector/base/duration.h"
+#include "common/base/duration.h"
+#include "operator/core/names.h"
 #include "tests/fakes/fake_worker.h"
 
 namespace strobe {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "collector/base/hmac.h"
+#include "common/base/hmac.h"
 
 namespace strobe {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "collector/base/clock.h"
-#include "collector/base/strings.h"
-#include "collector/base/utf8.h"
+#include "common/base/clock.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/grpc_tls/credentials.h"
-#include "collector/tls/peer.h"
+#include "common/grpc_tls/credentials.h"
+#include "common/tls/peer.h"
 #include "tests/fakes/simulated_time.h"
 
 namespace strobe {
@@ -66,8 +66,8 @@ TEST_F(Keeper, TheLeaderMakesTheFirstAuthorityAndAStandbyFollows) {
   EXPECT_EQ(JudgePeer(pod, {store_.told, PodName("u-1")}, clock_.WallNow()), PeerVerdict::kOk);
 }
 
-// The authorities are kept when everything else is removed: the first requests after an installation
-// failed for ten seconds.
+// The authorities are kept when everything else is removed: the first requests after an
+// installation failed for ten seconds.
 TEST_F(Keeper, NobodyIsReadyBeforeTheApiServerKnowsWhomToTrust) {
   ASSERT_TRUE(Make(true).Look().ok());
   store_.told.clear();

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/tls/peer.h"
+#include "common/tls/peer.h"
 
 namespace strobe {
 namespace {

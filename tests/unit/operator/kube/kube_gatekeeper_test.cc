@@ -2,8 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "operator/kube/request_json.h"
-#include "operator/kube/requester_json.h"
+#include "operator/core/names.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
 #include "tests/fakes/scripted_transport.h"
 #include "tests/fakes/simulated_time.h"
 

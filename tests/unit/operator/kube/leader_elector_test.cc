@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 #include "tests/fakes/scripted_transport.h"
 
 namespace strobe::kube {

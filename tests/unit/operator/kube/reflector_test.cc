@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "collector/base/mutex.h"
+#include "common/base/mutex.h"
 #include "tests/fakes/scripted_transport.h"
 
 namespace strobe::kube {

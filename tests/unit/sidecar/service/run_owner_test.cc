@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/base/strings.h"
+#include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/memory_store.h"

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "collector/analysis/verdict.h"
-#include "collector/base/sha256.h"
 #include "collector/xplane/names.h"
+#include "common/base/sha256.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/stepped_clock.h"
 

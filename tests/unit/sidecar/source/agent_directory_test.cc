@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "sidecar/agent/failure_log.h"
-#include "sidecar/agent/orders.h"
+#include "agent/recorder/failure_log.h"
+#include "agent/recorder/orders.h"
 
 namespace strobe {
 namespace {

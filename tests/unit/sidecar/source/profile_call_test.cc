@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/support/status.h>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 
 namespace strobe {
 namespace {

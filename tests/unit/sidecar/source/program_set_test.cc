@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sidecar/wire/file_lock.h"
-#include "sidecar/wire/ring_writer.h"
+#include "agent/wire/file_lock.h"
+#include "agent/wire/ring_writer.h"
 
 namespace strobe {
 namespace {

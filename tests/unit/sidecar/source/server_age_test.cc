@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collector/base/clock.h"
+#include "common/base/clock.h"
 #include "sidecar/source/profile_calls.h"
 #include "tests/fakes/fake_profiler_server.h"
 

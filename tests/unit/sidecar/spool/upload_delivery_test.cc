@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "collector/base/sha256.h"
+#include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
 
 namespace strobe {

@@ -1,0 +1,180 @@
+#include "agent/cupti/activity.h"
+
+#include <cstddef>
+
+#include "agent/wire/device_records.h"
+
+namespace strobe::agent {
+namespace {
+
+using wire::RecordType;
+
+using Kernel = CUpti_ActivityKernel9;
+using Copy = CUpti_ActivityMemcpy6;
+using PeerCopy = CUpti_ActivityMemcpyPtoP4;
+using Set = CUpti_ActivityMemset4;
+using Memory = CUpti_ActivityMemory4;
+using Call = CUpti_ActivityAPI;
+using Overhead = CUpti_ActivityOverhead3;
+using External = CUpti_ActivityExternalCorrelation;
+using Marker = CUpti_ActivityMarker2;
+#include "agent/cupti/activity_layout.inc"
+
+template <typename T>
+const T& As(const CUpti_Activity& record) {
+  return reinterpret_cast<const T&>(record);
+}
+
+std::uint32_t U32(std::int32_t value) { return static_cast<std::uint32_t>(value); }
+
+wire::KernelRecord FromKernel(const Kernel& from, std::uint32_t name) {
+  return {.begin = from.start,
+          .end = from.end,
+          .device = from.deviceId,
+          .context = from.contextId,
+          .stream = from.streamId,
+          .correlation = from.correlationId,
+          .name = name,
+          .graph = from.graphId,
+          .graph_node = from.graphNodeId,
+          .grid = {U32(from.gridX), U32(from.gridY), U32(from.gridZ)},
+          .block = {U32(from.blockX), U32(from.blockY), U32(from.blockZ)},
+          .static_shared = U32(from.staticSharedMemory),
+          .dynamic_shared = U32(from.dynamicSharedMemory),
+          .registers = from.registersPerThread,
+          .local_memory = from.localMemoryPerThread};
+}
+
+// Copies within a device and between two differ in where their numbers lie.
+template <typename T>
+wire::CopyRecord FromCopy(const T& from, std::uint32_t to_device) {
+  return {.begin = from.start,
+          .end = from.end,
+          .bytes = from.bytes,
+          .device = from.deviceId,
+          .context = from.contextId,
+          .stream = from.streamId,
+          .correlation = from.correlationId,
+          .graph = from.graphId,
+          .to_device = to_device,
+          .copy_kind = from.copyKind,
+          .source_kind = from.srcKind,
+          .destination_kind = from.dstKind,
+          .flags = from.flags};
+}
+
+wire::SetRecord FromSet(const Set& from) {
+  return {.begin = from.start,
+          .end = from.end,
+          .bytes = from.bytes,
+          .device = from.deviceId,
+          .context = from.contextId,
+          .stream = from.streamId,
+          .correlation = from.correlationId,
+          .graph = from.graphId,
+          .value = from.value,
+          .memory_kind = from.memoryKind,
+          .flags = from.flags};
+}
+
+wire::MemoryRecord FromMemory(const Memory& from) {
+  return {.time = from.timestamp,
+          .bytes = from.bytes,
+          .address = from.address,
+          .device = from.deviceId,
+          .context = from.contextId,
+          .stream = from.streamId,
+          .correlation = from.correlationId,
+          .operation = static_cast<std::uint32_t>(from.memoryOperationType),
+          .memory_kind = static_cast<std::uint32_t>(from.memoryKind)};
+}
+
+std::uint32_t ThreadOf(const Marker& marker) {
+  return marker.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD ? marker.objectId.pt.threadId : 0;
+}
+
+}  // namespace
+
+std::uint32_t Texts::Number(const char* text, wire::RingWriter& ring) {
+  if (text == nullptr) return 0;
+  if (known_.size() >= kMost) known_.clear();
+  Known& known = known_[text];
+  if (known.number != 0 && known.text == text) {
+    if (ring.position() - known.written_at < again_after_) return known.number;
+  } else {
+    known.text = text;
+    known.number = ++last_;
+  }
+  known.written_at = ring.position();
+  ring.Text(known.number, known.text);
+  return known.number;
+}
+
+void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& texts,
+                   wire::RingWriter& ring) {
+  switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL: {
+      const auto& kernel = As<Kernel>(record);
+      const std::uint32_t name = texts.Number(kernel.name, ring);
+      return ring.Record(RecordType::kKernel, FromKernel(kernel, name));
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& copy = As<Copy>(record);
+      return ring.Record(RecordType::kCopy, FromCopy(copy, copy.deviceId));
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+      const auto& copy = As<PeerCopy>(record);
+      return ring.Record(RecordType::kCopy, FromCopy(copy, copy.dstDeviceId));
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return ring.Record(RecordType::kSet, FromSet(As<Set>(record)));
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return ring.Record(RecordType::kMemory, FromMemory(As<Memory>(record)));
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME: {
+      const auto& call = As<Call>(record);
+      const auto domain = record.kind == CUPTI_ACTIVITY_KIND_DRIVER ? CUPTI_CB_DOMAIN_DRIVER_API
+                                                                    : CUPTI_CB_DOMAIN_RUNTIME_API;
+      const std::uint32_t name = texts.Number(call_name(domain, call.cbid), ring);
+      return ring.Record(RecordType::kCall, wire::CallRecord{.begin = call.start,
+                                                             .end = call.end,
+                                                             .thread = call.threadId,
+                                                             .correlation = call.correlationId,
+                                                             .name = name,
+                                                             .result = call.returnValue});
+    }
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: {
+      const auto& overhead = As<Overhead>(record);
+      return ring.Record(
+          RecordType::kOverhead,
+          wire::OverheadRecord{.begin = overhead.start,
+                               .end = overhead.end,
+                               .kind = static_cast<std::uint32_t>(overhead.overheadKind)});
+    }
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& external = As<External>(record);
+      return ring.Record(
+          RecordType::kExternal,
+          wire::ExternalRecord{.external = external.externalId,
+                               .correlation = external.correlationId,
+                               .kind = static_cast<std::uint32_t>(external.externalKind)});
+    }
+    case CUPTI_ACTIVITY_KIND_MARKER: {
+      const auto& marker = As<Marker>(record);
+      const std::uint32_t name = texts.Number(marker.name, ring);
+      const std::uint32_t domain = texts.Number(marker.domain, ring);
+      return ring.Record(RecordType::kMarker,
+                         wire::MarkerRecord{.time = marker.timestamp,
+                                            .id = marker.id,
+                                            .flags = static_cast<std::uint32_t>(marker.flags),
+                                            .thread = ThreadOf(marker),
+                                            .name = name,
+                                            .domain = domain});
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace strobe::agent

@@ -1,0 +1,19 @@
+// Compiled with CUDA 13's headers: activity.cc, compiled with CUDA 12's, reads its records as well.
+#include <cupti.h>
+
+#include <cstddef>
+
+namespace {
+
+using Kernel = CUpti_ActivityKernel13;
+using Copy = CUpti_ActivityMemcpy7;
+using PeerCopy = CUpti_ActivityMemcpyPtoP4;
+using Set = CUpti_ActivityMemset5;
+using Memory = CUpti_ActivityMemory4;
+using Call = CUpti_ActivityAPI;
+using Overhead = CUpti_ActivityOverhead3;
+using External = CUpti_ActivityExternalCorrelation;
+using Marker = CUpti_ActivityMarker2;
+#include "agent/cupti/activity_layout.inc"
+
+}  // namespace

@@ -1,0 +1,271 @@
+#include "agent/cupti/device_tracer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "agent/cupti/buffers.h"
+#include "agent/cupti/other_profilers.h"
+#include "agent/wire/device_records.h"
+#include "agent/wire/ticks.h"
+
+namespace strobe::agent {
+namespace {
+
+using wire::DevicePhase;
+using wire::DeviceStep;
+using wire::RecordType;
+
+constexpr int kMaxFlushes = 3;
+
+struct Kind {
+  CUpti_ActivityKind kind;
+  DeviceStep step;  // kNone: done without when CUPTI refuses.
+};
+
+constexpr Kind kKinds[] = {
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, DeviceStep::kEnableKernels},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, DeviceStep::kEnableCopies},
+    {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_MEMORY2, DeviceStep::kNone},
+    // Before the calls that they belong to.
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_DRIVER, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, DeviceStep::kNone},
+    {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
+};
+
+// We want records, not callbacks; a subscriber is what keeps two profilers from each other's way.
+void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+}  // namespace
+
+DeviceTracer& TheDeviceTracer() {
+  static DeviceTracer& tracer = *new DeviceTracer;  // Callbacks may come until the process is gone.
+  return tracer;
+}
+
+void DeviceTracer::AfterFork() {
+  const bool in_use = library_ != nullptr;
+  ForgetBuffers();
+  new (this) DeviceTracer;  // Locks may have been held by threads that are not here.
+  forked_ = in_use;
+}
+
+void DeviceTracer::Report(DevicePhase phase, Failure failure) {
+  wire::FileHeader& header = *file_->header();
+  header.device_step.store(static_cast<std::uint32_t>(failure.step), std::memory_order_relaxed);
+  header.device_result.store(static_cast<std::uint32_t>(failure.result), std::memory_order_relaxed);
+  header.device_state.store(wire::DeviceState(wish_, phase), std::memory_order_release);
+}
+
+void DeviceTracer::Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)()) {
+  file_ = &file;
+  wish_ = wish;
+  constexpr Failure kNoFailure{DeviceStep::kNone, CUPTI_SUCCESS};
+  if (forked_) return Report(DevicePhase::kNoCuda, kNoFailure);
+  if (dead_) return Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
+  waits_for_cuda_ = !FindCudaDriver(driver_);
+  if (waits_for_cuda_) return Report(DevicePhase::kNoCuda, kNoFailure);
+  if (const std::optional<DevicePhase> others = LeftToOthers(*file.header()))
+    return Report(*others, kNoFailure);
+  int version = 0;
+  driver_.driver_version(&version);
+  if (library_ == nullptr) {
+    library_ = OpenCupti(version, cupti_);
+    if (library_ == nullptr) return Report(DevicePhase::kNoCupti, kNoFailure);
+    std::atexit(at_exit);
+  }
+  if (!file.ReserveDevice())
+    return Report(DevicePhase::kFailed, {DeviceStep::kReserve, CUPTI_ERROR_OUT_OF_MEMORY});
+  {
+    std::lock_guard<std::mutex> lock(writing_);
+    ring_.emplace(file.device_ring(), file.device_data(), file.device_words());
+    texts_.emplace(file.device_words());
+  }
+  devices_written_ = false;
+  WriteDevices();
+  const std::optional<Failure> failure = SwitchOn();
+  if (failure) {
+    SwitchOff();
+    return Report(DevicePhase::kFailed, *failure);
+  }
+  armed_ = true;
+  WriteClock();
+  Report(DevicePhase::kArmed, kNoFailure);
+}
+
+std::optional<DevicePhase> DeviceTracer::LeftToOthers(const wire::FileHeader& header) const {
+  std::vector<std::uint16_t> ports;
+  for (const auto& word : header.framework_ports) {
+    for (std::uint64_t four = word.load(std::memory_order_relaxed); four != 0; four >>= 16) {
+      if ((four & 0xffff) != 0) ports.push_back(static_cast<std::uint16_t>(four));
+    }
+  }
+  if (ListensOn(ports)) return DevicePhase::kFramework;
+  const char* wish = std::getenv("STROBE_DEVICE");
+  const bool forced = wish != nullptr && std::string_view(wish) == "force";
+  if (!forced && KinetoIsLoaded()) return DevicePhase::kKineto;
+  return std::nullopt;
+}
+
+std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
+  if (const CUptiResult result = cupti_.subscribe(&subscriber_, &NoCallback, nullptr);
+      result != CUPTI_SUCCESS)
+    return Failure{DeviceStep::kSubscribe, result};
+  undo_.emplace_back([this] { return cupti_.unsubscribe(subscriber_); });
+  // So that the threads of calls are those of the annotations.
+  if (cupti_.set_thread_id_type != nullptr)
+    cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  if (const CUptiResult result =
+          cupti_.register_callbacks(&DeviceTracer::GiveBuffer, &DeviceTracer::TakeBuffer);
+      result != CUPTI_SUCCESS)
+    return Failure{DeviceStep::kRegisterCallbacks, result};
+  // Runs when all kinds are off. Forced: records of what still runs come as well, unfinished.
+  // No switch: when it fails, records are missing and nothing is left on.
+  undo_.emplace_back([this] {
+    flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    // A call that was under way when its kind was switched off fills another buffer.
+    for (int i = 0; i < kMaxFlushes && flushed_ == CUPTI_SUCCESS && RecordsAreOut(); ++i)
+      flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    return CUPTI_SUCCESS;
+  });
+  for (const Kind& kind : kKinds) {
+    const CUptiResult result = cupti_.enable(kind.kind);
+    if (result == CUPTI_SUCCESS)
+      undo_.emplace_back([this, which = kind.kind] { return cupti_.disable(which); });
+    else if (kind.step != DeviceStep::kNone)
+      return Failure{kind.step, result};
+  }
+  std::uint64_t now = 0;
+  if (const CUptiResult result = cupti_.timestamp(&now); result != CUPTI_SUCCESS)
+    return Failure{DeviceStep::kTimestamp, result};
+  return std::nullopt;
+}
+
+bool DeviceTracer::SwitchOff() {
+  bool all = true;
+  for (; !undo_.empty() && !let_go_; undo_.pop_back()) all = undo_.back()() == CUPTI_SUCCESS && all;
+  dead_ = dead_ || !all;
+  return all;
+}
+
+void DeviceTracer::Tick() {
+  if (!armed_ || let_go_) return;
+  cupti_.flush_all(0);
+  if (let_go_) return;
+  WriteDevices();
+  WriteClock();
+}
+
+void DeviceTracer::Disarm() {
+  if (!armed_ || let_go_) return;
+  armed_ = false;
+  WriteClock();
+  const bool off = SwitchOff();
+  if (let_go_) return;
+  file_->header()->device_buffers_lost.fetch_add(CountLostBuffers(), std::memory_order_relaxed);
+  if (!off)
+    Report(DevicePhase::kFailed, {DeviceStep::kSwitchOff, CUPTI_ERROR_UNKNOWN});
+  else if (flushed_ != CUPTI_SUCCESS)
+    Report(DevicePhase::kFailed, {DeviceStep::kFlush, flushed_});
+  else
+    Report(DevicePhase::kFlushed, {DeviceStep::kNone, CUPTI_SUCCESS});
+}
+
+// Until the program has started CUDA the driver has no answer, and the next tick asks again.
+void DeviceTracer::WriteDevices() {
+  if (devices_written_) return;
+  int count = 0, version = 0;
+  if (driver_.device_count(&count) != CUDA_SUCCESS) return;
+  driver_.driver_version(&version);
+  devices_written_ = true;
+  for (int i = 0; i < count; ++i) {
+    CUdevice device = 0;
+    if (driver_.device_get(&device, i) != CUDA_SUCCESS) continue;
+    const auto attribute = [&](CUdevice_attribute which) {
+      int value = 0;
+      driver_.device_attribute(&value, which, device);
+      return static_cast<std::uint32_t>(std::max(value, 0));
+    };
+    char name[128] = {};
+    driver_.device_name(name, sizeof name - 1, device);
+    CUuuid uuid = {};
+    driver_.device_uuid(&uuid, device);
+    std::size_t memory = 0;
+    driver_.device_memory(&memory, device);
+    wire::DeviceRecord record{
+        .ordinal = static_cast<std::uint32_t>(i),
+        .name = 0,
+        .uuid = {},
+        .memory = memory,
+        .major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        .cores = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        .memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        .bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        .warp = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+        .threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+        .blocks = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        .registers = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+        .shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        .driver_version = static_cast<std::uint32_t>(std::max(version, 0))};
+    static_assert(sizeof record.uuid == sizeof uuid.bytes);
+    std::memcpy(record.uuid, uuid.bytes, sizeof record.uuid);
+    std::lock_guard<std::mutex> lock(writing_);
+    // By value: the name's memory is this call's.
+    const std::string kept = name;
+    record.name = texts_->Number(kept.c_str(), *ring_);
+    ring_->Record(RecordType::kDevice, record);
+  }
+}
+
+void DeviceTracer::WriteClock() {
+  wire::TickMoment moment;
+  const auto read = [this](std::uint64_t& ns) { return cupti_.timestamp(&ns) == CUPTI_SUCCESS; };
+  if (!wire::ReadTogether(file_->header()->tick_kind, read, moment)) return;
+  std::lock_guard<std::mutex> lock(writing_);
+  ring_->Record(RecordType::kClock,
+                wire::ClockRecord{.device_ns = moment.other_ns, .ticks = moment.ticks});
+}
+
+void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,
+                                       std::size_t* most) {
+  *buffer = LendBuffer();
+  *size = *buffer == nullptr ? 0 : kBufferBytes;
+  *most = 0;  // As many as fit.
+}
+
+void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
+                                       std::uint8_t* buffer, std::size_t, std::size_t valid) {
+  // Another profiler's buffer comes here when it gave CUPTI its callbacks before us.
+  if (!IsLent(buffer)) return;
+  DeviceTracer& self = TheDeviceTracer();
+  {
+    std::lock_guard<std::mutex> lock(self.writing_);
+    CUpti_Activity* record = nullptr;
+    valid = std::min(valid, kBufferBytes);
+    while (self.ring_ && valid > 0 &&
+           self.cupti_.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
+      WriteActivity(*record, &DeviceTracer::NameOfCall, *self.texts_, *self.ring_);
+    std::size_t dropped = 0;
+    if (self.ring_ && self.cupti_.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS)
+      self.file_->header()->device_lost.fetch_add(dropped, std::memory_order_relaxed);
+  }
+  ReturnBuffer(buffer);
+}
+
+const char* DeviceTracer::NameOfCall(CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+  const char* name = nullptr;
+  const Cupti& cupti = TheDeviceTracer().cupti_;
+  if (cupti.callback_name == nullptr || cupti.callback_name(domain, id, &name) != CUPTI_SUCCESS)
+    return nullptr;
+  return name;
+}
+
+}  // namespace strobe::agent

@@ -1,0 +1,74 @@
+#include "agent/recorder/failure_log.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "agent/wire/file_lock.h"
+#include "agent/wire/ring_file.h"
+#include "agent/wire/ticks.h"
+
+namespace strobe::agent {
+namespace {
+
+int log = -1;  // Open while the process lives: the lock goes with it.
+
+bool Add(int file, const wire::Failure& failure) {
+  constexpr auto kSize = static_cast<off_t>(sizeof failure);
+  constexpr int kMaxTries = 100;
+  int tries = 0;
+  while (!wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte)) {
+    if (++tries == kMaxTries) return false;
+    usleep(100);
+  }
+  struct stat status = {};
+  bool written = false;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    // The first place that is free: its space is there, also when the volume is full.
+    off_t at = 0;
+    wire::Failure there = {};
+    const off_t end = static_cast<off_t>(wire::kMaxFailures) * kSize;
+    while (at < end && pread(file, &there, sizeof there, at) == kSize &&
+           there.magic == wire::kFailureMagic)
+      at += kSize;
+    written = at < end && pwrite(file, &failure, sizeof failure, at) == kSize;
+    if (written) wire::TryLockByte(file, F_WRLCK, at);
+  }
+  wire::UnlockByte(file, wire::kFailureGuardByte);
+  return written;
+}
+
+}  // namespace
+
+void LogFailure(const std::string& directory, wire::FailureStep step, int error) {
+  if (log >= 0) return;
+  const std::string path = directory + "/failures";
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
+  if (file < 0) return;
+  fchmod(file, 0666);  // Every user of the pod writes to it.
+  wire::Failure failure{.magic = wire::kFailureMagic,
+                        .pid = static_cast<std::uint32_t>(getpid()),
+                        .step = static_cast<std::uint32_t>(step),
+                        .error = static_cast<std::uint32_t>(error),
+                        .at_ns = wire::MonotonicNs(),
+                        .program = {},
+                        .container = {}};
+  const std::string container = wire::OwnContainer();
+  std::copy_n(container.begin(), container.size(), failure.container);
+  prctl(PR_GET_NAME, failure.program);  // 16 bytes at most.
+  if (Add(file, failure))
+    log = file;
+  else
+    close(file);
+}
+
+void ForgetFailure() {
+  if (log >= 0) close(log);
+  log = -1;
+}
+
+}  // namespace strobe::agent

@@ -1,0 +1,145 @@
+// The program's end of one thread's ring. C++ standard library only; never blocks, never allocates.
+//
+// When the reader is too slow, new records overwrite old ones: a full ring holds the newest, and
+// the reader knows from their numbers how many it missed.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "agent/wire/layout.h"
+
+namespace strobe::wire {
+
+// One thread at a time. The memory outlives it.
+class RingWriter {
+ public:
+  // `data` has `words` words, a power of two. Goes on behind what was written before.
+  RingWriter(RingHeader* header, std::atomic<std::uint64_t>* data, std::uint64_t words)
+      : header_(header),
+        data_(data),
+        mask_(words - 1),
+        position_(header->head.load(std::memory_order_relaxed)),
+        made_(header->made.load(std::memory_order_relaxed)) {}
+
+  // Space is certain for `words` of the ring's data; SpaceIsShort tells when the next record might
+  // not fit. A writer that is never told has all the space.
+  void SpaceReserved(std::uint64_t words) {
+    constexpr std::uint64_t kLargestStep = 2 * kBlockWords;  // A pad and a record.
+    space_until_ = words > mask_ ? ~0ull : words - kLargestStep;
+  }
+  bool SpaceIsShort() const { return position_ >= space_until_; }
+
+  // First thing of a thread that takes a ring over. `name` has kThreadNameBytes.
+  void Thread(std::uint32_t id, const char* name) {
+    std::atomic<std::uint64_t>* out = Claim(kThreadWords, RecordType::kThread, 0);
+    Put(out + 1, id);
+    for (std::size_t i = 0; i < kThreadNameBytes / 8; ++i) {
+      std::uint64_t word;
+      std::memcpy(&word, name + 8 * i, 8);
+      Put(out + 2 + i, word);
+      header_->thread_name[i].store(word, std::memory_order_relaxed);
+    }
+    header_->thread_id.store(id, std::memory_order_relaxed);
+    Publish(kThreadWords, 0);
+  }
+  // A record of fixed size, device_records.h.
+  template <typename T>
+  void Record(RecordType type, const T& payload) {
+    const std::array<std::uint64_t, sizeof(T) / 8> words =
+        std::bit_cast<std::array<std::uint64_t, sizeof(T) / 8>>(payload);
+    std::atomic<std::uint64_t>* out = Claim(1 + words.size(), type, 0);
+    for (std::size_t i = 0; i < words.size(); ++i) Put(out + 1 + i, words[i]);
+    Publish(1 + words.size(), HasNumber(type) ? 1 : 0);
+  }
+  // What `number` stands for from now on. Text beyond kLargestText is cut.
+  void Text(std::uint32_t number, std::string_view text) {
+    const std::size_t size = std::min(text.size(), kLargestText);
+    const std::size_t words = kTextFixedWords + (size + 7) / 8;
+    std::atomic<std::uint64_t>* out = Claim(words, RecordType::kText, 0);
+    Put(out + 1, static_cast<std::uint64_t>(size) << 32 | number);
+    PutText(out + kTextFixedWords, text.data(), size);
+    Publish(words, 0);
+  }
+  // Words written so far: how far back a record lies.
+  std::uint64_t position() const { return position_; }
+
+  // Text beyond kLargestText is cut.
+  void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
+    const std::size_t size = std::min(text.size(), kLargestText);
+    const std::size_t words = kScopeFixedWords + (size + 7) / 8;
+    std::atomic<std::uint64_t>* out = Claim(words, RecordType::kScope, level);
+    Put(out + 1, begin);
+    Put(out + 2, end);
+    Put(out + 3, size);
+    PutText(out + kScopeFixedWords, text.data(), size);
+    Publish(words, 1);
+  }
+
+ private:
+  // Release, so that whoever sees a word of the new record also sees that it was claimed.
+  static void Put(std::atomic<std::uint64_t>* to, std::uint64_t word) {
+    to->store(word, std::memory_order_release);
+  }
+
+  static void PutText(std::atomic<std::uint64_t>* out, const char* text, std::size_t size) {
+    std::size_t done = 0;
+    for (; done + 8 <= size; done += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, text + done, 8);
+      Put(out++, word);
+    }
+    if (done < size) Put(out, Tail(text + done, size - done));
+  }
+
+  // 1 to 7 bytes as a word. Not by memcpy, whose call costs more than the rest of the record: two
+  // loads that may overlap.
+  static std::uint64_t Tail(const char* text, std::size_t size) {
+    static_assert(std::endian::native == std::endian::little);
+    if (size >= 4)
+      return Load<std::uint32_t>(text) | Load<std::uint32_t>(text + size - 4) << 8 * (size - 4);
+    if (size >= 2)
+      return Load<std::uint16_t>(text) | Load<std::uint16_t>(text + size - 2) << 8 * (size - 2);
+    return static_cast<unsigned char>(*text);
+  }
+  template <typename T>
+  static std::uint64_t Load(const char* text) {
+    T value;
+    std::memcpy(&value, text, sizeof value);
+    return value;
+  }
+
+  std::atomic<std::uint64_t>* Claim(std::size_t words, RecordType type, std::uint8_t level) {
+    const std::size_t left = kBlockWords - position_ % kBlockWords;
+    if (words > left) {
+      header_->claimed.store(position_ + left, std::memory_order_relaxed);
+      Put(data_ + (position_ & mask_),
+          std::bit_cast<std::uint64_t>(
+              RecordHead{static_cast<std::uint16_t>(left), RecordType::kPad, 0, 0}));
+      position_ += left;
+    }
+    header_->claimed.store(position_ + words, std::memory_order_relaxed);
+    std::atomic<std::uint64_t>* out = data_ + (position_ & mask_);
+    Put(out, std::bit_cast<std::uint64_t>(RecordHead{static_cast<std::uint16_t>(words), type, level,
+                                                     static_cast<std::uint32_t>(made_)}));
+    return out;
+  }
+
+  void Publish(std::size_t words, std::uint64_t numbered) {
+    position_ += words;
+    made_ += numbered;
+    header_->made.store(made_, std::memory_order_release);
+    header_->head.store(position_, std::memory_order_release);
+  }
+
+  RingHeader* const header_;
+  std::atomic<std::uint64_t>* const data_;
+  const std::uint64_t mask_;
+  std::uint64_t position_, made_;
+  std::uint64_t space_until_ = ~0ull;
+};
+
+}  // namespace strobe::wire

@@ -1,0 +1,83 @@
+// The cheapest clock that all threads of a machine agree on. C++ standard library only.
+#pragma once
+#include <cstdint>
+#include <ctime>
+
+#include "agent/wire/layout.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+namespace strobe::wire {
+
+inline std::uint64_t MonotonicNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+inline std::uint64_t Cycles() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t value;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+  return value;
+#else
+  return MonotonicNs();
+#endif
+}
+
+// Cycles where they run at one rate on all cores and in all sleep states.
+inline TickKind BestTicks() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kInvariant = 1u << 8;
+  if (__get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & kInvariant) != 0)
+    return TickKind::kCycles;
+  return TickKind::kMonotonicNs;
+#elif defined(__aarch64__)
+  return TickKind::kCycles;
+#else
+  return TickKind::kMonotonicNs;
+#endif
+}
+
+inline std::uint64_t Ticks(TickKind kind) {
+  return kind == TickKind::kCycles ? Cycles() : MonotonicNs();
+}
+
+// Ticks and another clock at one moment.
+struct TickMoment {
+  std::uint64_t ticks = 0, other_ns = 0;
+};
+
+// `read(std::uint64_t&)` reads the other clock. False when it could not.
+template <typename Read>
+bool ReadTogether(TickKind kind, const Read& read, TickMoment& moment) {
+  // The tightest of a few, so that an interrupt in between does not count.
+  std::uint64_t width = ~0ull;
+  for (int i = 0; i < 8; ++i) {
+    std::uint64_t other_ns = 0;
+    const std::uint64_t before = Ticks(kind);
+    if (!read(other_ns)) return false;
+    const std::uint64_t after = Ticks(kind);
+    if (after - before >= width) continue;
+    width = after - before;
+    moment = {before + width / 2, other_ns};
+  }
+  return true;
+}
+
+// With CLOCK_MONOTONIC.
+inline TickMoment MonotonicMoment(TickKind kind) {
+  TickMoment moment;
+  ReadTogether(
+      kind, [](std::uint64_t& ns) { return ns = MonotonicNs(), true; }, moment);
+  return moment;
+}
+
+}  // namespace strobe::wire

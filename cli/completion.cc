@@ -1,0 +1,56 @@
+#include "cli/completion.h"
+
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+std::string Words(const CLI::App& app) {
+  std::string words;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      words += StrCat(words.empty() ? "" : " ", "--", name);
+  }
+  return words;
+}
+
+std::string Bash(const CLI::App& app) {
+  std::string commands, cases;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands += StrCat(commands.empty() ? "" : " ", command->get_name());
+    cases += StrCat("    ", command->get_name(), ") words=\"", Words(*command), "\" ;;\n");
+  }
+  return StrCat(
+      "_strobe() {\n  local words=\"", commands, " ", Words(app),
+      "\"\n  case \"${COMP_WORDS[1]}\" in\n", cases,
+      "  esac\n  if [[ ${COMP_WORDS[COMP_CWORD-1]} == --logdir ]]; then\n    COMPREPLY=($(compgen "
+      "-d -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+      "  else\n    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n  fi\n}\n"
+      "complete -F _strobe strobe\n");
+}
+
+std::string Fish(const CLI::App& app) {
+  std::string script;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    script += StrCat("complete -c strobe -f -n __fish_use_subcommand -a ", command->get_name(),
+                     " -d '", command->get_description(), "'\n");
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        script += StrCat("complete -c strobe -n '__fish_seen_subcommand_from ", command->get_name(),
+                         "' -l ", name, "\n");
+      }
+    }
+  }
+  return script;
+}
+
+}  // namespace
+
+std::string CompletionScript(const CLI::App& app, const std::string& shell) {
+  if (shell == "bash") return Bash(app);
+  if (shell == "zsh") return "autoload -U +X bashcompinit && bashcompinit\n" + Bash(app);
+  if (shell == "fish") return Fish(app);
+  return "";
+}
+
+}  // namespace strobe

@@ -1,0 +1,170 @@
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "cli/open_place.h"
+#include "cli/open_traces.h"
+#include "cli/output_file.h"
+#include "cli/report_table.h"
+#include "cli/stats_json.h"
+#include "cli/storage_flags.h"
+#include "cli/trace_commands.h"
+#include "collector/analysis/event_stats.h"
+#include "collector/convert/chrome_trace.h"
+#include "collector/convert/merged_space.h"
+#include "collector/convert/perfetto_trace.h"
+#include "collector/index/build.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using convert::AlignedTraces;
+using convert::OpenTrace;
+using Json = nlohmann::ordered_json;
+using convert::Sink;
+using convert::WorkerTrace;
+
+// For spreadsheets: quotes doubled, all texts quoted.
+std::string CsvText(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out.push_back('"');
+    out.push_back(c);
+  }
+  return out + "\"";
+}
+
+absl::Status WriteStats(const std::vector<WorkerTrace>& traces, const Sink& sink) {
+  RETURN_IF_ERROR(sink("worker,plane,event,count,total_ps,self_ps,min_ps,max_ps\n"));
+  for (const WorkerTrace& trace : traces) {
+    for (const xplane::Plane& plane : trace.space.planes) {
+      ASSIGN_OR_RETURN(const PlaneStats stats, ComputeStats(plane));
+      std::string rows;
+      for (const EventStats& kind : stats.kinds) {
+        rows += StrCat(CsvText(trace.worker), ",", CsvText(plane.name), ",", CsvText(kind.name),
+                       ",", kind.count, ",", kind.total_ps, ",", kind.self_ps, ",", kind.min_ps,
+                       ",", kind.max_ps, "\n");
+      }
+      RETURN_IF_ERROR(sink(rows));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteStatsJson(const std::vector<WorkerTrace>& traces, const Sink& sink) {
+  Json workers = Json::array();
+  for (const WorkerTrace& trace : traces) {
+    Json planes = Json::array();
+    for (const xplane::Plane& plane : trace.space.planes) {
+      ASSIGN_OR_RETURN(const PlaneStats stats, ComputeStats(plane));
+      planes.push_back(StatsToJson(stats));
+    }
+    workers.push_back({{"worker", trace.worker}, {"planes", std::move(planes)}});
+  }
+  return sink(workers.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+bool WantsJson(std::string_view out) { return out.ends_with(".json") || out.ends_with(".json.gz"); }
+
+absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTraces& traces,
+                        const Sink& sink) {
+  if (opened.size() != 1)
+    return absl::InvalidArgumentError(
+        StrCat("an index is of one trace, and here are ", opened.size(),
+               "; give one .xplane.pb file (strobe view makes those of a whole run)"));
+  return index::BuildIndex(
+      opened[0].bytes(), traces.workers[0].space,
+      {.threads = std::thread::hardware_concurrency(), .check = [&] { return opened[0].Check(); }},
+      sink);
+}
+
+absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
+                   const AlignedTraces& traces, const Sink& sink) {
+  if (flags.to == "index") return WriteIndex(opened, traces, sink);
+  if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);
+  if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);
+  if (flags.to == "stats")
+    return WantsJson(flags.out) ? WriteStatsJson(traces.workers, sink)
+                                : WriteStats(traces.workers, sink);
+  return convert::WriteChromeTrace(traces.workers, sink);
+}
+
+absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
+  ASSIGN_OR_RETURN(const std::vector<OpenTrace> opened,
+                   OpenTraces(flags.place, flags.storage_config));
+  const absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
+  RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
+  if (flags.out == "-") {
+    const absl::Status status = Write(flags, opened, *traces, [](std::string_view piece) {
+      std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+      return std::cout ? absl::OkStatus() : absl::DataLossError("cannot write to the output");
+    });
+    return convert::Unchanged(opened, status);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, OutputFile::Create(flags.out));
+  const absl::Status status =
+      Write(flags, opened, *traces, [&](std::string_view piece) { return file->Write(piece); });
+  RETURN_IF_ERROR(convert::Unchanged(opened, status));
+  return file->Finish(written);
+}
+
+}  // namespace
+
+void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
+  command
+      .add_option("place", flags.place,
+                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      ->required();
+  command
+      .add_option(
+          "--to", flags.to,
+          "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
+          "smaller and faster to load), stats (count and times per kind of event: CSV, or JSON "
+          "when the file ends in .json), index (of "
+          "one trace, which strobe view then need not make) or xplane (one trace of all workers, "
+          "for XProf; strobe merge is the same)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "xplane"}));
+  command
+      .add_option("-o,--out", flags.out,
+                  "file to write, - for the standard output; .gz at its end compresses")
+      ->required();
+  command.add_flag("--quiet", flags.quiet, "no closing line");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "All workers of a run come onto one timeline, their clocks corrected as measured.\n"
+      "Examples:\n"
+      "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
+      "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
+      "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n"
+      "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
+      "wrong.");
+}
+
+void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
+  flags.to = "xplane";
+  command.add_option("place", flags.place, "a run, or a logdir (then its newest run)")->required();
+  command
+      .add_option("-o,--out", flags.out,
+                  "the .xplane.pb to write; in <folder>/plugins/profile/<run>/ XProf finds it")
+      ->required();
+  command.add_flag("--quiet", flags.quiet, "no closing line");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "Every plane gets its worker's name behind its own; clocks are corrected as measured.\n"
+      "Example: strobe merge gs://bucket/logs -o all.xplane.pb\n"
+      "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
+      "wrong.");
+}
+
+int RunConvert(const ConvertFlags& flags) {
+  std::uint64_t written = 0;
+  if (const absl::Status status = Convert(flags, written); !status.ok()) return Complain(status);
+  if (!flags.quiet && flags.out != "-")
+    std::cerr << "wrote " << flags.out << ", " << FormatBytes(written) << "\n";
+  return 0;
+}
+
+}  // namespace strobe

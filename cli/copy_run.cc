@@ -1,0 +1,95 @@
+#include "cli/copy_run.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/base/thread_annotations.h"
+#include "cli/runs.h"
+#include "collector/storage/prefetch.h"
+#include "collector/storage/upload.h"
+#include "common/base/mutex.h"
+#include "common/base/parallel.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::uint64_t kSmall = 8 << 20;
+constexpr std::size_t kSmallAtOnce = 8;
+
+class Copy {
+ public:
+  Copy(ObjectStore& from, ObjectStore& to, const std::function<void(CopyProgress)>& progress)
+      : from_(from), to_(to), progress_(progress) {}
+
+  void Expect(const RunSummary& run, std::uint64_t bytes) {
+    MutexLock lock(&mutex_);
+    all_ = bytes;
+    if (!run.manifest) return;
+    for (const auto& worker : run.manifest->workers()) {
+      if (!worker.sha256().empty()) sha256_[TraceKey(run.run, worker.name())] = worker.sha256();
+    }
+  }
+
+  absl::Status One(const StoredObject& object) {
+    const PrefetchedBytes bytes(from_, object.key, object.bytes);
+    ASSIGN_OR_RETURN(const std::string actual, HashBytes(bytes));
+    const auto promised = sha256_.find(object.key);
+    if (promised != sha256_.end() && promised->second != actual) {
+      return absl::DataLossError(StrCat(object.key,
+                                        " has not the checksum that its manifest says; ",
+                                        "it was damaged or replaced after the capture"));
+    }
+    std::uint64_t told = 0;
+    RETURN_IF_ERROR(Upload(to_, object.key, bytes,
+                           {.sha256 = actual, .progress = [&](std::uint64_t done, std::uint64_t) {
+                              Add(done - told);
+                              told = done;
+                            }}));
+    Add(object.bytes - told);
+    return absl::OkStatus();
+  }
+
+ private:
+  void Add(std::uint64_t bytes) {
+    MutexLock lock(&mutex_);
+    done_ += bytes;
+    if (progress_) progress_({.done = done_, .all = all_});
+  }
+
+  ObjectStore& from_;
+  ObjectStore& to_;
+  const std::function<void(CopyProgress)>& progress_;
+  std::map<std::string, std::string> sha256_;  // Set before the first One.
+  Mutex mutex_;
+  std::uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t all_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
+                                   const std::function<void(CopyProgress)>& progress) {
+  ASSIGN_OR_RETURN(std::vector<StoredObject> objects, ListAll(from, RunPrefix(run)));
+  if (objects.empty()) return absl::NotFoundError(StrCat("there is no run ", run));
+  CopyTotals totals{.objects = objects.size()};
+  for (const StoredObject& object : objects) totals.bytes += object.bytes;
+  Copy copy(from, to, progress);
+  copy.Expect(ReadRun(from, run), totals.bytes);
+
+  std::vector<StoredObject> small, large, last;
+  for (StoredObject& object : objects) {
+    auto& group = object.key == ManifestKey(run) ? last : object.bytes <= kSmall ? small : large;
+    group.push_back(std::move(object));
+  }
+  std::vector<absl::Status> statuses(small.size());
+  ParallelFor(small.size(), kSmallAtOnce, [&](std::size_t i) { statuses[i] = copy.One(small[i]); });
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  // Each of these is read and written in parallel by itself.
+  for (const StoredObject& object : large) RETURN_IF_ERROR(copy.One(object));
+  for (const StoredObject& object : last) RETURN_IF_ERROR(copy.One(object));
+  return totals;
+}
+
+}  // namespace strobe

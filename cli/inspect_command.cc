@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "cli/open_place.h"
+#include "cli/open_traces.h"
+#include "cli/process_table.h"
+#include "cli/report_table.h"
+#include "cli/stats_json.h"
+#include "cli/storage_flags.h"
+#include "cli/trace_commands.h"
+#include "collector/analysis/event_stats.h"
+#include "collector/analysis/steps.h"
+#include "collector/analysis/verdict.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using convert::AlignedTraces;
+using convert::OpenTrace;
+using convert::WorkerTrace;
+
+std::string Time(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
+
+struct StepSummary {
+  std::string name;
+  std::vector<std::int64_t> lengths_ps;
+  std::int64_t first = 0, last = 0;
+};
+
+// By the annotation's name, in the order in which the first of each began.
+std::vector<StepSummary> SumSteps(const std::vector<Step>& steps) {
+  std::vector<StepSummary> sums;
+  for (const Step& step : steps) {
+    auto sum = std::find_if(sums.begin(), sums.end(),
+                            [&](const StepSummary& s) { return s.name == step.name; });
+    if (sum == sums.end()) {
+      sums.push_back({std::string(step.name), {}, step.number, step.number});
+      sum = sums.end() - 1;
+    }
+    sum->lengths_ps.push_back(step.end_ps - step.begin_ps);
+    sum->first = std::min(sum->first, step.number);
+    sum->last = std::max(sum->last, step.number);
+  }
+  for (StepSummary& sum : sums) std::sort(sum.lengths_ps.begin(), sum.lengths_ps.end());
+  return sums;
+}
+
+// One worker, as far as both outputs need it.
+struct Inspected {
+  std::string worker{};
+  bool has_trace = true;
+  std::int64_t shift_ns = 0;
+  std::vector<PlaneStats> planes{};
+  std::vector<std::size_t> lines{};  // As many as planes.
+  std::vector<StepSummary> steps{};
+  std::vector<std::string> problems{};
+  Verdict verdict{};
+  Processes processes{};
+};
+
+absl::StatusOr<Inspected> Inspect(const WorkerTrace& trace, const InspectFlags& flags) {
+  Inspected result{.worker = trace.worker, .shift_ns = trace.shift_ns};
+  for (const xplane::Plane& plane : trace.space.planes) {
+    if (!Contains(plane.name, flags.plane)) continue;
+    ASSIGN_OR_RETURN(PlaneStats stats, ComputeStats(plane));
+    result.planes.push_back(std::move(stats));
+    result.lines.push_back(plane.lines.size());
+  }
+  ASSIGN_OR_RETURN(const std::vector<Step> steps, FindSteps(trace.space));
+  result.steps = SumSteps(steps);
+  ASSIGN_OR_RETURN(result.verdict, JudgeSpace(trace.space, steps, flags.expect_device));
+  ASSIGN_OR_RETURN(result.processes, ProcessesOf(trace.space));
+  for (const std::string_view text : trace.space.errors)
+    result.problems.push_back(StrCat("error: ", text));
+  for (const std::string_view text : trace.space.warnings)
+    result.problems.push_back(StrCat("warning: ", text));
+  return result;
+}
+
+std::string Median(const std::vector<std::int64_t>& sorted) {
+  return Time(sorted[sorted.size() / 2]);
+}
+
+// A worker of which the manifest knows more than any trace, because it left none.
+Inspected Missing(const v1::ManifestWorker& worker) {
+  Inspected result{.worker = worker.name(), .has_trace = false};
+  result.verdict.judgement.outcome = OutcomeOfName(worker.outcome());
+  result.verdict.judgement.message = worker.message();
+  result.processes = ProcessesOf(worker);
+  result.verdict.evidence.emplace_back("left no trace; the run's manifest says how it ended");
+  return result;
+}
+
+void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::ostream& out) {
+  out << worker.worker;
+  if (workers > 1 && worker.has_trace)
+    out << "   begins " << FormatDuration(Nanos{worker.shift_ns}) << " after the first";
+  out << "\n";
+  const Judgement& judged = worker.verdict.judgement;
+  const OutcomeInfo& outcome = Describe(judged.outcome);
+  out << "verdict: " << outcome.name;
+  if (!judged.message.empty()) out << ", " << judged.message;
+  out << "\n";
+  if (judged.outcome != Outcome::kOk) out << "what to do: " << outcome.remedy << "\n";
+  for (const std::string& evidence : worker.verdict.evidence) out << "  " << evidence << "\n";
+  if (WorthShowing(worker.processes, judged.outcome)) out << "\n" << ProcessTable(worker.processes);
+  if (!worker.has_trace) return;
+  out << "\n";
+  std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};
+  for (std::size_t i = 0; i < worker.planes.size(); ++i) {
+    const PlaneStats& plane = worker.planes[i];
+    const bool empty = plane.events == 0;
+    rows.push_back({std::string(plane.plane), StrCat(worker.lines[i]), StrCat(plane.events),
+                    empty ? "-" : Time(plane.begin_ps), empty ? "-" : Time(plane.end_ps)});
+  }
+  out << AlignRows(rows);
+  if (!worker.steps.empty()) {
+    rows = {{"STEP", "COUNT", "NUMBERS", "MEDIAN", "SHORTEST", "LONGEST"}};
+    for (const StepSummary& step : worker.steps)
+      rows.push_back({step.name, StrCat(step.lengths_ps.size()), StrCat(step.first, "-", step.last),
+                      Median(step.lengths_ps), Time(step.lengths_ps.front()),
+                      Time(step.lengths_ps.back())});
+    out << "\n" << AlignRows(rows);
+  }
+  for (const PlaneStats& plane : worker.planes) {
+    if (plane.kinds.empty() || top == 0) continue;
+    rows = {{"SELF", "TOTAL", "COUNT", "AVERAGE", StrCat("EVENT OF ", plane.plane)}};
+    for (std::size_t i = 0; i < std::min(top, plane.kinds.size()); ++i) {
+      const EventStats& kind = plane.kinds[i];
+      rows.push_back({Time(kind.self_ps), Time(kind.total_ps), StrCat(kind.count),
+                      Time(kind.total_ps / static_cast<std::int64_t>(kind.count)),
+                      std::string(kind.name)});
+    }
+    out << "\n" << AlignRows(rows);
+    if (plane.kinds.size() > top) out << "... " << plane.kinds.size() - top << " more kinds\n";
+  }
+  for (const std::string& problem : worker.problems) out << "\n" << problem;
+  if (!worker.problems.empty()) out << "\n";
+}
+
+Json ToJson(const Inspected& worker) {
+  Json planes = Json::array(), steps = Json::array();
+  for (std::size_t i = 0; i < worker.planes.size(); ++i) {
+    Json plane = StatsToJson(worker.planes[i]);
+    plane["lines"] = worker.lines[i];
+    planes.push_back(std::move(plane));
+  }
+  for (const StepSummary& step : worker.steps) {
+    steps.push_back({{"name", step.name},
+                     {"count", step.lengths_ps.size()},
+                     {"first", step.first},
+                     {"last", step.last},
+                     {"medianPs", step.lengths_ps[step.lengths_ps.size() / 2]},
+                     {"minPs", step.lengths_ps.front()},
+                     {"maxPs", step.lengths_ps.back()}});
+  }
+  const Judgement& judged = worker.verdict.judgement;
+  const OutcomeInfo& outcome = Describe(judged.outcome);
+  return {{"worker", worker.worker},
+          {"shiftNs", worker.shift_ns},
+          {"verdict",
+           {{"outcome", outcome.name},
+            {"message", judged.message},
+            {"remedy", judged.outcome == Outcome::kOk ? "" : outcome.remedy},
+            {"retryable", outcome.retryable},
+            {"evidence", worker.verdict.evidence}}},
+          {"processes", ProcessesJson(worker.processes)},
+          {"planes", std::move(planes)},
+          {"steps", std::move(steps)},
+          {"problems", worker.problems}};
+}
+
+}  // namespace
+
+void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
+  command
+      .add_option("place", flags.place,
+                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      ->required();
+  command.add_option("--top", flags.top, "so many kinds of events per plane; 0 = none")
+      ->capture_default_str();
+  command.add_option("--plane", flags.plane, "only planes whose name holds this");
+  command.add_flag("--expect-device", flags.expect_device,
+                   "the job uses an accelerator: a trace without its plane is no good trace");
+  command.add_option("--output", flags.output, "table or json (all kinds)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json"}));
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "Says first whether the trace is good, and if not why and what to do; strobe outcomes lists "
+      "the causes.\n"
+      "Examples:\n"
+      "  strobe inspect /nfs/logs\n"
+      "  strobe inspect gs://bucket/logs/plugins/profile/RUN --plane GPU --top 30\n"
+      "  strobe inspect worker-0.xplane.pb --output json | jq '.[0].steps'\n"
+      "Exit code: 0 read, 1 the traces cannot be read, 2 a flag is wrong.");
+}
+
+namespace {
+
+absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& traces,
+                                                  const InspectFlags& flags) {
+  ASSIGN_OR_RETURN(const AlignedTraces aligned, convert::AlignTraces(traces));
+  const std::optional<v1::Manifest> manifest = FindManifest(flags.place, flags.storage_config);
+  std::vector<Inspected> workers;
+  std::set<std::string> with_trace;
+  for (const WorkerTrace& trace : aligned.workers) {
+    ASSIGN_OR_RETURN(Inspected worker, Inspect(trace, flags));
+    with_trace.insert(trace.worker);
+    workers.push_back(std::move(worker));
+  }
+  if (!manifest) return workers;
+  for (const v1::ManifestWorker& worker : manifest->workers()) {
+    if (!with_trace.contains(worker.name())) workers.push_back(Missing(worker));
+  }
+  return workers;
+}
+
+}  // namespace
+
+int RunInspect(const InspectFlags& flags) {
+  const absl::StatusOr<std::vector<OpenTrace>> traces =
+      OpenTraces(flags.place, flags.storage_config);
+  if (!traces.ok()) return Complain(traces.status());
+  const absl::StatusOr<std::vector<Inspected>> workers = InspectAll(*traces, flags);
+  // Names lie in the traces: what is printed is made first and looked after once more.
+  std::ostringstream out;
+  if (workers.ok() && flags.output == "json") {
+    Json all = Json::array();
+    for (const Inspected& worker : *workers) all.push_back(ToJson(worker));
+    // Names are whatever the program gave; what is no UTF-8 is replaced.
+    out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (workers.ok()) {
+    for (std::size_t i = 0; i < workers->size(); ++i) {
+      if (i > 0) out << "\n";
+      Print((*workers)[i], flags.top, traces->size(), out);
+    }
+  }
+  if (const absl::Status status = convert::Unchanged(*traces, workers.status()); !status.ok())
+    return Complain(status);
+  std::cout << out.str();
+  return 0;
+}
+
+}  // namespace strobe

@@ -1,0 +1,130 @@
+#include "cli/local_worker.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "cli/addresses.h"
+#include "common/base/mutex.h"
+#include "operator/workers/grpc_worker.h"
+#include "sidecar/service/worker_service.h"
+#include "sidecar/session/capture_runner.h"
+#include "sidecar/source/framework_source.h"
+#include "sidecar/spool/upload_delivery.h"
+
+namespace strobe {
+namespace {
+
+// The very sidecar of a pod, reached without a port.
+class LocalSidecar {
+ public:
+  LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
+               const Target& target, bool host_tracing_on_old_servers)
+      : source_(clock, {.addresses = {target.address},
+                        .host_tracing_on_old_servers = host_tracing_on_old_servers}),
+        delivery_(clock, stores, nullptr),
+        runner_(clock, source_, delivery_),
+        service_(target.file, clock, runner_, source_, stores) {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    worker_ = WorkerOver(clock, undertaker, server_->InProcessChannel(grpc::ChannelArguments()));
+  }
+  ~LocalSidecar() {
+    worker_.reset();
+    service_.Stop();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+  }
+  LocalSidecar(const LocalSidecar&) = delete;
+  LocalSidecar& operator=(const LocalSidecar&) = delete;
+
+  Worker& worker() { return *worker_; }
+
+ private:
+  FrameworkSource source_;
+  UploadDelivery delivery_;
+  session::CaptureRunner runner_;
+  WorkerService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<Worker> worker_;
+};
+
+class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
+ public:
+  MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target,
+              bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
+      : clock_(clock),
+        stores_(stores),
+        undertaker_(undertaker),
+        target_(std::move(target)),
+        host_tracing_on_old_servers_(host_tracing_on_old_servers),
+        remote_(std::move(sidecar)) {}
+
+  void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
+    remote_->Check(capture_id, timeout,
+                   [self = shared_from_this(), capture_id, timeout,
+                    done = std::move(done)](absl::StatusOr<Preflight> answer) {
+                     if (answer.ok() || !absl::IsUnimplemented(answer.status()))
+                       return done(std::move(answer));
+                     self->CheckStock(capture_id, timeout, done);
+                   });
+  }
+  void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
+    chosen().Arm(plan, timeout, std::move(done));
+  }
+  std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
+                              std::function<void(absl::Status)> ended) override {
+    return chosen().Watch(capture_id, std::move(report), std::move(ended));
+  }
+  void Cancel(const v1::CancelRequest& request, Nanos timeout,
+              Callback<v1::CancelResponse> done) override {
+    chosen().Cancel(request, timeout, std::move(done));
+  }
+  void Publish(const v1::PublishRequest& request, Nanos timeout,
+               Callback<v1::PublishResponse> done) override {
+    chosen().Publish(request, timeout, std::move(done));
+  }
+  void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
+               Callback<v1::ReclaimResponse> done) override {
+    chosen().Reclaim(request, timeout, std::move(done));
+  }
+
+ private:
+  void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
+    {
+      MutexLock lock(&mutex_);
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_,
+                                              host_tracing_on_old_servers_);
+    }
+    // The probe measured our own clock; only on this machine is that the trainer's too.
+    const bool same_clock = IsLoopback(target_.address);
+    chosen().Check(capture_id, timeout,
+                   [done = std::move(done), same_clock](absl::StatusOr<Preflight> answer) {
+                     if (answer.ok() && !same_clock) answer->error.reset();
+                     done(std::move(answer));
+                   });
+  }
+  Worker& chosen() {
+    MutexLock lock(&mutex_);
+    return local_ != nullptr ? local_->worker() : *remote_;
+  }
+
+  const Clock& clock_;
+  StoreOpener& stores_;
+  Undertaker& undertaker_;
+  const Target target_;
+  const bool host_tracing_on_old_servers_;
+  const std::shared_ptr<Worker> remote_;
+  Mutex mutex_;
+  std::unique_ptr<LocalSidecar> local_ ABSL_GUARDED_BY(mutex_);  // Set once.
+};
+
+}  // namespace
+
+std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
+  return undertaker_.Own(new MixedWorker(clock_, stores_, undertaker_, target,
+                                         host_tracing_on_old_servers_, sidecars_.Connect(target)));
+}
+
+}  // namespace strobe

@@ -1,0 +1,33 @@
+// Stock profiler servers as workers: a sidecar inside this process stands between.
+#pragma once
+#include <memory>
+
+#include "collector/logdir/object_store.h"
+#include "common/base/clock.h"
+#include "operator/core/ports.h"
+#include "operator/workers/undertaker.h"
+
+namespace strobe {
+
+// Connects to sidecars through `sidecars`; an address that answers a sidecar's first question with
+// Unimplemented is taken for a stock profiler server. All outlive every worker. For
+// `host_tracing_on_old_servers` see FrameworkOptions.
+class MixedConnector final : public WorkerConnector {
+ public:
+  MixedConnector(const Clock& clock, StoreOpener& stores, WorkerConnector& sidecars,
+                 bool host_tracing_on_old_servers)
+      : clock_(clock),
+        stores_(stores),
+        sidecars_(sidecars),
+        host_tracing_on_old_servers_(host_tracing_on_old_servers) {}
+  std::shared_ptr<Worker> Connect(const Target& target) override;
+
+ private:
+  const Clock& clock_;
+  StoreOpener& stores_;
+  WorkerConnector& sidecars_;
+  const bool host_tracing_on_old_servers_;
+  Undertaker undertaker_;
+};
+
+}  // namespace strobe

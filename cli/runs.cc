@@ -1,0 +1,163 @@
+#include "cli/runs.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/report_table.h"
+#include "common/base/duration.h"
+#include "common/base/name_rules.h"
+#include "common/base/parallel.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::string_view kRuns = "plugins/profile/";
+constexpr std::uint64_t kLargestManifest = 16 << 20;
+constexpr std::size_t kReaders = 32;
+constexpr std::string_view kTraceSuffix = ".xplane.pb";
+
+std::uint64_t OkWorkers(const v1::Manifest& manifest) {
+  return static_cast<std::uint64_t>(
+      std::count_if(manifest.workers().begin(), manifest.workers().end(),
+                    [](const auto& worker) { return worker.outcome() == "Ok"; }));
+}
+
+std::string SkewText(const v1::Manifest& manifest) {
+  if (!manifest.skew_known()) return "-";
+  return StrCat(FormatDuration(Nanos{manifest.skew_ns()}), " +-",
+                FormatDuration(Nanos{manifest.skew_error_ns()}));
+}
+
+}  // namespace
+
+absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text) {
+  std::string path = text.substr(0, text.find('?'));
+  const std::string query = text.substr(path.size());
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  RunPlace place;
+  const std::size_t marker = path.rfind("/plugins/profile/");
+  if (marker != std::string::npos) {
+    place.run = path.substr(marker + 1 + kRuns.size());
+    if (!IsSafeName(place.run))
+      return absl::InvalidArgumentError(StrCat("\"", place.run, "\" is no name of a run"));
+    path = path.substr(0, marker);
+    if (path.empty() || path.ends_with("/")) path += "/";  // file:/// and /
+  }
+  ASSIGN_OR_RETURN(place.logdir, Logdir::Parse(path + query));
+  return place;
+}
+
+absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store) {
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, store.ListDirectories(kRuns));
+  std::sort(runs.rbegin(), runs.rend());
+  return runs;
+}
+
+RunSummary ReadRun(ObjectStore& store, const std::string& run) {
+  RunSummary summary{.run = run};
+  const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kLargestManifest);
+  if (text.ok()) {
+    v1::Manifest manifest;
+    google::protobuf::util::JsonParseOptions options;
+    options.ignore_unknown_fields = true;
+    if (google::protobuf::util::JsonStringToMessage(*text, &manifest, options).ok()) {
+      for (const auto& worker : manifest.workers()) summary.bytes += worker.bytes();
+      summary.workers = static_cast<std::size_t>(manifest.workers_size());
+      summary.manifest = std::move(manifest);
+      return summary;
+    }
+    summary.problem = "its strobe.json cannot be read";
+  } else if (!absl::IsNotFound(text.status())) {
+    summary.problem = Words(text.status());
+    return summary;
+  }
+  const absl::Status listed = store.List(RunPrefix(run), [&](const StoredObject& object) {
+    summary.bytes += object.bytes;
+    if (object.key.ends_with(kTraceSuffix)) ++summary.workers;
+    return true;
+  });
+  if (!listed.ok()) summary.problem = Words(listed);
+  return summary;
+}
+
+std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs) {
+  std::vector<RunSummary> summaries(runs.size());
+  ParallelFor(runs.size(), kReaders,
+              [&](std::size_t i) { summaries[i] = ReadRun(store, runs[i]); });
+  return summaries;
+}
+
+std::string RunsTable(const std::vector<RunSummary>& runs) {
+  std::vector<Row> rows = {{"RUN", "RESULT", "WORKERS", "SKEW", "BYTES", "REQUEST"}};
+  for (const RunSummary& run : runs) {
+    if (run.manifest) {
+      const v1::Manifest& manifest = *run.manifest;
+      rows.push_back({run.run, manifest.result(),
+                      StrCat(OkWorkers(manifest), "/", manifest.workers_size()), SkewText(manifest),
+                      FormatBytes(run.bytes), manifest.request()});
+    } else {
+      rows.push_back({run.run, run.problem.empty() ? "no strobe.json" : run.problem,
+                      StrCat("?/", run.workers), "-", FormatBytes(run.bytes), ""});
+    }
+  }
+  return AlignRows(rows);
+}
+
+std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) {
+  auto list = nlohmann::json::array();
+  for (const RunSummary& run : runs) {
+    nlohmann::json entry = {{"run", run.run},
+                            {"url", logdir.RunUrl(run.run)},
+                            {"bytes", run.bytes},
+                            {"workers", run.workers},
+                            {"manifest", run.manifest.has_value()}};
+    if (run.manifest) {
+      entry["result"] = run.manifest->result();
+      entry["request"] = run.manifest->request();
+      entry["ok"] = OkWorkers(*run.manifest);
+      entry["instantNs"] = run.manifest->instant_ns();
+      entry["synchronized"] = run.manifest->synchronized();
+      if (run.manifest->skew_known()) {
+        entry["skewNs"] = run.manifest->skew_ns();
+        entry["skewErrorNs"] = run.manifest->skew_error_ns();
+      }
+    }
+    if (!run.problem.empty()) entry["problem"] = run.problem;
+    list.push_back(std::move(entry));
+  }
+  return list.dump(2) + "\n";
+}
+
+std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects) {
+  std::string text;
+  if (run.manifest) {
+    const v1::Manifest& manifest = *run.manifest;
+    std::vector<Row> rows = {
+        {"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET", "EVENTS", "BYTES", "MESSAGE"}};
+    for (const v1::ManifestWorker& worker : manifest.workers()) {
+      rows.push_back({worker.name(), worker.outcome(),
+                      worker.started_ns() == 0 ? "-" : FormatDuration(Nanos{worker.lateness_ns()}),
+                      worker.clock_error_ns() < 0
+                          ? "not measured"
+                          : StrCat(FormatDuration(Nanos{worker.clock_offset_ns()}), " +-",
+                                   FormatDuration(Nanos{worker.clock_error_ns()})),
+                      StrCat(worker.events()), FormatBytes(worker.bytes()), worker.message()});
+    }
+    text += AlignRows(rows);
+    text += StrCat(manifest.result(), ": ", manifest.message(), "\nskew: ", SkewText(manifest),
+                   "\nrequest: ", manifest.request(), ", attempt ", manifest.attempt(), "\n");
+  } else if (!objects.empty()) {
+    text += StrCat(
+        run.problem.empty() ? "no strobe.json: another tool wrote this run" : run.problem, "\n");
+  }
+  std::vector<Row> rows = {{"OBJECT", "BYTES"}};
+  for (const StoredObject& object : objects)
+    rows.push_back({object.key.substr(RunPrefix(run.run).size()), FormatBytes(object.bytes)});
+  return StrCat(text, text.empty() ? "" : "\n", AlignRows(rows));
+}
+
+}  // namespace strobe

@@ -1,0 +1,158 @@
+#include "cli/view_command.h"
+
+#include <filesystem>
+#include <iostream>
+
+#include "cli/open_place.h"
+#include "cli/open_traces.h"
+#include "cli/storage_flags.h"
+#include "common/base/ending_signals.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "viewer/viewer.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One file, or a folder with traces, shown as a single run.
+class OneRun final : public viewer::Library {
+ public:
+  OneRun(std::string path, std::string storage_config)
+      : path_(std::move(path)), storage_config_(std::move(storage_config)) {}
+
+  absl::StatusOr<std::vector<std::string>> Runs() override {
+    return std::vector<std::string>{fs::path(path_).filename().native()};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    return OpenTraces(path_, storage_config_);
+  }
+  std::string place() const override { return path_; }
+
+ private:
+  const std::string path_, storage_config_;
+};
+
+// All runs of a logdir; the one that was named, or else the newest, first.
+class LogdirRuns final : public viewer::Library {
+ public:
+  LogdirRuns(OpenPlace open, std::string storage_config, std::unique_ptr<Stores> stores)
+      : stores_(std::move(stores)),
+        open_(std::move(open)),
+        storage_config_(std::move(storage_config)) {}
+
+  absl::StatusOr<std::vector<std::string>> Runs() override {
+    ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open_.store));
+    const auto first = std::find(runs.begin(), runs.end(), open_.place.run);
+    if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
+    return runs;
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
+    return OpenTraces(WithOptions(open_.place.logdir.RunUrl(run)), storage_config_);
+  }
+  std::string place() const override { return open_.place.logdir.url(); }
+
+ private:
+  // A bucket's options stand behind the URL, where they stood.
+  std::string WithOptions(std::string url) const {
+    char separator = '?';
+    for (const auto& [name, value] : open_.place.logdir.options()) {
+      url += StrCat(std::string_view(&separator, 1), name, "=", value);
+      separator = '&';
+    }
+    return url;
+  }
+
+  const std::unique_ptr<Stores> stores_;
+  const OpenPlace open_;
+  const std::string storage_config_;
+};
+
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& flags) {
+  std::error_code error;
+  std::string place = flags.place;
+  if (fs::is_regular_file(place, error))
+    return std::make_unique<OneRun>(fs::absolute(place).lexically_normal().native(),
+                                    flags.storage_config);
+  if (fs::is_directory(place, error)) {
+    place = fs::absolute(place).lexically_normal().native();
+    while (place.size() > 1 && place.ends_with('/')) place.pop_back();
+    const bool run = Contains(place, "/plugins/profile/");
+    bool traces = false;
+    for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error))
+      traces = traces || it->path().native().ends_with(".xplane.pb");
+    if (traces && !run) return std::make_unique<OneRun>(place, flags.storage_config);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Stores> stores, CommandStores(flags.storage_config));
+  ASSIGN_OR_RETURN(OpenPlace open, OpenRunPlace(*stores, place));
+  auto library =
+      std::make_unique<LogdirRuns>(std::move(open), flags.storage_config, std::move(stores));
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
+  if (runs.empty())
+    return absl::NotFoundError(StrCat(library->place(), " has no runs; strobe capture makes one"));
+  return library;
+}
+
+absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags));
+  viewer::ViewerOptions options;
+  options.hosts = flags.hosts;
+  options.cache.directory =
+      flags.cache == "none" ? ""
+                            : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
+  viewer::Viewer viewer(*library, std::move(options));
+  absl::StatusOr<std::unique_ptr<HttpServer>> server =
+      HttpServer::Start({.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow}, {},
+                        [&](const Request& request) { return viewer.Answer(request); });
+  if (!server.ok())
+    return absl::Status(
+        server.status().code(),
+        ToAbsl(StrCat(Words(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
+  const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));
+  const bool loopback = host.starts_with("127.") || host == "localhost" || host == "[::1]";
+  if (!loopback)
+    std::cerr << "strobe: whoever reaches " << flags.listen << " can read these traces\n";
+  std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
+            << "/ (Ctrl-C ends)" << std::endl;
+  // Reads the first run while the browser starts.
+  viewer.Answer({.path = "/api/run", .host = "localhost"});
+  ending.Wait();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddViewFlags(CLI::App& command, ViewFlags& flags) {
+  command
+      .add_option("place", flags.place,
+                  "a .xplane.pb file, a run, or a logdir (then all of its runs, the newest first)")
+      ->required();
+  command.add_option("--listen", flags.listen, "host:port to serve on; port 0 picks a free one")
+      ->capture_default_str();
+  command.add_option(
+      "--cache", flags.cache,
+      "folder that keeps the index of each trace, so that it opens at once the next time; "
+      "none = in memory only (default: $XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 GiB)");
+  command.add_option("--allow-host", flags.hosts,
+                     "a name under which browsers may ask for this server, besides localhost; may "
+                     "be repeated");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "All workers of a run on one timeline, their clocks corrected as measured. In the page, ? "
+      "shows the keys.\n"
+      "Examples:\n"
+      "  strobe view /nfs/logs\n"
+      "  strobe view gs://bucket/logs/plugins/profile/RUN\n"
+      "  strobe view worker-0.xplane.pb --listen 127.0.0.1:0\n"
+      "Exit code: 0 ended by Ctrl-C, 1 the traces cannot be read or the address not be had, 2 a "
+      "flag is wrong.");
+}
+
+int RunView(const ViewFlags& flags) {
+  const EndingSignals ending;  // Before any thread is there.
+  const absl::Status status = Serve(flags, ending);
+  return status.ok() ? 0 : Complain(status);
+}
+
+}  // namespace strobe

@@ -1,0 +1,97 @@
+#include "common/base/foreign_memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <utility>
+
+namespace strobe {
+
+// A signal handler reads these, so there are only atomics, at fixed places. `end` is written last
+// and cleared first: a slot without an end guards nothing.
+struct ForeignMemory::Slot {
+  std::atomic<bool> taken{false};
+  std::atomic<std::uintptr_t> begin{0}, end{0};
+  std::atomic<bool> writable{false}, damaged{false};
+};
+
+namespace {
+
+constexpr std::size_t kMaxObjects = 16384;
+struct sigaction g_previous = {};
+
+}  // namespace
+
+ForeignMemory::Slot* ForeignMemory::Slots() {
+  static Slot* const slots = new Slot[kMaxObjects];
+  return slots;
+}
+
+void ForeignMemory::OnSignal(int number, void* info_pointer, void* context) {
+  const auto* info = static_cast<const siginfo_t*>(info_pointer);
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  // Only addresses that the file does not have; broken memory is another matter.
+  if (info->si_code == BUS_ADRERR) {
+    for (Slot& slot : std::span(Slots(), kMaxObjects)) {
+      const std::uintptr_t end = slot.end.load(std::memory_order_acquire);
+      if (address >= end || address < slot.begin.load(std::memory_order_relaxed)) continue;
+      static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+      void* const place = reinterpret_cast<void*>(address / page * page);
+      const int access = slot.writable ? PROT_READ | PROT_WRITE : PROT_READ;
+      if (mmap(place, page, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != place) break;
+      slot.damaged.store(true, std::memory_order_release);
+      return;
+    }
+  }
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr)
+    return g_previous.sa_sigaction(number, const_cast<siginfo_t*>(info), context);
+  // The access is repeated on return, and then ends the process as if we had not been here.
+  sigaction(number, &g_previous, nullptr);
+}
+
+absl::StatusOr<ForeignMemory> ForeignMemory::Guard(void* data, std::size_t size, bool writable) {
+  static std::once_flag installed;
+  std::call_once(installed, [] {
+    Slots();  // Made before a handler can need it.
+    struct sigaction action = {};
+    action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+      OnSignal(number, info, context);
+    };
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigaction(SIGBUS, &action, &g_previous);
+  });
+  for (Slot& slot : std::span(Slots(), kMaxObjects)) {
+    bool taken = false;
+    if (!slot.taken.compare_exchange_strong(taken, true)) continue;
+    slot.damaged = false;
+    slot.writable = writable;
+    slot.begin = reinterpret_cast<std::uintptr_t>(data);
+    slot.end.store(reinterpret_cast<std::uintptr_t>(data) + size, std::memory_order_release);
+    ForeignMemory memory;
+    memory.slot_ = &slot;
+    return memory;
+  }
+  return absl::ResourceExhaustedError("too many files of other programs are mapped");
+}
+
+ForeignMemory& ForeignMemory::operator=(ForeignMemory&& other) noexcept {
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+
+ForeignMemory::~ForeignMemory() {
+  if (slot_ == nullptr) return;
+  slot_->end = 0;
+  slot_->taken.store(false, std::memory_order_release);
+}
+
+bool ForeignMemory::damaged() const {
+  return slot_ != nullptr && slot_->damaged.load(std::memory_order_acquire);
+}
+
+}  // namespace strobe

@@ -1,0 +1,104 @@
+#include "common/base/outcome.h"
+
+#include <algorithm>
+#include <array>
+
+namespace strobe {
+namespace {
+
+constexpr std::array<OutcomeInfo, 24> kTable = {{
+    {Outcome::kUnknown, "Unknown", false, false, false, 0, "The capture has not ended.", "Wait."},
+    {Outcome::kOk, "Ok", false, false, true, 0,
+     "The trace has events, covers the window and lies in the logdir.", "Nothing to do."},
+    {Outcome::kSidecarMissing, "SidecarMissing", false, false, false, 90,
+     "The pod is a target but has no strobe-sidecar container with a port named strobe.",
+     "Label the pod template strobe.dev/inject=true and recreate the pod."},
+    {Outcome::kUnreachable, "Unreachable", true, true, false, 80,
+     "The sidecar did not answer before the capture was planned.",
+     "Check that the pod runs and that no NetworkPolicy blocks the operator."},
+    {Outcome::kBusy, "Busy", true, true, false, 50,
+     "Another capture or another profiler session holds the worker.",
+     "Wait for the holder that the message names to end, or cancel it."},
+    {Outcome::kNoSource, "NoSource", false, true, false, 70,
+     "Neither a profiler server nor the agent answers in the trainer.",
+     "Call jax.profiler.start_server(port) (or the framework's equivalent) in the trainer and tell "
+     "the sidecar that port."},
+    {Outcome::kProfilerStartFailed, "ProfilerStartFailed", true, false, false, 60,
+     "The framework's profiler refused to start or failed while it recorded.",
+     "Read the framework's words in the message; a tracer level or a driver setting is the usual "
+     "cause."},
+    {Outcome::kLateStart, "LateStart", true, false, true, 40,
+     "Recording began after the instant or ended before the window did.",
+     "Ask for a longer start.delay or start.guard, or give the worker more CPU."},
+    {Outcome::kNoDeviceActivity, "NoDeviceActivity", true, false, true, 30,
+     "The trace has a device plane without any event.",
+     "Capture for longer than one training step, while the job trains."},
+    {Outcome::kNoHostEvents, "NoHostEvents", true, false, true, 30,
+     "No line of the trace has any event.",
+     "Capture while the job trains, with tracers.host at 1 or more."},
+    {Outcome::kDeviceTraceMissing, "DeviceTraceMissing", false, false, true, 35,
+     "The job uses an accelerator but the trace has no device plane.",
+     "Set tracers.device to 1 and check that no other tool holds the device's profiler."},
+    {Outcome::kPermissionDenied, "PermissionDenied", false, false, true, 45,
+     "The driver does not let this user read GPU activity.",
+     "Load the NVIDIA driver with NVreg_RestrictProfilingToAdminUsers=0, or run the trainer with "
+     "CAP_SYS_ADMIN as root."},
+    {Outcome::kCuptiUnavailable, "CuptiUnavailable", false, false, true, 45,
+     "The CUPTI library could not be loaded.",
+     "Put CUPTI of the job's CUDA version into the image."},
+    {Outcome::kVersionMismatch, "VersionMismatch", false, false, false, 75,
+     "The two sides do not speak the same protocol, or a trainer of this version could be harmed "
+     "by what was asked for.",
+     "Bring the sidecar, the operator or the framework to the version that the message names, or "
+     "ask for less."},
+    {Outcome::kEventsDropped, "EventsDropped", true, false, true, 20,
+     "The tracer's buffers overflowed; the message says how many events are missing.",
+     "Shorten the duration or lower the tracer levels."},
+    {Outcome::kTruncated, "Truncated", false, false, false, 55,
+     "The trace is larger than the allowed size.",
+     "Shorten the duration, lower the tracer levels or raise maxBytesPerWorker."},
+    {Outcome::kSpoolFull, "SpoolFull", true, false, false, 65,
+     "There is no room for another trace on its way to the logdir.",
+     "Wait for uploads to finish, or give the pod a larger emptyDir."},
+    {Outcome::kUploadDenied, "UploadDenied", false, false, false, 85,
+     "The logdir's store refused the pod's identity.",
+     "Allow the pod's service account (or user) to write below the logdir."},
+    {Outcome::kUploadFailed, "UploadFailed", true, false, false, 85,
+     "The trace was recorded but could not be written to the logdir.",
+     "Read the store's words in the message and check that the logdir exists and has room."},
+    {Outcome::kWorkerLost, "WorkerLost", true, false, false, 80,
+     "The worker was armed and then vanished.", "Look at why the pod or its sidecar ended."},
+    {Outcome::kCancelled, "Cancelled", false, false, false, 10, "Somebody cancelled the capture.",
+     "Apply a new ProfileRequest."},
+    {Outcome::kDeadlineExceeded, "DeadlineExceeded", true, false, false, 80,
+     "The capture did not end before its deadline.",
+     "Shorten the duration or raise collectTimeout: collecting and writing the trace took too "
+     "long."},
+    {Outcome::kAborted, "Aborted", false, false, false, 57,
+     "The capture was ended because the trainer came near its memory limit, or its steps "
+     "became too slow.",
+     "Lower the tracer levels, give the trainer more memory, or change abortWhen."},
+    {Outcome::kWorkerMissing, "WorkerMissing", true, false, false, 88,
+     "The target should have this worker, but it has no pod, or its pod has no such container.",
+     "Check why the job's pods are not created, target.expectedWorkers and target.container; raise "
+     "start.readyTimeout for pods that come late."},
+}};
+
+}  // namespace
+
+std::span<const OutcomeInfo> AllOutcomes() { return kTable; }
+
+const OutcomeInfo& Describe(Outcome outcome) {
+  const auto index = static_cast<std::size_t>(outcome);
+  return index < kTable.size() ? kTable[index] : kTable[0];
+}
+
+std::string_view Name(Outcome outcome) { return Describe(outcome).name; }
+
+Outcome OutcomeOfName(std::string_view name) {
+  const auto found = std::find_if(kTable.begin(), kTable.end(),
+                                  [name](const OutcomeInfo& info) { return info.name == name; });
+  return found == kTable.end() ? Outcome::kUnknown : found->outcome;
+}
+
+}  // namespace strobe

@@ -1,0 +1,137 @@
+#include "common/grpc_tls/credentials.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using grpc::experimental::ExternalCertificateVerifier;
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+constexpr unsigned kRereadSeconds = 1;
+
+std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+// The rule for one peer, from what gRPC calls it.
+using Ruler = std::function<PeerRule(const std::string& target_name)>;
+
+class Verifier final : public ExternalCertificateVerifier {
+ public:
+  Verifier(const Clock& clock, Ruler ruler, PeerObserver refused)
+      : clock_(clock), ruler_(std::move(ruler)), refused_(std::move(refused)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
+              grpc::Status* status) override {
+    const PeerVerdict verdict = JudgePeer(
+        ToString(request->peer_cert()), ruler_(ToString(request->target_name())), clock_.WallNow());
+    *status = grpc::Status::OK;
+    if (verdict != PeerVerdict::kOk) {
+      if (refused_) refused_(verdict);
+      // Who is refused learns that, and nothing of whom we would have let in.
+      *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                             StrCat("the peer's certificate: ", Name(verdict)));
+    }
+    return true;
+  }
+  void Cancel(TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const Clock& clock_;
+  const Ruler ruler_;
+  const PeerObserver refused_;
+};
+
+std::shared_ptr<grpc::experimental::CertificateProviderInterface> FilesOf(
+    const LiveIdentity& identity) {
+  return std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      identity.key_path(), identity.certificate_path(), kRereadSeconds);
+}
+
+std::function<void()>& FailedHandshake() {
+  static auto* const observer = new std::function<void()>;
+  return *observer;
+}
+
+}  // namespace
+
+std::string PodName(std::string_view pod_uid) { return StrCat(pod_uid, ".pod.strobe.dev"); }
+
+std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& clock,
+                                                                 const LiveIdentity& identity,
+                                                                 std::string client,
+                                                                 PeerObserver refused) {
+  grpc::experimental::TlsServerCredentialsOptions options(FilesOf(identity));
+  options.watch_identity_key_cert_pairs();
+  // Asked for, and judged by the verifier alone, also when none comes.
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
+  options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(
+      clock,
+      [&identity, client = std::move(client)](const std::string&) {
+        return PeerRule{identity.Get()->roots, client, Usage::kClient};
+      },
+      std::move(refused)));
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIdentity& identity) {
+  grpc::experimental::TlsServerCredentialsOptions options(FilesOf(identity));
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Clock& clock,
+                                                                      const Identity& identity,
+                                                                      PeerObserver refused) {
+  std::vector<grpc::experimental::IdentityKeyCertPair> pairs;
+  if (!identity.own.key.empty()) pairs.push_back({identity.own.key, identity.own.certificate});
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(identity.roots, pairs));
+  options.watch_root_certs();
+  if (!pairs.empty()) options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(false);  // The verifier does.
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(
+      clock,
+      [roots = identity.roots](const std::string& target) {
+        const std::size_t port = target.rfind(':');
+        return PeerRule{roots, target.substr(0, port), Usage::kServer};
+      },
+      std::move(refused)));
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> LiveChannelCredentials::Current() {
+  MutexLock lock(&mutex_);
+  std::shared_ptr<const Identity> identity = identity_.Get();
+  if (identity != made_of_) {
+    current_ = VerifyingChannelCredentials(clock_, *identity, refused_);
+    made_of_ = std::move(identity);
+  }
+  return current_;
+}
+
+void ObserveFailedHandshakes(std::function<void()> failed) {
+  FailedHandshake() = std::move(failed);
+  gpr_set_log_function([](gpr_log_func_args* args) {
+    const std::string_view message = args->message;
+    // gRPC has no other way to tell (seen with 1.51). Each line is a peer's doing, so none of them
+    // goes into our log, where strangers could write at will.
+    if (message.starts_with("Handshake failed with fatal error")) return FailedHandshake()();
+    if (message.starts_with("No match found for server name")) return;
+    if (args->severity == GPR_LOG_SEVERITY_ERROR)
+      LogWarning("gRPC", {{"message", std::string(message)}});
+  });
+}
+
+}  // namespace strobe

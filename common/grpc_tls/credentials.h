@@ -1,0 +1,63 @@
+// gRPC credentials over identities that change while running.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/tls/live_identity.h"
+#include "common/tls/peer.h"
+
+namespace grpc {
+class ChannelCredentials;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace strobe {
+
+// Names in certificates (SECURITY.md).
+inline constexpr char kOperatorName[] = "operator.strobe.dev";
+std::string PodName(std::string_view pod_uid);  // "<uid>.pod.strobe.dev"
+
+// Called from gRPC's threads with the verdict on each peer that was turned away.
+using PeerObserver = std::function<void(PeerVerdict)>;
+
+// Only a client whose certificate carries `client` gets in. Clock and identity outlive the server.
+std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& clock,
+                                                                 const LiveIdentity& identity,
+                                                                 std::string client,
+                                                                 PeerObserver refused);
+// For clients that have no certificate yet.
+std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIdentity& identity);
+
+// The server must carry the name that the channel was made for: GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+// or the host of its address. Without a key the client shows nothing.
+std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Clock& clock,
+                                                                      const Identity& identity,
+                                                                      PeerObserver refused);
+
+// The same for an identity that is renewed. Safe for concurrent use; identity and clock outlive it.
+class LiveChannelCredentials {
+ public:
+  LiveChannelCredentials(const Clock& clock, const LiveIdentity& identity, PeerObserver refused)
+      : clock_(clock), identity_(identity), refused_(std::move(refused)) {}
+  std::shared_ptr<grpc::ChannelCredentials> Current();
+
+ private:
+  const Clock& clock_;
+  const LiveIdentity& identity_;
+  const PeerObserver refused_;
+  Mutex mutex_;
+  std::shared_ptr<const Identity> made_of_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::ChannelCredentials> current_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Calls `failed`, from gRPC's threads, for each connection of this process that ended before
+// certificates could be judged: plain text, garbage, no common version. Call it once, before any
+// server or channel is made.
+void ObserveFailedHandshakes(std::function<void()> failed);
+
+}  // namespace strobe

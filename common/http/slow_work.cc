@@ -1,0 +1,46 @@
+#include "common/http/slow_work.h"
+
+#include <utility>
+
+#include "common/base/guard.h"
+
+namespace strobe {
+
+bool SlowWork::Add(Task task) {
+  MutexLock lock(&mutex_);
+  if (stopping_ || waiting_.size() >= most_waiting_) return false;
+  waiting_.push_back(std::move(task));
+  if (threads_.size() < static_cast<std::size_t>(size_))
+    threads_.emplace_back([this] { RunThread("slow_work", [this] { Run(); }); });
+  return true;
+}
+
+void SlowWork::Stop() {
+  std::deque<Task> dropped;  // Ends outside of the lock.
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    dropped.swap(waiting_);
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void SlowWork::Run() {
+  while (true) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !waiting_.empty();
+      });
+      if (stopping_) return;
+      task = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    (void)RunGuarded("slow_work", task);
+  }
+}
+
+}  // namespace strobe

@@ -1,0 +1,86 @@
+#include "operator/objects/pod_env.h"
+
+#include <optional>
+#include <string_view>
+
+#include "operator/core/ranks.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+using Values = std::map<std::string, std::string>;
+
+// References may multiply a text; no rank is longer.
+constexpr std::size_t kMaxExpandedBytes = 1024;
+
+std::optional<std::string> Find(const Values& values, const std::string& key) {
+  const auto found = values.find(key);
+  return found == values.end() ? std::nullopt : std::optional(found->second);
+}
+
+// "metadata.labels['key']" and its kind; nothing for a path of another form.
+std::optional<std::string> KeyOf(std::string_view path, std::string_view map) {
+  if (!path.starts_with(map) || !path.ends_with("']")) return std::nullopt;
+  path.remove_prefix(map.size());
+  if (!path.starts_with("['") || path.size() < 4) return std::nullopt;
+  return std::string(path.substr(2, path.size() - 4));
+}
+
+std::optional<std::string> Field(const std::string& path, const PodInfo& pod) {
+  if (path == "metadata.name") return pod.name;
+  if (path == "metadata.uid") return pod.uid;
+  // Kubernetes gives an empty text for a label that is not there.
+  if (const auto key = KeyOf(path, "metadata.labels")) return Find(pod.labels, *key).value_or("");
+  if (const auto key = KeyOf(path, "metadata.annotations"))
+    return Find(pod.annotations, *key).value_or("");
+  return std::nullopt;
+}
+
+// Nothing when it refers to what is not known. "$$" stands for "$", as Kubernetes has it.
+std::optional<std::string> Expand(const std::string& text, const Values& before) {
+  if (text.find('$') == std::string::npos) return text;
+  std::string expanded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$' || i + 1 == text.size()) {
+      expanded += text[i];
+    } else if (text[i + 1] == '$') {
+      expanded += text[++i];
+    } else if (const std::size_t end = text.find(')', i);
+               text[i + 1] == '(' && end != std::string::npos) {
+      const auto value = Find(before, text.substr(i + 2, end - i - 2));
+      if (!value) return std::nullopt;
+      expanded += *value;
+      i = end;
+    } else {
+      expanded += text[i];
+    }
+    if (expanded.size() > kMaxExpandedBytes) return std::nullopt;
+  }
+  return expanded;
+}
+
+std::optional<std::string> ValueOf(const Json& variable, const Values& before, const PodInfo& pod) {
+  const Json from = variable.value("valueFrom", Json::object());
+  if (from.empty()) return Expand(variable.value("value", ""), before);
+  if (!from.contains("fieldRef")) return std::nullopt;
+  return Field(from["fieldRef"].value("fieldPath", ""), pod);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> ReadRankVariables(const Json& container, const PodInfo& pod) {
+  Values values;
+  for (const Json& variable : container.value("env", Json::array())) {
+    const std::string name = variable.value("name", "");
+    // The last of a name counts, also when nobody knows what it is.
+    if (std::optional<std::string> value = ValueOf(variable, values, pod))
+      values[name] = *std::move(value);
+    else
+      values.erase(name);
+  }
+  std::erase_if(values, [](const auto& entry) { return !IsRankVariable(entry.first); });
+  return values;
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,149 @@
+#include "operator/objects/pod_json.h"
+
+#include <algorithm>
+
+#include "operator/core/names.h"
+#include "operator/core/ranks.h"
+#include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/pod_env.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
+  std::map<std::string, std::string> values;
+  const Json map = object.value(field, Json::object());
+  for (const auto& [key, value] : map.items()) {
+    if (value.is_string()) values[key] = value.get<std::string>();
+  }
+  return values;
+}
+
+int PortOf(const Json& container) {
+  for (const Json& port : container.value("ports", Json::array())) {
+    if (port.value("name", "") == kSidecarPort) return port.value("containerPort", 0);
+  }
+  return 0;
+}
+
+// "0" is how somebody takes a device away that a template asks for.
+bool IsSome(const Json& quantity) {
+  if (quantity.is_number()) return quantity != 0;
+  return quantity.is_string() && quantity != "0";
+}
+
+void ReadStates(const Json& status, PodInfo& pod) {
+  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
+    for (const Json& entry : status.value(list, Json::array())) {
+      PodInfo::ContainerState& state = pod.states.emplace_back();
+      state.name = entry.value("name", "");
+      state.restarts = entry.value("restartCount", 0);
+      const Json now = entry.value("state", Json::object());
+      if (now.contains("waiting")) state.waiting = now["waiting"].value("reason", "");
+      // One that has been started again ended in its last state.
+      for (const Json& ended : {entry.value("lastState", Json::object()), now}) {
+        if (!ended.contains("terminated")) continue;
+        const Json& end = ended["terminated"];
+        state.ended = end.value("reason", "");
+        state.exit_code = end.value("exitCode", 0);
+        state.ended_at = ReadTime(end, "finishedAt");
+      }
+    }
+  }
+}
+
+void ReadContainers(const Json& spec, PodInfo& pod) {
+  // Injected as a native sidecar, which is an init container; a plain container does too.
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const Json& container : spec.value(list, Json::array())) {
+      if (container.value("name", "") != kSidecarContainer || pod.sidecar_port != 0) continue;
+      pod.sidecar_port = PortOf(container);
+      // Such a one never ends, so that nothing after it ever begins.
+      if (std::string_view(list) == "initContainers" &&
+          container.value("restartPolicy", "") != "Always") {
+        pod.damage =
+            "the container strobe-sidecar has lost its restartPolicy: Always, probably to another "
+            "webhook, and holds the pod in its init phase";
+      }
+    }
+  }
+  for (const Json& container : spec.value("containers", Json::array())) {
+    if (container.value("name", "") == kSidecarContainer) continue;
+    ContainerInfo& info = pod.containers.emplace_back();
+    info.name = container.value("name", "");
+    info.devices = DevicesOf(container);
+    info.env = ReadRankVariables(container, pod);
+  }
+}
+
+// Whom injection chose, else whom it would choose.
+void ReadTrainers(PodInfo& pod) {
+  const auto status = pod.annotations.find(kStatusAnnotation);
+  const Json written =
+      status == pod.annotations.end() ? Json() : Json::parse(status->second, nullptr, false);
+  if (written.is_object()) {
+    for (const Json& name : written.value("containers", Json::array())) {
+      if (name.is_string() && FindContainer(pod, name) != nullptr) pod.trainers.push_back(name);
+    }
+  }
+  pod.injected = !pod.trainers.empty();
+  if (pod.injected) return;
+  std::vector<ContainerDevices> devices;
+  for (const ContainerInfo& container : pod.containers) devices.push_back(container.devices);
+  for (const std::size_t index : ChooseTrainers(devices))
+    pod.trainers.push_back(pod.containers[index].name);
+}
+
+}  // namespace
+
+PodInfo ParsePod(const Json& object) {
+  PodInfo pod;
+  try {
+    const Json metadata = object.value("metadata", Json::object());
+    pod.name = metadata.value("name", "");
+    pod.uid = metadata.value("uid", "");
+    pod.terminating = metadata.contains("deletionTimestamp");
+    pod.labels = ReadMap(metadata, "labels");
+    pod.annotations = ReadMap(metadata, "annotations");
+    const auto label = pod.labels.find(kInjectLabel);
+    pod.wants_injection = label != pod.labels.end() && label->second == "true";
+    for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+      pod.owners.push_back({owner.value("kind", ""), owner.value("name", "")});
+    }
+    const Json status = object.value("status", Json::object());
+    pod.ip = status.value("podIP", "");
+    pod.phase = status.value("phase", "");
+    pod.reason = status.value("reason", "");
+    ReadStates(status, pod);
+    ReadContainers(object.value("spec", Json::object()), pod);
+    ReadTrainers(pod);
+  } catch (const Json::exception&) {
+    // The rest stays empty; a pod without a port is reported as one without a sidecar.
+  }
+  return pod;
+}
+
+ContainerDevices DevicesOf(const Json& container) {
+  ContainerDevices devices;
+  const Json nothing = Json::object();
+  const Json& resources = Member(container, "resources");
+  const Json& limits = Member(resources, "limits");
+  const Json& claims = Member(resources, "claims");
+  devices.claims = claims.is_array() && !claims.empty();
+  bool cuda = false;
+  for (const auto& [resource, quantity] : (limits.is_object() ? limits : nothing).items()) {
+    const Accelerator* accelerator = FindAccelerator(resource);
+    if (accelerator == nullptr || !IsSome(quantity)) continue;
+    devices.accelerator = true;
+    devices.planes.framework |= accelerator->planes.framework;
+    devices.planes.agent |= accelerator->planes.agent;
+    cuda |= accelerator->cuda;
+  }
+  devices.maybe_cuda = cuda || devices.claims || !devices.accelerator;
+  return devices;
+}
+
+}  // namespace strobe::kube

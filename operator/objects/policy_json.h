@@ -1,0 +1,13 @@
+// ProfilePolicy objects to core values.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "operator/core/policy.h"
+
+namespace strobe::kube {
+
+// A policy that cannot be read allows nothing and says so in `invalid`.
+ProfilePolicy ParsePolicy(const nlohmann::json& object);
+
+}  // namespace strobe::kube

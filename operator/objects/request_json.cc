@@ -1,0 +1,268 @@
+#include "operator/objects/request_json.h"
+
+#include <algorithm>
+
+#include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/job_shape.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_fields.h"
+#include "operator/objects/requester_json.h"
+#include "operator/objects/selector_json.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+// As the CRD's default, which objects from before it lack.
+constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
+constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
+
+absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
+  TargetSpec spec;
+  if (target.contains("selector")) {
+    ASSIGN_OR_RETURN(const LabelSelector selector,
+                     ReadSelector(target["selector"], "target.selector"));
+    // Would be every pod of the namespace.
+    if (selector.requirements.empty())
+      return absl::InvalidArgumentError("target.selector is empty");
+    spec.selector = selector.ToText();
+  }
+  if (target.contains("jobRef")) {
+    const Json& job = target["jobRef"];
+    spec.job = JobRef{job.value("apiVersion", ""), job.value("kind", ""), job.value("name", "")};
+  }
+  spec.pods = target.value("pods", std::vector<std::string>());
+  spec.container = target.value("container", "");
+  spec.expected_workers = target.value("expectedWorkers", std::size_t{0});
+  if (spec.expected_workers > kMaxWorkers) {
+    return absl::InvalidArgumentError(
+        StrCat("target.expectedWorkers must be at most ", kMaxWorkers));
+  }
+  const Json workers = target.value("workers", Json::object());
+  spec.sample = workers.value("policy", "All") == "Sample";
+  spec.count = workers.value("count", std::size_t{0});
+  spec.ranks = workers.value("ranks", std::vector<int>());
+  return spec;
+}
+
+absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
+  CaptureSpec& capture = request.capture;
+  ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
+  RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
+  const Json start = spec.value("start", Json::object());
+  RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
+  RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
+  capture.ready_timeout = kReadyTimeout;
+  RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
+  capture.at = ReadTime(start, "at");
+  if (start.contains("at") && !capture.at)
+    return absl::InvalidArgumentError("start.at is no time between 1970 and 2100");
+  RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
+  RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
+  capture.on_late_start =
+      spec.value("onLateStart", "Keep") == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  if (spec.contains("minWorkers")) {
+    const Json& least = spec["minWorkers"];
+    request.min_workers = least.is_number() ? StrCat(least.get<int>()) : least.get<std::string>();
+  }
+  capture.attempts = spec.value("attempts", 3);
+  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
+  capture.logdir = logdir.url();
+  capture.run = spec.value("run", DefaultRunName(request.created, request.name, request.uid));
+  // What has been begun keeps its name, also when a later version would choose another.
+  if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
+      !begun.empty())
+    capture.run = begun;
+  const Json tracers = spec.value("tracers", Json::object());
+  capture.tracers.set_host(tracers.value("host", 2u));
+  capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
+  capture.tracers.set_device(tracers.value("device", 1u));
+  capture.tracers.set_python(tracers.value("python", 0u));
+  const std::string source = spec.value("source", "Auto");
+  capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
+                   : source == "Agent"   ? v1::SOURCE_AGENT
+                                         : v1::SOURCE_AUTO;
+  capture.max_bytes = spec.value("maxBytesPerWorker", std::uint64_t{0});
+  const Json abort = spec.value("abortWhen", Json::object());
+  capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
+  capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  // The schema keeps these out, where it is the one that this operator came with.
+  if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
+    return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
+  if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)
+    return absl::InvalidArgumentError("collectTimeout must be at most 2h");
+  RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
+  request.reclaim = spec.value("reclaimPolicy", "Retain") == "Delete";
+  request.cancel = spec.value("cancel", false);
+  return absl::OkStatus();
+}
+
+absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
+  try {
+    return ReadFields(spec, request);
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+ConditionStatus StatusOf(const std::string& text) {
+  return text == "True"    ? ConditionStatus::kTrue
+         : text == "False" ? ConditionStatus::kFalse
+                           : ConditionStatus::kUnknown;
+}
+
+const char* TextOf(ConditionStatus status) {
+  return status == ConditionStatus::kTrue    ? "True"
+         : status == ConditionStatus::kFalse ? "False"
+                                             : "Unknown";
+}
+
+void ReadStatus(const Json& object, RequestStatus& status) {
+  status.observed_generation = object.value("observedGeneration", std::int64_t{0});
+  for (const Json& entry : object.value("conditions", Json::array())) {
+    Condition& condition = status.conditions.emplace_back();
+    condition.type = entry.value("type", "");
+    condition.status = StatusOf(entry.value("status", ""));
+    condition.reason = entry.value("reason", "");
+    condition.message = entry.value("message", "");
+    condition.observed_generation = entry.value("observedGeneration", std::int64_t{0});
+    condition.since = ReadTime(entry, "lastTransitionTime").value_or(WallTime{});
+  }
+  status.run = object.value("run", "");
+  status.start_time = ReadTime(object, "startTime");
+  status.completion_time = ReadTime(object, "completionTime");
+  status.retry_time = ReadTime(object, "retryTime");
+  // Whoever may write statuses may write any number; attempts are counted through.
+  constexpr int kMaxAttempts = 10;
+  status.attempt = std::clamp(object.value("attempt", 0), 0, kMaxAttempts);
+  status.queue_position = object.value("queuePosition", std::size_t{0});
+  const Json workers = object.value("workers", Json::object());
+  status.matched = workers.value("matched", std::size_t{0});
+  if (workers.contains("expected")) status.expected = workers["expected"].get<std::size_t>();
+  status.armed = workers.value("armed", std::size_t{0});
+  status.ok = workers.value("ok", std::size_t{0});
+  status.empty = workers.value("empty", std::size_t{0});
+  status.failed = workers.value("failed", std::size_t{0});
+  const Json skew = object.value("skew", Json::object());
+  status.skew = skew.value("achieved", "");
+  status.skew_error = skew.value("error", "");
+  const Json clock = object.value("clock", Json::object());
+  status.clock_pod = clock.value("pod", "");
+  status.clock_offset = clock.value("offset", "");
+  status.clock_error = clock.value("error", "");
+  status.bytes = object.value("bytes", std::uint64_t{0});
+  for (const Json& entry : object.value("outcomes", Json::array())) {
+    status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""),
+                               entry.value("message", ""), entry.value("lateness", "")});
+  }
+}
+
+// Pairs of key and text, without those that are empty.
+Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
+  Json object = Json::object();
+  for (const auto& [key, text] : pairs) {
+    if (!text.empty()) object[key] = text;
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string RequestsPath(const std::string& space) {
+  return StrCat("/apis/strobe.dev/v1alpha1/",
+                space.empty() ? "" : StrCat("namespaces/", space, "/"), "profilerequests");
+}
+
+std::string RequestPath(const std::string& space, const std::string& name) {
+  return StrCat(RequestsPath(space), "/", name);
+}
+
+absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
+  try {
+    ProfileRequest request;
+    const Json& metadata = object.at("metadata");
+    request.space = metadata.value("namespace", "");
+    request.name = metadata.value("name", "");
+    request.uid = metadata.value("uid", "");
+    request.resource_version = metadata.value("resourceVersion", "");
+    request.generation = metadata.value("generation", std::int64_t{0});
+    request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+    request.deleting = metadata.contains("deletionTimestamp");
+    request.deleted = ReadTime(metadata, "deletionTimestamp").value_or(WallTime{});
+    request.finalizers = metadata.value("finalizers", std::vector<std::string>());
+    if (std::optional<StampedRequester> stamped = RequesterOf(object, request.space)) {
+      request.requester = std::move(stamped->requester);
+      request.admission = std::move(stamped->admission);
+      request.seal = std::move(stamped->seal);
+    }
+    request.capture.request = StrCat(request.space, "/", request.name);
+    request.capture.uid = request.uid;
+    ReadStatus(object.value("status", Json::object()), request.status);
+    const absl::Status spec = ReadSpec(object.value("spec", Json::object()), request);
+    request.invalid = Words(spec);
+    return request;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
+  Json conditions = Json::array();
+  for (const Condition& condition : status.conditions) {
+    conditions.push_back({{"type", condition.type},
+                          {"status", TextOf(condition.status)},
+                          {"reason", condition.reason},
+                          {"message", condition.message},
+                          {"observedGeneration", condition.observed_generation},
+                          {"lastTransitionTime", FormatRfc3339(condition.since)}});
+  }
+  Json json = {{"observedGeneration", status.observed_generation},
+               {"conditions", std::move(conditions)}};
+  if (status.attempt > 0) {
+    json["attempt"] = status.attempt;
+    json["workers"] = {
+        {"matched", status.matched}, {"armed", status.armed},
+        {"ok", status.ok},           {"empty", status.empty},
+        {"failed", status.failed},   {"summary", StrCat(status.ok, "/", status.matched)}};
+    if (status.expected) json["workers"]["expected"] = *status.expected;
+    json["bytes"] = status.bytes;
+  }
+  if (status.queue_position > 0) json["queuePosition"] = status.queue_position;
+  if (!status.run.empty()) json["run"] = status.run;
+  if (status.start_time) json["startTime"] = FormatRfc3339(*status.start_time);
+  if (status.completion_time) json["completionTime"] = FormatRfc3339(*status.completion_time);
+  if (status.retry_time) json["retryTime"] = FormatRfc3339(*status.retry_time);
+  if (!status.skew.empty())
+    json["skew"] = Texts({{"achieved", status.skew}, {"error", status.skew_error}});
+  if (!status.clock_pod.empty()) {
+    json["clock"] = Texts({{"pod", status.clock_pod},
+                           {"offset", status.clock_offset},
+                           {"error", status.clock_error}});
+  }
+  if (!status.outcomes.empty()) {
+    Json outcomes = Json::array();
+    for (const StatusOutcome& outcome : status.outcomes) {
+      outcomes.push_back(Texts({{"pod", outcome.pod},
+                                {"cause", outcome.cause},
+                                {"message", outcome.message},
+                                {"lateness", outcome.lateness}}));
+    }
+    json["outcomes"] = std::move(outcomes);
+  }
+  // The uid keeps a status from being written to a namesake that was created since, the version
+  // from being written over one that this operator has not seen: a leader that was replaced must
+  // not undo what its successor wrote.
+  return {{"apiVersion", kApiVersion},
+          {"kind", "ProfileRequest"},
+          {"metadata", Texts({{"name", request.name},
+                              {"namespace", request.space},
+                              {"uid", request.uid},
+                              {"resourceVersion", request.resource_version}})},
+          {"status", std::move(json)}};
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,85 @@
+#include "operator/objects/requester_json.h"
+
+#include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/dump.h"
+#include "operator/objects/json_fields.h"
+
+namespace strobe::kube {
+namespace {
+
+constexpr char kSealed[] = "sealed", kSeal[] = "seal";
+
+// What a request asks for and of whom, by fields that a later version of the schema gives no new
+// defaults to: else those would break the seals of requests that wait. The rest of the spec makes a
+// capture longer or shorter, and not one of somebody else.
+std::string ContentOf(const Json& object) {
+  const Json spec = object.value("spec", Json::object());
+  const Json target = spec.value("target", Json::object());
+  Json content = Json::object();
+  for (const char* field : {"logdir", "run", "duration", "reclaimPolicy", "maxBytesPerWorker"})
+    if (spec.contains(field)) content[field] = spec[field];
+  for (const char* field : {"selector", "jobRef", "pods", "container"})
+    if (target.contains(field)) content["target"][field] = target[field];
+  return Dump(content);
+}
+
+SealedAdmission AdmissionOf(const Json& object, const std::string& space,
+                            const Requester& requester, WallTime at) {
+  const Json metadata = object.value("metadata", Json::object());
+  const std::string generated = metadata.value("generateName", "");
+  SealedAdmission admission;
+  admission.space = space;
+  admission.name = generated.empty() ? metadata.value("name", "") : generated + "*";
+  admission.requester = Dump(RequesterToJson(requester));
+  admission.content = ContentOf(object);
+  admission.at = std::chrono::floor<std::chrono::seconds>(at);
+  return admission;
+}
+
+}  // namespace
+
+Requester ParseRequester(const Json& user_info) {
+  Requester requester;
+  requester.username = user_info.value("username", "");
+  requester.uid = user_info.value("uid", "");
+  requester.groups = user_info.value("groups", std::vector<std::string>());
+  requester.extra = user_info.value("extra", std::map<std::string, std::vector<std::string>>());
+  return requester;
+}
+
+Json RequesterToJson(const Requester& requester) {
+  Json json = {{"username", requester.username}};
+  if (!requester.uid.empty()) json["uid"] = requester.uid;
+  if (!requester.groups.empty()) json["groups"] = requester.groups;
+  if (!requester.extra.empty()) json["extra"] = requester.extra;
+  return json;
+}
+
+std::string SealRequester(const Json& object, const std::string& space, const Requester& requester,
+                          WallTime now, const std::string& key) {
+  const SealedAdmission admission = AdmissionOf(object, space, requester, now);
+  Json json = RequesterToJson(requester);
+  json[kSealed] = FormatRfc3339(admission.at);
+  json[kSeal] = MakeSeal(key, admission);
+  return Dump(json);
+}
+
+std::optional<StampedRequester> RequesterOf(const Json& object, const std::string& space) {
+  try {
+    const Json annotations = object.at("metadata").value("annotations", Json::object());
+    const auto found = annotations.find(kRequesterAnnotation);
+    if (found == annotations.end()) return std::nullopt;
+    const Json json = Json::parse(found->get<std::string>());
+    StampedRequester stamped;
+    stamped.requester = ParseRequester(json);
+    stamped.admission =
+        AdmissionOf(object, space, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}));
+    stamped.seal = json.value(kSeal, "");
+    return stamped;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace strobe::kube

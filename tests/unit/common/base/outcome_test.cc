@@ -1,0 +1,43 @@
+#include "common/base/outcome.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+namespace {
+
+TEST(Outcome, NumbersAreThoseOnTheWire) {
+  EXPECT_EQ(AllOutcomes().size(), static_cast<std::size_t>(v1::Outcome_ARRAYSIZE));
+  for (std::size_t i = 0; i < AllOutcomes().size(); ++i)
+    EXPECT_EQ(static_cast<std::size_t>(AllOutcomes()[i].outcome), i);
+}
+
+TEST(Outcome, NamesAreThoseOnTheWireInCamelCase) {
+  for (const OutcomeInfo& info : AllOutcomes()) {
+    if (info.outcome == Outcome::kUnknown) continue;
+    std::string camel;
+    bool up = true;
+    for (const char c : v1::Outcome_Name(static_cast<v1::Outcome>(info.outcome))) {
+      if (c == '_')
+        up = true;
+      else
+        camel += up ? c : static_cast<char>(c - 'A' + 'a'), up = c == '_';
+    }
+    EXPECT_EQ(info.name, camel);
+  }
+}
+
+TEST(Outcome, EveryCauseSaysHowItIsKnownAndWhatToDo) {
+  std::set<std::string_view> names;
+  for (const OutcomeInfo& info : AllOutcomes()) {
+    EXPECT_TRUE(names.insert(info.name).second);
+    EXPECT_TRUE(info.detected.ends_with('.')) << info.name;
+    EXPECT_TRUE(info.remedy.ends_with('.')) << info.name;
+  }
+}
+
+}  // namespace
+}  // namespace strobe

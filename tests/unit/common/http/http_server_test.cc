@@ -1,0 +1,242 @@
+#include "common/http/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "common/base/mutex.h"
+#include "common/tls/live_identity.h"
+#include "common/tls/openssl_handles.h"
+
+namespace strobe {
+namespace {
+
+using testing::HasSubstr;
+
+int Dial(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+std::string Exchange(int port, const std::string& request) {
+  const int fd = Dial(port);
+  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;)
+    answer.append(buffer, static_cast<std::size_t>(n));
+  close(fd);
+  return answer;
+}
+
+TEST(HttpServer, ServesItsPagesAndNothingElse) {
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/metrics", [](const Request& request) {
+                                                       return Page{200, "x " + request.query};
+                                                     }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto get = [&](const std::string& line) {
+    return Exchange((*server)->port(), line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  };
+  EXPECT_THAT(get("GET /metrics?a=b"), HasSubstr("x a=b"));
+  EXPECT_THAT(get("GET /nothing"), HasSubstr("404"));
+  EXPECT_THAT(get("POST /metrics"), HasSubstr("405"));
+  EXPECT_THAT(Exchange((*server)->port(), "nonsense\r\n\r\n"), "");
+}
+
+TEST(HttpServer, TheLongestIdleGoWhenThereAreTooMany) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                       return Page{200, "ok"};
+                                                                     }}});
+  std::vector<int> idle;
+  for (int i = 0; i < 300; ++i) idle.push_back(Dial((*server)->port()));
+  EXPECT_THAT(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              HasSubstr("200 OK"));
+  char byte;
+  EXPECT_EQ(read(idle.front(), &byte, 1), 0) << "closed by the server";
+  for (const int fd : idle) close(fd);
+}
+
+// Four requests that take long used to take all threads.
+TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
+  Notification finish;
+  std::atomic<int> begun{0}, asked{0};
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0",
+                         .threads = 1,
+                         .is_slow =
+                             [&](const Request& request) {
+                               const bool slow = request.path == "/slow";
+                               asked += slow ? 1 : 0;
+                               return slow;
+                             },
+                         .slow_threads = 2,
+                         .most_slow_waiting = 4},
+                        {{"/slow",
+                          [&](const Request&) {
+                            ++begun;
+                            finish.Wait();
+                            return Page{.body = std::string(10'000, 'x'), .compress = true};
+                          }},
+                         {"/fast", [](const Request&) {
+                            return Page{200, "at once"};
+                          }}});
+  const int port = (*server)->port();
+  const auto get = [&](const std::string& path) {
+    return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n" +
+                              "Connection: close\r\n\r\n");
+  };
+  std::vector<std::string> answers(6);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back([&, i] { answers[i] = get("/slow"); });
+    // One after the other, so that two run and four wait.
+    while (i < 2 && begun <= i) std::this_thread::yield();
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(get("/fast"), HasSubstr("at once"));
+  // The server's one thread takes the next request after the sixth has its place.
+  while (asked < 6) std::this_thread::yield();
+  const std::string refused = get("/slow");
+  EXPECT_THAT(refused, HasSubstr("503"));
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 5"));
+  EXPECT_THAT(get("/fast"), HasSubstr("at once"));
+  EXPECT_EQ(begun, 2);
+  finish.Notify();
+  for (std::thread& client : clients) client.join();
+  for (const std::string& answer : answers) {
+    EXPECT_THAT(answer, HasSubstr("200 OK"));
+    EXPECT_THAT(answer, HasSubstr("Content-Encoding: gzip"));
+  }
+}
+
+TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
+  Notification finish, begun;
+  auto server = HttpServer::Start(
+      {.listen = "127.0.0.1:0", .is_slow = [](const Request&) { return true; }, .slow_threads = 1},
+      {{"/slow", [&](const Request&) {
+          begun.Notify();
+          finish.Wait();
+          return Page{200, "late"};
+        }}});
+  const std::string request = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+  std::vector<int> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(Dial((*server)->port()));
+    EXPECT_GT(write(clients.back(), request.data(), request.size()), 0);
+  }
+  begun.Wait();
+  std::thread finisher([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    finish.Notify();
+  });
+  server->reset();
+  finisher.join();
+  for (const int client : clients) close(client);
+}
+
+TEST(HttpServer, TakesBodiesUpToItsBound) {
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0", .most_body_bytes = 2000},
+                        {{"/", [](const Request& request) {
+                            return Page{200, request.method + request.body + request.content_type};
+                          }}});
+  const auto post = [&](const std::string& headers, const std::string& body) {
+    return Exchange((*server)->port(), "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+                                           headers + "\r\n\r\n" + body);
+  };
+  EXPECT_THAT(post("Content-Type: a/b\r\nContent-Length: 3", "abc"), HasSubstr("POSTabca/b"));
+  EXPECT_THAT(post("Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n\r\n"), HasSubstr("POSTabc"));
+  EXPECT_THAT(post("Content-Length: 2001", std::string(2001, 'x')), HasSubstr("413"));
+  EXPECT_THAT(
+      post("Transfer-Encoding: chunked", "900\r\n" + std::string(0x900, 'x') + "\r\n0\r\n\r\n"),
+      HasSubstr("413"));
+  EXPECT_THAT(post("Content-Length: 99999999999", ""), HasSubstr("413"));
+}
+
+TEST(HttpServer, DrainingEndsConnections) {
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
+                                                                       return Page{200, "ok"};
+                                                                     }}});
+  (*server)->Drain();
+  EXPECT_THAT(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+              HasSubstr("Connection: close"));
+}
+
+// What OpenSSL's client, trusting these roots and no others, gets.
+std::string ExchangeTls(int port, const std::string& roots, const std::string& request) {
+  SSL_CTX* context = SSL_CTX_new(TLS_client_method());
+  const auto trusted = openssl::ReadCertificates(roots);
+  for (const openssl::Certificate& root : *trusted)
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get());
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  SSL* ssl = SSL_new(context);
+  const int fd = Dial(port);
+  SSL_set_fd(ssl, fd);
+  SSL_set1_host(ssl, "hooks.svc");
+  std::string answer;
+  if (SSL_connect(ssl) == 1) {
+    SSL_write(ssl, request.data(), static_cast<int>(request.size()));
+    char buffer[4096];
+    for (int n = 0; (n = SSL_read(ssl, buffer, sizeof buffer)) > 0;)
+      answer.append(buffer, static_cast<std::size_t>(n));
+  }
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  close(fd);
+  return answer;
+}
+
+TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
+  const WallTime now = SystemClock().WallNow();
+  const Validity validity{now - std::chrono::hours(1), now + std::chrono::hours(1)};
+  const KeyPair first = *NewAuthority("first", validity),
+                second = *NewAuthority("second", validity);
+  const Claim claim{"x", {"hooks.svc"}, Usage::kServer, validity};
+  const KeyPair own = *NewCertificate(first, claim);
+  LiveIdentity identity({own, first.certificate});
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0", .identity = &identity},
+                                        {{"/", [](const Request&) {
+                                            return Page{200, "ok"};
+                                          }}});
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  EXPECT_THAT(ExchangeTls((*server)->port(), first.certificate, get), HasSubstr("200 OK"));
+  EXPECT_EQ(Exchange((*server)->port(), get).find("200 OK"), std::string::npos) << "plain text";
+  identity.Renew(*Certify(second, *NewSigningRequest(own.key), claim), second.certificate);
+  EXPECT_EQ(ExchangeTls((*server)->port(), first.certificate, get), "");
+  EXPECT_THAT(ExchangeTls((*server)->port(), second.certificate, get), HasSubstr("200 OK"));
+}
+
+TEST(HttpServer, SaysWhenItCannotListen) {
+  const auto first = HttpServer::Start({.listen = "127.0.0.1:0"}, {});
+  EXPECT_FALSE(
+      HttpServer::Start({.listen = "127.0.0.1:" + std::to_string((*first)->port())}, {}).ok());
+  EXPECT_FALSE(HttpServer::Start({.listen = "nowhere"}, {}).ok());
+}
+
+TEST(HttpServer, AHandlerThatThrowsIsAnErrorToItsCallerAlone) {
+  const auto server = HttpServer::Start(
+      {.listen = "127.0.0.1:0"},
+      {{"/bad", [](const Request&) -> Page { throw 5; }}, {"/good", [](const Request&) {
+                                                             return Page{200, "fine"};
+                                                           }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto get = [&](const std::string& path) {
+    return Exchange((*server)->port(),
+                    "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(get("/bad"), HasSubstr("500"));
+  EXPECT_THAT(get("/good"), HasSubstr("fine"));
+}
+
+}  // namespace
+}  // namespace strobe

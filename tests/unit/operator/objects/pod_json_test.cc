@@ -1,0 +1,109 @@
+#include "operator/objects/pod_json.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace strobe::kube {
+namespace {
+
+using nlohmann::json;
+
+TEST(ParsePod, FindsANativeSidecarAndTheTrainer) {
+  const PodInfo pod = ParsePod(json::parse(R"({
+    "metadata": {"name": "w-0", "labels": {"app": "x"}, "ownerReferences": [{"kind": "Job", "name": "j"}]},
+    "spec": {"initContainers": [{"name": "strobe-sidecar", "ports": [{"name": "metrics", "containerPort": 1}, {"name": "strobe", "containerPort": 9470}]}],
+             "containers": [{"name": "trainer", "env": [{"name": "RANK", "value": "2"}, {"name": "X", "valueFrom": {}}]}]},
+    "status": {"podIP": "10.0.0.7", "phase": "Running"}})"));
+  EXPECT_EQ(pod.name, "w-0");
+  EXPECT_EQ(pod.sidecar_port, 9470);
+  EXPECT_EQ(pod.trainers, std::vector<std::string>{"trainer"});
+  EXPECT_FALSE(pod.injected);
+  ASSERT_EQ(pod.containers.size(), 1u);
+  EXPECT_EQ(pod.containers[0].env, (std::map<std::string, std::string>{{"RANK", "2"}}));
+  EXPECT_EQ(pod.ip, "10.0.0.7");
+  EXPECT_EQ(pod.owners.at(0).name, "j");
+}
+
+TEST(ParsePod, APodWithoutOurContainerHasNoPort) {
+  EXPECT_EQ(ParsePod(json::parse(
+                         R"({"metadata": {"name": "w"}, "spec": {"containers": [{"name": "a"}]}})"))
+                .sidecar_port,
+            0);
+}
+
+TEST(ParsePod, OddTypesLeaveFieldsEmpty) {
+  EXPECT_EQ(ParsePod(json::parse(R"({"metadata": {"name": "w"}, "status": {"podIP": 7}})")).ip, "");
+  EXPECT_EQ(ParsePod(json::array()).name, "");
+}
+
+TEST(ParsePod, KnowsWhatEachContainerAsksFor) {
+  const PodInfo pod = ParsePod(json::parse(R"({
+    "metadata": {"name": "w"},
+    "spec": {"containers": [
+      {"name": "nic", "resources": {"limits": {"nvidia.com/hostdev": 8, "cpu": "4"}}},
+      {"name": "none", "resources": {"limits": {"nvidia.com/gpu": "0"}}},
+      {"name": "shared", "resources": {"limits": {"nvidia.com/gpu.shared": "1"}}},
+      {"name": "tpu", "resources": {"limits": {"google.com/tpu": 4}}},
+      {"name": "neuron", "resources": {"limits": {"aws.amazon.com/neuron": 1}}},
+      {"name": "dra", "resources": {"claims": [{"name": "gpus"}]}}]}})"));
+  const auto devices = [&pod](const char* name) { return FindContainer(pod, name)->devices; };
+  EXPECT_EQ(devices("nic"), ContainerDevices{});
+  EXPECT_EQ(devices("none"), ContainerDevices{});
+  EXPECT_TRUE(devices("shared").planes.agent && devices("shared").maybe_cuda);
+  EXPECT_TRUE(devices("tpu").planes.framework);
+  EXPECT_FALSE(devices("tpu").planes.agent || devices("tpu").maybe_cuda);
+  EXPECT_TRUE(devices("neuron").accelerator);
+  EXPECT_EQ(devices("neuron").planes, ExpectedPlanes{});
+  EXPECT_TRUE(devices("dra").claims && devices("dra").maybe_cuda);
+  EXPECT_EQ(devices("dra").planes, ExpectedPlanes{});
+  EXPECT_EQ(pod.trainers, (std::vector<std::string>{"shared", "tpu", "neuron"}));
+}
+
+TEST(ParsePod, TrainersAreWhomInjectionWroteDown) {
+  json object = json::parse(R"({
+    "metadata": {"name": "w", "annotations": {"strobe.dev/status": "{\"containers\":[\"b\",\"gone\"]}"}},
+    "spec": {"containers": [{"name": "a"}, {"name": "b"}]}})");
+  EXPECT_EQ(ParsePod(object).trainers, std::vector<std::string>{"b"});
+  EXPECT_TRUE(ParsePod(object).injected);
+  for (const char* odd : {"", "[]", "{\"containers\": 7}", "{\"containers\": [7]}", "not json"}) {
+    object["metadata"]["annotations"]["strobe.dev/status"] = odd;
+    EXPECT_EQ(ParsePod(object).trainers, std::vector<std::string>{"a"}) << odd;
+    EXPECT_FALSE(ParsePod(object).injected) << odd;
+  }
+}
+
+// A rank is often a field of the pod, or made of another variable.
+TEST(ParsePod, ResolvesTheVariablesThatRanksComeFrom) {
+  const auto env = [](const char* variables) {
+    json object = json::parse(
+        R"({"metadata": {"name": "w-3", "labels": {"idx": "5"}, "annotations": {"a/b": "6"}},
+                                  "spec": {"containers": [{"name": "t"}]}})");
+    object["spec"]["containers"][0]["env"] = json::parse(variables);
+    return ParsePod(object).containers.at(0).env;
+  };
+  using Env = std::map<std::string, std::string>;
+  constexpr char kFields[] = R"json([
+    {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['idx']"}}},
+    {"name": "JAX_PROCESS_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a/b']"}}},
+    {"name": "HOME", "value": "/x"}])json";
+  EXPECT_EQ(env(kFields), (Env{{"RANK", "5"}, {"JAX_PROCESS_ID", "6"}}));
+  constexpr char kReferences[] = R"json([
+    {"name": "I", "value": "4"}, {"name": "RANK", "value": "$(I)"},
+    {"name": "NODE_RANK", "value": "$$(I)"}, {"name": "PROCESS_ID", "value": "$(LATER)"}])json";
+  EXPECT_EQ(env(kReferences), (Env{{"RANK", "4"}, {"NODE_RANK", "$(I)"}}));
+  // What nobody here can know takes away what stood there before.
+  constexpr char kSecret[] = R"json([
+    {"name": "RANK", "value": "1"},
+    {"name": "RANK", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}])json";
+  EXPECT_EQ(env(kSecret), Env{});
+  // A text cannot be made to grow without end.
+  constexpr char kBomb[] = R"json([
+    {"name": "A", "value": "0123456789012345678901234567890123456789"},
+    {"name": "B", "value": "$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)"},
+    {"name": "C", "value": "$(B)$(B)$(B)$(B)"}, {"name": "RANK", "value": "$(C)"}])json";
+  EXPECT_EQ(env(kBomb), Env{});
+}
+
+}  // namespace
+}  // namespace strobe::kube

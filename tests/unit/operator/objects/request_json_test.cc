@@ -1,0 +1,123 @@
+#include "operator/objects/request_json.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::HasSubstr;
+
+json Object() {
+  return json::parse(R"({
+    "metadata": {"name": "look", "namespace": "team", "uid": "u-1", "resourceVersion": "7", "generation": 2,
+                 "creationTimestamp": "2026-11-21T04:08:24Z", "finalizers": ["strobe.dev/capture"]},
+    "spec": {"target": {"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "Sample", "ranks": [0, 3]}},
+             "duration": "1m30s", "start": {"delay": "10s", "guard": "7ms"}, "maxSkew": "2ms", "onLateStart": "Discard",
+             "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": 3, "device": 0, "python": 1},
+             "ttlAfterFinished": "24h", "reclaimPolicy": "Delete", "cancel": true}})");
+}
+
+TEST(ParseRequest, ReadsEveryField) {
+  const auto request = ParseRequest(Object());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->capture.request, "team/look");
+  EXPECT_EQ(request->target.selector, "app=train");
+  EXPECT_TRUE(request->target.sample);
+  EXPECT_EQ(request->target.ranks, (std::vector<int>{0, 3}));
+  EXPECT_EQ(request->capture.duration, 90s);
+  EXPECT_EQ(request->capture.delay, 10s);
+  EXPECT_EQ(request->capture.guard, 7ms);
+  EXPECT_EQ(request->capture.max_skew, 2ms);
+  EXPECT_EQ(request->capture.on_late_start, OnLateStart::kDiscard);
+  EXPECT_EQ(request->min_workers, "3");
+  EXPECT_EQ(request->capture.attempts, 5);
+  EXPECT_EQ(request->capture.logdir, "gs://bucket/x");
+  EXPECT_EQ(request->capture.run, "2026_11_21_04_08_24_look_u-1");
+  EXPECT_EQ(request->capture.tracers.host(), 3u);
+  EXPECT_EQ(request->ttl, 24h);
+  EXPECT_TRUE(request->reclaim);
+  EXPECT_TRUE(request->cancel);
+}
+
+TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
+  json object = Object();
+  object["spec"]["maxSkew"] = "soon";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("maxSkew"));
+  object = Object();
+  object["spec"]["logdir"] = "logs";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("logdir"));
+  object = Object();
+  object["spec"]["attempts"] = "many";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("type"));
+  EXPECT_EQ(ParseRequest(object)->uid, "u-1");
+  EXPECT_FALSE(ParseRequest(json::object()).ok());
+}
+
+TEST(ParseRequest, TakesASelectorWithAllOperators) {
+  json object = Object();
+  object["spec"]["target"]["selector"] =
+      json::parse(R"({"matchLabels": {"a": "b"}, "matchExpressions": [
+      {"key": "c", "operator": "In", "values": ["x", "y"]}, {"key": "d", "operator": "NotIn", "values": ["z"]},
+      {"key": "e", "operator": "Exists"}, {"key": "f", "operator": "DoesNotExist"}]})");
+  EXPECT_EQ(ParseRequest(object)->target.selector, "a=b,c in (x,y),d notin (z),e,!f");
+}
+
+// Such a request hung without any status: each list was answered by 400.
+TEST(ParseRequest, RefusesALabelThatTheApiServerWouldRefuse) {
+  const auto invalid = [](const char* selector) {
+    json object = Object();
+    object["spec"]["target"]["selector"] = json::parse(selector);
+    return ParseRequest(object)->invalid;
+  };
+  EXPECT_THAT(invalid(R"({"matchLabels": {"app": "my app"}})"),
+              HasSubstr("target.selector.matchLabels: the value \"my app\" must"));
+  EXPECT_THAT(invalid(R"({"matchLabels": {"my app": "x"}})"), HasSubstr("the key \"my app\""));
+  EXPECT_THAT(invalid(R"json({"matchExpressions": [{"key": "a", "operator": "Exists"},
+                                               {"key": "b", "operator": "In", "values": ["x)"]}]})json"),
+              HasSubstr("target.selector.matchExpressions[1]: the value"));
+  EXPECT_THAT(invalid(R"({"matchExpressions": [{"key": "a", "operator": "Near"}]})"),
+              HasSubstr("the operator must be"));
+  EXPECT_THAT(invalid(R"({"matchExpressions": [{"key": "a", "operator": "In"}]})"),
+              HasSubstr("need values"));
+  EXPECT_THAT(invalid("{}"), HasSubstr("target.selector is empty"));
+}
+
+TEST(ParseRequest, ReadsExpectedWorkers) {
+  json object = Object();
+  object["spec"]["target"]["expectedWorkers"] = 16;
+  EXPECT_EQ(ParseRequest(object)->target.expected_workers, 16u);
+  object["spec"]["target"]["expectedWorkers"] = 10001;
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("target.expectedWorkers"));
+}
+
+TEST(StatusToJson, RoundTrips) {
+  ProfileRequest request = *ParseRequest(Object());
+  RequestStatus status;
+  status.observed_generation = 2;
+  status.conditions = {
+      {"Succeeded", ConditionStatus::kTrue, "AllWorkersOk", "8 of 8", 2, WallTime{1'700'000'000s}}};
+  status.run = "gs://bucket/x/plugins/profile/r";
+  status.start_time = status.completion_time = WallTime{1'700'000'000s};
+  status.attempt = 1;
+  status.matched = status.ok = 8;
+  status.expected = 8;
+  status.skew = "12us";
+  status.skew_error = "3us";
+  status.clock_pod = "p";
+  status.clock_offset = "11.6s";
+  status.clock_error = "20us";
+  status.bytes = 123;
+  status.outcomes = {{"p", "Busy", "held", ""}};
+  const json written = StatusToJson(request, status);
+  EXPECT_EQ(written["metadata"]["uid"], "u-1");
+  EXPECT_EQ(written["status"]["workers"]["summary"], "8/8");
+  json object = Object();
+  object["status"] = written["status"];
+  const RequestStatus read = ParseRequest(object)->status;
+  EXPECT_EQ(StatusToJson(request, read), written);
+}
+
+}  // namespace
+}  // namespace strobe::kube

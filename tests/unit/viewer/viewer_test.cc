@@ -1,0 +1,304 @@
+#include "viewer/viewer.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "collector/index/varint.h"
+#include "collector/xplane/builder.h"
+#include "collector/xplane/names.h"
+#include "common/base/strings.h"
+
+namespace strobe::viewer {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A worker: launches on a thread, kernels on a stream under a module, steps, a counter.
+std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
+  xplane::PlaneBuilder gpu("/device:GPU:0");
+  gpu.BeginLine(13, "Stream #13(Compute)", 0);
+  for (int i = 0; i < 1000; ++i) {
+    gpu.AddEvent(gpu.EventId(StrCat("kernel_", i % 10)), late_ps + i * 1'000'000ll + 500'000,
+                 400'000);
+    gpu.AddEventStat(gpu.StatId("correlation_id"), static_cast<std::uint64_t>(i + 1));
+  }
+  gpu.BeginLine(99, "XLA Modules", 0);
+  gpu.AddEvent(gpu.EventId("jit_step"), late_ps, 500'000'000);
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "main", 0);
+  for (int step = 0; step < 2; ++step) {
+    host.AddEvent(host.EventId("train"), late_ps + step * 500'000'000ll, 490'000'000);
+    host.AddEventStat(host.StatId("step_num"), static_cast<std::int64_t>(step));
+  }
+  for (int i = 0; i < 1000; ++i) {
+    host.AddEvent(host.EventId("cudaLaunchKernel"), late_ps + i * 1'000'000ll, 100'000);
+    host.AddEventStat(host.StatId("correlation_id"), static_cast<std::uint64_t>(i + 1));
+  }
+  host.BeginLine(2, xplane::kCounterLine, 0);
+  for (int i = 0; i < 10; ++i) {
+    host.AddEvent(host.EventId("memory"), i * 100'000'000ll, 0);
+    host.AddEventStat(host.StatId("bytes"), static_cast<std::int64_t>(i));
+  }
+  xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
+  environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(zero_ns));
+  return gpu.Encode() + host.Encode() + environment.Encode();
+}
+
+class Shelf final : public Library {
+ public:
+  absl::StatusOr<std::vector<std::string>> Runs() override {
+    ++listed;
+    return std::vector<std::string>{"second", "first", "broken"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
+    if (run == "broken" && opened++ == 0) return absl::PermissionDeniedError("the bucket says no");
+    std::vector<convert::OpenTrace> traces;
+    constexpr std::int64_t kZero = 1'790'000'000'000'000'000;
+    for (const int worker : {0, 1})
+      traces.push_back(
+          {StrCat("w", worker), "",
+           std::make_unique<const std::string>(Trace(kZero + worker * 7'000, worker * 3'000'000))});
+    return traces;
+  }
+  std::string place() const override { return "file:///shelf"; }
+
+  std::atomic<int> listed{0}, opened{0};
+};
+
+// A run whose files somebody writes into.
+class Folder final : public Library {
+ public:
+  Folder() { std::filesystem::create_directories(path_); }
+  ~Folder() override { std::filesystem::remove_all(path_); }
+  absl::StatusOr<std::vector<std::string>> Runs() override {
+    return std::vector<std::string>{"run"};
+  }
+  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
+    std::vector<convert::OpenTrace> traces;
+    traces.push_back({"w0", trace(), *MappedFile::Open(trace())});
+    return traces;
+  }
+  std::string place() const override { return path_; }
+  std::string trace() const { return path_ + "/w0.xplane.pb"; }
+  void Write() const {
+    std::ofstream(trace(), std::ios::binary) << Trace(1'790'000'000'000'000'000);
+  }
+
+ private:
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / StrCat("strobe-viewer-", getpid())).native();
+};
+
+class ViewerTest : public testing::Test {
+ protected:
+  Page Get(const std::string& path, const std::string& query = "") {
+    return viewer_.Answer({path, query, "127.0.0.1:80"});
+  }
+  json Ask(const std::string& path, const std::string& query = "") {
+    Page page = Get(path, query);
+    for (int i = 0; i < 200 && page.status == 503; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      page = Get(path, query);
+    }
+    EXPECT_EQ(page.status, 200) << page.body;
+    return json::parse(page.body, nullptr, false);
+  }
+  json Run(const std::string& query = "") {
+    json run = Ask("/api/run", query);
+    while (run.contains("loading")) run = Ask("/api/run", query);
+    return run;
+  }
+
+  Shelf shelf_;
+  Viewer viewer_{shelf_, {}};
+};
+
+TEST_F(ViewerTest, DescribesARun) {
+  EXPECT_EQ(Ask("/api/runs")["runs"][0], "second");
+  const json run = Run();
+  EXPECT_EQ(run["run"], "second");
+  EXPECT_EQ(run["events"], 2 * 2013);
+  EXPECT_EQ(run["workers"][1]["shiftPs"], 7'000'000);
+  std::vector<std::string> rows;
+  for (const json& row : run["rows"]) rows.push_back(row["name"]);
+  EXPECT_THAT(rows, ElementsAre("XLA Modules", "Stream #13(Compute)", "main", "memory",
+                                "XLA Modules", "Stream #13(Compute)", "main", "memory"));
+}
+
+TEST_F(ViewerTest, AnOpenRunIsNotLookedForAgain) {
+  Run("run=first");
+  const int listed = shelf_.listed;
+  Ask("/api/find", "run=first&q=kernel");
+  EXPECT_EQ(Get("/api/tiles", "run=first&rows=0&level=20&slots=512").status, 200);
+  EXPECT_EQ(shelf_.listed, listed) << "each listing of a bucket costs time and money";
+}
+
+TEST_F(ViewerTest, TilesHoldEveryEventOnce) {
+  Run();
+  for (const std::uint32_t level : {10u, 20u, 28u}) {
+    std::uint64_t sum = 0;
+    const std::uint64_t slots = std::min<std::uint64_t>(4096, (2'000'000'000ull >> level) + 2);
+    for (std::uint64_t begin = 0; begin < 2'000'000'000; begin += slots << level) {
+      const Page page =
+          Get("/api/tiles", StrCat("rows=0-2&begin=", begin, "&level=", level, "&slots=", slots));
+      ASSERT_EQ(page.status, 200);
+      index::VarintReader reader(page.body);
+      EXPECT_EQ(reader.Next(), 1u);
+      std::vector<std::uint64_t> items;
+      for (std::uint64_t tracks = reader.Next(); tracks > 0; --tracks) {
+        reader.Next(), reader.Next(), reader.Next();
+        items.push_back(reader.Next());
+        reader.Next();
+      }
+      for (std::uint64_t texts = reader.Next(); texts > 0; --texts) {
+        for (std::uint64_t size = reader.Next(); size > 0; --size) reader.Next();  // ASCII.
+      }
+      std::uint64_t all = 0;
+      for (const std::uint64_t n : items) all += n;
+      std::vector<bool> before;
+      for (std::uint64_t i = 0; i < all; ++i) reader.Next();
+      for (std::uint64_t i = 0; i < all; ++i) before.push_back(reader.Next() % 2 == 1);
+      for (std::uint64_t i = 0; i < all; ++i) reader.Next();
+      // What reaches in was counted in the tile where it begins.
+      for (std::uint64_t i = 0; i < all; ++i) {
+        const std::uint64_t count = reader.Next();
+        if (!before[i]) sum += count;
+      }
+    }
+    EXPECT_EQ(sum, 1u + 1000u + 1002u) << "level " << level;
+  }
+}
+
+TEST_F(ViewerTest, FindsForwardsAndBackwards) {
+  Run();
+  json found = Ask("/api/find", "q=KERNEL_3&limit=3");
+  EXPECT_EQ(found["total"], 200);
+  EXPECT_EQ(found["hits"][0]["beginPs"], 3'500'000);
+  EXPECT_EQ(found["hits"].size(), 3u);
+  EXPECT_EQ(Ask("/api/find", "q=KERNEL_3&case=1")["total"], 0);
+  found = Ask("/api/find", "q=kernel_[34]$&regex=1&backwards=1&from=100000000000&limit=2");
+  EXPECT_EQ(found["total"], 400);
+  // The second worker's: 994 us of its own, 3 us late, its clock 7 us later.
+  EXPECT_EQ(found["hits"][0]["beginPs"], 994'500'000 + 3'000'000 + 7'000'000);
+  EXPECT_GT(found["hits"][0]["beginPs"], found["hits"][1]["beginPs"]);
+  EXPECT_EQ(Ask("/api/events", "rows=1&from=999000000")["hits"].size(), 1u);
+}
+
+TEST_F(ViewerTest, TellsAllOfAnEvent) {
+  Run();
+  const json event = Ask("/api/event", "row=1&track=0&ordinal=5");
+  EXPECT_EQ(event["name"], "kernel_5");
+  EXPECT_EQ(event["beginPs"], 5'500'000);
+  EXPECT_EQ(event["args"][0]["value"], 6);
+  EXPECT_EQ(event["module"]["name"], "jit_step") << "by time, on the same device";
+  EXPECT_EQ(event["in"][0]["name"], "cudaLaunchKernel");
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5000000&slop=600000")["ordinal"], 5);
+  const json train = Ask("/api/event", "row=2&track=0&ordinal=0");
+  EXPECT_EQ(train["selfPs"], 490'000'000 - 490 * 100'000);
+  EXPECT_EQ(Ask("/api/event", "row=2&track=1&ordinal=3")["parent"]["name"], "train");
+  EXPECT_EQ(Get("/api/event", "row=1&track=0&at=-5").status, 404);
+}
+
+TEST_F(ViewerTest, SumsABox) {
+  Run();
+  const json sums = Ask("/api/select", "tracks=1:0-0,2:0-1&begin=0&end=10000000");
+  EXPECT_EQ(sums["count"], 10 + 10 + 1);
+  for (const json& sum : sums["names"]) {
+    if (sum["name"] != "cudaLaunchKernel") continue;
+    EXPECT_EQ(sum["count"], 10);
+    EXPECT_EQ(sum["wallPs"], 1'000'000);
+  }
+}
+
+TEST_F(ViewerTest, ArrowsAreToldOnceAndPickedEvenly) {
+  Run();
+  json arrows = Ask("/api/arrows", "rows=1,2&begin=0&end=10000000");
+  EXPECT_EQ(arrows["total"], 10);
+  EXPECT_EQ(arrows["arrows"][0][0][0], 2) << "from the thread";
+  EXPECT_EQ(arrows["arrows"][0][1][0], 1) << "to the stream";
+  arrows = Ask("/api/arrows", "rows=1&limit=100");
+  EXPECT_EQ(arrows["total"], 1000);
+  EXPECT_LE(arrows["arrows"].size(), 100u);
+  EXPECT_GE(arrows["arrows"].size(), 80u);
+}
+
+TEST_F(ViewerTest, ComparesSteps) {
+  Run();
+  const json steps = Ask("/api/steps")["steps"];
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1]["number"], 1);
+  EXPECT_EQ(steps[1]["lastToBegin"], 1);
+  EXPECT_EQ(steps[1]["beginSpreadPs"], 10'000'000);
+}
+
+TEST_F(ViewerTest, AnswersXprof) {
+  EXPECT_EQ(Ask("/data/plugin/profile/hosts", "run=first")[1]["hostname"], "w1");
+  const json all = Ask("/data/plugin/profile/data", "tag=trace_viewer@&host=w0&resolution=0");
+  std::size_t spans = 0;
+  for (const json& event : all["traceEvents"]) spans += event.value("ph", "") == "X";
+  EXPECT_EQ(spans, 2003u);
+  EXPECT_EQ(all["filteredByVisibility"], false);
+  const json few = Ask("/data/plugin/profile/data", "tag=trace_viewer@&host=w0&resolution=20");
+  EXPECT_LT(few["returnedEventsSize"], 120);
+}
+
+TEST_F(ViewerTest, WhatCannotBeReadSaysWhy) {
+  Page page = Get("/api/run", "run=broken");
+  EXPECT_EQ(page.status, 500);
+  EXPECT_EQ(page.body, "the bucket says no\n");
+  EXPECT_EQ(Run("run=broken")["events"], 2 * 2013) << "asked again, it is tried again";
+  EXPECT_EQ(Get("/api/run", "run=none").status, 404);
+}
+
+TEST_F(ViewerTest, ServesThePageUnderAStrictPolicy) {
+  const Page page = viewer_.Answer({"/", "", "localhost"});
+  EXPECT_THAT(page.body, HasSubstr("<title>Strobe trace viewer</title>"));
+  EXPECT_EQ(page.headers.at(0).first, "Content-Security-Policy");
+  EXPECT_THAT(page.headers.at(0).second, HasSubstr("default-src 'none'"));
+  EXPECT_EQ(viewer_.Answer({"/", "", "evil.example"}).status, 403);
+}
+
+TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
+  std::vector<std::thread> pages;
+  for (int i = 0; i < 4; ++i) {
+    pages.emplace_back([&, i] {
+      for (int n = 0; n < 20; ++n) {
+        Get("/api/run", i % 2 == 0 ? "run=first" : "run=second");
+        Get("/api/tiles", "run=first&rows=0-7&level=20&slots=512");
+        Get("/api/find", "run=second&q=kernel");
+      }
+    });
+  }
+  for (std::thread& page : pages) page.join();
+}
+
+TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
+  Folder folder;
+  folder.Write();
+  Viewer viewer(folder, {});
+  const auto get = [&](const std::string& path, const std::string& query) {
+    Page page = viewer.Answer({path, query, "localhost"});
+    while (page.status == 503) page = viewer.Answer({path, query, "localhost"});
+    return page;
+  };
+  const std::string event = "row=0&track=0&ordinal=0", find = "q=kernel";
+  EXPECT_EQ(get("/api/event", event).status, 200);
+  std::filesystem::resize_file(folder.trace(), 50);
+  for (const auto& [path, query] : {std::pair("/api/event", event), std::pair("/api/run", find)}) {
+    const Page page = get(path, query);
+    EXPECT_EQ(page.status, 500) << path;
+    EXPECT_THAT(page.body, testing::AnyOf(HasSubstr("was changed"), HasSubstr("malformed")));
+  }
+  folder.Write();
+  EXPECT_EQ(get("/api/event", event).status, 200) << "cured by whoever wrote it again";
+}
+
+}  // namespace
+}  // namespace strobe::viewer

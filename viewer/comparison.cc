@@ -1,0 +1,60 @@
+#include "viewer/comparison.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "collector/analysis/steps.h"
+#include "common/base/status_macros.h"
+
+namespace strobe::viewer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Part {
+  std::uint32_t worker = 0;
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
+  std::map<std::pair<std::string_view, std::int64_t>, std::vector<Part>> steps;
+  for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
+    const Worker& worker = run.workers[i];
+    ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
+    ASSIGN_OR_RETURN(const std::vector<Step> found, FindSteps(space));
+    for (const Step& step : found)
+      steps[{step.name, step.number}].push_back(
+          {i, step.begin_ps + worker.shift_ps, step.end_ps + worker.shift_ps});
+  }
+  // The names lie in the traces, which stay open.
+  Json json = Json::array();
+  for (const auto& [key, parts] : steps) {
+    const auto by_begin = [](const Part& a, const Part& b) { return a.begin_ps < b.begin_ps; };
+    const auto by_end = [](const Part& a, const Part& b) { return a.end_ps < b.end_ps; };
+    const auto [first, last] = std::minmax_element(parts.begin(), parts.end(), by_begin);
+    const auto [soonest, latest] = std::minmax_element(parts.begin(), parts.end(), by_end);
+    Json workers = Json::array();
+    for (const Part& part : parts)
+      workers.push_back(
+          {{"worker", part.worker}, {"beginPs", part.begin_ps}, {"endPs", part.end_ps}});
+    json.push_back({{"name", key.first},
+                    {"number", key.second},
+                    {"beginPs", first->begin_ps},
+                    {"endPs", latest->end_ps},
+                    {"firstToBegin", first->worker},
+                    {"lastToBegin", last->worker},
+                    {"beginSpreadPs", last->begin_ps - first->begin_ps},
+                    {"lastToEnd", latest->worker},
+                    {"endSpreadPs", latest->end_ps - soonest->end_ps},
+                    {"workers", std::move(workers)}});
+  }
+  std::sort(json.begin(), json.end(), [](const Json& a, const Json& b) {
+    return a["beginPs"].get<std::int64_t>() < b["beginPs"].get<std::int64_t>();
+  });
+  return Json{{"steps", std::move(json)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace strobe::viewer

@@ -1,0 +1,179 @@
+#include "viewer/details.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "viewer/arrows.h"
+#include "viewer/selection.h"
+
+namespace strobe::viewer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using index::Entry;
+using index::Index;
+using index::Track;
+
+constexpr std::size_t kMostArrows = 200;
+
+// As text where JavaScript's numbers would round it.
+template <typename Integer>
+Json Exact(Integer value) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  if (std::cmp_less_equal(value, kExact) && std::cmp_greater_equal(value, -kExact)) return value;
+  return std::to_string(value);
+}
+
+Json ToJson(const xplane::Stat& stat) {
+  if (const auto* integer = std::get_if<std::int64_t>(&stat.value)) return Exact(*integer);
+  if (const auto* natural = std::get_if<std::uint64_t>(&stat.value)) return Exact(*natural);
+  if (const auto* number = std::get_if<double>(&stat.value))
+    return std::isfinite(*number) ? Json(*number) : Json(StrCat(*number));
+  if (const auto* text = std::get_if<std::string_view>(&stat.value)) return *text;
+  return {};
+}
+
+// The event's own bytes, from the length that stands before them in the file.
+absl::StatusOr<xplane::Event> ReadAt(std::string_view file, std::uint64_t place) {
+  if (place == 0 || place > file.size())
+    return absl::DataLossError("the index does not fit the trace");
+  // An event's fields end where the next field of its line begins; its length is the varint before.
+  std::uint64_t length = 0;
+  std::size_t at = place - 1;
+  unsigned bytes = 1;
+  while (bytes < 10 && at > 0 && (static_cast<unsigned char>(file[at - 1]) & 0x80) != 0)
+    --at, ++bytes;
+  for (unsigned i = 0; i < bytes; ++i)
+    length |= static_cast<std::uint64_t>(static_cast<unsigned char>(file[at + i]) & 0x7f) << 7 * i;
+  if (length > file.size() - place) return absl::DataLossError("the index does not fit the trace");
+  xplane::Event event;
+  RETURN_IF_ERROR(xplane::ParseEvent(file.substr(place, length), event));
+  return event;
+}
+
+Json Brief(const LoadedRun& run, const EventRef& event) {
+  return {{"row", event.row},
+          {"track", event.track},
+          {"ordinal", event.ordinal},
+          {"name", event.name},
+          {"line", run.LineOf(event.row)},
+          {"beginPs", event.begin_ps},
+          {"durationPs", event.duration_ps}};
+}
+
+// The event of a worker's track that lies at the middle of another.
+std::optional<EventRef> Around(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
+                               std::int64_t middle_ps) {
+  const std::optional<std::uint32_t> ordinal = EventAt(run, number, track, middle_ps, 0);
+  if (!ordinal) return std::nullopt;
+  return ReferTo(run, run.rows[number].worker, run.RowOf(run.rows[number]).first_track + track,
+                 *ordinal);
+}
+
+// What ran then on lines that tell of larger pieces of work, on the same plane: by time, so that
+// the right device's module is named.
+void AddSurroundings(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
+                     std::int64_t middle_ps, Json& json) {
+  const RowRef& ref = run.rows[number];
+  const Index& index = run.WorkerOf(ref).index();
+  const index::Row& own = run.RowOf(ref);
+  const index::Plane& plane = index.planes()[own.plane];
+  for (std::uint32_t r = plane.first_row;
+       r < plane.first_row + plane.rows && r < index.rows().size(); ++r) {
+    const std::string_view name = index.Text(index.rows()[r].name);
+    if (r == ref.row || (name != "XLA Modules" && name != "Steps")) continue;
+    if (const auto around = Around(run, run.NumberOf(ref.worker, r), 0, middle_ps))
+      json[name == "Steps" ? "step" : "module"] = Brief(run, *around);
+  }
+  const Track& here = index.tracks()[own.first_track + track];
+  for (std::uint32_t t = 0; t < own.tracks; ++t) {
+    const Track& outer = index.tracks()[own.first_track + t];
+    if (outer.lane != here.lane || outer.depth + 1 != here.depth) continue;
+    if (const auto around = Around(run, number, t, middle_ps)) json["parent"] = Brief(run, *around);
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
+                                     std::int64_t at_ps, std::int64_t slop_ps) {
+  if (row >= run.rows.size() || track >= run.RowOf(run.rows[row]).tracks) return std::nullopt;
+  const Worker& worker = run.WorkerOf(run.rows[row]);
+  const Index& index = worker.index();
+  const Track& asked = index.tracks()[run.RowOf(run.rows[row]).first_track + track];
+  const std::int64_t at = at_ps - worker.shift_ps;
+  const std::uint64_t first = index.FirstReaching(asked, at);
+  const std::uint64_t last = index.FirstFrom(asked, at + slop_ps + 1);
+  // Of many that share a pixel, some of the first: nobody can tell them apart there.
+  constexpr std::uint64_t kMostLooks = 100'000;
+  std::optional<std::uint32_t> best;
+  std::int64_t longest = -1;
+  index.ForEachEntry(asked, first, std::min(last, first + kMostLooks),
+                     [&](std::uint64_t ordinal, const Entry& entry) {
+                       const bool here = entry.begin_ps >= at || entry.end_ps() > at;
+                       if (!here || entry.duration_ps <= longest) return;
+                       longest = entry.duration_ps;
+                       best = static_cast<std::uint32_t>(ordinal);
+                     });
+  return best;
+}
+
+absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t number,
+                                         std::uint32_t track, std::uint32_t ordinal) {
+  const absl::Status none = absl::NotFoundError("there is no such event");
+  if (number >= run.rows.size()) return none;
+  const RowRef& ref = run.rows[number];
+  const Worker& worker = run.WorkerOf(ref);
+  const Index& index = worker.index();
+  const index::Row& row = run.RowOf(ref);
+  if (track >= row.tracks) return none;
+  const std::optional<Entry> entry =
+      index.EntryAt(index.tracks()[row.first_track + track], ordinal);
+  if (!entry) return none;
+  const std::vector<xplane::Plane>& planes =
+      row.derived == 0 ? worker.space.planes : worker.derived.planes;
+  const std::size_t plane_number = row.derived == 0 ? row.plane : row.derived - 1;
+  if (plane_number >= planes.size()) return absl::DataLossError("the index does not fit the trace");
+  const xplane::Plane& plane = planes[plane_number];
+
+  Json json = {{"row", number},
+               {"track", track},
+               {"ordinal", ordinal},
+               {"name", index.Text(entry->name)},
+               {"worker", worker.name},
+               {"plane", index.Text(index.planes()[row.plane].name)},
+               {"line", index.Text(row.name)},
+               {"beginPs", entry->begin_ps + worker.shift_ps},
+               {"durationPs", entry->duration_ps},
+               {"selfPs", SelfTime(index, row.first_track + track, *entry)}};
+  const std::string_view trace = worker.trace.bytes();
+  ASSIGN_OR_RETURN(const xplane::Event event,
+                   row.derived == 0 ? ReadAt(trace, entry->place)
+                                    : ReadAt(index.derived(), entry->place - trace.size()));
+  Json args = Json::array();
+  const auto add = [&](const xplane::Stat& stat) {
+    args.push_back({{"name", plane.NameOf(stat)}, {"value", ToJson(stat)}});
+  };
+  RETURN_IF_ERROR(ForEachStat(plane, event, add));
+  // What all events of this name share; the full name, where a short one is displayed.
+  if (const auto kind = plane.event_names.find(event.name_id); kind != plane.event_names.end()) {
+    if (kind->second.shown() != kind->second.name) json["longName"] = kind->second.name;
+    RETURN_IF_ERROR(plane.ForEachKindStat(kind->second, add));
+  }
+  json["args"] = std::move(args);
+  AddSurroundings(run, number, track, entry->begin_ps + worker.shift_ps + entry->duration_ps / 2,
+                  json);
+  json["in"] = json["out"] = Json::array();
+  for (const Arrow& arrow : ArrowsOf(run, number, track, ordinal, kMostArrows)) {
+    const bool incoming =
+        arrow.to.row == number && arrow.to.track == track && arrow.to.ordinal == ordinal;
+    json[incoming ? "in" : "out"].push_back(Brief(run, incoming ? arrow.from : arrow.to));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace strobe::viewer

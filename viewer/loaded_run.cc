@@ -1,0 +1,175 @@
+#include "viewer/loaded_run.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <tuple>
+
+#include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe::viewer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using xplane::kDevicePrefix;
+
+// Lines that profilers derive come first, in the order in which people read them.
+constexpr std::array<std::string_view, 9> kDerivedLines = {
+    "Steps",         "XLA Modules",          "XLA Ops",     "Async XLA Ops", "XLA TraceMe",
+    "Framework Ops", "Framework Name Scope", "Source code", "Launch Stats"};
+
+int PlaneRank(std::string_view name) {
+  if (name.starts_with(kDevicePrefix)) return 0;
+  return name.starts_with(xplane::kHostPlane) ? 1 : 2;
+}
+
+std::size_t LineRank(std::string_view name) {
+  if (name.starts_with("Sparse Core ")) name.remove_prefix(std::string_view("Sparse Core ").size());
+  return static_cast<std::size_t>(std::find(kDerivedLines.begin(), kDerivedLines.end(), name) -
+                                  kDerivedLines.begin());
+}
+
+// Rows of one worker in the order of the page.
+std::vector<std::uint32_t> OrderRows(const index::Index& index) {
+  std::vector<std::uint32_t> order(index.rows().size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto rank = [&](std::uint32_t i) {
+    const index::Row& row = index.rows()[i];
+    const index::Plane& plane = index.planes()[row.plane];
+    const std::string_view name = index.Text(plane.name);
+    return std::tuple(PlaneRank(name), row.plane, row.kind == index::RowKind::kCounter,
+                      LineRank(index.Text(row.name)));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
+  return order;
+}
+
+// `<worker>.index` beside `<worker>.xplane.pb`.
+std::string BesideOf(const convert::OpenTrace& trace) {
+  return trace.path.empty()
+             ? ""
+             : StrCat(trace.path.substr(0, trace.path.rfind(".xplane.pb")), ".index");
+}
+
+absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace, const index::Cache& cache,
+                                         std::size_t threads, Progress& progress,
+                                         std::string& warning) {
+  ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes()));
+  for (const xplane::Plane& plane : space.planes) progress.total += plane.events();
+  const index::BuildOptions options{
+      .threads = threads, .done = &progress.done, .stop = &progress.stop, .check = [&trace] {
+        return trace.Check();
+      }};
+  return index::BuildStored(cache, trace.bytes(), space, options, warning);
+}
+
+}  // namespace
+
+std::uint32_t LoadedRun::NumberOf(std::uint32_t worker, std::uint32_t row) const {
+  return numbers[worker][row];
+}
+
+absl::Status LoadedRun::Check() const {
+  for (const Worker& worker : workers) RETURN_IF_ERROR(worker.Check());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTrace> traces,
+                                  const index::Cache& cache, std::size_t threads,
+                                  Progress& progress) {
+  LoadedRun run{.name = std::move(name)};
+  absl::StatusOr<convert::AlignedTraces> read =
+      convert::AlignTraces(traces, xplane::Depth::kPlanes);
+  RETURN_IF_ERROR(convert::Unchanged(traces, read.status()));
+  convert::AlignedTraces& aligned = *read;
+  run.zero_ns = aligned.zero_ns;
+  run.begin_ps = std::numeric_limits<std::int64_t>::max();
+  run.end_ps = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    convert::WorkerTrace& from = aligned.workers[i];
+    std::string warning;
+    absl::StatusOr<index::StoredIndex> stored =
+        index::OpenStored(cache, BesideOf(traces[i]), traces[i].bytes(), warning);
+    if (!stored.ok()) stored = Build(traces[i], cache, threads, progress, warning);
+    if (!stored.ok())
+      return absl::Status(stored.status().code(),
+                          ToAbsl(StrCat(from.worker, ": ", Words(stored.status()))));
+    if (!warning.empty()) run.warnings.push_back(StrCat(from.worker, ": ", warning));
+    const index::Header& header = stored->index().header();
+    // A hostile trace may name times that nobody can add.
+    constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
+    const std::int64_t shift_ps =
+        std::clamp(from.shift_ns, -kFarthest / 1000, kFarthest / 1000) * 1000;
+    if (header.events > 0) {
+      run.begin_ps =
+          std::min(run.begin_ps, std::clamp(header.begin_ps, -kFarthest, kFarthest) + shift_ps);
+      run.end_ps =
+          std::max(run.end_ps, std::clamp(header.end_ps, -kFarthest, kFarthest) + shift_ps);
+    }
+    run.events += header.events;
+    ASSIGN_OR_RETURN(xplane::Space derived,
+                     xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
+    run.workers.push_back({.name = from.worker,
+                           .trace = std::move(traces[i]),
+                           .space = std::move(from.space),
+                           .stored = *std::move(stored),
+                           .derived = std::move(derived),
+                           .shift_ps = shift_ps,
+                           .clock_offset_ns = from.clock_offset_ns,
+                           .clock_error_ns = from.clock_error_ns});
+  }
+  if (run.events == 0) run.begin_ps = run.end_ps = 0;
+  for (std::uint32_t worker = 0; worker < run.workers.size(); ++worker) {
+    const index::Index& index = run.workers[worker].index();
+    run.numbers.emplace_back(index.rows().size());
+    for (const std::uint32_t row : OrderRows(index)) {
+      run.numbers.back()[row] = static_cast<std::uint32_t>(run.rows.size());
+      run.rows.push_back({worker, row});
+    }
+  }
+  return run;
+}
+
+std::string DescribeRun(const LoadedRun& run) {
+  Json workers = Json::array(), rows = Json::array();
+  for (const Worker& worker : run.workers) {
+    Json errors = Json::array();
+    for (const std::string_view text : worker.space.errors) errors.push_back(text);
+    for (const std::string_view text : worker.space.warnings) errors.push_back(text);
+    workers.push_back(
+        {{"name", worker.name},
+         {"events", worker.index().header().events},
+         {"shiftPs", worker.shift_ps},
+         {"clockOffsetNs", worker.clock_offset_ns},
+         {"clockErrorNs", worker.clock_error_ns ? Json(*worker.clock_error_ns) : Json()},
+         {"problems", std::move(errors)}});
+  }
+  for (const RowRef& ref : run.rows) {
+    const index::Index& index = run.WorkerOf(ref).index();
+    const index::Row& row = run.RowOf(ref);
+    const index::Plane& plane = index.planes()[row.plane];
+    std::uint32_t lanes = 0;
+    for (std::uint32_t i = 0; i < row.tracks; ++i)
+      lanes = std::max(lanes, index.tracks()[row.first_track + i].lane + 1);
+    rows.push_back({{"worker", ref.worker},
+                    {"plane", index.Text(plane.name)},
+                    {"name", index.Text(row.name)},
+                    {"id", row.id},
+                    {"kind", row.kind == index::RowKind::kCounter ? "counter" : "spans"},
+                    {"tracks", row.tracks},
+                    {"lanes", lanes},
+                    {"events", row.events}});
+  }
+  const Json json = {{"run", run.name},         {"beginPs", run.begin_ps},
+                     {"endPs", run.end_ps},     {"zeroNs", std::to_string(run.zero_ns)},
+                     {"events", run.events},    {"workers", std::move(workers)},
+                     {"rows", std::move(rows)}, {"warnings", run.warnings}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace strobe::viewer

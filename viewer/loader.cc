@@ -1,0 +1,45 @@
+#include "viewer/loader.h"
+
+#include "common/base/guard.h"
+
+namespace strobe::viewer {
+
+Loader::Loader(Library& library, const index::Cache& cache, std::string run)
+    : thread_([this, &library, cache, run = std::move(run)] {
+        const absl::Status ran = RunGuarded("load", [&] { Run(library, cache, run); });
+        if (ran.ok()) return;
+        MutexLock lock(&mutex_);
+        loaded_ = ran;
+        done_ = true;
+      }) {}
+
+Loader::~Loader() {
+  progress_.stop = true;
+  thread_.join();
+}
+
+void Loader::Run(Library& library, const index::Cache& cache, const std::string& run) {
+  absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded{nullptr};
+  absl::StatusOr<std::vector<convert::OpenTrace>> traces = library.Open(run);
+  if (traces.ok()) {
+    const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
+    absl::StatusOr<LoadedRun> made = LoadRun(run, *std::move(traces), cache, threads, progress_);
+    if (made.ok())
+      loaded = std::make_shared<const LoadedRun>(*std::move(made));
+    else
+      loaded = made.status();
+  } else {
+    loaded = traces.status();
+  }
+  MutexLock lock(&mutex_);
+  loaded_ = std::move(loaded);
+  done_ = true;
+}
+
+absl::StatusOr<std::shared_ptr<const LoadedRun>> Loader::Get(Nanos wait) {
+  MutexLock lock(&mutex_);
+  mutex_.AwaitFor(wait, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return done_; });
+  return loaded_;
+}
+
+}  // namespace strobe::viewer

@@ -1,0 +1,124 @@
+#include "viewer/tiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+
+#include "collector/index/varint.h"
+#include "collector/index/window.h"
+#include "common/base/parallel.h"
+
+namespace strobe::viewer {
+namespace {
+
+using index::PutVarint;
+using index::ZigZag;
+
+constexpr std::uint32_t kUnitBits = 6;
+
+// One track's answer, before the columns are joined.
+struct TrackItems {
+  std::uint32_t row = 0, track = 0;  // As the page counts them.
+  const index::Index* index = nullptr;
+  const index::Track* asked = nullptr;
+  bool counter = false;
+  index::Window window{};
+  std::int64_t phase = 0;
+  std::vector<index::Item> items{};
+  std::vector<index::Sample> samples{};
+};
+
+std::vector<TrackItems> LookAtAll(const LoadedRun& run, const TileRequest& request) {
+  const std::uint32_t unit = request.level > kUnitBits ? request.level - kUnitBits : 0;
+  const std::int64_t end_ps =
+      request.begin_ps + (static_cast<std::int64_t>(request.slots) << request.level);
+  std::vector<TrackItems> all;
+  for (const std::uint32_t number : request.rows) {
+    if (number >= run.rows.size()) continue;
+    const Worker& worker = run.WorkerOf(run.rows[number]);
+    const index::Row& row = run.RowOf(run.rows[number]);
+    const auto local = [&](std::int64_t at) {
+      return (at - worker.shift_ps) >> request.level << request.level;
+    };
+    const index::Window window{local(request.begin_ps), local(end_ps), request.level};
+    for (std::uint32_t i = 0; i < row.tracks; ++i) {
+      all.push_back({.row = number,
+                     .track = i,
+                     .index = &worker.index(),
+                     .asked = &worker.index().tracks()[row.first_track + i],
+                     .counter = row.kind == index::RowKind::kCounter,
+                     .window = window,
+                     .phase = (window.begin_ps + worker.shift_ps - request.begin_ps) >> unit});
+    }
+  }
+  ParallelFor(all.size(), 2, [&](std::size_t i) {
+    TrackItems& track = all[i];
+    if (track.counter)
+      track.samples = LookAtValues(*track.index, *track.asked, track.window);
+    else
+      track.items = Look(*track.index, *track.asked, track.window);
+  });
+  return all;
+}
+
+}  // namespace
+
+std::string EncodeTiles(const LoadedRun& run, const TileRequest& request) {
+  const std::vector<TrackItems> all = LookAtAll(run, request);
+  const std::uint32_t unit = request.level > kUnitBits ? request.level - kUnitBits : 0;
+  std::string begins, lengths, names, counts, busy, times, values;
+  std::unordered_map<std::string_view, std::uint32_t> text_ids;
+  std::vector<std::string_view> texts;
+  std::string head;
+  PutVarint(1, head);
+  PutVarint(all.size(), head);
+  for (const TrackItems& track : all) {
+    PutVarint(track.row, head);
+    PutVarint(track.track, head);
+    PutVarint(track.counter ? 1 : 0, head);
+    PutVarint(track.counter ? track.samples.size() : track.items.size(), head);
+    PutVarint(ZigZag(track.phase), head);
+    const auto at = [&](std::int64_t ps) {
+      return (std::clamp(ps, track.window.begin_ps, track.window.end_ps) - track.window.begin_ps) >>
+             unit;
+    };
+    std::int64_t before = 0;
+    for (const index::Item& item : track.items) {
+      const std::int64_t begin = at(item.begin_ps), end = at(item.end_ps);
+      const bool from_before = item.begin_ps < track.window.begin_ps;
+      const bool goes_on = item.end_ps > track.window.end_ps;
+      PutVarint(ZigZag(begin - before), begins);
+      before = begin;
+      PutVarint(
+          static_cast<std::uint64_t>(end - begin) * 4 + (from_before ? 1 : 0) + (goes_on ? 2 : 0),
+          lengths);
+      const std::string_view name = track.index->Text(item.name);
+      const auto [text, added] =
+          text_ids.try_emplace(name, static_cast<std::uint32_t>(texts.size()));
+      if (added) texts.push_back(name);
+      PutVarint(text->second, names);
+      PutVarint(item.count, counts);
+      busy.push_back(static_cast<char>(std::lround(item.busy * 15) * 17));
+    }
+    before = 0;
+    for (const index::Sample& sample : track.samples) {
+      const std::int64_t when = at(sample.at_ps);
+      PutVarint(ZigZag(when - before), times);
+      before = when;
+      for (const double value : {sample.least, sample.most, sample.last}) {
+        char bytes[sizeof value];
+        std::memcpy(bytes, &value, sizeof value);
+        values.append(bytes, sizeof bytes);
+      }
+    }
+  }
+  PutVarint(texts.size(), head);
+  for (const std::string_view text : texts) {
+    PutVarint(text.size(), head);
+    head += text;
+  }
+  return head + begins + lengths + names + counts + busy + times + values;
+}
+
+}  // namespace strobe::viewer
