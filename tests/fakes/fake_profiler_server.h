@@ -41,6 +41,7 @@ class FakeProfilerServer {
   std::atomic<bool> empty{false};            // Records nothing.
   std::atomic<const Clock*> clock{nullptr};  // Another than the machine's.
   std::atomic<int> profiles{0};
+  std::atomic<bool> recording{false};  // It has begun to.
   std::atomic<bool> terminated{false};
   void Refuse(grpc::Status status) {
     MutexLock lock(&mutex_);
@@ -88,6 +89,7 @@ class FakeProfilerServer {
     const auto nap = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
     while (goes_on() && now.MonoNow() < start_at) nap();
     const WallTime start = now.WallNow();
+    recording = true;
     const Nanos duration = std::chrono::milliseconds(request.opts().duration_ms());
     while (goes_on() && now.WallNow() < start + duration) nap();
     if (context.IsCancelled()) return grpc::Status::CANCELLED;

@@ -14,7 +14,7 @@ using session::Recording;
 using testing::HasSubstr;
 
 // What a busy machine may be late by.
-constexpr Nanos kGuard = 400ms;
+constexpr Nanos kGuard = 1s;
 
 class FrameworkSourceTest : public testing::Test {
  protected:
@@ -174,7 +174,7 @@ TEST_F(OldServerTest, IsAskedWhereSomebodyAnswersForIt) {
 }
 
 // The wall clock is set by so much at such a time after the plan was made; the start is after
-// 600 ms, the stop 500 ms later.
+// 600 ms, the stop more than two seconds later.
 struct Step {
   Nanos at, by;
 };
@@ -208,7 +208,7 @@ TEST_P(ClockSteppedTest, TheStartStaysWhereItWasMeant) {
   ASSERT_EQ(recording.processes.size(), 1u);
   const v1::ProcessReport& row = recording.processes[0];
   const bool meanwhile = GetParam().at > 600ms;
-  EXPECT_LT(std::chrono::abs(Late(row)), 500ms) << recording.message;
+  EXPECT_LT(std::chrono::abs(Late(row)), kGuard) << recording.message;
   EXPECT_EQ(recording.outcome, meanwhile ? Outcome::kLateStart : Outcome::kOk) << recording.message;
   EXPECT_LT(took_, 30s) << "a clock that was set back must not prolong the session";
   const Nanos raw{xplane::Summarize(recording.xspace)->started_ns - row.started_ns()};
@@ -240,7 +240,8 @@ TEST_F(FrameworkSourceTest, CancelEndsItQuickly) {
 TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
   FrameworkSource source(clock_, {{server_.address()}});
   std::thread terminator([this] {
-    std::this_thread::sleep_for(1s);
+    while (!server_.recording) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(50ms);
     terminate_.Cancel();
   });
   const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {});
