@@ -1,5 +1,5 @@
-// The names under which Strobe appears in Kubernetes objects. Labels, annotations and finalizers are
-// part of the API: a name that is changed here is lost on every object that carries it.
+// The names under which Strobe appears in Kubernetes objects. Labels, annotations and finalizers
+// are part of the API: a name that is changed here is lost on every object that carries it.
 #pragma once
 
 namespace strobe {
@@ -17,7 +17,8 @@ inline constexpr char kInjectLabel[] = "strobe.dev/inject";
 inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
 // What injection wrote down: {"version": ..., "hash": ..., "containers": [...]}.
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
-// The trainer's containers, by name, separated by commas. Absent: those that ask for an accelerator.
+// The trainer's containers, by name, separated by commas. Absent: those that ask for an
+// accelerator.
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";
 // "true": the trainer's PYTHONPATH leads to the Python package.
 inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
