@@ -6,12 +6,14 @@ export class Api {
   }
   url(path, parameters = {}) {
     const query = new URLSearchParams({ run: this.run });
-    for (const [name, value] of Object.entries(parameters)) query.set(name, typeof value === "number" ? whole(value) : value);
+    for (const [name, value] of Object.entries(parameters))
+      query.set(name, typeof value === "number" ? whole(value) : value);
     return `/api/${path}?${query}`;
   }
   async get(path, parameters) {
     const answer = await fetch(this.url(path, parameters));
-    if (!answer.ok) throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
+    if (!answer.ok)
+      throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
     return answer.json();
   }
 }
@@ -25,7 +27,7 @@ function whole(number) {
 export function ranges(rows) {
   const sorted = [...rows].sort((a, b) => a - b);
   const parts = [];
-  for (let i = 0; i < sorted.length; ) {
+  for (let i = 0; i < sorted.length;) {
     let j = i;
     while (j + 1 < sorted.length && sorted[j + 1] === sorted[j] + 1) ++j;
     parts.push(i === j ? `${sorted[i]}` : `${sorted[i]}-${sorted[j]}`);

@@ -13,25 +13,54 @@ const $ = (id) => document.getElementById(id);
 const LEAST_SPAN = 200; // Picoseconds: less tells nothing.
 const SNAP = 7; // Pixels.
 const SETTLED = 120; // Milliseconds of rest before arrows and the link follow.
-const SHIFTED = { "!": "select", "@": "pan", "#": "zoom", $: "timing", 1: "select", 2: "pan", 3: "zoom", 4: "timing" };
+const SHIFTED = {
+  "!": "select",
+  "@": "pan",
+  "#": "zoom",
+  $: "timing",
+  1: "select",
+  2: "pan",
+  3: "zoom",
+  4: "timing",
+};
 
 const canvas = $("canvas");
 const renderer = new Renderer(canvas);
 const panel = new Panel({ jump, zoom: zoomToStep, closed: () => canvas.focus() });
 const labels = new Labels($("labels"), { toggleSection, toggleRow, pin, openTable });
 
-let api = null, description = null, store = null, layout = null;
+let api = null,
+  description = null,
+  store = null,
+  layout = null;
 const view = { begin: 0, end: 1 };
-const state = { tool: "select", top: 0, selected: [], marks: [], shades: [], arrows: [], flows: false, box: null, timing: null, pointer: null };
+const state = {
+  tool: "select",
+  top: 0,
+  selected: [],
+  marks: [],
+  shades: [],
+  arrows: [],
+  flows: false,
+  box: null,
+  timing: null,
+  pointer: null,
+};
 const find = { text: "", regex: false, matchCase: false, total: 0, current: null };
 const held = new Set(); // Keys that are down.
-let dirty = true, moved = 0, lastFrame = 0, arrowNumber = 0;
+let dirty = true,
+  moved = 0,
+  lastFrame = 0,
+  arrowNumber = 0;
 
 // ---- Loading -------------------------------------------------------------------------------------
 
 async function start() {
   const link = readLink();
-  setTheme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  setTheme(
+    localStorage.getItem("theme") ??
+      (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"),
+  );
   // Both at once: without a name the server takes the first run.
   const opened = openRun(link.run, link);
   try {
@@ -58,8 +87,13 @@ async function openRun(run, link = {}) {
     }
     progress.hidden = false;
     progress.firstElementChild.style.width = `${answer.total ? (100 * answer.done) / answer.total : 0}%`;
-    progress.setAttribute("aria-valuenow", answer.total ? Math.round((100 * answer.done) / answer.total) : 0);
-    progress.lastElementChild.textContent = answer.total ? `Reading ${count(answer.total)} events: ${count(answer.done)}` : "Opening the traces…";
+    progress.setAttribute(
+      "aria-valuenow",
+      answer.total ? Math.round((100 * answer.done) / answer.total) : 0,
+    );
+    progress.lastElementChild.textContent = answer.total
+      ? `Reading ${count(answer.total)} events: ${count(answer.done)}`
+      : "Opening the traces…";
   }
   progress.hidden = true;
 }
@@ -79,16 +113,24 @@ function show(answer, link) {
   if (link.end > link.begin) setView(link.begin, link.end);
   else wholeTrace();
   want(bands()); // While the first frame is drawn.
-  for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2) state.marks.push({ begin: link.marks[i], end: link.marks[i + 1] });
+  for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2)
+    state.marks.push({ begin: link.marks[i], end: link.marks[i + 1] });
   if (link.find) {
     $("find-text").value = link.find;
     find.regex = link.regex;
     $("find-regex").setAttribute("aria-pressed", String(find.regex));
     search(0);
   }
-  if (link.event?.length === 3) selectEvent({ row: link.event[0], track: link.event[1], ordinal: link.event[2] });
-  const problems = [...description.warnings, ...description.workers.flatMap((worker) => worker.problems.map((text) => `${worker.name}: ${text}`))];
-  if (description.events === 0) fail(new Error("These traces hold no events. strobe inspect says more."));
+  if (link.event?.length === 3)
+    selectEvent({ row: link.event[0], track: link.event[1], ordinal: link.event[2] });
+  const problems = [
+    ...description.warnings,
+    ...description.workers.flatMap((worker) =>
+      worker.problems.map((text) => `${worker.name}: ${text}`),
+    ),
+  ];
+  if (description.events === 0)
+    fail(new Error("These traces hold no events. strobe inspect says more."));
   else if (problems.length) tell(problems.join("\n"));
 }
 
@@ -114,7 +156,9 @@ function tell(text) {
   notice.textContent = text;
   notice.hidden = false;
   clearTimeout(tell.timer);
-  tell.timer = setTimeout(() => { notice.hidden = true; }, 6000);
+  tell.timer = setTimeout(() => {
+    notice.hidden = true;
+  }, 6000);
 }
 
 // ---- View ----------------------------------------------------------------------------------------
@@ -126,7 +170,8 @@ function setView(begin, end) {
   view.begin = middle - span / 2;
   view.end = middle + span / 2;
   // A part of the trace stays in sight.
-  const low = description.beginPs - span * 0.5, high = description.endPs + span * 0.5;
+  const low = description.beginPs - span * 0.5,
+    high = description.endPs + span * 0.5;
   const shift = Math.max(0, low - view.begin) - Math.max(0, view.end - high);
   view.begin += shift;
   view.end += shift;
@@ -170,13 +215,28 @@ function settle() {
 
 function link() {
   if (!description) return;
-  writeLink({ run: api.run, view, top: state.top, pins: layout.pinned, filter: $("row-filter").value, find: find.text, regex: find.regex, event: state.selected.length === 1 ? state.selected[0] : null, marks: state.marks });
+  writeLink({
+    run: api.run,
+    view,
+    top: state.top,
+    pins: layout.pinned,
+    filter: $("row-filter").value,
+    find: find.text,
+    regex: find.regex,
+    event: state.selected.length === 1 ? state.selected[0] : null,
+    marks: state.marks,
+  });
 }
 
 function bands() {
   const below = AXIS + layout.pinHeight;
   return [
-    { items: layout.visible(state.top, state.top + renderer.height - below), top: below - state.top, from: below, to: renderer.height },
+    {
+      items: layout.visible(state.top, state.top + renderer.height - below),
+      top: below - state.top,
+      from: below,
+      to: renderer.height,
+    },
     { items: layout.pins, top: AXIS, from: AXIS, to: below },
   ];
 }
@@ -188,7 +248,8 @@ function redraw() {
 function resize() {
   if (!description) return;
   const box = $("stage").getBoundingClientRect();
-  const width = Math.max(50, box.width - $("labels").offsetWidth), height = Math.max(50, box.height);
+  const width = Math.max(50, box.width - $("labels").offsetWidth),
+    height = Math.max(50, box.height);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
   renderer.resize(width, height, devicePixelRatio || 1);
@@ -210,9 +271,15 @@ function placeOf(row, track) {
 function rowAt(y) {
   for (const band of bands().reverse()) {
     if (y < band.from || y >= band.to) continue;
-    const item = band.items.find((candidate) => y >= band.top + candidate.y && y < band.top + candidate.y + candidate.height);
+    const item = band.items.find(
+      (candidate) => y >= band.top + candidate.y && y < band.top + candidate.y + candidate.height,
+    );
     if (!item || item.type !== "row") return null;
-    return { row: item.row, track: Math.min(Math.floor((y - band.top - item.y) / TRACK), Math.max(0, item.tracks - 1)), item };
+    return {
+      row: item.row,
+      track: Math.min(Math.floor((y - band.top - item.y) / TRACK), Math.max(0, item.tracks - 1)),
+      item,
+    };
   }
   return null;
 }
@@ -228,7 +295,13 @@ function frame(now) {
       const level = levelFor(view, renderer.width);
       renderer.draw(view, shown, store, level);
       drawOverlay(renderer, view, state, placeOf);
-      labels.draw(description, layout, shown, renderer.height, `${count(description.events)} events`);
+      labels.draw(
+        description,
+        layout,
+        shown,
+        renderer.height,
+        `${count(description.events)} events`,
+      );
       want(shown);
     }
   }
@@ -236,7 +309,12 @@ function frame(now) {
 }
 
 function want(shown) {
-  const rows = new Set(shown.flatMap((band) => band.items).filter((item) => item.type === "row").map((item) => item.row));
+  const rows = new Set(
+    shown
+      .flatMap((band) => band.items)
+      .filter((item) => item.type === "row")
+      .map((item) => item.row),
+  );
   store.want([...rows], view, levelFor(view, renderer.width));
 }
 
@@ -256,7 +334,10 @@ function moveHeld(elapsed) {
 async function selectEvent(which, add = false) {
   try {
     const event = await api.get("event", which);
-    const same = state.selected.findIndex((other) => other.row === event.row && other.track === event.track && other.ordinal === event.ordinal);
+    const same = state.selected.findIndex(
+      (other) =>
+        other.row === event.row && other.track === event.track && other.ordinal === event.ordinal,
+    );
     if (!add) state.selected = [event];
     else if (same >= 0) state.selected.splice(same, 1);
     else state.selected.push(event);
@@ -281,7 +362,12 @@ function showSelection() {
     const sums = new Map();
     for (const { name, durationPs, selfPs } of state.selected) {
       const sum = sums.get(name) ?? { name, count: 0, wallPs: 0, selfPs: 0 };
-      sums.set(name, { name, count: sum.count + 1, wallPs: sum.wallPs + durationPs, selfPs: sum.selfPs + selfPs });
+      sums.set(name, {
+        name,
+        count: sum.count + 1,
+        wallPs: sum.wallPs + durationPs,
+        selfPs: sum.selfPs + selfPs,
+      });
     }
     panel.selection(`${count(state.selected.length)} events selected`, [...sums.values()]);
     say(`${state.selected.length} events selected`);
@@ -290,7 +376,12 @@ function showSelection() {
 }
 
 function arrowsOf(event) {
-  const own = { row: event.row, track: event.track, beginPs: event.beginPs, durationPs: event.durationPs };
+  const own = {
+    row: event.row,
+    track: event.track,
+    beginPs: event.beginPs,
+    durationPs: event.durationPs,
+  };
   return [...event.in.map((from) => [from, own]), ...event.out.map((to) => [own, to])];
 }
 
@@ -304,15 +395,19 @@ function clearSelection() {
 }
 
 async function selectBox({ x0, y0, x1, y1 }) {
-  const begin = timeAt(Math.min(x0, x1)), end = timeAt(Math.max(x0, x1));
-  const low = Math.min(y0, y1), high = Math.max(y0, y1);
+  const begin = timeAt(Math.min(x0, x1)),
+    end = timeAt(Math.max(x0, x1));
+  const low = Math.min(y0, y1),
+    high = Math.max(y0, y1);
   const tracks = [];
   for (const band of bands()) {
     for (const item of band.items) {
       if (item.type !== "row" || item.tracks === 0) continue;
       const top = band.top + item.y;
-      const first = Math.max(0, Math.floor((Math.max(low, band.from) - top) / TRACK)), last = Math.min(item.tracks - 1, Math.floor((Math.min(high, band.to) - top) / TRACK));
-      if (last >= first && high > top && low < top + item.tracks * TRACK) tracks.push(`${item.row}:${first}-${last}`);
+      const first = Math.max(0, Math.floor((Math.max(low, band.from) - top) / TRACK)),
+        last = Math.min(item.tracks - 1, Math.floor((Math.min(high, band.to) - top) / TRACK));
+      if (last >= first && high > top && low < top + item.tracks * TRACK)
+        tracks.push(`${item.row}:${first}-${last}`);
     }
   }
   if (tracks.length === 0) return clearSelection();
@@ -333,7 +428,10 @@ async function selectBox({ x0, y0, x1, y1 }) {
 /** {begin, end} of what is selected, or null. */
 function selectedTime() {
   if (state.selected.length === 0) return state.selection ?? null;
-  return { begin: Math.min(...state.selected.map((event) => event.beginPs)), end: Math.max(...state.selected.map((event) => event.beginPs + event.durationPs)) };
+  return {
+    begin: Math.min(...state.selected.map((event) => event.beginPs)),
+    end: Math.max(...state.selected.map((event) => event.beginPs + event.durationPs)),
+  };
 }
 
 function zoomToSelection() {
@@ -346,7 +444,9 @@ function zoomToSelection() {
 function markSelection() {
   const selected = selectedTime();
   if (!selected) return tell("Nothing is selected.");
-  const same = state.marks.findIndex((mark) => mark.begin === selected.begin && mark.end === selected.end);
+  const same = state.marks.findIndex(
+    (mark) => mark.begin === selected.begin && mark.end === selected.end,
+  );
   if (same >= 0) state.marks.splice(same, 1);
   else state.marks.push(selected);
   tell(same >= 0 ? "The mark is gone." : `Marked ${exact(selected.end - selected.begin)}.`);
@@ -360,7 +460,8 @@ async function jump(hit) {
     layout.open.add(row);
   }
   layout.reveal(row);
-  const span = view.end - view.begin, end = hit.beginPs + hit.durationPs;
+  const span = view.end - view.begin,
+    end = hit.beginPs + hit.durationPs;
   if (hit.durationPs > span * 0.9 || hit.durationPs < span / 2000) {
     const wanted = Math.max(hit.durationPs * 12, LEAST_SPAN * 4);
     const middle = (hit.beginPs + end) / 2;
@@ -369,7 +470,8 @@ async function jump(hit) {
     const middle = (hit.beginPs + end) / 2;
     setView(middle - span / 2, middle + span / 2);
   }
-  const item = layout.itemOf(row), room = renderer.height - AXIS - layout.pinHeight;
+  const item = layout.itemOf(row),
+    room = renderer.height - AXIS - layout.pinHeight;
   if (item && !layout.pinned.includes(row)) {
     const y = item.y + hit.track * TRACK;
     if (y < state.top || y + TRACK * 2 > state.top + room) scroll(y - room / 3 - state.top);
@@ -380,7 +482,10 @@ async function jump(hit) {
 async function neighbour(direction) {
   const [event] = state.selected;
   const ordinal = event.ordinal + direction;
-  const next = ordinal < 0 ? null : await api.get("event", { row: event.row, track: event.track, ordinal }).catch(() => null);
+  const next =
+    ordinal < 0
+      ? null
+      : await api.get("event", { row: event.row, track: event.track, ordinal }).catch(() => null);
   if (next) await jump(next);
   else tell("There is no further event at this depth of the row.");
 }
@@ -422,7 +527,13 @@ async function openTable(row, from = view.begin) {
     const { hits } = await api.get("events", { rows: String(row), from, limit });
     const last = hits.at(-1);
     const name = description.rows[row].name;
-    panel.events("table", `Events of ${name}`, description, hits, hits.length === limit ? () => openTable(row, last.beginPs + 1) : null);
+    panel.events(
+      "table",
+      `Events of ${name}`,
+      description,
+      hits,
+      hits.length === limit ? () => openTable(row, last.beginPs + 1) : null,
+    );
     say(`${hits.length} events of ${name}`);
   } catch (error) {
     tell(error.message);
@@ -431,10 +542,14 @@ async function openTable(row, from = view.begin) {
 
 function setFilter() {
   const text = $("row-filter").value.toLowerCase();
-  layout.filter = text && ((number) => {
-    const row = description.rows[number];
-    return `${description.workers[row.worker].name} ${row.plane} ${row.name}`.toLowerCase().includes(text);
-  });
+  layout.filter =
+    text &&
+    ((number) => {
+      const row = description.rows[number];
+      return `${description.workers[row.worker].name} ${row.plane} ${row.name}`
+        .toLowerCase()
+        .includes(text);
+    });
   changed();
 }
 
@@ -449,22 +564,55 @@ async function search(direction) {
     if (panel.kind === "found") panel.hide();
     return settle();
   }
-  const from = find.current === null || direction === 0 ? view.begin : direction > 0 ? find.current.beginPs : find.current.beginPs + 1;
+  const from =
+    find.current === null || direction === 0
+      ? view.begin
+      : direction > 0
+        ? find.current.beginPs
+        : find.current.beginPs + 1;
   try {
-    const question = { q: find.text, regex: find.regex ? 1 : 0, case: find.matchCase ? 1 : 0, limit: 100 };
+    const question = {
+      q: find.text,
+      regex: find.regex ? 1 : 0,
+      case: find.matchCase ? 1 : 0,
+      limit: 100,
+    };
     const matches = matcher();
     if (matches) renderer.setHighlight(matches);
-    let { total, kinds, hits } = await api.get("find", { ...question, from, backwards: direction < 0 ? 1 : 0 });
-    const number = hits.findIndex((hit) => find.current && hit.row === find.current.row && hit.track === find.current.track && hit.ordinal === find.current.ordinal);
+    let { total, kinds, hits } = await api.get("find", {
+      ...question,
+      from,
+      backwards: direction < 0 ? 1 : 0,
+    });
+    const number = hits.findIndex(
+      (hit) =>
+        find.current &&
+        hit.row === find.current.row &&
+        hit.track === find.current.track &&
+        hit.ordinal === find.current.ordinal,
+    );
     if (direction !== 0 && number >= 0) hits = hits.slice(number + 1);
     let round = false;
     if (hits.length === 0 && total > 0) {
       round = true;
-      ({ hits } = await api.get("find", { ...question, from: direction < 0 ? description.endPs + 1 : description.beginPs, backwards: direction < 0 ? 1 : 0 }));
+      ({ hits } = await api.get("find", {
+        ...question,
+        from: direction < 0 ? description.endPs + 1 : description.beginPs,
+        backwards: direction < 0 ? 1 : 0,
+      }));
     }
-    $("find-count").textContent = total === 0 ? "nothing found" : `${count(total)} events, ${count(kinds)} ${kinds === 1 ? "name" : "names"}`;
+    $("find-count").textContent =
+      total === 0
+        ? "nothing found"
+        : `${count(total)} events, ${count(kinds)} ${kinds === 1 ? "name" : "names"}`;
     if (hits.length === 0) return redraw();
-    panel.events("found", `${count(total)} events match “${find.text}”${round ? ", from the other end" : ""}`, description, hits, null);
+    panel.events(
+      "found",
+      `${count(total)} events match “${find.text}”${round ? ", from the other end" : ""}`,
+      description,
+      hits,
+      null,
+    );
     if (direction !== 0) {
       find.current = hits[0];
       await jump(hits[0]);
@@ -489,13 +637,27 @@ function matcher() {
 // ---- Arrows, workers -------------------------------------------------------------------------------
 
 async function fetchArrows() {
-  const rows = bands().flatMap((band) => band.items).filter((item) => item.type === "row").map((item) => item.row);
+  const rows = bands()
+    .flatMap((band) => band.items)
+    .filter((item) => item.type === "row")
+    .map((item) => item.row);
   const number = ++arrowNumber;
   if (rows.length === 0) return;
   try {
-    const { total, arrows } = await api.get("arrows", { rows: ranges(new Set(rows)), begin: view.begin, end: view.end, limit: 400 });
+    const { total, arrows } = await api.get("arrows", {
+      rows: ranges(new Set(rows)),
+      begin: view.begin,
+      end: view.end,
+      limit: 400,
+    });
     if (number !== arrowNumber || !state.flows) return;
-    const end = ([row, track, ordinal, beginPs, durationPs]) => ({ row, track, ordinal, beginPs, durationPs });
+    const end = ([row, track, ordinal, beginPs, durationPs]) => ({
+      row,
+      track,
+      ordinal,
+      beginPs,
+      durationPs,
+    });
     state.arrows = arrows.map(([from, to]) => [end(from), end(to)]);
     $("flows").title = `${count(arrows.length)} of ${count(total)} flow events drawn (v)`;
     tell(`${count(arrows.length)} of ${count(total)} flow events are drawn`);
@@ -527,8 +689,11 @@ async function toggleCompare() {
 
 function setTool(tool) {
   state.tool = tool;
-  for (const button of $("tools").children) button.setAttribute("aria-pressed", String(button.dataset.tool === tool));
-  canvas.style.cursor = { select: "default", pan: "grab", zoom: "zoom-in", timing: "col-resize" }[tool];
+  for (const button of $("tools").children)
+    button.setAttribute("aria-pressed", String(button.dataset.tool === tool));
+  canvas.style.cursor = { select: "default", pan: "grab", zoom: "zoom-in", timing: "col-resize" }[
+    tool
+  ];
 }
 
 /** The item of the loaded tiles under the pointer: {name, count, begin, end} or null. */
@@ -538,16 +703,29 @@ function itemAt(x, y) {
   const level = Math.min(levelFor(view, renderer.width), store.overview);
   const when = timeAt(x);
   const index = Math.floor(when / tileSpan(level));
-  const found = store.get(at.row, level, index) ? { tile: store.get(at.row, level, index), level, index } : store.coarser(at.row, level, index);
+  const found = store.get(at.row, level, index)
+    ? { tile: store.get(at.row, level, index), level, index }
+    : store.coarser(at.row, level, index);
   const track = found?.tile.tracks[at.track];
   if (!track) return null;
-  const unit = unitOf(found.level), base = found.index * tileSpan(found.level);
+  const unit = unitOf(found.level),
+    base = found.index * tileSpan(found.level);
   const slack = (1.5 * (view.end - view.begin)) / renderer.width;
   let best = null;
   for (let i = 0; i < track.items; ++i) {
-    const begin = base + track.begin[i] * unit, end = base + track.end[i] * unit;
+    const begin = base + track.begin[i] * unit,
+      end = base + track.end[i] * unit;
     if (begin > when + slack) break;
-    if (end >= when - slack && (!best || track.count[i] === 1 || best.count > 1)) best = { ...at, name: found.tile.texts[track.text[i]], count: track.count[i], busy: track.busy[i] / 255, begin, end, whole: track.flags[i] === 0 };
+    if (end >= when - slack && (!best || track.count[i] === 1 || best.count > 1))
+      best = {
+        ...at,
+        name: found.tile.texts[track.text[i]],
+        count: track.count[i],
+        busy: track.busy[i] / 255,
+        begin,
+        end,
+        whole: track.flags[i] === 0,
+      };
   }
   return best;
 }
@@ -555,7 +733,8 @@ function itemAt(x, y) {
 /** The time at x, or the edge of an event near it. */
 function snap(x, y) {
   const item = itemAt(x, y);
-  let when = timeAt(x), near = SNAP;
+  let when = timeAt(x),
+    near = SNAP;
   for (const edge of item && item.count === 1 ? [item.begin, item.end] : []) {
     const away = Math.abs(renderer.x(edge, view) - x);
     if (away < near) [when, near] = [edge, away];
@@ -568,8 +747,15 @@ async function snapExactly(x, y) {
   const { when, item } = snap(x, y);
   if (!item) return when;
   try {
-    const event = await api.get("event", { row: item.row, track: item.track, at: (item.begin + item.end) / 2, slop: 0 });
-    return Math.abs(event.beginPs - when) < Math.abs(event.beginPs + event.durationPs - when) ? event.beginPs : event.beginPs + event.durationPs;
+    const event = await api.get("event", {
+      row: item.row,
+      track: item.track,
+      at: (item.begin + item.end) / 2,
+      slop: 0,
+    });
+    return Math.abs(event.beginPs - when) < Math.abs(event.beginPs + event.durationPs - when)
+      ? event.beginPs
+      : event.beginPs + event.durationPs;
   } catch {
     return when;
   }
@@ -581,7 +767,14 @@ canvas.addEventListener("pointerdown", (event) => {
   if (!description || event.button !== 0) return;
   canvas.setPointerCapture(event.pointerId);
   canvas.focus();
-  drag = { x: event.offsetX, y: event.offsetY, lastX: event.offsetX, lastY: event.offsetY, moved: false, add: event.ctrlKey || event.metaKey };
+  drag = {
+    x: event.offsetX,
+    y: event.offsetY,
+    lastX: event.offsetX,
+    lastY: event.offsetY,
+    moved: false,
+    add: event.ctrlKey || event.metaKey,
+  };
   hint(null);
 });
 
@@ -597,10 +790,14 @@ canvas.addEventListener("pointermove", (event) => {
     pan(drag.lastX - x);
     scroll(drag.lastY - y);
   } else if (state.tool === "timing") {
-    const a = snap(drag.x, drag.y).when, b = snap(x, y).when;
+    const a = snap(drag.x, drag.y).when,
+      b = snap(x, y).when;
     state.timing = { begin: Math.min(a, b), end: Math.max(a, b) };
   } else {
-    state.box = state.tool === "zoom" ? { x0: drag.x, y0: AXIS, x1: x, y1: renderer.height } : { x0: drag.x, y0: drag.y, x1: x, y1: y };
+    state.box =
+      state.tool === "zoom"
+        ? { x0: drag.x, y0: AXIS, x1: x, y1: renderer.height }
+        : { x0: drag.x, y0: drag.y, x1: x, y1: y };
   }
   drag.lastX = x;
   drag.lastY = y;
@@ -608,7 +805,9 @@ canvas.addEventListener("pointermove", (event) => {
 
 canvas.addEventListener("pointerup", async (event) => {
   if (!drag) return;
-  const { offsetX: x, offsetY: y } = event, was = drag, box = state.box;
+  const { offsetX: x, offsetY: y } = event,
+    was = drag,
+    box = state.box;
   drag = null;
   state.box = null;
   redraw();
@@ -618,7 +817,8 @@ canvas.addEventListener("pointerup", async (event) => {
     say(`${exact(Math.abs(b - a))}`);
     return redraw();
   }
-  if (state.tool === "zoom" && box) return setView(timeAt(Math.min(box.x0, box.x1)), timeAt(Math.max(box.x0, box.x1)));
+  if (state.tool === "zoom" && box)
+    return setView(timeAt(Math.min(box.x0, box.x1)), timeAt(Math.max(box.x0, box.x1)));
   if (state.tool === "zoom" && !was.moved) return zoom(0.5, x);
   if (state.tool === "select" && box) return selectBox(box);
   if (was.moved) return;
@@ -626,7 +826,15 @@ canvas.addEventListener("pointerup", async (event) => {
   if (!item) return was.add ? undefined : clearSelection();
   const single = item.count === 1;
   const slop = single ? 0 : item.end - item.begin;
-  await selectEvent({ row: item.row, track: item.track, at: single ? Math.max(item.begin, Math.min(timeAt(x), item.end)) : item.begin, slop: Math.max(slop, unitOf(levelFor(view, renderer.width))) }, was.add);
+  await selectEvent(
+    {
+      row: item.row,
+      track: item.track,
+      at: single ? Math.max(item.begin, Math.min(timeAt(x), item.end)) : item.begin,
+      slop: Math.max(slop, unitOf(levelFor(view, renderer.width))),
+    },
+    was.add,
+  );
 });
 
 canvas.addEventListener("pointercancel", () => {
@@ -646,7 +854,11 @@ function wheel(event) {
   if (!description) return;
   event.preventDefault();
   const step = event.deltaMode === 1 ? 16 : 1;
-  if (event.ctrlKey || event.metaKey) zoom(1.0015 ** (event.deltaY * step), event.currentTarget === canvas ? event.offsetX : renderer.width / 2);
+  if (event.ctrlKey || event.metaKey)
+    zoom(
+      1.0015 ** (event.deltaY * step),
+      event.currentTarget === canvas ? event.offsetX : renderer.width / 2,
+    );
   else if (event.shiftKey) pan((event.deltaX || event.deltaY) * step);
   else {
     if (event.deltaX) pan(event.deltaX * step);
@@ -659,7 +871,10 @@ function hint(event) {
   const item = event && itemAt(event.offsetX, event.offsetY);
   node.hidden = !item;
   if (!item) return;
-  node.textContent = item.count === 1 ? `${item.name}\n${item.whole ? time(item.end - item.begin) : "goes on out of sight"}` : `${count(item.count)} events here, ${Math.round(item.busy * 100)} % busy\nlongest: ${item.name}`;
+  node.textContent =
+    item.count === 1
+      ? `${item.name}\n${item.whole ? time(item.end - item.begin) : "goes on out of sight"}`
+      : `${count(item.count)} events here, ${Math.round(item.busy * 100)} % busy\nlongest: ${item.name}`;
   node.style.whiteSpace = "pre-wrap";
   const left = $("labels").offsetWidth + event.offsetX + 14;
   node.style.left = `${Math.min(left, $("stage").clientWidth - node.offsetWidth - 4)}px`;
@@ -708,7 +923,9 @@ addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-addEventListener("keyup", (event) => held.delete(event.key.length === 1 ? event.key.toLowerCase() : event.key));
+addEventListener("keyup", (event) =>
+  held.delete(event.key.length === 1 ? event.key.toLowerCase() : event.key),
+);
 addEventListener("blur", () => held.clear());
 addEventListener("resize", resize);
 
@@ -722,7 +939,9 @@ function setTheme(theme) {
 
 async function savePicture() {
   // The names stand beside the canvas; the picture has both.
-  const width = $("labels").offsetWidth, ratio = renderer.ratio, { theme } = renderer;
+  const width = $("labels").offsetWidth,
+    ratio = renderer.ratio,
+    { theme } = renderer;
   const picture = document.createElement("canvas");
   picture.width = canvas.width + width * ratio;
   picture.height = canvas.height;
@@ -740,7 +959,8 @@ async function savePicture() {
   for (const band of bands()) {
     for (const item of band.items) {
       if (band.top + item.y < band.from - 2) continue;
-      const text = item.type === "section" ? item.section.title : `    ${description.rows[item.row].name}`;
+      const text =
+        item.type === "section" ? item.section.title : `    ${description.rows[item.row].name}`;
       context.fillText(text, 6, band.top + item.y + 2);
     }
   }
@@ -770,7 +990,10 @@ $("find-text").onkeydown = (event) => {
   search(event.shiftKey ? -1 : 1);
 };
 $("find-previous").onclick = () => search(-1);
-for (const [id, name] of [["find-regex", "regex"], ["find-case", "matchCase"]]) {
+for (const [id, name] of [
+  ["find-regex", "regex"],
+  ["find-case", "matchCase"],
+]) {
   $(id).onclick = () => {
     find[name] = !find[name];
     $(id).setAttribute("aria-pressed", String(find[name]));
@@ -792,12 +1015,24 @@ addEventListener("hashchange", () => location.reload());
 
 // For tests, and for whoever embeds the page: what is shown, and whether more is on its way.
 globalThis.strobe = {
-  get view() { return { ...view }; },
-  get state() { return state; },
-  get description() { return description; },
-  get layout() { return layout; },
-  get idle() { return Boolean(description) && store.quiet && !dirty && performance.now() - moved > SETTLED; },
-  get painted() { return Boolean(description) && store.rows.some((tiles) => tiles.size > 0) && !dirty; },
+  get view() {
+    return { ...view };
+  },
+  get state() {
+    return state;
+  },
+  get description() {
+    return description;
+  },
+  get layout() {
+    return layout;
+  },
+  get idle() {
+    return Boolean(description) && store.quiet && !dirty && performance.now() - moved > SETTLED;
+  },
+  get painted() {
+    return Boolean(description) && store.rows.some((tiles) => tiles.size > 0) && !dirty;
+  },
   placeOf,
   x: (ps) => renderer.x(ps, view),
 };

@@ -1,11 +1,37 @@
 // Colours of events: the same name always has the same one.
 
 const HUES = [210, 28, 140, 265, 48, 340, 175, 95, 230, 10, 120, 295, 60, 195, 320, 160];
-const TONES = [[62, 72], [48, 78], [70, 66]]; // Saturation and lightness: dark text is readable on all.
+const TONES = [
+  [62, 72],
+  [48, 78],
+  [70, 66],
+]; // Saturation and lightness: dark text is readable on all.
 
 export const THEMES = {
-  light: { back: [255, 255, 255], band: [248, 249, 250], grid: "#e3e6ea", text: "#1b1f24", soft: "#545d68", line: "#c9ced6", accent: "#0b57d0", mark: "#b3261e", shade: "rgba(11,87,208,0.12)", arrow: "rgba(179,38,30,0.55)" },
-  dark: { back: [20, 23, 28], band: [26, 30, 37], grid: "#262c35", text: "#e6e9ee", soft: "#a3adba", line: "#3a414d", accent: "#8ab4f8", mark: "#ff8a80", shade: "rgba(138,180,248,0.16)", arrow: "rgba(255,138,128,0.6)" },
+  light: {
+    back: [255, 255, 255],
+    band: [248, 249, 250],
+    grid: "#e3e6ea",
+    text: "#1b1f24",
+    soft: "#545d68",
+    line: "#c9ced6",
+    accent: "#0b57d0",
+    mark: "#b3261e",
+    shade: "rgba(11,87,208,0.12)",
+    arrow: "rgba(179,38,30,0.55)",
+  },
+  dark: {
+    back: [20, 23, 28],
+    band: [26, 30, 37],
+    grid: "#262c35",
+    text: "#e6e9ee",
+    soft: "#a3adba",
+    line: "#3a414d",
+    accent: "#8ab4f8",
+    mark: "#ff8a80",
+    shade: "rgba(138,180,248,0.16)",
+    arrow: "rgba(255,138,128,0.6)",
+  },
 };
 
 const known = new Map();
@@ -34,7 +60,7 @@ function fromHsl(hue, saturation, lightness) {
 
 /** As one pixel of a little-endian picture. */
 export function pixel([red, green, blue]) {
-  return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
 export function mix(color, back, share) {

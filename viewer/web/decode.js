@@ -9,7 +9,8 @@
 function decodeTiles(bytes) {
   let at = 0;
   const varint = () => {
-    let value = 0, scale = 1;
+    let value = 0,
+      scale = 1;
     for (;;) {
       if (at >= bytes.length) throw new Error("the answer is cut");
       const byte = bytes[at++];
@@ -24,7 +25,11 @@ function decodeTiles(bytes) {
   };
   if (varint() !== 1) throw new Error("the server speaks another version; load the page again");
   const tracks = Array.from({ length: varint() }, () => ({
-    row: varint(), track: varint(), counter: varint() === 1, items: varint(), phase: signed(),
+    row: varint(),
+    track: varint(),
+    counter: varint() === 1,
+    items: varint(),
+    phase: signed(),
   }));
   const text = new TextDecoder();
   const texts = Array.from({ length: varint() }, () => {

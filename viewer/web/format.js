@@ -1,6 +1,12 @@
 // Times, counts and sizes as people read them. Times are picoseconds.
 
-const UNITS = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"], [1, "ps"]];
+const UNITS = [
+  [1e12, "s"],
+  [1e9, "ms"],
+  [1e6, "µs"],
+  [1e3, "ns"],
+  [1, "ps"],
+];
 
 /** "12.345 ms". `digits`: behind the point, trailing zeros cut. */
 export function time(ps, digits = 3) {
@@ -28,8 +34,16 @@ export function count(number) {
 
 /** 12.3 G; `unit` behind it. */
 export function amount(number, unit) {
-  const scale = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([s]) => number >= s);
-  return scale ? `${trim((number / scale[0]).toFixed(2))} ${scale[1]}${unit}` : `${trim(number.toFixed(2))} ${unit}`;
+  const scale = [
+    [1e15, "P"],
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ].find(([s]) => number >= s);
+  return scale
+    ? `${trim((number / scale[0]).toFixed(2))} ${scale[1]}${unit}`
+    : `${trim(number.toFixed(2))} ${unit}`;
 }
 
 function trim(text) {

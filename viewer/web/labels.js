@@ -14,7 +14,16 @@ export class Labels {
 
   /** `bands` as the renderer has them. */
   draw(description, layout, bands, height, note) {
-    const key = JSON.stringify([bands.map(({ items, top }) => [top, items.map((item) => [item.y, item.row ?? item.section.key, item.tracks])]), layout.pinned, [...layout.closed], height, note]);
+    const key = JSON.stringify([
+      bands.map(({ items, top }) => [
+        top,
+        items.map((item) => [item.y, item.row ?? item.section.key, item.tracks]),
+      ]),
+      layout.pinned,
+      [...layout.closed],
+      height,
+      note,
+    ]);
     if (key === this.shown) return;
     this.shown = key;
     const focused = document.activeElement?.dataset?.key;
@@ -23,7 +32,10 @@ export class Labels {
     for (const band of bands) {
       for (const item of band.items) {
         const y = band.top + item.y;
-        const node = item.type === "section" ? this.section(item.section, layout) : this.row(description, layout, item);
+        const node =
+          item.type === "section"
+            ? this.section(item.section, layout)
+            : this.row(description, layout, item);
         node.style.top = `${y}px`;
         node.style.height = `${item.height}px`;
         // What scrolls lies below what is pinned.
@@ -58,7 +70,10 @@ export class Labels {
     node.append(name);
     if (row.tracks > 1) {
       const more = make("button", "more", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾");
-      more.setAttribute("aria-label", `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`);
+      more.setAttribute(
+        "aria-label",
+        `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`,
+      );
       more.dataset.key = `more ${item.row}`;
       more.onclick = () => this.actions.toggleRow(item.row);
       node.append(more);

@@ -21,7 +21,11 @@ export class Layout {
       let section = this.sections.at(-1);
       if (!section || section.key !== key) {
         const worker = description.workers[row.worker].name;
-        section = { key, rows: [], title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane };
+        section = {
+          key,
+          rows: [],
+          title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane,
+        };
         this.sections.push(section);
       }
       section.rows.push(number);
@@ -43,13 +47,21 @@ export class Layout {
   }
 
   heightOf(number) {
-    return this.description.rows[number].kind === "counter" ? COUNTER + GAP : this.tracksOf(number) * TRACK + GAP;
+    return this.description.rows[number].kind === "counter"
+      ? COUNTER + GAP
+      : this.tracksOf(number) * TRACK + GAP;
   }
 
   /** `tracks`: 0 for a counter. */
   rowAt(row, y) {
     const counter = this.description.rows[row].kind === "counter";
-    return { type: "row", row, y, height: this.heightOf(row), tracks: counter ? 0 : this.tracksOf(row) };
+    return {
+      type: "row",
+      row,
+      y,
+      height: this.heightOf(row),
+      tracks: counter ? 0 : this.tracksOf(row),
+    };
   }
 
   /** Places everything anew: `items` {type, y, height, row, tracks | section}, `pins` the same for pinned rows. */
@@ -79,14 +91,16 @@ export class Layout {
 
   /** Items that touch [top, bottom). */
   visible(top, bottom) {
-    let low = 0, high = this.items.length;
+    let low = 0,
+      high = this.items.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.items[middle].y + this.items[middle].height <= top) low = middle + 1;
       else high = middle;
     }
     const found = [];
-    for (let i = low; i < this.items.length && this.items[i].y < bottom; ++i) found.push(this.items[i]);
+    for (let i = low; i < this.items.length && this.items[i].y < bottom; ++i)
+      found.push(this.items[i]);
     return found;
   }
 
@@ -103,7 +117,9 @@ export class Layout {
   }
 
   pin(row) {
-    this.pinned = this.pinned.includes(row) ? this.pinned.filter((other) => other !== row) : [...this.pinned, row];
+    this.pinned = this.pinned.includes(row)
+      ? this.pinned.filter((other) => other !== row)
+      : [...this.pinned, row];
     this.update();
   }
 }

@@ -44,22 +44,48 @@ export class Panel {
       ["Section", details.plane],
       ["Worker", details.worker],
     ];
-    const flops = value("model_flops") || value("flops"), bytes = value("bytes_accessed");
-    if (flops > 0) facts.push(["FLOPS", `${count(flops)}${seconds > 0 ? `, ${amount(flops / seconds, "FLOP/s")}` : ""}`]);
-    if (bytes > 0) facts.push(["Bytes accessed", `${count(bytes)}${seconds > 0 ? `, ${amount(bytes / seconds, "B/s")}` : ""}`]);
+    const flops = value("model_flops") || value("flops"),
+      bytes = value("bytes_accessed");
+    if (flops > 0)
+      facts.push([
+        "FLOPS",
+        `${count(flops)}${seconds > 0 ? `, ${amount(flops / seconds, "FLOP/s")}` : ""}`,
+      ]);
+    if (bytes > 0)
+      facts.push([
+        "Bytes accessed",
+        `${count(bytes)}${seconds > 0 ? `, ${amount(bytes / seconds, "B/s")}` : ""}`,
+      ]);
     if (details.longName) facts.push(["Full name", details.longName]);
-    const stack = details.args.find((arg) => ["source_stack", "stack", "stack_trace"].includes(arg.name))?.value;
+    const stack = details.args.find((arg) =>
+      ["source_stack", "stack", "stack_trace"].includes(arg.name),
+    )?.value;
     const around = [];
-    for (const [name, text] of [["parent", "Inside of"], ["module", "XLA module"], ["step", "Step"]]) if (details[name]) around.push([text, details[name]]);
+    for (const [name, text] of [
+      ["parent", "Inside of"],
+      ["module", "XLA module"],
+      ["step", "Step"],
+    ])
+      if (details[name]) around.push([text, details[name]]);
     for (const event of details.in) around.push(["Started by", event]);
     for (const event of details.out) around.push(["Starts", event]);
     this.show(
       "event",
       details.name,
       table("Event", null, facts),
-      details.args.length > 0 && table("Arguments", null, details.args.map(({ name, value: text }) => [name, String(text ?? "")])),
+      details.args.length > 0 &&
+        table(
+          "Arguments",
+          null,
+          details.args.map(({ name, value: text }) => [name, String(text ?? "")]),
+        ),
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
-      around.length > 0 && table("Links", null, around.map(([what, event]) => [what, this.link(event)])),
+      around.length > 0 &&
+        table(
+          "Links",
+          null,
+          around.map(([what, event]) => [what, this.link(event)]),
+        ),
     );
   }
 
@@ -71,10 +97,38 @@ export class Panel {
 
   /** `sums`: [{name, count, wallPs, selfPs}]. */
   selection(title, sums) {
-    const total = sums.reduce((all, sum) => ({ count: all.count + sum.count, wallPs: all.wallPs + sum.wallPs, selfPs: all.selfPs + sum.selfPs }), { count: 0, wallPs: 0, selfPs: 0 });
-    const rows = sums.map((sum) => [sum.name, sum.count, sum.wallPs, sum.selfPs, sum.wallPs / sum.count]);
-    const box = sortable("Selected events", ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"], rows, [String, count, time, time, time], 3);
-    this.show("selection", title, element("p", `${count(total.count)} events of ${count(sums.length)} names, wall ${time(total.wallPs)}, self ${time(total.selfPs)}`, "note"), box);
+    const total = sums.reduce(
+      (all, sum) => ({
+        count: all.count + sum.count,
+        wallPs: all.wallPs + sum.wallPs,
+        selfPs: all.selfPs + sum.selfPs,
+      }),
+      { count: 0, wallPs: 0, selfPs: 0 },
+    );
+    const rows = sums.map((sum) => [
+      sum.name,
+      sum.count,
+      sum.wallPs,
+      sum.selfPs,
+      sum.wallPs / sum.count,
+    ]);
+    const box = sortable(
+      "Selected events",
+      ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"],
+      rows,
+      [String, count, time, time, time],
+      3,
+    );
+    this.show(
+      "selection",
+      title,
+      element(
+        "p",
+        `${count(total.count)} events of ${count(sums.length)} names, wall ${time(total.wallPs)}, self ${time(total.selfPs)}`,
+        "note",
+      ),
+      box,
+    );
   }
 
   /** Events of a row or hits of a search; `more()` gets the next ones, null at the end. */
@@ -82,11 +136,26 @@ export class Panel {
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
       button.onclick = () => this.actions.jump(hit);
-      return [button, exact(hit.beginPs), exact(hit.durationPs), description.rows[hit.row].name, description.workers[hit.worker].name];
+      return [
+        button,
+        exact(hit.beginPs),
+        exact(hit.durationPs),
+        description.rows[hit.row].name,
+        description.workers[hit.worker].name,
+      ];
     });
     const next = more && element("button", "Next events");
     if (next) next.onclick = more;
-    this.show(kind, title, table("Events in the order of their begins", ["Name", "Start", "Duration", "Row", "Worker"], rows), next);
+    this.show(
+      kind,
+      title,
+      table(
+        "Events in the order of their begins",
+        ["Name", "Start", "Duration", "Row", "Worker"],
+        rows,
+      ),
+      next,
+    );
   }
 
   compare(description, steps) {
@@ -106,18 +175,57 @@ export class Panel {
       bar.style.width = `${Math.round((120 * (step.endPs - step.beginPs)) / longest)}px`;
       bar.title = time(step.endPs - step.beginPs);
       const lengths = step.workers.map((part) => part.endPs - part.beginPs).sort((a, b) => a - b);
-      return [jump, time(step.endPs - step.beginPs), bar, name(step.firstToBegin), name(step.lastToBegin), time(step.beginSpreadPs), name(step.lastToEnd), time(step.endSpreadPs), `${time(lengths[0])} to ${time(lengths.at(-1))}`];
+      return [
+        jump,
+        time(step.endPs - step.beginPs),
+        bar,
+        name(step.firstToBegin),
+        name(step.lastToBegin),
+        time(step.beginSpreadPs),
+        name(step.lastToEnd),
+        time(step.endSpreadPs),
+        `${time(lengths[0])} to ${time(lengths.at(-1))}`,
+      ];
     });
-    const all = steps.flatMap((step) => step.workers.map((part) => part.endPs - part.beginPs)).sort((a, b) => a - b);
+    const all = steps
+      .flatMap((step) => step.workers.map((part) => part.endPs - part.beginPs))
+      .sort((a, b) => a - b);
     const at = (share) => all[Math.min(all.length - 1, Math.floor(share * all.length))];
     this.show(
       "compare",
       "Workers and steps",
-      table("Workers on one clock", ["Worker", "Events", "Begins", "Clock against ours", "Problems"], workers),
-      steps.length > 0 && element("p", `${count(steps.length)} steps. Step time: median ${time(at(0.5))}, p95 ${time(at(0.95))}, shortest ${time(all[0])}, longest ${time(all.at(-1))}`, "note"),
+      table(
+        "Workers on one clock",
+        ["Worker", "Events", "Begins", "Clock against ours", "Problems"],
+        workers,
+      ),
+      steps.length > 0 &&
+        element(
+          "p",
+          `${count(steps.length)} steps. Step time: median ${time(at(0.5))}, p95 ${time(at(0.95))}, shortest ${time(all[0])}, longest ${time(all.at(-1))}`,
+          "note",
+        ),
       steps.length > 0
-        ? table("Steps", ["Step", "Time", "Length", "First to begin", "Last to begin", "Spread of begins", "Last to end", "Spread of ends", "Shortest and longest"], rows)
-        : element("p", "No step is told of: annotate the training loop with a step number to compare workers step by step.", "note"),
+        ? table(
+            "Steps",
+            [
+              "Step",
+              "Time",
+              "Length",
+              "First to begin",
+              "Last to begin",
+              "Spread of begins",
+              "Last to end",
+              "Spread of ends",
+              "Shortest and longest",
+            ],
+            rows,
+          )
+        : element(
+            "p",
+            "No step is told of: annotate the training loop with a step number to compare workers step by step.",
+            "note",
+          ),
     );
   }
 }
@@ -174,10 +282,20 @@ const MOST_LINES = 500;
 /** A table whose heads sort it; numbers largest first. `show`: how each column is written. */
 function sortable(caption, heads, rows, show, first) {
   const node = document.createElement("div");
-  let column = first, up = false;
+  let column = first,
+    up = false;
   const draw = () => {
-    const sorted = [...rows].sort((a, b) => (typeof a[column] === "string" ? a[column].localeCompare(b[column]) : a[column] - b[column]) * (up ? 1 : -1));
-    const made = table(caption, heads, sorted.slice(0, MOST_LINES).map((row) => row.map((value, i) => show[i](value))));
+    const sorted = [...rows].sort(
+      (a, b) =>
+        (typeof a[column] === "string"
+          ? a[column].localeCompare(b[column])
+          : a[column] - b[column]) * (up ? 1 : -1),
+    );
+    const made = table(
+      caption,
+      heads,
+      sorted.slice(0, MOST_LINES).map((row) => row.map((value, i) => show[i](value))),
+    );
     made.querySelectorAll("thead th").forEach((th, i) => {
       const button = element("button", th.textContent);
       button.onclick = () => {
@@ -189,9 +307,12 @@ function sortable(caption, heads, rows, show, first) {
       th.replaceChildren(button);
       if (i > 0) th.className = "number";
     });
-    made.querySelectorAll("tbody td").forEach((td) => { if (td.cellIndex > 0) td.className = "number"; });
+    made.querySelectorAll("tbody td").forEach((td) => {
+      if (td.cellIndex > 0) td.className = "number";
+    });
     node.replaceChildren(made);
-    if (rows.length > MOST_LINES) node.append(element("p", `and ${count(rows.length - MOST_LINES)} more names`, "note"));
+    if (rows.length > MOST_LINES)
+      node.append(element("p", `and ${count(rows.length - MOST_LINES)} more names`, "note"));
   };
   draw();
   return node;

@@ -3,11 +3,16 @@
 /** {run, begin, end, top, pins, filter, find, regex, theme, tool, event} from location.hash. */
 export function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1));
-  const numbers = (name) => (hash.get(name) ?? "").split(",").filter((text) => /^-?\d+$/.test(text)).map(Number);
+  const numbers = (name) =>
+    (hash.get(name) ?? "")
+      .split(",")
+      .filter((text) => /^-?\d+$/.test(text))
+      .map(Number);
   const [begin, end] = numbers("t");
   return {
     run: hash.get("run") ?? "",
-    begin, end,
+    begin,
+    end,
     top: numbers("top")[0] ?? 0,
     pins: numbers("pins"),
     filter: hash.get("rows") ?? "",
@@ -28,7 +33,11 @@ export function writeLink({ run, view, top, pins, filter, find, regex, event, ma
   if (find) hash.set("find", find);
   if (find && regex) hash.set("regex", "1");
   if (event) hash.set("event", [event.row, event.track, event.ordinal].join(","));
-  if (marks.length) hash.set("marks", marks.flatMap(({ begin, end }) => [Math.round(begin), Math.round(end)]).join(","));
+  if (marks.length)
+    hash.set(
+      "marks",
+      marks.flatMap(({ begin, end }) => [Math.round(begin), Math.round(end)]).join(","),
+    );
   // A place in the history for each frame would be of no use.
   history.replaceState(null, "", `#${hash}`);
 }

@@ -55,9 +55,20 @@ export class Renderer {
     this.counters = [];
     for (const band of bands) {
       for (const item of band.items) {
-        if (item.type === "section") this.fillRect(band, band.top + item.y, SECTION, pixel(theme.band));
+        if (item.type === "section")
+          this.fillRect(band, band.top + item.y, SECTION, pixel(theme.band));
         else if (item.tracks === 0) this.counters.push({ item, band });
-        else for (let track = 0; track < item.tracks; ++track) this.drawTrack(view, store, level, item.row, track, band, band.top + item.y + track * TRACK);
+        else
+          for (let track = 0; track < item.tracks; ++track)
+            this.drawTrack(
+              view,
+              store,
+              level,
+              item.row,
+              track,
+              band,
+              band.top + item.y + track * TRACK,
+            );
       }
     }
     const { context, ratio } = this;
@@ -71,7 +82,8 @@ export class Renderer {
 
   fillRect(band, y, height, color) {
     const { ratio, canvas, pixels } = this;
-    const from = Math.max(Math.round(Math.max(y, band.from) * ratio), 0), to = Math.min(Math.round(Math.min(y + height, band.to) * ratio), canvas.height);
+    const from = Math.max(Math.round(Math.max(y, band.from) * ratio), 0),
+      to = Math.min(Math.round(Math.min(y + height, band.to) * ratio), canvas.height);
     if (to > from) pixels.fill(color, from * canvas.width, to * canvas.width);
   }
 
@@ -79,28 +91,43 @@ export class Renderer {
   forTiles(view, store, level, row, visit) {
     level = Math.min(level, store.overview);
     const scale = this.canvas.width / (view.end - view.begin);
-    const first = Math.floor(view.begin / tileSpan(level)), last = Math.floor(view.end / tileSpan(level));
+    const first = Math.floor(view.begin / tileSpan(level)),
+      last = Math.floor(view.end / tileSpan(level));
     for (let index = first; index <= last; ++index) {
-      let tile = store.get(row, level, index), at = level, begin = index;
+      let tile = store.get(row, level, index),
+        at = level,
+        begin = index;
       if (!tile) {
         const coarser = store.coarser(row, level, index);
         if (!coarser) continue;
         ({ tile, level: at, index: begin } = coarser);
       }
       const from = Math.max(0, Math.round((index * tileSpan(level) - view.begin) * scale));
-      const to = Math.min(this.canvas.width, Math.round(((index + 1) * tileSpan(level) - view.begin) * scale));
-      visit(tile, (begin * tileSpan(at) - view.begin) * scale, unitOf(at) * scale, from, to, at === level);
+      const to = Math.min(
+        this.canvas.width,
+        Math.round(((index + 1) * tileSpan(level) - view.begin) * scale),
+      );
+      visit(
+        tile,
+        (begin * tileSpan(at) - view.begin) * scale,
+        unitOf(at) * scale,
+        from,
+        to,
+        at === level,
+      );
     }
   }
 
   drawTrack(view, store, level, row, number, band, y) {
     const { line, canvas, ratio } = this;
-    const top = Math.max(Math.round(Math.max(y, band.from) * ratio), 0), bottom = Math.min(Math.round(Math.min(y + TRACK - 1, band.to) * ratio), canvas.height);
+    const top = Math.max(Math.round(Math.max(y, band.from) * ratio), 0),
+      bottom = Math.min(Math.round(Math.min(y + TRACK - 1, band.to) * ratio), canvas.height);
     if (bottom <= top) return;
     const back = pixel(this.theme.back);
     line.fill(back);
     const wide = LEAST_TEXT * ratio;
-    let label = null, some = false;
+    let label = null,
+      some = false;
     this.forTiles(view, store, level, row, (tile, base, scale, from, to) => {
       const track = tile.tracks[number];
       if (!track || track.items === 0) return;
@@ -110,7 +137,7 @@ export class Renderer {
       // Of a coarse tile only a part is wanted. What reaches into it is the one before or, when it
       // shares a slot with others, the one before that.
       let i = 0;
-      for (let high = track.items; i < high; ) {
+      for (let high = track.items; i < high;) {
         const middle = (i + high) >> 1;
         if (base + begin[middle] * scale < from) i = middle + 1;
         else high = middle;
@@ -119,7 +146,8 @@ export class Renderer {
       for (; i < track.items; ++i) {
         const x0 = base + begin[i] * scale;
         if (x0 >= to) break;
-        let a = Math.round(x0), b = Math.round(base + end[i] * scale);
+        let a = Math.round(x0),
+          b = Math.round(base + end[i] * scale);
         if (b <= a) b = a + 1;
         if (a < from) a = from;
         if (b > to) b = to;
@@ -160,7 +188,13 @@ export class Renderer {
       const busy = track.count[i] === 1 ? 15 : track.busy[i] >> 4;
       const key = track.text[i] * 16 + busy;
       let color = shades.get(key);
-      if (color === undefined) shades.set(key, (color = pixel(mix(of[track.text[i]], back, LEAST_BUSY + (1 - LEAST_BUSY) * (busy / 15)))));
+      if (color === undefined)
+        shades.set(
+          key,
+          (color = pixel(
+            mix(of[track.text[i]], back, LEAST_BUSY + (1 - LEAST_BUSY) * (busy / 15)),
+          )),
+        );
       colors[i] = color;
     }
     track.version = this.version;
@@ -169,7 +203,8 @@ export class Renderer {
 
   drawCounter(view, store, level, item, band) {
     const { context, theme, ratio } = this;
-    let least = Infinity, most = -Infinity;
+    let least = Infinity,
+      most = -Infinity;
     const points = [];
     this.forTiles(view, store, level, item.row, (tile, base, scale, from, to) => {
       const track = tile.tracks[0];
@@ -183,7 +218,9 @@ export class Renderer {
       }
     });
     if (points.length === 0) return;
-    const height = COUNTER - 4, floor = Math.min(least, 0), range = most - floor || 1;
+    const height = COUNTER - 4,
+      floor = Math.min(least, 0),
+      range = most - floor || 1;
     const top = band.top + item.y + 2;
     const up = (value) => top + height - ((value - floor) / range) * height;
     context.save();
@@ -219,7 +256,8 @@ export class Renderer {
     this.labels.sort((p, q) => q.b - q.a - (p.b - p.a));
     for (const { text, a, b, y, band } of this.labels.slice(0, MOST_TEXTS)) {
       const width = (b - a) / ratio - 6;
-      if (width < LEAST_TEXT - 6 || y < band.from - TRACK / 2 || y + TRACK > band.to + TRACK / 2) continue;
+      if (width < LEAST_TEXT - 6 || y < band.from - TRACK / 2 || y + TRACK > band.to + TRACK / 2)
+        continue;
       const fits = Math.floor(width / letter);
       const shown = text.length <= fits ? text : `${text.slice(0, Math.max(0, fits - 1))}…`;
       context.fillText(shown, a / ratio + 3, y + TRACK / 2);

@@ -35,7 +35,15 @@ export class TileStore {
     this.changed = changed;
     this.failed = failed;
     this.rows = description.rows.map(() => new Map()); // Per row: "level:index" to tile.
-    this.overview = Math.min(56, Math.max(0, Math.ceil(Math.log2(Math.max(1, (description.endPs - description.beginPs) / (TILE_SLOTS - 1))))));
+    this.overview = Math.min(
+      56,
+      Math.max(
+        0,
+        Math.ceil(
+          Math.log2(Math.max(1, (description.endPs - description.beginPs) / (TILE_SLOTS - 1))),
+        ),
+      ),
+    );
     this.first = Math.floor(description.beginPs / tileSpan(this.overview));
     this.last = Math.floor(description.endPs / tileSpan(this.overview));
     this.waiting = new Map(); // Number of a question to what it asks for.
@@ -76,12 +84,18 @@ export class TileStore {
     level = Math.min(level, this.overview);
     const questions = [];
     const add = (l, index) => {
-      const missing = rows.filter((row) => !this.rows[row].has(`${l}:${index}`) && !this.asked.has(`${row}:${l}:${index}`));
-      for (let i = 0; i < missing.length; i += MOST_ROWS) questions.push({ level: l, index, rows: missing.slice(i, i + MOST_ROWS) });
+      const missing = rows.filter(
+        (row) => !this.rows[row].has(`${l}:${index}`) && !this.asked.has(`${row}:${l}:${index}`),
+      );
+      for (let i = 0; i < missing.length; i += MOST_ROWS)
+        questions.push({ level: l, index, rows: missing.slice(i, i + MOST_ROWS) });
     };
     for (let index = this.first; index <= this.last; ++index) add(this.overview, index);
-    const from = Math.floor(view.begin / tileSpan(level)), to = Math.floor(view.end / tileSpan(level));
-    const inside = (index) => index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) && (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
+    const from = Math.floor(view.begin / tileSpan(level)),
+      to = Math.floor(view.end / tileSpan(level));
+    const inside = (index) =>
+      index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) &&
+      (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
     for (let index = from; index <= to; ++index) if (inside(index)) add(level, index);
     for (const index of [from - 1, to + 1]) if (inside(index)) add(level, index); // Where people go next.
     for (const question of questions) {
@@ -99,9 +113,18 @@ export class TileStore {
     const id = ++this.number;
     this.waiting.set(id, { level, index, rows });
     for (const row of rows) this.asked.add(`${row}:${level}:${index}`);
-    const url = this.api.url("tiles", { rows: ranges(rows), begin: index * tileSpan(level), level, slots: TILE_SLOTS });
+    const url = this.api.url("tiles", {
+      rows: ranges(rows),
+      begin: index * tileSpan(level),
+      level,
+      slots: TILE_SLOTS,
+    });
     // The first picture does not wait until the worker has started.
-    if (id === 1) fetchTiles(url).then((tiles) => this.take({ id, ...tiles }), (error) => this.take({ id, error: error.message }));
+    if (id === 1)
+      fetchTiles(url).then(
+        (tiles) => this.take({ id, ...tiles }),
+        (error) => this.take({ id, error: error.message }),
+      );
     else this.worker.postMessage({ id, url });
   }
 
@@ -126,7 +149,8 @@ export class TileStore {
   forget() {
     const all = [];
     this.rows.forEach((tiles, row) => {
-      for (const [key, tile] of tiles) if (tile.level !== this.overview) all.push({ row, key, tile });
+      for (const [key, tile] of tiles)
+        if (tile.level !== this.overview) all.push({ row, key, tile });
     });
     all.sort((a, b) => a.tile.used - b.tile.used);
     for (const { row, key, tile } of all) {
