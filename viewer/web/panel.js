@@ -3,7 +3,7 @@
 import { amount, count, exact, time } from "./format.js";
 
 export class Panel {
-  /** `actions`: jump(event), zoom(begin, end), closed(). */
+  /** `actions`: jump(event), zoomToStep(step), closed(). */
   constructor(actions) {
     this.actions = actions;
     this.element = document.getElementById("panel");
@@ -170,7 +170,7 @@ export class Panel {
     const longest = Math.max(1, ...steps.map((step) => step.endPs - step.beginPs));
     const rows = steps.map((step) => {
       const jump = element("button", `${step.name} ${step.number}`);
-      jump.onclick = () => this.actions.zoom(step.beginPs, step.endPs, step);
+      jump.onclick = () => this.actions.zoomToStep(step);
       const bar = element("span", "", "bar");
       bar.style.width = `${Math.round((120 * (step.endPs - step.beginPs)) / longest)}px`;
       bar.title = time(step.endPs - step.beginPs);
