@@ -178,8 +178,8 @@ test("Ctrl and click selects several and sums them up; f zooms to them; m marks 
 
 test("a box selects what lies in it, and its table sorts", async () => {
   const row = await rowNamed(page, "Stream #13(Compute)");
-  const from = await pointOf(page, row, 0, 1.9 * MS),
-    to = await pointOf(page, row, 0, 7.9 * MS);
+  const from = await pointOf(page, row, 0, 1.9 * MS);
+  const to = await pointOf(page, row, 0, 7.9 * MS);
   await page.mouse.move(from.x, from.y - 4);
   await page.mouse.down();
   await page.mouse.move(to.x, to.y + 4, { steps: 5 });
@@ -200,8 +200,8 @@ test("a box selects what lies in it, and its table sorts", async () => {
 test("the pan tool drags, the zoom tool zooms into a part", async () => {
   const whole = await view(page);
   const row = await rowNamed(page, "python");
-  const from = await pointOf(page, row, 0, 10 * MS),
-    to = await pointOf(page, row, 0, 30 * MS);
+  const from = await pointOf(page, row, 0, 10 * MS);
+  const to = await pointOf(page, row, 0, 30 * MS);
   const drag = async () => {
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
@@ -221,8 +221,8 @@ test("the pan tool drags, the zoom tool zooms into a part", async () => {
 test("the timing tool snaps to the edges of events, to the picosecond", async () => {
   await page.keyboard.press("4");
   const row = await rowNamed(page, "python");
-  const from = await pointOf(page, row, 0, 10 * MS),
-    to = await pointOf(page, row, 0, 19 * MS);
+  const from = await pointOf(page, row, 0, 10 * MS);
+  const to = await pointOf(page, row, 0, 19 * MS);
   await page.mouse.move(from.x + 3, from.y);
   await page.mouse.down();
   await page.mouse.move(to.x - 4, to.y, { steps: 5 });

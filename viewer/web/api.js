@@ -1,6 +1,7 @@
-// Questions to the server.
+// Requests to the server's API.
 
 export class Api {
+  /** `run`: the name of the run that is asked about; empty for the server's first. */
   constructor(run) {
     this.run = run;
   }
@@ -10,6 +11,8 @@ export class Api {
       query.set(name, typeof value === "number" ? whole(value) : value);
     return `/api/${path}?${query}`;
   }
+
+  /** The answer, decoded from JSON; throws an Error with the server's message when it refuses. */
   async get(path, parameters) {
     const answer = await fetch(this.url(path, parameters));
     if (!answer.ok)
@@ -18,12 +21,12 @@ export class Api {
   }
 }
 
-/** A time as the server reads it: no exponent, no fraction. */
+/** An integer as the server reads it: String() would write large ones with an exponent. */
 function whole(number) {
   return BigInt(Math.round(number)).toString();
 }
 
-/** "0-3,7" for rows 0, 1, 2, 3 and 7. */
+/** Row numbers as the server reads them: "0-3,7" for 0, 1, 2, 3 and 7. */
 export function ranges(rows) {
   const sorted = [...rows].sort((a, b) => a - b);
   const parts = [];

@@ -23,7 +23,7 @@ const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is show
 
 const $ = (id) => document.getElementById(id);
 
-// ---- The parts, each made of those above it ------------------------------------------------------
+// ---- The parts, each made of those above it ---------------------------------------------------
 
 const canvas = $("canvas");
 const notices = new Notices($("announce"), $("notice"));
@@ -60,7 +60,7 @@ const keys = new Keys(canvas, view, pointer, selection, {
 });
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
-// ---- Runs ----------------------------------------------------------------------------------------
+// ---- Runs -------------------------------------------------------------------------------------
 
 async function start() {
   const link = readLink();
@@ -155,7 +155,7 @@ function settled() {
   flows.refresh();
 }
 
-// ---- Frames --------------------------------------------------------------------------------------
+// ---- Frames -----------------------------------------------------------------------------------
 
 function frame(now) {
   const elapsed = Math.min(MAX_FRAME_MS, now - lastFrame);
@@ -191,7 +191,7 @@ function state() {
   };
 }
 
-// ---- Buttons -------------------------------------------------------------------------------------
+// ---- Buttons ----------------------------------------------------------------------------------
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;

@@ -1,11 +1,13 @@
-// Colours of events: the same name always has the same one.
+// Colours of the page's themes and of events. An event's colour follows from its name alone, so
+// that it is the same in every run and on every machine.
 
 const HUES = [210, 28, 140, 265, 48, 340, 175, 95, 230, 10, 120, 295, 60, 195, 320, 160];
+// Saturation and lightness, in percent; black text is readable on each.
 const TONES = [
   [62, 72],
   [48, 78],
   [70, 66],
-]; // Saturation and lightness: dark text is readable on all.
+];
 
 export const THEMES = {
   light: {
@@ -34,9 +36,9 @@ export const THEMES = {
   },
 };
 
-const known = new Map();
+const known = new Map(); // Colours by name.
 
-/** [red, green, blue] of a name. */
+/** [red, green, blue], 0 to 255: chosen by a hash (FNV-1a) of the name. */
 export function colorOf(name) {
   let color = known.get(name);
   if (color) return color;
@@ -58,7 +60,7 @@ function fromHsl(hue, saturation, lightness) {
   });
 }
 
-/** As one pixel of a little-endian picture. */
+/** A colour as a little-endian machine stores an opaque RGBA pixel. */
 export function pixel([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }

@@ -1,4 +1,5 @@
-// The names of rows and sections beside the timeline: only those in sight, as real buttons.
+// The names of rows and sections beside the timeline. They are real buttons, so that keyboards and
+// screen readers reach them; only those in sight exist.
 import { count } from "./format.js";
 import { SECTION } from "./layout.js";
 
@@ -12,7 +13,7 @@ export class Labels {
     this.shown = "";
   }
 
-  /** `bands` as the renderer has them. */
+  /** Places the names beside `bands`, as View has them. `note` stands in the corner above. */
   draw(description, layout, bands, height, note) {
     const key = JSON.stringify([
       bands.map(({ items, top }) => [
@@ -38,7 +39,7 @@ export class Labels {
             : this.row(description, layout, item);
         node.style.top = `${y}px`;
         node.style.height = `${item.height}px`;
-        // What scrolls lies below what is pinned.
+        // Scrolled rows disappear behind the pinned ones.
         if (y < band.from) node.style.clipPath = `inset(${band.from - y}px 0 0 0)`;
         nodes.push(node);
       }
@@ -65,7 +66,8 @@ export class Labels {
     const node = line("row");
     const name = make("button", "name", row.name || `line ${row.id}`);
     name.dataset.key = `row ${item.row}`;
-    name.title = `${row.name}: ${count(row.events)} events${row.lanes > 1 ? `, ${row.lanes} lanes` : ""}. Click for a table.`;
+    const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
+    name.title = `${row.name}: ${count(row.events)} events${lanes}. Click for a table.`;
     name.onclick = () => this.actions.openTable(item.row);
     node.append(name);
     if (row.tracks > 1) {

@@ -67,7 +67,11 @@ export class Layout {
     };
   }
 
-  /** Places everything anew: `items` {type, y, height, row, tracks | section}, `pins` the same for pinned rows. */
+  /**
+   * Places everything anew: `items` with the scrolled sections and rows, `pins` with the pinned
+   * rows. An item is {type: "row", y, height, row, tracks} or
+   * {type: "section", y, height, section}.
+   */
   update() {
     this.pins = [];
     let y = 0;
@@ -94,8 +98,8 @@ export class Layout {
 
   /** Items that touch [top, bottom). */
   visible(top, bottom) {
-    let low = 0,
-      high = this.items.length;
+    let low = 0;
+    let high = this.items.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.items[middle].y + this.items[middle].height <= top) low = middle + 1;

@@ -1,6 +1,10 @@
-// The view as a URL, so that it can be sent to somebody.
+// Keeps the view in the URL, so that a copied link shows the same.
 
-/** {run, begin, end, top, pins, filter, find, regex, theme, tool, event} from location.hash. */
+/**
+ * The view that the page's URL names:
+ * {run, begin, end, top, pins, filter, find, regex, event, marks}. What it does not name is empty;
+ * begin and end are undefined then.
+ */
 export function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1));
   const numbers = (name) =>
@@ -38,6 +42,6 @@ export function writeLink({ run, view, top, pins, filter, find, regex, event, ma
       "marks",
       marks.flatMap(({ begin, end }) => [Math.round(begin), Math.round(end)]).join(","),
     );
-  // A place in the history for each frame would be of no use.
+  // Replaces the entry in the browser's history: "back" should leave the page, not undo each move.
   history.replaceState(null, "", `#${hash}`);
 }

@@ -167,9 +167,11 @@ export class Pointer {
     node.textContent =
       item.count === 1 ? `${item.name}\n${length}` : `${busy}\nlongest: ${item.name}`;
     node.style.whiteSpace = "pre-wrap";
+    // To the right of and below the pointer, but inside of the stage.
     const stage = $("stage");
     const left = $("labels").offsetWidth + event.offsetX + 14;
+    const top = event.offsetY + 16;
     node.style.left = `${Math.min(left, stage.clientWidth - node.offsetWidth - 4)}px`;
-    node.style.top = `${Math.min(event.offsetY + 16, stage.clientHeight - node.offsetHeight - 4)}px`;
+    node.style.top = `${Math.min(top, stage.clientHeight - node.offsetHeight - 4)}px`;
   }
 }

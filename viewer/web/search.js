@@ -63,7 +63,7 @@ export class Search {
     this.find(0);
   }
 
-  /** Lists what matches the field. direction: 1 goes to the next hit, -1 to the previous, 0 to none. */
+  /** Lists what matches the field. direction: 1 goes to the next hit, -1 to the previous one. */
   async find(direction) {
     this.text = this.field.value;
     if (!this.text) return this.clear();
@@ -104,7 +104,7 @@ export class Search {
     this.view.settle();
   }
 
-  /** The server's answer, from the other end of the run (`wrapped`) if nothing is left on the way. */
+  /** The server's answer; from the other end of the run (`wrapped`) if no hit is left. */
   async ask(direction) {
     const { api, description } = this.view.run;
     const { current } = this;

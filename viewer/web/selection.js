@@ -36,7 +36,7 @@ export class Selection {
     };
   }
 
-  // ---- Selecting -----------------------------------------------------------------------------
+  // ---- Selecting ------------------------------------------------------------------------------
 
   /**
    * Selects an event; `which` is a question to /api/event. With `add` it joins the others, or
@@ -105,7 +105,7 @@ export class Selection {
     }
   }
 
-  // ---- Going to what is selected -------------------------------------------------------------
+  // ---- Going to what is selected --------------------------------------------------------------
 
   /** Brings an event into sight and selects it. `hit`: an event as any answer names it. */
   async jump(hit) {
@@ -140,7 +140,7 @@ export class Selection {
     this.view.set(step.beginPs - margin, step.endPs + margin);
   }
 
-  // ---- Marks ---------------------------------------------------------------------------------
+  // ---- Marks ----------------------------------------------------------------------------------
 
   /** Marks the selected time, or takes its mark away. */
   toggleMark() {

@@ -40,7 +40,7 @@ export class View {
     );
   }
 
-  // ---- Moving --------------------------------------------------------------------------------
+  // ---- Moving ---------------------------------------------------------------------------------
 
   /** Shows [begin, end), within limits: a part of the trace always stays in sight. */
   set(begin, end) {
@@ -131,7 +131,7 @@ export class View {
     this.timer = setTimeout(this.settled, SETTLED_MS);
   }
 
-  // ---- Places --------------------------------------------------------------------------------
+  // ---- Places ---------------------------------------------------------------------------------
 
   timeAt(x) {
     return this.begin + (x / this.renderer.width) * (this.end - this.begin);

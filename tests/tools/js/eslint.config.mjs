@@ -16,6 +16,7 @@ export default [
       "no-unused-vars": "error",
       "prefer-const": ["error", { destructuring: "all" }],
       "no-var": "error",
+      "one-var": ["error", { initialized: "never" }],
       "max-lines": ["error", { max: 400 }],
       "max-lines-per-function": ["error", { max: 80, skipBlankLines: true }],
     },
