@@ -21,7 +21,7 @@ TOOL = "clang-tidy-14"
 
 
 def commands():
-    """Per folder: its sources, and the flags of one of them."""
+    """Per folder: its sources, and how each is compiled."""
     folders = {}
     for entry in json.loads(DATABASE.read_text()):
         source = Path(entry["file"])
@@ -33,17 +33,18 @@ def commands():
     return folders
 
 
-def flags_of(entry):
-    """Include paths and definitions, made absolute."""
-    found, words = [], iter(shlex.split(entry["command"]))
-    for word in words:
-        if word in ("-isystem", "-I"):
-            found += [word, os.path.normpath(os.path.join(entry["directory"], next(words)))]
-        elif word.startswith("-I"):
-            found.append("-I" + os.path.normpath(os.path.join(entry["directory"], word[2:])))
-        elif word.startswith(("-D", "-std=")):
-            found.append(word)
-    return found
+def flags_of(sources):
+    """The include paths and definitions of all of them, made absolute."""
+    found = {}
+    for _, entry in sources:
+        words = iter(shlex.split(entry["command"]))
+        for word in words:
+            if word in ("-isystem", "-I") or word.startswith("-I"):
+                path = next(words) if word in ("-isystem", "-I") else word[2:]
+                found[f"{'-isystem' if word == '-isystem' else '-I'}{os.path.normpath(os.path.join(entry['directory'], path))}"] = None
+            elif word.startswith(("-D", "-std=")):
+                found[word] = None
+    return list(found)
 
 
 def state_of(module):
@@ -65,7 +66,7 @@ def check(module, sources):
         return ""
     unity = OUT / f"{name}.cc"
     unity.write_text("".join(f'#include "{path}"\n' for path, _ in sorted(sources)))
-    command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option", "-Wthread-safety", f"-I{ROOT}", *flags_of(sources[0][1])]
+    command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option", "-Wthread-safety", f"-I{ROOT}", *flags_of(sources)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if ran.returncode == 0:
         stamp.write_text(state)
@@ -80,9 +81,12 @@ def main():
     if not folders:
         sys.exit(f"no such folder, or {DATABASE.relative_to(ROOT)} is missing: run `make everything` first")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [text for text in pool.map(lambda item: check(*item), sorted(folders.items(), key=lambda item: -len(item[1]))) if text]
-    print("\n".join(found) or f"{len(folders)} folders pass {TOOL} and its thread-safety analysis")
-    sys.exit(1 if found else 0)
+        passed = 0
+        for text in pool.map(lambda item: check(*item), sorted(folders.items(), key=lambda item: -len(item[1]))):
+            print(text, end="", flush=True)
+            passed += not text
+    print(f"{passed} of {len(folders)} folders pass {TOOL} and its thread-safety analysis")
+    sys.exit(0 if passed == len(folders) else 1)
 
 
 if __name__ == "__main__":
