@@ -44,7 +44,7 @@ def _rows(schema, path):
     for name, field in schema.get("properties", {}).items():
         here = f"{path}.{name}"
         meaning = [field["description"].rstrip(".") + "."] if "description" in field else []
-        meaning += [f"{rule['message']}." for rule in field.get("x-kubernetes-validations", [])]
+        meaning += [f"Rule: {rule['message']}." for rule in field.get("x-kubernetes-validations", [])]
         meaning += _limits(field)
         if name in required:
             meaning.append("Required.")

@@ -25,11 +25,20 @@ def markdown(program):
 
 def _labels(text, variable, rest):
     """Names of the labels that are given where the metric's series are added."""
-    added = re.findall(rf"\b{variable}\s*\.Add\(((?:[^()]|\([^()]*\))*)\)", text) + re.findall(r"\.Add\(([^;]*)\)", rest)
     names = []
-    for arguments in added:
+    for place in [*re.finditer(rf"\b{variable}\s*\.Add\(", text), *re.finditer(r"\.Add\(", rest)]:
+        arguments = _until_closed(place.string, place.end())
         shared = re.match(r"\s*(\w+_labels)\b", arguments)
         if shared:
             arguments = re.search(rf"{shared[1]} = (\{{.*?\}});", text, re.DOTALL)[1]
         names += re.findall(r'\{\s*"(\w+)"\s*,', arguments)
     return dict.fromkeys(names)
+
+
+def _until_closed(text, begin):
+    depth = 1
+    for end in range(begin, len(text)):
+        depth += (text[end] == "(") - (text[end] == ")")
+        if depth == 0:
+            return text[begin:end]
+    raise Missing("parentheses do not match")
