@@ -1,6 +1,6 @@
 // Takes a picture of a run in the trace viewer, as docs/images/two-workers.png was taken:
 //   STROBE_BROWSER=build/tools/browser STROBE_SHOTS=docs/images \
-//     node docs/generate/picture.mjs build/bin/strobe LOGDIR two-workers 1000 1062
+//     node docs/generate/picture.mjs build/bin/strobe LOGDIR two-workers 1034 1096
 // FROM and TO are milliseconds of the run's timeline. The README's run is that of `make demo`, with
 // tests/e2e/train_loop.py at --size 1024 --pause-ms 8, so that a step is wide enough to be read.
 import { spawn } from "node:child_process";
