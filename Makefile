@@ -1,6 +1,6 @@
 # Thin: every target is a script or a preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup wheel demo test unit sanitize lint bench fmt clean
+.PHONY: help build everything setup wheel demo test unit sanitize lint bench docs fmt clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,12 +35,16 @@ sanitize: ## Unit tests under address+undefined and thread sanitizer
 	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
 	done
 
-bench: everything setup ## The figures of docs/benchmarks.md, with the peers in the same run
+bench: everything setup ## The figures of docs/explanation/benchmarks.md, with the peers in the same run
 	@tools/setup bench
 	@build/venv/bin/python -m tests.bench.run
 
 lint: everything setup ## Formatters and linters of all languages, and the chosen clang-tidy checks
 	@ctest --preset release -L lint
+
+docs: build ## The documentation's site in build/site; docs/check checks links and spelling
+	@docs/setup
+	@build/docs-venv/bin/mkdocs build --strict --quiet
 
 fmt: ## Format all C++ and JavaScript files
 	@tools/setup lint

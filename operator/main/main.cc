@@ -365,7 +365,8 @@ int main(int argc, char** argv) {
       "Example: strobe-operator --config /etc/strobe/operator.yaml",
       "strobe-operator");
   app.set_version_flag("--version", strobe::kVersion);
-  app.add_option("--config", flags.config, "YAML file; see docs/configuration.md")
+  app.add_option("--config", flags.config,
+                 "YAML file; see docs/reference/operator-configuration.md")
       ->envname("STROBE_CONFIG");
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
