@@ -45,7 +45,8 @@ wire::KernelRecord FromKernel(const Kernel& from, std::uint32_t name) {
           .local_memory = from.localMemoryPerThread};
 }
 
-// Copies within a device and between two differ in where their numbers lie.
+// Works for both of CUPTI's copy records: copies within a device and copies between two devices
+// have different layouts.
 template <typename T>
 wire::CopyRecord FromCopy(const T& from, std::uint32_t to_device) {
   return {.begin = from.start,
