@@ -38,7 +38,7 @@ ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& ch
   }
 }
 
-// Callbacks refer to this object, so it waits for them; cancelling makes that short.
+// Waits for the callbacks, because they refer to this object. Cancelling keeps the wait short.
 ProfileCalls::~ProfileCalls() {
   TryCancel();
   MutexLock lock(&mutex_);
