@@ -98,7 +98,7 @@ std::uint32_t ThreadOf(const Marker& marker) {
 
 std::uint32_t Texts::Number(const char* text, wire::RingWriter& ring) {
   if (text == nullptr) return 0;
-  if (known_.size() >= kMost) known_.clear();
+  if (known_.size() >= kMax) known_.clear();
   Known& known = known_[text];
   if (known.number != 0 && known.text == text) {
     if (ring.position() - known.written_at < again_after_) return known.number;

@@ -22,7 +22,7 @@ class Texts {
   std::uint32_t Number(const char* text, wire::RingWriter& ring);
 
  private:
-  static constexpr std::size_t kMost = 65'536;
+  static constexpr std::size_t kMax = 65'536;
 
   struct Known {
     std::string text;

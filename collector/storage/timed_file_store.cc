@@ -85,9 +85,9 @@ class Operation {
 // Runs `work(FileStore&, Operation&)` on a thread; what it returns lies in `result` afterwards.
 template <typename Result, typename Work>
 Result Run(const std::string& root, const StoreLimits& limits, std::string what, Work work) {
-  if (g_left_behind >= TimedFileStore::kMostLeftBehind)
+  if (g_left_behind >= TimedFileStore::kMaxLeftBehind)
     return absl::UnavailableError(
-        StrCat(root, ": ", TimedFileStore::kMostLeftBehind, " operations on files hang already"));
+        StrCat(root, ": ", TimedFileStore::kMaxLeftBehind, " operations on files hang already"));
   struct Shared {
     Shared(const StoreLimits& limits, const std::string& root, const std::string& what)
         : operation(limits, root, what) {}

@@ -13,11 +13,11 @@ namespace strobe {
 // limits' deadline (DeadlineExceeded) or until it is cancelled (Cancelled). A thread that does not
 // come back is left behind; it touches nothing of ours any more. When the file system wakes up, a
 // call that hangs within the kernel still takes effect: a name that is linked, a file that is
-// deleted. No further one is begun. While kMostLeftBehind of a process hang, new operations
+// deleted. No further one is begun. While kMaxLeftBehind of a process hang, new operations
 // are refused (Unavailable).
 class TimedFileStore final : public ObjectStore {
  public:
-  static constexpr int kMostLeftBehind = 16;
+  static constexpr int kMaxLeftBehind = 16;
 
   TimedFileStore(std::string root, const StoreLimits& limits)
       : root_(std::move(root)), limits_(limits) {}

@@ -16,9 +16,9 @@ constexpr std::uint64_t kMiB = 1 << 20;
 // What stores take in one request without trouble, and what a retry may cost.
 constexpr std::uint64_t kOneRequest = 8 * kMiB;
 constexpr std::uint64_t kSmallestPart = 8 * kMiB;
-constexpr std::uint64_t kMostParts = 9'000;         // S3 and GCS allow 10,000.
-constexpr std::uint64_t kMostInFlight = 32 * kMiB;  // Bounds the memory, whatever the size.
-constexpr int kMostConcurrent = 4;
+constexpr std::uint64_t kMaxParts = 9'000;         // S3 and GCS allow 10,000.
+constexpr std::uint64_t kMaxInFlight = 32 * kMiB;  // Bounds the memory, whatever the size.
+constexpr int kMaxConcurrent = 4;
 
 template <typename ReadSome>
 absl::StatusOr<std::string> HashWith(const ReadSome& read) {
@@ -184,12 +184,12 @@ absl::Status UploadInParts(ObjectStore& store, std::string_view key, const ByteS
 UploadShape ShapeOf(std::uint64_t bytes) {
   if (bytes <= kOneRequest) return {};
   UploadShape shape;
-  const std::uint64_t least = (bytes + kMostParts - 1) / kMostParts;
+  const std::uint64_t least = (bytes + kMaxParts - 1) / kMaxParts;
   shape.part_bytes = std::max(kSmallestPart, (least + kMiB - 1) / kMiB * kMiB);
   shape.parts = static_cast<std::size_t>((bytes + shape.part_bytes - 1) / shape.part_bytes);
-  const std::uint64_t fitting = std::max<std::uint64_t>(1, kMostInFlight / shape.part_bytes);
+  const std::uint64_t fitting = std::max<std::uint64_t>(1, kMaxInFlight / shape.part_bytes);
   shape.concurrency = static_cast<int>(
-      std::min<std::uint64_t>({fitting, shape.parts, std::uint64_t{kMostConcurrent}}));
+      std::min<std::uint64_t>({fitting, shape.parts, std::uint64_t{kMaxConcurrent}}));
   return shape;
 }
 

@@ -51,7 +51,7 @@ absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed) {
       // Events without a length end where they begin, and hold nothing that begins there.
       while (!ends.empty() && ends.back() <= event.begin_ps) ends.pop_back();
       const bool fits = ends.empty() || ends.back() >= event.end_ps;
-      if (!fits && lane + 1 < kMostLanes) continue;
+      if (!fits && lane + 1 < kMaxLanes) continue;
       event.lane = lane;
       event.depth = static_cast<std::uint32_t>(ends.size());
       ends.push_back(event.end_ps);

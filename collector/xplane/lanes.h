@@ -10,11 +10,11 @@ namespace strobe::xplane {
 
 // A file in which all overlaps all must not cost the square of its events; what is beyond shares
 // the last lane.
-inline constexpr std::uint32_t kMostLanes = 1024;
+inline constexpr std::uint32_t kMaxLanes = 1024;
 
 struct Placed {
   std::int64_t begin_ps = 0, end_ps = 0;  // From the trace's zero.
-  // Lanes from 0, at most kMostLanes: within one, two events nest or lie apart. Most lines need
+  // Lanes from 0, at most kMaxLanes: within one, two events nest or lie apart. Most lines need
   // one.
   std::uint32_t lane = 0;
   std::uint32_t depth = 0;  // Events of the lane around it.

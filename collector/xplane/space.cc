@@ -21,7 +21,7 @@ class Allowance {
                                          6 * sizeof(void*);
 
   Allowance(std::uint64_t input, std::uint64_t most_memory)
-      : input_(input), honest_(Space::kFree + Space::kMostPerByte * input), most_(most_memory) {}
+      : input_(input), honest_(Space::kFree + Space::kMaxPerByte * input), most_(most_memory) {}
 
   absl::Status Take(std::uint64_t bytes) {
     taken_ += bytes;

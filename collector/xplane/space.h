@@ -83,7 +83,7 @@ struct Space {
   // An empty plane, line or name takes two bytes of the input and a hundred times as much memory
   // here. So much of the input's size may be taken, and a little that is free; a trace that wants
   // more is made to harm its reader, and DataLoss.
-  static constexpr std::uint64_t kMostPerByte = 16, kFree = 1 << 20;
+  static constexpr std::uint64_t kMaxPerByte = 16, kFree = 1 << 20;
   // ResourceExhausted when it takes more than `most_memory`.
   static absl::StatusOr<Space> Read(
       std::string_view bytes, Depth depth = Depth::kLines,

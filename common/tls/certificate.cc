@@ -16,7 +16,7 @@ namespace {
 using namespace openssl;
 
 constexpr long kVersion3 = 2;  // X.509 encodes version 3 as 2.
-constexpr std::size_t kMostRequestBytes = 8192;
+constexpr std::size_t kMaxRequestBytes = 8192;
 
 std::time_t Seconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
@@ -124,7 +124,7 @@ absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string&
                                     const Claim& claim) {
   if (!std::all_of(claim.dns_names.begin(), claim.dns_names.end(), IsPlainName))
     return absl::InvalidArgumentError("a name to certify is not a DNS name");
-  if (signing_request.size() > kMostRequestBytes)
+  if (signing_request.size() > kMaxRequestBytes)
     return absl::InvalidArgumentError("the signing request is too long");
   const absl::StatusOr<SigningRequest> request = ReadSigningRequest(signing_request);
   if (!request.ok()) return absl::InvalidArgumentError(request.status().message());

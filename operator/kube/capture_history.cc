@@ -13,8 +13,9 @@ namespace {
 
 constexpr char kField[] = "last-ends.json";
 constexpr std::size_t kMaxNamespaces = 1000;
-// Only the leader writes; the others see at most so old a state.
-constexpr Nanos kWriteLimit = std::chrono::seconds(5);  // The capture's end waits for it.
+// Replicas that do not lead see a state that is at most this old.
+// Short, because the end of a capture waits for the write.
+constexpr Nanos kWriteLimit = std::chrono::seconds(5);
 constexpr Nanos kReadAgain = std::chrono::seconds(10);
 
 }  // namespace
@@ -41,7 +42,7 @@ void CaptureHistory::Ended(const std::string& space, WallTime when, std::optiona
       client_.MergePatch(Path(), {{"data", {{kField, Dump(ends)}}}}, kWriteLimit).status();
   if (!written.ok()) {
     LogWarning(
-        "the end of a capture could not be written down; minInterval may be forgotten by "
+        "the end of a capture could not be stored; minInterval may be forgotten by "
         "the next operator",
         {{"config_map", options_.config_map}, {"error", Words(written)}});
   }
@@ -72,7 +73,7 @@ absl::Status CaptureHistory::Load(Nanos within) {
     const Json data = found->value("data", Json::object());
     stored = Json::parse(data.is_object() ? data.value(kField, "{}") : "{}", nullptr, false);
   } else if (absl::IsNotFound(found.status())) {
-    LogWarning("there is no ConfigMap to keep the ends of captures in",
+    LogWarning("there is no ConfigMap to store the ends of captures",
                {{"config_map", options_.config_map}});
   } else {
     return found.status();

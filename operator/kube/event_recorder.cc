@@ -12,7 +12,7 @@ namespace strobe::kube {
 namespace {
 
 constexpr std::size_t kQueue = 1000;
-constexpr std::size_t kMostSeries = 4096;
+constexpr std::size_t kMaxSeries = 4096;
 constexpr std::size_t kLongestNote = 1000;
 constexpr Nanos kSendLimit = std::chrono::seconds(10);
 constexpr Nanos kSeriesAge = std::chrono::minutes(6);
@@ -83,7 +83,7 @@ void EventRecorder::Run() {
 void EventRecorder::Send(const Event& event) {
   const MonoTime now = clock_.MonoNow();
   std::erase_if(series_, [&](const auto& entry) { return now - entry.second.last > kSeriesAge; });
-  if (series_.size() > kMostSeries) series_.clear();
+  if (series_.size() > kMaxSeries) series_.clear();
   const std::string key =
       StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
   const std::string time = FormatRfc3339(clock_.WallNow(), 6);

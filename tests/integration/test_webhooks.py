@@ -415,8 +415,8 @@ def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logd
     allow(kubectl, logdir)
     stripper(again=True, also_probe=True)
     done = create(kubectl, pod("a"), check=True)
-    assert "the injection is mutilated: restartPolicy is gone" in done.stderr
-    assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="mutilated") == 1
+    assert "the injection is modified: restartPolicy is gone" in done.stderr
+    assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="modified") == 1
     create(kubectl, profile_request("r", logdir, target={"pods": ["a"]}), check=True)
     wait_until(lambda: "has lost its restartPolicy" in condition(kubectl.get("profreq", "r"), "Succeeded").get("message", ""), 15, "the report")
     # One that was created while we were away.

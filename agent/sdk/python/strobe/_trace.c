@@ -48,15 +48,15 @@ typedef struct {
 
 /* ---- text */
 
-enum { kMostText = 2000 };
+enum { kMaxText = 2000 };
 
 typedef struct {
-  char bytes[kMostText];
+  char bytes[kMaxText];
   size_t size;
 } Text;
 
 static void Append(Text* text, const char* more, size_t size) {
-  if (size > kMostText - text->size) size = kMostText - text->size;
+  if (size > kMaxText - text->size) size = kMaxText - text->size;
   memcpy(text->bytes + text->size, more, size);
   text->size += size;
 }

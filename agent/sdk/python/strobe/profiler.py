@@ -33,7 +33,7 @@ from ._trace import Trace
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dumps", "pause", "resume", "set_config", "set_state"]
 
-_MOST_EVENTS = 1_000_000
+_MAX_EVENTS = 1_000_000
 _FLAGS = ("profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "continuous_dump", "aggregate_stats")
 _MARKER_SCOPES = {"process": "p", "thread": "t", "global": "g"}
 
@@ -63,7 +63,7 @@ class _State:
         with self.lock:
             if thread not in self.threads:
                 self.threads[thread] = threading.current_thread().name
-            if len(self.events) < _MOST_EVENTS:
+            if len(self.events) < _MAX_EVENTS:
                 self.events.append((kind, category, name, thread, begin, duration, detail))
             else:
                 self.dropped += 1

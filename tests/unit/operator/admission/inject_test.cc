@@ -202,7 +202,7 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
   const Json whole = Apply(Pod());
   Json stripped = whole;
   stripped["spec"]["initContainers"][0].erase("restartPolicy");
-  EXPECT_THAT(InjectionDamage(stripped), HasSubstr("mutilated: restartPolicy"));
+  EXPECT_THAT(InjectionDamage(stripped), HasSubstr("modified: restartPolicy"));
   EXPECT_EQ(Apply(stripped), whole);
   Json lost = whole;
   lost["spec"].erase("initContainers");
@@ -210,7 +210,7 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
   EXPECT_EQ(Apply(lost), whole);
   Json without_volume = whole;
   without_volume["spec"]["volumes"].erase(0);
-  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("mutilated: the volume"));
+  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("modified: the volume"));
   EXPECT_EQ(InjectionDamage(Apply(without_volume)), "");
 }
 
