@@ -80,7 +80,7 @@ class RetryingStore final : public ObjectStore, public PartUploads {
     return retry_([&] { return inner_->Read(key, offset, into); });
   }
   absl::Status List(std::string_view prefix, const Visitor& visit) override {
-    // A listing that broke begins again; what the visitor saw already is not told twice.
+    // A listing that fails is started again. Objects that the visitor has seen are skipped.
     std::size_t told = 0;
     return retry_([&] {
       std::size_t seen = 0;
