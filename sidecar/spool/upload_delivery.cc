@@ -58,7 +58,7 @@ absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
 StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
                                      const Cancellation& cancel) const {
   const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
-  // Retries until the deadline whatever a retry can cure.
+  // Retries failures that a retry can cure until the deadline.
   return {.deadline = clock_.MonoNow() + left, .patience = Nanos::max(), .cancellation = &cancel};
 }
 

@@ -165,7 +165,7 @@ def test_limits_and_waiting(secure, kubectl, make_workers, logdir):
     create(kubectl, profile_request("first", logdir), check=True)
     assert condition(wait_finished(kubectl, "first"), "Succeeded")["status"] == "True"
     done = create(kubectl, profile_request("second", logdir), check=True)
-    assert "it will wait" in done.stderr and "minInterval" in done.stderr
+    assert "the request will wait" in done.stderr and "minInterval" in done.stderr
     wait_until(lambda: condition(kubectl.get("profreq", "second"), "Succeeded")["reason"] == "WaitingForPolicy", 10, "the wait")
     assert condition(wait_finished(kubectl, "second"), "Succeeded")["status"] == "True"
 

@@ -427,7 +427,7 @@ class Task final : public Duration {
   const itt::Name itt_;
 };
 
-// One round of something that repeats, such as an iteration.
+// A round of repeated work, such as an iteration.
 class Frame final : public Duration {
  public:
   Frame(const Domain& domain, const std::string& name)
