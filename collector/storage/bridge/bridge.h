@@ -1,8 +1,8 @@
 /* The C interface to the object_store crate: S3, GCS and Azure with their credential chains.
  *
- * Every call blocks until it is done, times out or is cancelled. All calls are thread-safe and never
- * unwind. Strings are UTF-8 and NUL-terminated. Keys are absolute in the bucket. No call retries a
- * request; the caller does. */
+ * Every call blocks until it is done, times out or is cancelled. All calls are thread-safe and
+ * never unwind. Strings are UTF-8 and NUL-terminated. Keys are absolute in the bucket. No call
+ * retries a request; the caller does. */
 #ifndef STROBE_COLLECTOR_STORAGE_BRIDGE_H_
 #define STROBE_COLLECTOR_STORAGE_BRIDGE_H_
 #include <stddef.h>
@@ -43,12 +43,12 @@ typedef struct {
   const uint8_t* cancelled;
 } strobe_store_call;
 
-/* Fills `into` with the bytes at `offset` and returns 0, or returns non-zero on failure. Called on the
- * calling thread, before the function that received it returns. */
+/* Fills `into` with the bytes at `offset` and returns 0, or returns non-zero on failure. Called on
+ * the calling thread, before the function that received it returns. */
 typedef int (*strobe_store_reader)(void* context, uint64_t offset, uint8_t* into, size_t size);
 
-/* Receives an object, or with is_prefix a common prefix without its trailing slash. Returns non-zero to
- * end the listing. */
+/* Receives an object, or with is_prefix a common prefix without its trailing slash. Returns
+ * non-zero to end the listing. */
 typedef int (*strobe_store_visitor)(void* context, const char* key, size_t key_size, uint64_t bytes,
                                     int is_prefix);
 
@@ -59,8 +59,8 @@ int strobe_store_open(const char* scheme, const char* bucket, const char* const*
 void strobe_store_close(strobe_store* store);
 void strobe_store_free_text(char* text);
 
-/* Writes an object with one request. `sha256` is stored in its metadata. With create_only, an existing
- * object causes EXISTS. */
+/* Writes an object with one request. `sha256` is stored in its metadata. With create_only, an
+ * existing object causes EXISTS. */
 int strobe_store_put(strobe_store* store, strobe_store_call call, const char* key,
                      const char* sha256, int create_only, strobe_store_reader reader, void* context,
                      uint64_t size, strobe_store_error* error);
@@ -70,8 +70,8 @@ int strobe_store_stat(strobe_store* store, strobe_store_call call, const char* k
 /* `got` is less than `size` only at the object's end. */
 int strobe_store_read(strobe_store* store, strobe_store_call call, const char* key, uint64_t offset,
                       uint8_t* into, size_t size, size_t* got, strobe_store_error* error);
-/* Lists the objects below the prefix, which consists of whole path parts. With `shallow` it lists one
- * level and the common prefixes of deeper objects. */
+/* Lists the objects below the prefix, which consists of whole path parts. With `shallow` it lists
+ * one level and the common prefixes of deeper objects. */
 int strobe_store_list(strobe_store* store, strobe_store_call call, const char* prefix, int shallow,
                       strobe_store_visitor visitor, void* context, strobe_store_error* error);
 /* A missing object is not an error. */
