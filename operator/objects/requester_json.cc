@@ -10,9 +10,10 @@ namespace {
 
 constexpr char kSealed[] = "sealed", kSeal[] = "seal";
 
-// The part of a request that the seal covers: what is captured and where. It contains only fields
-// for which a later version of the schema adds no defaults, because new defaults would break the
-// seals of waiting requests. The other fields change the length of a capture, not its target.
+// The part of a request that the seal covers: what is captured, for how long, and where it goes. It
+// contains only fields for which a later version of the schema adds no defaults, because new
+// defaults would break the seals of waiting requests. The other fields do not turn the capture into
+// a different one.
 std::string ContentOf(const Json& object) {
   const Json spec = object.value("spec", Json::object());
   const Json target = spec.value("target", Json::object());
