@@ -98,6 +98,7 @@ std::uint32_t ThreadOf(const Marker& marker) {
 
 std::uint32_t Texts::Number(const char* text, wire::RingWriter& ring) {
   if (text == nullptr) return 0;
+  // Bounds the memory. Forgotten texts are written to the ring again.
   if (known_.size() >= kMax) known_.clear();
   Known& known = known_[text];
   if (known.number != 0 && known.text == text) {

@@ -35,6 +35,7 @@ class Retrier {
       const MonoTime now = clock_.MonoNow();
       const std::optional<Nanos> delay = RetryDelay(status, tries, until - now, Dice());
       if (!delay) {
+        // The first failure, or a final one, is reported as it is.
         if (tries == 1 || !WorthRetrying(status)) return result;
         return absl::Status(status.code(),
                             ToAbsl(StrCat(Words(status), "; gave up after ", tries, " tries in ",

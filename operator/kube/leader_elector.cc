@@ -70,6 +70,7 @@ void LeaderElector::Run() {
         lead_();
       }
     }
+    // Candidates wait with jitter, so that they do not all compete at the same moment.
     stop_.WaitFor(leading_ ? options_.retry_period : Jittered(options_.retry_period));
   }
 }
@@ -164,6 +165,8 @@ void LeaderElector::Release() {
   if (!leading_ || !lease_.is_object()) return;
   Json record = Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false);
   record["spec"]["holderIdentity"] = "";
+  // A lease without a holder is free; the short duration is for clients that look only at the
+  // duration.
   record["spec"]["leaseDurationSeconds"] = 1;
   const absl::StatusOr<Json> released =
       client_.Replace(StrCat(path_, "/", options_.name), record, kReleaseLimit);

@@ -55,6 +55,7 @@ void Session::Restore(v1::Report report) {
 }
 
 ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
+  // A repeated Arm, such as after a lost answer, is accepted but not fresh.
   if (Find(plan.capture_id()) != nullptr) return {.accepted = true};
   if (HasLive()) {
     const v1::Report& live = reports_.back();
