@@ -45,7 +45,8 @@ wire::KernelRecord FromKernel(const Kernel& from, std::uint32_t name) {
           .local_memory = from.localMemoryPerThread};
 }
 
-// Copies within a device and between two differ in where their numbers lie.
+// Works for both of CUPTI's copy records: copies within a device and copies between two devices
+// have different layouts.
 template <typename T>
 wire::CopyRecord FromCopy(const T& from, std::uint32_t to_device) {
   return {.begin = from.start,
@@ -97,7 +98,8 @@ std::uint32_t ThreadOf(const Marker& marker) {
 
 std::uint32_t Texts::Number(const char* text, wire::RingWriter& ring) {
   if (text == nullptr) return 0;
-  if (known_.size() >= kMost) known_.clear();
+  // Bounds the memory. Forgotten texts are written to the ring again.
+  if (known_.size() >= kMax) known_.clear();
   Known& known = known_[text];
   if (known.number != 0 && known.text == text) {
     if (ring.position() - known.written_at < again_after_) return known.number;

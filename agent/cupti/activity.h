@@ -1,4 +1,4 @@
-// CUPTI's activity records, rewritten as records of the device ring.
+// Converts CUPTI's activity records to records of the device ring.
 #pragma once
 #include <cupti.h>
 
@@ -11,18 +11,18 @@
 
 namespace strobe::agent {
 
-// Numbers for texts. A text is written again when half a ring lies behind its last time, so that
-// whatever the ring still holds can be read.
+// Assigns numbers to texts and writes each text to the ring. A text is written again after half a
+// ring of other records, so that every record still in the ring finds its texts there too.
 class Texts {
  public:
   explicit Texts(std::uint64_t ring_words) : again_after_(ring_words / 2) {}
 
-  // 0 for no text. CUPTI hands out the same pointer for the same text; the bytes are compared,
-  // because a module that is unloaded gives its pointers back.
+  // The number of `text`; 0 for null. CUPTI returns the same pointer for the same text, but reuses
+  // pointers after a module was unloaded, so the bytes are compared as well.
   std::uint32_t Number(const char* text, wire::RingWriter& ring);
 
  private:
-  static constexpr std::size_t kMost = 65'536;
+  static constexpr std::size_t kMax = 65'536;
 
   struct Known {
     std::string text;
@@ -34,9 +34,10 @@ class Texts {
   std::uint32_t last_ = 0;
 };
 
-// `call_name` gives a runtime's or driver's call its name, or null. Records of kinds that were not
-// asked for are passed over.
+// `call_name` returns the name of a call of CUDA's runtime or driver, or null.
 using CallName = const char* (*)(CUpti_CallbackDomain domain, CUpti_CallbackId id);
+// Converts `record` and writes it to the ring. Ignores kinds of records that the agent does not
+// request.
 void WriteActivity(const CUpti_Activity& record, CallName call_name, Texts& texts,
                    wire::RingWriter& ring);
 

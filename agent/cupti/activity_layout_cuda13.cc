@@ -1,4 +1,5 @@
-// Compiled with CUDA 13's headers: activity.cc, compiled with CUDA 12's, reads its records as well.
+// Compiled with CUDA 13's headers. It asserts that activity.cc, which is compiled with CUDA 12's
+// headers, can read the records of CUDA 13 as well.
 #include <cupti.h>
 
 #include <cstddef>

@@ -13,10 +13,11 @@ namespace {
 struct Buffer {
   std::uint8_t* memory = nullptr;
   bool lent = false;
-  bool lost = false;  // Counted by CountLostBuffers.
+  bool lost = false;  // CountLostBuffers has counted it.
 };
 
-// Plain static data: CUPTI may ask for a buffer while the program's destructors run.
+// Constant-initialized and trivially destroyed, because CUPTI may ask for a buffer while the
+// program's destructors run.
 constinit std::mutex mutex;
 constinit std::array<Buffer, kMaxBuffers> buffers{};
 
@@ -27,7 +28,8 @@ Buffer* Find(const std::uint8_t* memory) {
   return found == buffers.end() ? nullptr : found;
 }
 
-// A record begins with its kind, which is never 0.
+// A record begins with its kind, which is never 0. LendBuffer sets it to 0, so another value means
+// that CUPTI has written records.
 std::uint32_t& FirstKind(const Buffer& buffer) {
   return *reinterpret_cast<std::uint32_t*>(buffer.memory);
 }
@@ -84,7 +86,7 @@ std::size_t CountLostBuffers() {
 }
 
 void ForgetBuffers() {
-  new (&mutex) std::mutex;  // A thread of the parent may have held it.
+  new (&mutex) std::mutex;  // A thread of the parent may have held the mutex during the fork.
   buffers = {};
 }
 

@@ -1,4 +1,4 @@
-// Memory that CUPTI fills with records.
+// The buffers that CUPTI fills with records.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,21 +8,21 @@ namespace strobe::agent {
 // Small, like XLA's: a small buffer fills and returns sooner, so less is lost when the program is
 // killed.
 inline constexpr std::size_t kBufferBytes = 128 << 10;
-inline constexpr std::size_t kMaxBuffers = 128;  // 16 MiB in all; CUPTI counts what finds no room.
+// 16 MiB in total. If all buffers are full, CUPTI drops records and counts them.
+inline constexpr std::size_t kMaxBuffers = 128;
 
-// Null when all are lent. Any thread.
+// Returns an empty buffer, or null if all are lent. Safe to call from any thread.
 std::uint8_t* LendBuffer();
-// False for memory that was not lent here, such as a buffer of another profiler: it must not be
-// touched.
+// True if the memory is a lent buffer. Another profiler's buffer must not be touched.
 bool IsLent(const std::uint8_t* buffer);
-// Takes a lent buffer back; does nothing with any other memory.
+// Takes a lent buffer back. Ignores any other memory.
 void ReturnBuffer(std::uint8_t* buffer);
-// Does CUPTI, or whoever took it over, still hold a buffer with records?
+// True if CUPTI, or a profiler that replaced the agent in it, holds a buffer with records.
 bool RecordsAreOut();
-// The buffers that RecordsAreOut is about, each counted once: after CUPTI has handed everything
-// over, they went to somebody else.
+// Counts the buffers with records that did not come back, each buffer once. Call it after CUPTI has
+// returned everything: the rest went to another profiler.
 std::size_t CountLostBuffers();
-// In a forked child: the buffers are the parent's.
+// Forgets all buffers. For a forked child: the buffers belong to the parent.
 void ForgetBuffers();
 
 }  // namespace strobe::agent

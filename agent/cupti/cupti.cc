@@ -25,7 +25,8 @@ bool Resolve(void* library, Cupti& cupti) {
   return complete;
 }
 
-// Folders of the libraries that this process has loaded, for those that tell where CUDA lives.
+// Returns the folders where CUPTI may be, derived from the CUDA libraries that this process has
+// loaded.
 std::vector<std::string> CudaFolders() {
   std::vector<std::string> folders;
   dl_iterate_phdr(
@@ -35,12 +36,12 @@ std::vector<std::string> CudaFolders() {
         if (slash == std::string::npos) return 0;
         auto& found = *static_cast<std::vector<std::string>*>(to);
         const std::string folder = path.substr(0, slash);
-        // Python's wheels: .../nvidia/<part>/lib, beside .../nvidia/cuda_cupti/lib.
+        // Python wheels: .../nvidia/<part>/lib has .../nvidia/cuda_cupti/lib beside it.
         if (const std::size_t root = folder.rfind("/nvidia/"); root != std::string::npos) {
           found.push_back(folder.substr(0, root) + "/nvidia/cuda_cupti/lib");
           found.push_back(folder.substr(0, root) + "/nvidia/cu13/lib");
         }
-        // A toolkit: .../lib64/libcudart.so.N.
+        // A CUDA toolkit: .../lib64/libcudart.so.N.
         if (path.compare(slash + 1, 9, "libcudart") == 0) {
           found.push_back(folder);
           found.push_back(folder + "/../extras/CUPTI/lib64");

@@ -1,13 +1,13 @@
-// The part of CUPTI and of CUDA's driver that the agent calls, found at run time: a program without
-// them, or with any version of CUDA 12 or 13, runs the same. CUPTI's first-generation interface is
-// used throughout, because both have it.
+// The functions of CUPTI and of CUDA's driver that the agent calls. They are looked up at run time,
+// so that the agent also loads into programs without CUDA. Only CUPTI's first-generation interface
+// is used, because CUDA 12 and 13 both have it.
 #pragma once
 #include <cuda.h>
 #include <cupti.h>
 
 namespace strobe::agent {
 
-// X(member, symbol, needed). The agent does without what is not needed.
+// X(member, symbol, needed). The agent works without the functions that are not needed.
 #define STROBE_CUPTI_FUNCTIONS(X)                             \
   X(subscribe, cuptiSubscribe, true)                          \
   X(unsubscribe, cuptiUnsubscribe, true)                      \
@@ -27,7 +27,8 @@ struct Cupti {
 #undef STROBE_MEMBER
 };
 
-// Not by cuda.h's names, which are macros for the newest version of each.
+// Functions of CUDA's driver. The members are declared by hand, because the names in cuda.h are
+// macros for the newest version of each function.
 struct CudaDriver {
   CUresult (*driver_version)(int*) = nullptr;
   CUresult (*device_count)(int*) = nullptr;
@@ -38,12 +39,14 @@ struct CudaDriver {
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
 };
 
-// The driver that this process has loaded already; false when it has none, and then none is loaded.
+// Finds the driver that this process has already loaded. Returns false if there is none; it never
+// loads one.
 bool FindCudaDriver(CudaDriver& driver);
 
-// $STROBE_CUPTI, else the copy that is loaded already, else the one of the CUDA runtime that the
-// program uses (its toolkit or its Python wheels), else what the loader finds. Never a newer
-// generation than the driver's. Null when there is none or it lacks a needed function.
+// Opens CUPTI and returns its handle. Tries, in this order: $STROBE_CUPTI, a copy that is already
+// loaded, the copy beside the CUDA runtime that the program uses (toolkit or Python wheel), and the
+// loader's search path. Never opens a newer generation than the driver's. Null if there is none or
+// if it lacks a needed function.
 void* OpenCupti(int driver_version, Cupti& cupti);
 
 }  // namespace strobe::agent

@@ -22,7 +22,7 @@ constexpr int kMaxFlushes = 3;
 
 struct Kind {
   CUpti_ActivityKind kind;
-  DeviceStep step;  // kNone: done without when CUPTI refuses.
+  DeviceStep step;  // kNone: recording goes on without this kind if CUPTI refuses it.
 };
 
 constexpr Kind kKinds[] = {
@@ -31,7 +31,7 @@ constexpr Kind kKinds[] = {
     {CUPTI_ACTIVITY_KIND_MEMSET, DeviceStep::kEnableCopies},
     {CUPTI_ACTIVITY_KIND_MEMCPY2, DeviceStep::kNone},
     {CUPTI_ACTIVITY_KIND_MEMORY2, DeviceStep::kNone},
-    // Before the calls that they belong to.
+    // Enabled before the calls, so that a correlation record precedes the call it refers to.
     {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, DeviceStep::kNone},
     {CUPTI_ACTIVITY_KIND_DRIVER, DeviceStep::kNone},
     {CUPTI_ACTIVITY_KIND_RUNTIME, DeviceStep::kNone},
@@ -39,20 +39,22 @@ constexpr Kind kKinds[] = {
     {CUPTI_ACTIVITY_KIND_MARKER, DeviceStep::kNone},
 };
 
-// We want records, not callbacks; a subscriber is what keeps two profilers from each other's way.
+// The agent uses CUPTI's records, not its callbacks. It subscribes because CUPTI then refuses a
+// second profiler instead of letting the two disturb each other.
 void CUPTIAPI NoCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 }  // namespace
 
 DeviceTracer& TheDeviceTracer() {
-  static DeviceTracer& tracer = *new DeviceTracer;  // Callbacks may come until the process is gone.
+  static DeviceTracer& tracer =
+      *new DeviceTracer;  // Never destroyed: CUPTI's callbacks may come until the process ends.
   return tracer;
 }
 
 void DeviceTracer::AfterFork() {
   const bool in_use = library_ != nullptr;
   ForgetBuffers();
-  new (this) DeviceTracer;  // Locks may have been held by threads that are not here.
+  new (this) DeviceTracer;  // Threads that the child does not have may have held the locks.
   forked_ = in_use;
 }
 
@@ -118,18 +120,19 @@ std::optional<DeviceTracer::Failure> DeviceTracer::SwitchOn() {
       result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kSubscribe, result};
   undo_.emplace_back([this] { return cupti_.unsubscribe(subscriber_); });
-  // So that the threads of calls are those of the annotations.
+  // Uses the thread ids of the system, which the annotations use as well.
   if (cupti_.set_thread_id_type != nullptr)
     cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   if (const CUptiResult result =
           cupti_.register_callbacks(&DeviceTracer::GiveBuffer, &DeviceTracer::TakeBuffer);
       result != CUPTI_SUCCESS)
     return Failure{DeviceStep::kRegisterCallbacks, result};
-  // Runs when all kinds are off. Forced: records of what still runs come as well, unfinished.
-  // No switch: when it fails, records are missing and nothing is left on.
+  // This runs after all kinds are disabled. A forced flush also returns unfinished records of work
+  // that still runs. It returns success in any case: if it fails, records are missing but nothing
+  // stays enabled.
   undo_.emplace_back([this] {
     flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    // A call that was under way when its kind was switched off fills another buffer.
+    // A CUDA call that was running while its kind was disabled fills one more buffer.
     for (int i = 0; i < kMaxFlushes && flushed_ == CUPTI_SUCCESS && RecordsAreOut(); ++i)
       flushed_ = cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     return CUPTI_SUCCESS;
@@ -177,7 +180,7 @@ void DeviceTracer::Disarm() {
     Report(DevicePhase::kFlushed, {DeviceStep::kNone, CUPTI_SUCCESS});
 }
 
-// Until the program has started CUDA the driver has no answer, and the next tick asks again.
+// The driver does not answer until the program has initialized CUDA. Tick tries again.
 void DeviceTracer::WriteDevices() {
   if (devices_written_) return;
   int count = 0, version = 0;
@@ -218,7 +221,7 @@ void DeviceTracer::WriteDevices() {
     static_assert(sizeof record.uuid == sizeof uuid.bytes);
     std::memcpy(record.uuid, uuid.bytes, sizeof record.uuid);
     std::lock_guard<std::mutex> lock(writing_);
-    // By value: the name's memory is this call's.
+    // Copies the name, because Number would otherwise remember a pointer to this call's stack.
     const std::string kept = name;
     record.name = texts_->Number(kept.c_str(), *ring_);
     ring_->Record(RecordType::kDevice, record);
@@ -238,12 +241,12 @@ void CUPTIAPI DeviceTracer::GiveBuffer(std::uint8_t** buffer, std::size_t* size,
                                        std::size_t* most) {
   *buffer = LendBuffer();
   *size = *buffer == nullptr ? 0 : kBufferBytes;
-  *most = 0;  // As many as fit.
+  *most = 0;  // 0 means as many records as fit.
 }
 
 void CUPTIAPI DeviceTracer::TakeBuffer(CUcontext context, std::uint32_t stream,
                                        std::uint8_t* buffer, std::size_t, std::size_t valid) {
-  // Another profiler's buffer comes here when it gave CUPTI its callbacks before us.
+  // If another profiler registered its callbacks before the agent did, its buffers arrive here.
   if (!IsLent(buffer)) return;
   DeviceTracer& self = TheDeviceTracer();
   {

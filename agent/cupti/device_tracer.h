@@ -1,8 +1,8 @@
-// Records what this process' GPUs do, through CUPTI, while a sidecar says so.
+// Records the activity of this process's GPUs through CUPTI while a sidecar asks for it.
 //
-// All of CUPTI's switches are turned by one thread of the agent, never by the program's. The
-// program's threads and CUPTI's own only meet us where CUPTI wants an empty buffer or hands a full
-// one back; both are bounded work on memory.
+// One thread of the agent, never a thread of the program, enables and disables CUPTI. The program's
+// threads and CUPTI's own threads run agent code only when CUPTI needs an empty buffer or returns a
+// full one. Both take bounded time and do not block on I/O.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -20,27 +20,29 @@ namespace strobe::agent {
 
 class DeviceTracer {
  public:
-  // Arms for `wish` and reports in the file's header how that went. What had been switched on
-  // before a call failed is switched off again. Where another profiler of this process records the
-  // devices, they are left to it.
-  // `at_exit` is registered with atexit once CUPTI is open: exit handlers run in the reverse order
+  // Starts recording for the request with number `wish` and reports the result in the file's
+  // header. If a call fails, everything that was enabled before it is disabled again. If another
+  // profiler of this process records the devices, they are left to it.
+  //
+  // `at_exit` is registered with atexit once CUPTI is open. Exit handlers run in the reverse order
   // of their registration, so it runs before CUPTI is destroyed.
   void Arm(wire::RingFile& file, std::uint32_t wish, void (*at_exit)());
-  // Fetches what CUPTI has complete, and compares the clocks. Every now and then while armed.
+  // Fetches CUPTI's complete records and compares its clock with the ring's. Call it periodically
+  // while armed.
   void Tick();
-  // Everything off again; the rest of the records lies in the ring when this returns.
+  // Stops recording. When it returns, the remaining records are in the ring.
   void Disarm();
 
-  // In a forked child. CUDA and CUPTI do not survive a fork once they were in use, so the child
-  // leaves both alone; a child of a program that only had the libraries begins anew.
+  // For a forked child. CUDA and CUPTI do not survive a fork once they were used, so the child then
+  // leaves both alone. If the parent had not used them, the child can record.
   void AfterFork();
 
-  // The program ends and does not wait any longer: from now on nothing of CUPTI is called, because
-  // its destructors may run. Any thread.
+  // Stops all calls to CUPTI from now on, because the program is ending and CUPTI's destructors may
+  // run. Safe to call from any thread.
   void LetGo() { let_go_ = true; }
 
   bool armed() const { return armed_; }
-  // True when arming again might find CUDA, which a program may load at any time.
+  // True if a later Arm may succeed, because a program may load CUDA at any time.
   bool waits_for_cuda() const { return waits_for_cuda_; }
 
  private:
@@ -49,10 +51,10 @@ class DeviceTracer {
     CUptiResult result;
   };
 
-  // Whose the devices are, if not ours.
+  // The other profiler that records the devices, if there is one.
   std::optional<wire::DevicePhase> LeftToOthers(const wire::FileHeader& header) const;
   std::optional<Failure> SwitchOn();
-  // In reverse order. False when one of the calls failed.
+  // Undoes SwitchOn in reverse order. False if one of the calls failed.
   bool SwitchOff();
   void Report(wire::DevicePhase phase, Failure failure);
   void WriteDevices();
@@ -70,20 +72,21 @@ class DeviceTracer {
   std::vector<std::function<CUptiResult()>> undo_;
   std::uint32_t wish_ = 0;
   bool armed_ = false, waits_for_cuda_ = false, devices_written_ = false;
-  // The kill switch: what was on could not be switched off, so CUPTI's state is not known, and
-  // nothing of it is touched again in this process.
+  // Set when CUPTI could not be disabled. Its state is then unknown, and it is not called again in
+  // this process.
   bool dead_ = false;
   CUptiResult flushed_ = CUPTI_SUCCESS;
-  bool forked_ = false;  // From a program that had opened CUPTI.
+  bool forked_ = false;  // This process was forked from one that had opened CUPTI.
   std::atomic<bool> let_go_{false};
 
   wire::RingFile* file_ = nullptr;
-  std::mutex writing_;  // Guards the next two.
+  std::mutex writing_;  // Guards ring_ and texts_.
   std::optional<wire::RingWriter> ring_;
   std::optional<Texts> texts_;
 };
 
-// The process' only one, because CUPTI's callbacks carry nothing that would tell two apart.
+// The only instance in the process, because CUPTI's callbacks carry no pointer that could
+// distinguish two.
 DeviceTracer& TheDeviceTracer();
 
 }  // namespace strobe::agent

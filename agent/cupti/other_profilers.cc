@@ -15,7 +15,7 @@
 namespace strobe::agent {
 namespace {
 
-// Inodes of the sockets of this network namespace that listen on one of the ports.
+// Returns the inodes of all sockets of this network namespace that listen on one of the ports.
 std::vector<unsigned long> ListeningSockets(std::span<const std::uint16_t> ports) {
   constexpr unsigned kListening = 0x0a;
   std::vector<unsigned long> inodes;
@@ -26,6 +26,8 @@ std::vector<unsigned long> ListeningSockets(std::span<const std::uint16_t> ports
     while (std::fgets(line, sizeof line, file) != nullptr) {
       unsigned port = 0, state = 0;
       unsigned long inode = 0;
+      // A line of /proc/self/net/tcp: index, local address:port, remote address:port, state, five
+      // further fields, inode.
       // "0: 0100007F:2334 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 12345 ..."
       if (std::sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*s %*s %lu",
                       &port, &state, &inode) != 3)

@@ -1,17 +1,18 @@
-// Other profilers in this process whose devices we must leave to them: CUPTI serves one subscriber.
+// Detects other profilers in this process. CUPTI serves one subscriber, so the agent leaves the
+// devices to them.
 #pragma once
 #include <cstdint>
 #include <span>
 
 namespace strobe::agent {
 
-// PyTorch's profiler (Kineto) is part of this process. It cannot share CUPTI: while somebody else
-// is subscribed, its first use switches its own GPU profiling off until the process restarts, and
-// once it has subscribed it never gives CUPTI back (libkineto, CuptiCallbackApi).
+// True if PyTorch's profiler (Kineto) is loaded in this process. Kineto cannot share CUPTI. If
+// another tool has subscribed first, Kineto disables its own GPU profiling until the process
+// restarts. Once Kineto has subscribed, it never releases CUPTI (libkineto, CuptiCallbackApi).
 bool KinetoIsLoaded();
 
-// Whether this process listens on one of these TCP ports, as a framework's profiler server does.
-// False also when the kernel does not tell.
+// True if this process listens on one of these TCP ports, as a framework's profiler server does.
+// False also if /proc cannot be read.
 bool ListensOn(std::span<const std::uint16_t> ports);
 
 }  // namespace strobe::agent

@@ -1,7 +1,7 @@
-// libstrobe_agent.so: records the annotations of the program that loaded it, and what its GPUs do,
-// into rings that a sidecar reads. It is loaded into other people's programs, so it uses the C++
-// standard library and POSIX only, throws and prints nothing, has no lasting thread unless CUDA is
-// there, and has no error that the program would notice.
+// libstrobe_agent.so records the annotations of the program that loads it, and the activity of its
+// GPUs, into rings that a sidecar reads. Because it runs in other people's programs, it uses only
+// POSIX and the C++ standard library, throws nothing, prints nothing, and runs a permanent thread
+// only if CUDA is used. Its failures never affect the program.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -42,13 +42,14 @@ struct OwnRing {
   RingWriter writer;
 };
 
-// A few bytes of static TLS, so that reaching them is one instruction also in a library that was
-// loaded late.
+// "initial-exec" places these few bytes in static TLS, so that access is one instruction even if
+// the library was loaded late.
 thread_local OwnRing* own_ring __attribute__((tls_model("initial-exec"))) = nullptr;
-// The thread gets no ring before this time (CLOCK_MONOTONIC in ns).
+// The thread does not ask for a ring before this time (CLOCK_MONOTONIC in ns).
 thread_local std::uint64_t refused_until __attribute__((tls_model("initial-exec"))) = 0;
 constexpr std::uint64_t kForGood = ~0ull;
-// On a full volume asking for a ring again costs more than the record that is lost.
+// On a full volume, asking for a ring costs more than losing a record, so a thread asks at most
+// every 100 ms.
 constexpr std::uint64_t kAskAgainNs = 100'000'000;
 
 std::uint32_t EnvironmentNumber(const char* name, std::uint32_t otherwise) {
@@ -57,7 +58,8 @@ std::uint32_t EnvironmentNumber(const char* name, std::uint32_t otherwise) {
   return number > 0 && number < 1 << 24 ? static_cast<std::uint32_t>(number) : otherwise;
 }
 
-// A program whose address space is bounded (RLIMIT_AS) may have none for the usual file.
+// Creates the ring file, with smaller rings if the usual ones do not fit. The address space may be
+// limited (RLIMIT_AS).
 RingFile::Created CreateSomeSize(const std::string& directory, RingFileShape shape,
                                  std::string_view forked_from) {
   RingFile::Created created = RingFile::Create(directory, shape, forked_from);
@@ -77,7 +79,7 @@ class Agent {
     if (const char* dir = std::getenv("STROBE_DIR"); dir != nullptr && *dir != '\0') {
       directory_ = std::string(dir) + "/agent";
       shape_.ring_words = EnvironmentNumber("STROBE_RING_KB", 512) * 128ull;
-      // Every user of the pod puts files there, whatever this one's umask is.
+      // chmod makes the directory writable for all users of the pod, whatever the umask is.
       if (mkdir(directory_.c_str(), 0777) == 0) chmod(directory_.c_str(), 0777);
       if (const int error = pthread_key_create(&at_thread_end_, &Agent::LeaveRing); error != 0)
         agent::LogFailure(directory_, wire::FailureStep::kThreadKey, error);
@@ -96,7 +98,7 @@ class Agent {
 
   const strobe_agent_api* api() const { return &api_; }
 
-  // CUDA's driver has been started in this process.
+  // Called when CUDA's driver was initialized in this process.
   void CudaIsThere() {
     if (!file_) return;
     BecomeOwnProgram();
@@ -107,18 +109,18 @@ class Agent {
     agent::StartDeviceThread(file_, &Agent::LookForCuda);
   }
 
-  // In the child, where only the forking thread is left. Until it records something the child looks
-  // at its parent's file, so that the many children that never do leave nothing behind.
+  // For a forked child, where only the forking thread exists. The child uses its parent's file
+  // until it records something, so that the many children that never record leave no file behind.
   void AfterFork() {
-    own_ring = nullptr;  // Its memory belongs to the parent's ring; a few bytes are left behind.
+    own_ring = nullptr;  // Not deleted: the ring belongs to the parent. This leaks a few bytes.
     refused_until = 0;
-    new (&beginning_) std::mutex;  // Another thread may have held it.
+    new (&beginning_) std::mutex;  // Another thread may have held the mutex during the fork.
     agent::ForgetDeviceThread();
     agent::ForgetAttendance();
     agent::ForgetFailure();
     if (!file_) return;
-    // CUDA does not survive a fork once it was started; the child must begin it anew, and then
-    // CUDA's driver tells us.
+    // CUDA does not survive a fork once it was initialized. If the child initializes it again,
+    // CUDA's driver calls InitializeInjection.
     parent_used_cuda_ = parent_used_cuda_ || file_.header()->uses_cuda.load() != 0;
     looks_at_parent_ = file_.Inherit();
     if (looks_at_parent_) return;
@@ -127,7 +129,7 @@ class Agent {
     agent::LogFailure(directory_, wire::FailureStep::kCreate, error);
   }
 
-  // The program's exit handlers run. What other handlers still annotate is recorded.
+  // For the program's exit. Annotations by later exit handlers are still recorded.
   void End() {
     if (!file_ || looks_at_parent_) return;
     file_.header()->ended_ns.store(wire::MonotonicNs(), std::memory_order_relaxed);
@@ -136,7 +138,8 @@ class Agent {
 
  private:
   static inline const std::uint32_t kOff = 0;
-  // Set where there are rings; a forked child's file comes into the place of its parent's.
+  // The header of the ring file; null without one. The address stays valid when a forked child
+  // replaces its parent's file.
   static inline wire::FileHeader* header_ = nullptr;
 
   static std::uint64_t (*BestClock())() {
@@ -156,8 +159,8 @@ class Agent {
       const wire::Orders before = agent::ReadOrders(directory_);
       agent::Obey(before, created.file);
       if (created.file.Publish()) {
-        // A sidecar changes the orders first and looks for files then: if it has not seen this one,
-        // the change is seen here.
+        // A sidecar changes the orders before it looks for files. If it has not seen this file, the
+        // change is visible here.
         const wire::Orders now = agent::ReadOrders(directory_);
         if (std::memcmp(&before, &now, sizeof now) != 0) agent::Obey(now, created.file);
         return std::move(created.file);
@@ -168,13 +171,13 @@ class Agent {
     return {};
   }
 
-  // A forked child gets a file of its own in the place of its parent's before it writes anything:
-  // two writers in one ring would destroy each other's records.
+  // Gives a forked child a file of its own, at the address of the parent's, before it writes
+  // anything. Two writers in one ring would destroy each other's records.
   void BecomeOwnProgram() {
     if (!looks_at_parent_) return;
     std::lock_guard<std::mutex> lock(beginning_);
     if (!looks_at_parent_) return;
-    // It must fit into the place of the parent's.
+    // It must have the same size, because it is mapped at the address of the parent's file.
     RingFile::Created created = RingFile::Create(directory_,
                                                  {.max_rings = file_.max_rings(),
                                                   .ring_words = file_.ring_words(),
@@ -183,7 +186,7 @@ class Agent {
     if (created.file) {
       CopyWishes(file_, created.file);
       if (created.file.Publish())
-        CopyWishes(file_, created.file);  // What changed meanwhile, as in CreateFirst.
+        CopyWishes(file_, created.file);  // Repeated for changes since then, as in CreateFirst.
       else
         created = {.file = {}, .step = wire::FailureStep::kPublish, .error = errno};
     }
@@ -205,14 +208,14 @@ class Agent {
     BecomeOwnProgram();
     wire::FileHeader& header = *file_.header();
     for (;;) {
-      // One that a thread left behind, else a fresh one.
+      // Prefers a ring that another thread has released.
       const std::uint32_t begun = std::min(header.rings.load(), file_.max_rings());
       for (std::uint32_t i = 0; i < begun; ++i) {
         std::uint32_t idle = 0;
         if (file_.ring(i)->busy.compare_exchange_strong(idle, 1)) return Own(i);
       }
-      // No lock: threads that begin at the same time reserve the same ring, and one of them gets
-      // it.
+      // There is no lock: threads that start at the same time reserve the same ring, and one of
+      // them gets it.
       std::uint32_t next = begun;
       if (next >= file_.max_rings() || !file_.Reserve(next, wire::kReserveWords)) {
         refused_until = wire::MonotonicNs() + kAskAgainNs;
@@ -227,7 +230,7 @@ class Agent {
     }
   }
 
-  // Counts a record of a thread without a ring.
+  // Counts a record that is lost because the thread has no ring.
   OwnRing* Refuse() {
     if (!file_ || looks_at_parent_) return nullptr;
     const auto stripe = static_cast<std::size_t>(syscall(SYS_gettid)) % wire::kStripes;
@@ -257,7 +260,7 @@ class Agent {
     return own_ring;
   }
 
-  // Reserves the next step of the thread's ring. False when the volume has no space.
+  // Reserves the next 64 KiB of the thread's ring. False if the volume is full.
   bool Extend(OwnRing& ring) {
     const std::uint64_t wanted =
         ring.header->reserved_words.load(std::memory_order_relaxed) + wire::kReserveWords;
@@ -278,7 +281,7 @@ class Agent {
   bool parent_used_cuda_ = false;
 };
 
-// Never destroyed: threads may annotate while the program ends.
+// Never destroyed, because threads may annotate while the program ends.
 Agent& TheAgent() {
   static Agent& agent = *[] {
     auto* made = new Agent;
@@ -289,11 +292,12 @@ Agent& TheAgent() {
   return agent;
 }
 
-// These are not inlined, so that the usual path saves no registers for them.
+// Not inlined, so that the common path saves no registers for these calls.
 [[gnu::noinline, gnu::cold]] OwnRing* Agent::FirstRing() { return TheAgent().TakeRing(); }
 
 [[gnu::noinline, gnu::cold]] OwnRing* Agent::MakeRoom(OwnRing* ring) {
-  // On a full volume asking the kernel costs more than the record that is lost.
+  // On a full volume, asking the kernel costs more than losing a record, so only every 256th record
+  // asks.
   constexpr std::uint64_t kAskAgainEvery = 256;
   const std::uint64_t dropped = ring->header->dropped.load(std::memory_order_relaxed);
   if (dropped % kAskAgainEvery == 0 && TheAgent().Extend(*ring)) return ring;
@@ -305,13 +309,13 @@ void Agent::LeaveRing(void* argument) {
   auto* ring = static_cast<OwnRing*>(argument);
   ring->header->busy.store(0, std::memory_order_release);
   own_ring = nullptr;
-  // What other destructors of this thread still annotate is counted, not recorded.
+  // Annotations by later destructors of this thread are counted, not recorded.
   refused_until = kForGood;
   delete ring;
 }
 
-// For programs that CUDA was not told to load us into. Asking the loader may block for as long as
-// another thread loads a library, so only a thread of ours does it.
+// Finds CUDA in programs whose CUDA driver does not load the agent. dlopen may block while another
+// thread loads a library, so only the agent's own threads call this.
 void Agent::LookForCuda() {
   Agent& agent = TheAgent();
   if (!agent.parent_used_cuda_ && dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr)
@@ -336,7 +340,7 @@ extern "C" __attribute__((visibility("default"))) const strobe_agent_api* strobe
   return strobe::TheAgent().api();
 }
 
-// What CUDA's driver calls when $CUDA_INJECTION64_PATH names this library, in cuInit.
+// CUDA's driver calls this in cuInit if $CUDA_INJECTION64_PATH names this library.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   strobe::TheAgent().CudaIsThere();
   return 1;

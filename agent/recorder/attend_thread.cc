@@ -12,7 +12,7 @@ namespace {
 
 constexpr long kEveryNs = 50'000'000;
 
-std::atomic<std::uint64_t> answered{0};  // The wish that was taken up last.
+std::atomic<std::uint64_t> answered{0};  // The last attend_until for which a thread was started.
 std::atomic<AtBeginning> beginning{nullptr};
 
 void TellMemory(wire::FileHeader& header) {
@@ -33,7 +33,8 @@ void* Run(void* argument) {
     const timespec pause{0, kEveryNs};
     nanosleep(&pause, nullptr);
   }
-  // A sidecar that lives takes its wishes back before the time is up.
+  // A live sidecar withdraws its wishes before the time is over. If no sidecar holds the lease, it
+  // died.
   if (asked() && file.RenewDescriptor() && !file.Leased()) {
     file.Wish(wire::Wisher::kCapture, 0);
     file.Wish(wire::Wisher::kSteps, 0);

@@ -1,20 +1,20 @@
-// The thread by which a program attends a capture: it tells how near the container is to its memory
-// limit, looks for CUDA, and switches recording off when the sidecar died. It lives as long as the
-// sidecar asked for and no longer, so that a program that forks between two captures finds no
-// thread of ours.
+// The attendance thread. During a capture it reports the container's memory use, looks for CUDA,
+// and withdraws the requests of a sidecar that died. It ends when the time that the sidecar asked
+// for is over, so that a program that forks between two captures has no thread of the agent.
 #pragma once
 #include "agent/wire/ring_file.h"
 
 namespace strobe::agent {
 
-// What the thread does once at its beginning, where blocking does not hurt anybody.
+// A function that the thread calls once at its start. It may block.
 using AtBeginning = void (*)();
 
-// Whether the sidecar has asked anew: cheap enough for every record.
+// True if the sidecar has made a new request. Cheap enough to call for every record.
 bool AttendanceIsAsked(const wire::FileHeader& header);
-// Starts the thread. Safe at any time, from any thread. The file must stay.
+// Starts the thread if the sidecar has asked for it. Safe to call from any thread. `file` must
+// outlive the thread.
 void Attend(wire::RingFile& file, AtBeginning at_beginning);
-// In the child of a fork, which has no thread.
+// For a forked child, which does not have the thread.
 void ForgetAttendance();
 
 }  // namespace strobe::agent

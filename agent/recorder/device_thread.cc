@@ -21,12 +21,12 @@ constexpr long kTickNs = 100'000'000;
 constexpr int kMaxGoodbyeMs = 1000;
 
 std::atomic<bool> started{false};
-std::atomic<bool> ending{false};  // The program is at its end.
-std::atomic<bool> parked{false};  // The thread will not touch CUPTI any more.
+std::atomic<bool> ending{false};  // The program's exit handlers run.
+std::atomic<bool> parked{false};  // The thread makes no more calls to CUPTI.
 std::atomic<wire::RingFile*> served{nullptr};
 std::atomic<void (*)()> at_attendance{nullptr};
 
-// Shared, not private: the sidecar wakes it from another process.
+// Uses a shared futex, not a private one, because the sidecar wakes it from another process.
 void Wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, bool forever) {
   const timespec timeout{0, kTickNs};
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, forever ? nullptr : &timeout, nullptr, 0);
@@ -36,10 +36,10 @@ void* Serve(void* argument) {
   auto& file = *static_cast<wire::RingFile*>(argument);
   wire::FileHeader& header = *file.header();
   DeviceTracer& tracer = TheDeviceTracer();
-  std::uint32_t current = 0;  // The wish that was armed for last.
+  std::uint32_t current = 0;  // The number of the last request.
   while (!ending) {
     const std::uint32_t wish = header.device_control.load(std::memory_order_acquire);
-    // A sidecar that has died must not leave the device armed.
+    // device_until limits the request, so that a sidecar that died leaves no device armed.
     const bool late = wire::MonotonicNs() > header.device_until.load(std::memory_order_relaxed);
     const bool wanted = wish != 0 && !late;
     if (tracer.armed() && (!wanted || wish != current)) {
@@ -55,7 +55,7 @@ void* Serve(void* argument) {
     }
     if (!ending) Wait(header.device_control, wish, !wanted);
   }
-  // Most records of a program that ends in mid-capture are still in CUPTI's buffers.
+  // If the program ends during a capture, most records are still in CUPTI's buffers.
   tracer.Disarm();
   parked = true;
   return nullptr;
@@ -85,7 +85,7 @@ void EndDeviceThread() {
   wire::RingFile* file = served.load();
   if (file == nullptr) return;
   for (int i = 0; i < kMaxGoodbyeMs && !parked; ++i) {
-    // More than once: the thread may just be about to wait.
+    // Wakes repeatedly, because the thread may have been about to wait.
     syscall(SYS_futex, &file->header()->device_control, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     usleep(1000);
   }

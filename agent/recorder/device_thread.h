@@ -1,18 +1,19 @@
-// The one lasting thread that the agent has, in programs that use CUDA. It waits for the sidecar's
-// wishes on a futex, so that it costs nothing while it is idle, and arms and disarms the device
-// tracer.
+// The device thread, the only permanent thread of the agent. It exists only in programs that use
+// CUDA. It waits on a futex for the sidecar's requests, so it costs nothing while idle, and it
+// controls the device tracer.
 #pragma once
 #include "agent/wire/ring_file.h"
 
 namespace strobe::agent {
 
-// Starts it unless it runs. The file must stay. Says in the file's header when there will be no
-// thread: $STROBE_DEVICE is "off", or none could be started. `at_attendance` as in attend_thread.h.
+// Starts the thread unless it runs. If there can be no thread, because $STROBE_DEVICE is "off" or
+// creation failed, reports this in the file's header. `file` must outlive the thread.
+// `at_attendance` is passed to Attend.
 void StartDeviceThread(wire::RingFile& file, void (*at_attendance)());
-// At the program's end, before CUPTI's own destructors: hands over what CUPTI still holds, waits at
-// most a second for the thread to let go of CUPTI, and lets nobody touch CUPTI afterwards.
+// For the program's exit, before CUPTI's own destructors run. Lets the thread fetch CUPTI's
+// remaining records, waits for it at most one second, and prevents all later calls to CUPTI.
 void EndDeviceThread();
-// In a forked child, where the thread is not: a later Start begins anew.
+// For a forked child, which does not have the thread. It may be started again.
 void ForgetDeviceThread();
 
 }  // namespace strobe::agent

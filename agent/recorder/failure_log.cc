@@ -15,7 +15,7 @@
 namespace strobe::agent {
 namespace {
 
-int log = -1;  // Open while the process lives: the lock goes with it.
+int log = -1;  // Stays open during the process's life, because closing it releases the lock.
 
 bool Add(int file, const wire::Failure& failure) {
   constexpr auto kSize = static_cast<off_t>(sizeof failure);
@@ -28,7 +28,7 @@ bool Add(int file, const wire::Failure& failure) {
   struct stat status = {};
   bool written = false;
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    // The first place that is free: its space is there, also when the volume is full.
+    // Uses the first free record. Its space is reserved, so this works on a full volume too.
     off_t at = 0;
     wire::Failure there = {};
     const off_t end = static_cast<off_t>(wire::kMaxFailures) * kSize;
@@ -49,7 +49,7 @@ void LogFailure(const std::string& directory, wire::FailureStep step, int error)
   const std::string path = directory + "/failures";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
   if (file < 0) return;
-  fchmod(file, 0666);  // Every user of the pod writes to it.
+  fchmod(file, 0666);  // All users of the pod write to it.
   wire::Failure failure{.magic = wire::kFailureMagic,
                         .pid = static_cast<std::uint32_t>(getpid()),
                         .step = static_cast<std::uint32_t>(step),
@@ -59,7 +59,7 @@ void LogFailure(const std::string& directory, wire::FailureStep step, int error)
                         .container = {}};
   const std::string container = wire::OwnContainer();
   std::copy_n(container.begin(), container.size(), failure.container);
-  prctl(PR_GET_NAME, failure.program);  // 16 bytes at most.
+  prctl(PR_GET_NAME, failure.program);  // Writes at most 16 bytes.
   if (Add(file, failure))
     log = file;
   else

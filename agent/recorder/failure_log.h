@@ -1,5 +1,5 @@
-// Tells the sidecar about a process that cannot be recorded, because it has no ring file by which
-// the sidecar would know of it.
+// Reports a process that cannot be recorded to the sidecar, which otherwise learns of processes
+// only by their ring files.
 #pragma once
 #include <string>
 
@@ -7,11 +7,11 @@
 
 namespace strobe::agent {
 
-// Appends a record to "<directory>/failures" and holds a lock on it while the process lives. The
-// sidecar has reserved space for the file, so that this works on a full volume too. Once per
-// process; does nothing when even that fails.
+// Adds a record to "<directory>/failures" and locks it for the life of the process. The sidecar has
+// reserved space for the file, so this works on a full volume too. Does nothing after the first
+// call, or if the file cannot be written.
 void LogFailure(const std::string& directory, wire::FailureStep step, int error);
-// In a forked child: the record is the parent's.
+// For a forked child: the record belongs to the parent.
 void ForgetFailure();
 
 }  // namespace strobe::agent

@@ -1,4 +1,5 @@
-// What a program that begins in mid-capture is told to do before a sidecar has found its ring file.
+// The requests that a program follows if it starts during a capture, before a sidecar has found its
+// ring file.
 #pragma once
 #include <string>
 
@@ -7,8 +8,9 @@
 
 namespace strobe::agent {
 
-// The orders of the directory; those that ask for nothing when there are none.
+// Reads the orders of the directory. Without a valid file, returns orders that request nothing.
 wire::Orders ReadOrders(const std::string& directory);
+// Writes the orders into the header of the program's own ring file.
 void Obey(const wire::Orders& orders, const wire::RingFile& file);
 
 }  // namespace strobe::agent

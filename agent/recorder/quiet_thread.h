@@ -1,12 +1,12 @@
-// A thread of ours in somebody else's program.
+// Starts the agent's threads in the traced program.
 #pragma once
 #include <pthread.h>
 #include <signal.h>
 
 namespace strobe::agent {
 
-// Starts a detached thread that takes none of the program's signals. False when there is no thread
-// to be had; the program goes on without. `name` has at most 15 characters.
+// Starts a detached thread that has all signals blocked, so that it never runs the program's
+// handlers. False if the thread could not be created. `name` has at most 15 characters.
 inline bool StartQuietThread(const char* name, void* (*run)(void*), void* argument) {
   sigset_t all, before;
   sigfillset(&all);

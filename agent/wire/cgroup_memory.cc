@@ -15,21 +15,21 @@ namespace {
 using Path = std::array<char, 1024>;
 using Text = std::array<char, 8192>;
 
-// Names of the files, by the cgroup's version.
+// The names of the files in each version of cgroups.
 struct Version {
   const char* mount;
   const char* limit;
   const char* used;
-  const char* reclaimable;  // Key in memory.stat.
+  const char* reclaimable;  // The key in memory.stat.
 };
 constexpr Version kFirst{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                          "total_inactive_file "};
 constexpr Version kSecond{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
 
-// The first version's way to say "none" is the largest number of pages.
+// Version 1 reports "no limit" as a very large number of pages.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
-// As much of the file as `text` holds; nothing when it cannot be read.
+// Reads as much of the file as fits into `text`. Empty if it cannot be read.
 std::string_view Read(const char* path, Text& text) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -47,7 +47,7 @@ bool ParseNumber(std::string_view text, std::uint64_t& number) {
   return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
 }
 
-// What follows `key` at the beginning of a line.
+// Returns the text behind `key` at the beginning of a line.
 std::string_view AfterKey(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -81,8 +81,8 @@ void Consider(const char* root, const Version& version, std::string_view group, 
   if (worst.limit == 0 || here.share() > worst.share()) worst = here;
 }
 
-// The groups around `group` have limits too. In a container only its own may be there, at the
-// mount's root and under another path than the kernel tells.
+// Considers `group` and all groups above it, because they have limits too. A container may see only
+// its own group, mounted at the root instead of at the path that the kernel reports.
 void ConsiderAll(const char* root, const Version& version, std::string_view group,
                  MemoryUse& worst) {
   if (group == "/") group = {};

@@ -1,7 +1,7 @@
-// What a device did, as the device ring carries it. C++ standard library only.
+// The records of the device ring. C++ standard library only.
 //
-// Enumerations are CUPTI's own numbers (cupti_activity.h); the sidecar knows their names. All times
-// are CUPTI's, in nanoseconds; ClockRecords say what they mean in ticks.
+// Enumerations are CUPTI's own numbers (cupti_activity.h); the sidecar knows their names. Times are
+// in nanoseconds of CUPTI's clock; ClockRecords relate them to ticks.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace strobe::wire {
 
-// Texts are sent once and then named by number; 0 = none. A kText record is the number (low half of
-// a word), the bytes (high half), and the text padded with NULs.
+// A text is written once and then referred to by number; 0 is no text. A kText record has the
+// number (low half of a word), the size in bytes (high half), and the text padded with NULs.
 
 struct KernelRecord {
   std::uint64_t begin = 0, end = 0;
@@ -30,7 +30,7 @@ struct CopyRecord {
   std::uint32_t device = 0, context = 0, stream = 0, correlation = 0;
   std::uint32_t graph = 0, to_device = 0;
   std::uint8_t copy_kind = 0, source_kind = 0, destination_kind = 0,
-               flags = 0;  // Flag 1: asynchronous.
+               flags = 0;  // In flags, 1 means asynchronous.
   std::uint32_t reserved = 0;
 };
 
@@ -45,7 +45,7 @@ struct SetRecord {
 struct MemoryRecord {
   std::uint64_t time = 0, bytes = 0, address = 0;
   std::uint32_t device = 0, context = 0, stream = 0, correlation = 0;
-  std::uint32_t operation = 0, memory_kind = 0;  // Operation 1: allocated, 2: released.
+  std::uint32_t operation = 0, memory_kind = 0;  // Operation 1 allocates, 2 releases.
 };
 
 // A call of CUDA's runtime or driver.
@@ -55,26 +55,26 @@ struct CallRecord {
   std::uint32_t name = 0, result = 0;
 };
 
-// Time that CUPTI itself took from the program.
+// Time that the program lost to CUPTI itself.
 struct OverheadRecord {
   std::uint64_t begin = 0, end = 0;
   std::uint32_t kind = 0, reserved = 0;
 };
 
-// A framework's own number for what a call belongs to.
+// Relates a call to a framework's own number for the operation that made it.
 struct ExternalRecord {
   std::uint64_t external = 0;
   std::uint32_t correlation = 0, kind = 0;
 };
 
-// One end of an NVTX range, or an NVTX mark.
+// The beginning or the end of an NVTX range, or an NVTX mark.
 struct MarkerRecord {
   std::uint64_t time = 0;
-  std::uint32_t id = 0, flags = 0;  // Flag 1: a mark, 2: a range begins, 4: it ends.
+  std::uint32_t id = 0, flags = 0;  // Flags: 1 is a mark, 2 begins a range, 4 ends a range.
   std::uint32_t thread = 0, name = 0, domain = 0, reserved = 0;
 };
 
-// A device that the program sees. Zeros where the driver does not say.
+// A device that the program sees. A field is 0 if the driver does not report it.
 struct DeviceRecord {
   std::uint32_t ordinal = 0, name = 0;
   std::uint8_t uuid[16] = {};
@@ -82,10 +82,10 @@ struct DeviceRecord {
   std::uint32_t major = 0, minor = 0, cores = 0, clock_khz = 0, memory_clock_khz = 0, bus_bits = 0;
   // Limits of one core (streaming multiprocessor).
   std::uint32_t warp = 0, threads = 0, blocks = 0, registers = 0, shared = 0;
-  std::uint32_t driver_version = 0;  // 12080 = 12.8.
+  std::uint32_t driver_version = 0;  // 12080 is version 12.8.
 };
 
-// CUPTI's clock and the ring's ticks at one moment.
+// CUPTI's clock and the ring's ticks, read at the same moment.
 struct ClockRecord {
   std::uint64_t device_ns = 0, ticks = 0;
 };
@@ -102,7 +102,7 @@ static_assert(kIsPayload<KernelRecord> && kIsPayload<CopyRecord> && kIsPayload<S
               kIsPayload<ExternalRecord> && kIsPayload<MarkerRecord> && kIsPayload<DeviceRecord> &&
               kIsPayload<ClockRecord>);
 
-// What RingWriter::Record wrote; `words` has kWordsOf<T>.
+// Decodes a record that RingWriter::Record wrote. `words` has kWordsOf<T> elements.
 template <typename T>
 T FromWords(std::span<const std::uint64_t> words) {
   std::array<std::uint64_t, kWordsOf<T>> copy;

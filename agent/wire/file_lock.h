@@ -1,12 +1,13 @@
-// Locks on single bytes of a file, by which processes of several containers know of each other.
+// Locks on single bytes of a file, by which processes in several containers detect each other.
 // POSIX only.
 #pragma once
 #include <fcntl.h>
 
 namespace strobe::wire {
 
-// The lock belongs to the open file, so that closing another descriptor of the same file does not
-// drop it, and ends with the last descriptor of that open file.
+// A description of a lock on one byte, for open-file-description locks. Such a lock belongs to the
+// open file: closing another descriptor of the same file does not release it, closing the last
+// descriptor of this open file does.
 inline struct flock ByteLock(short type, off_t byte) {
   struct flock lock = {};
   lock.l_type = type;
@@ -16,7 +17,7 @@ inline struct flock ByteLock(short type, off_t byte) {
   return lock;
 }
 
-// False when somebody else holds a lock that forbids it.
+// False if a conflicting lock is held elsewhere. Never waits.
 inline bool TryLockByte(int fd, short type, off_t byte) {
   struct flock lock = ByteLock(type, byte);
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
@@ -24,7 +25,7 @@ inline bool TryLockByte(int fd, short type, off_t byte) {
 
 inline void UnlockByte(int fd, off_t byte) { TryLockByte(fd, F_UNLCK, byte); }
 
-// Does anybody but this open file hold a lock on it?
+// True if another open file holds a lock on the byte.
 inline bool ByteIsLocked(int fd, off_t byte) {
   struct flock lock = ByteLock(F_WRLCK, byte);
   return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

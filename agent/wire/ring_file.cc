@@ -29,7 +29,7 @@ static_assert(kHeaderBytes == kPage);
 constexpr std::uint32_t kMaxRings = 4096;
 constexpr std::uint64_t kMaxWords = 1ull << 28;
 
-// Bytes of the file that are locked, and what each lock says.
+// The bytes of the file that are locked.
 constexpr off_t kLifeByte = 0;   // Exclusive, by the program while it lives.
 constexpr off_t kHeirByte = 1;   // Shared, by forked children that have no file of their own.
 constexpr off_t kLeaseByte = 2;  // Exclusive, by the sidecar that records the program.
@@ -39,7 +39,7 @@ std::uint64_t RoundWords(std::uint64_t words) {
   return std::bit_ceil(std::min(std::max<std::uint64_t>(words, 4 * kBlockWords), kMaxWords));
 }
 
-// A header and its data, in whole pages.
+// The size of a ring's header and data, rounded up to whole pages.
 std::uint64_t RingBytes(std::uint64_t words) {
   return (sizeof(RingHeader) + words * 8 + kPage - 1) / kPage * kPage;
 }
@@ -66,8 +66,8 @@ std::string TextOf(const char (&from)[kSize]) {
 
 namespace {
 
-// Field 22 of /proc/self/stat, see proc(5); the second one is a name in parentheses, of any
-// characters.
+// Reads field 22 of /proc/self/stat; see proc(5). The search starts behind the last ')', because
+// the second field is a name in parentheses that may contain any character.
 std::uint32_t ProcessBegan() {
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
@@ -158,7 +158,7 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   file.path_ = directory + "/" + (container.empty() ? "" : container + kContainerMark) +
                std::to_string(getpid()) + "-" + std::to_string(now.tv_sec) + "." +
                std::to_string(now.tv_nsec) + ".rings";
-  // Beside its place until it is whole: a sidecar must not meet a header that is half there.
+  // Created under a temporary name, so that a sidecar never sees an incomplete header.
   const std::string hidden = file.path_ + ".new";
   const auto failed = [&](FailureStep step) {
     const int error = errno;
@@ -169,11 +169,12 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   if (file.fd_ < 0) return {.file = {}, .step = FailureStep::kCreate, .error = errno};
   struct stat status = {};
   if (!file.Identify(status)) return failed(FailureStep::kCreate);
-  fchmod(file.fd_, 0666);  // The sidecar is usually another user; the volume belongs to the pod.
+  fchmod(file.fd_,
+         0666);  // The sidecar usually runs as another user; the volume belongs to the pod.
   if (ftruncate(file.fd_, static_cast<off_t>(size)) != 0 ||
       !TryLockByte(file.fd_, F_WRLCK, kLifeByte))
     return failed(FailureStep::kCreate);
-  // The pages that the sidecar reads before a ring is begun; rings cost nothing until then.
+  // Reserves the pages that the sidecar reads before a ring is in use.
   if (!file.ReserveBytes(0, kPage) || !file.ReserveBytes(file.device_offset_, kPage))
     return failed(FailureStep::kReserve);
   if (!file.MapOpened(size)) return failed(FailureStep::kMap);
@@ -256,7 +257,8 @@ bool RingFile::Leased() const { return OwnsDescriptor() && ByteIsLocked(fd_, kLe
 
 bool RingFile::MayLive(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  // Gone, no file, or one that leads elsewhere.
+  // These errors mean that the file is gone or is not a regular file. After any other error the
+  // program may live.
   if (file < 0) return errno != ENOENT && errno != ELOOP && errno != EISDIR && errno != ENXIO;
   struct stat status = {};
   const bool lives =
@@ -326,7 +328,8 @@ void RingFile::Wish(Wisher wisher, std::uint32_t level) const {
     for (const auto& wish : header_->wishes) most = std::max(most, wish.load());
     return most;
   };
-  // Others may do the same at the same time; whoever comes last has seen all wishes.
+  // Other wishers may run this at the same time. The last one sees all wishes, so the result is
+  // correct.
   for (int tries = 0; tries < 100; ++tries) {
     const std::uint32_t most = highest();
     header_->control.store(most);

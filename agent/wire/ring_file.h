@@ -1,4 +1,5 @@
-// The file of one process, from either end. C++ standard library and POSIX only; no exceptions.
+// The ring file of one process, for the program and for the sidecar. POSIX and the C++ standard
+// library only; no exceptions.
 #pragma once
 #include <sys/stat.h>
 
@@ -12,22 +13,24 @@
 namespace strobe::wire {
 
 struct RingFileShape {
-  std::uint32_t max_rings = 512;          // Threads that may record at one time.
-  std::uint64_t ring_words = 1ull << 16;  // 512 KiB; rounded up to a power of two and whole blocks.
-  std::uint64_t device_words = 1ull << 21;  // 16 MiB of what devices did; as above.
+  std::uint32_t max_rings = 512;  // The number of threads that can record at the same time.
+  // Words per ring; the default is 512 KiB. Rounded up to a power of two and whole blocks.
+  std::uint64_t ring_words = 1ull << 16;
+  // Words in the device ring; the default is 16 MiB. Rounded up likewise.
+  std::uint64_t device_words = 1ull << 21;
 };
 
-// Why a file is not read.
+// The reason why a file cannot be read.
 enum class RingFileError {
   kNone,
   kUnreadable,    // It could not be opened or mapped.
-  kNotOurs,       // No ring file, or one that is not whole yet.
-  kOtherVersion,  // A ring file of another version of the agent.
-  kDamaged        // Its numbers do not fit its size.
+  kNotOurs,       // It is not a ring file, or not complete yet.
+  kOtherVersion,  // Another version of the agent wrote it.
+  kDamaged        // Its header does not match its size.
 };
 
-// A mapped file. Pages of a file that somebody truncates raise SIGBUS when they are touched; a
-// sidecar guards the mapping (common/base/foreign_memory.h).
+// A mapped ring file. If somebody truncates the file, access to a lost page raises SIGBUS; a
+// sidecar guards the mapping against this (common/base/foreign_memory.h).
 class RingFile {
  public:
   RingFile() = default;
@@ -37,72 +40,73 @@ class RingFile {
   RingFile(const RingFile&) = delete;
   RingFile& operator=(const RingFile&) = delete;
 
-  // ---- The program's end.
+  // ---- For the program.
 
   struct Created;
-  // A fresh file in `directory` that nobody sees until Publish. `forked_from` names the ring file
-  // of the process that this one was forked from. The file stays locked while the process lives:
-  // the mapping holds the lock, also when the program closes all its descriptors.
+  // Creates a file in `directory` that is not visible until Publish. `forked_from` names the ring
+  // file of the process that this one was forked from. The file stays locked while the process
+  // lives: the mapping holds the lock, even if the program closes all its descriptors.
   static Created Create(const std::string& directory, const RingFileShape& shape,
                         std::string_view forked_from = {});
-  // Puts the file into its place, "<directory>/<pid>-<time>.rings", with "<container>@" before the
-  // pid when OwnContainer has a name. False with errno.
+  // Renames the file to "<directory>/<pid>-<time>.rings", with the prefix "<container>@" if
+  // OwnContainer is not empty. On failure returns false and sets errno.
   bool Publish();
-  // Makes sure that writing the first `words` words of a ring cannot fail for want of space: a
-  // program must not be killed because a volume is full. False when there is none.
+  // Reserves space for the first `words` words of a ring, because a write to a page without space
+  // would kill the program. False if the volume is full.
   bool Reserve(std::uint32_t index, std::uint64_t words);
+  // Reserves space for the whole device ring. False if the volume is full.
   bool ReserveDevice();
-  // Whether the descriptor is still this file's. A program that closes all descriptors closes ours,
-  // and another file may have its number.
+  // True if the descriptor still refers to this file. A program that closes all its descriptors
+  // also closes this one, and another file may then reuse its number.
   bool OwnsDescriptor() const;
-  // Opens the file again after the program closed our descriptor. False when that fails.
+  // Opens the file again if the program has closed the descriptor. False if that fails.
   bool RenewDescriptor();
-  // In a forked child: maps the file anew at the same address, because the parent's mapping would
-  // keep the parent's lock beyond its death, and holds a lock of its own by which the sidecar knows
-  // that somebody still looks at the file. False when the file cannot be opened any more.
+  // For a forked child. Maps the file again at the same address, because the parent's mapping would
+  // hold the parent's lock beyond its death. Takes a lock that tells the sidecar that a child uses
+  // the file. False if the file cannot be opened any more.
   bool Inherit();
-  // Puts `other` at the very addresses of this one, which is given up: pointers into it then point
-  // into the other. Without another file of the same shape there is private memory with nothing in
-  // it.
+  // Maps `other` at the address of this file, which is closed; pointers into this file then refer
+  // to the other. If `other` is null or has another shape, the address range becomes private,
+  // zeroed memory.
   void ReplaceBy(RingFile other);
-  // Is a sidecar recording this program?
+  // True if a sidecar holds the lease on this program.
   bool Leased() const;
 
-  // ---- The sidecar's end.
+  // ---- For the sidecar.
 
-  // Maps a file and looks at nothing in it: until Check says kNone only memory(), size(), path()
-  // and the locks may be used.
+  // Maps a file without looking at its content. Until Check returns kNone, only memory(), size(),
+  // path() and the locks may be used.
   static RingFile Map(const std::string& path);
-  // Is it a ring file whose numbers fit its size?
+  // Checks that it is a ring file whose header matches its size.
   RingFileError Check();
-  // Map and Check; a null file when either fails.
+  // Maps and checks a file. Returns a null file if either fails.
   static RingFile Open(const std::string& path);
-  // Does the program that made the file at `path` still run, as far as its lock says, which can be
-  // read of files that cannot be mapped? True as well when even that cannot be found out.
+  // True if the program that created the file at `path` holds its lock. Works for files that cannot
+  // be mapped. Also true if it cannot be determined.
   static bool MayLive(const std::string& path);
-  // Does the program that made it still run?
+  // True if the program that created the file still runs.
   bool ProgramLives() const;
-  // Does a forked child look at this file, because it has none of its own?
+  // True if a forked child without a file of its own uses this one.
   bool HasHeirs() const;
-  // Takes the right to record this program, which ends with this object or by EndLease. False when
-  // another sidecar has it.
+  // Takes the exclusive right to record this program. EndLease or the destructor releases it. False
+  // if another sidecar holds it.
   bool Lease();
   void EndLease();
-  // The program's thread that waits on device_control, if there is one, looks at the header anew.
+  // Wakes the program's thread that waits on device_control, if there is one.
   void WakeProgram() const;
-  // Asks for a level on behalf of `wisher`; 0 takes the wish back.
+  // Requests a level on behalf of `wisher`; 0 withdraws the request.
   void Wish(Wisher wisher, std::uint32_t level) const;
-  // As the program called itself. It need not be text.
+  // The program's name for itself. It may contain arbitrary bytes.
   std::string ProgramName() const;
-  // Name of the ring file of the program that it was forked from; empty when there is none.
+  // The name of the ring file of the program that this one was forked from. Empty if there is none.
   std::string ForkedFrom() const;
 
-  // ---- Either end.
+  // ---- For both.
 
   explicit operator bool() const { return header_ != nullptr; }
   FileHeader* header() const { return header_; }
   const std::string& path() const { return path_; }
-  std::string_view name() const;  // Of the file, without its directory.
+  std::string_view name() const;  // The file's name without its directory.
   void* memory() const { return header_; }
   std::size_t size() const { return size_; }
   std::uint32_t max_rings() const { return max_rings_; }
@@ -115,17 +119,17 @@ class RingFile {
   void Close();
 
  private:
-  // Says which file the descriptor is: only what is known to be ours is closed.
+  // Remembers the device and inode of the descriptor, because Close must not close another file.
   bool Identify(struct stat& status);
   bool MapOpened(std::size_t size);
   bool ReserveBytes(std::uint64_t offset, std::uint64_t bytes) const;
 
   std::string path_;
   int fd_ = -1;
-  std::uint64_t device_ = 0, inode_ = 0;  // What the descriptor must be open on.
+  std::uint64_t device_ = 0, inode_ = 0;  // The file that the descriptor must refer to.
   std::size_t size_ = 0;
   FileHeader* header_ = nullptr;
-  // Copies: what lies in the file may be changed by whoever can write to it.
+  // Copies of the header's values, because other processes can change the file.
   std::uint32_t max_rings_ = 0;
   std::uint64_t ring_words_ = 0, ring_stride_ = 0, rings_offset_ = 0;
   std::uint64_t device_words_ = 0, device_offset_ = 0;
@@ -133,15 +137,14 @@ class RingFile {
 
 struct RingFile::Created {
   RingFile file{};
-  FailureStep step{};  // Of a null file,
-  int error = 0;       // with errno.
+  FailureStep step{};  // The step that failed, if `file` is null.
+  int error = 0;       // The errno of that step.
 };
 
-// As injection says to the programs of a pod with several trainers, in $STROBE_CONTAINER; empty
-// when it does not, or what it says is no name of a container.
+// The name of this process's container, which injection sets in $STROBE_CONTAINER in pods with
+// several trainers. Empty if it is not set or not a valid container name.
 std::string OwnContainer();
-// The container that a ring file's program says it is in, by the file's name; empty when it does
-// not say.
+// The container in a ring file's name. Empty if the name has none.
 std::string ContainerOf(const std::string& path);
 
 }  // namespace strobe::wire

@@ -1,6 +1,6 @@
-// The sidecar's end of one thread's ring. The program may be killed in the middle of a write, or be
-// hostile: whatever lies in the memory, a call stays within the ring and ends after at most as many
-// steps as the ring has words.
+// Reads one thread's ring; used by the sidecar. The program may be killed in the middle of a write,
+// or be hostile. Whatever the memory contains, a call stays within the ring and ends after at most
+// as many steps as the ring has words.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ namespace strobe::wire {
 struct ScopeRecord {
   std::uint8_t level = 0;
   std::uint64_t begin = 0, end = 0;  // Ticks.
-  std::string_view text{};           // Until the next call only.
+  std::string_view text{};           // Valid until the next call.
 };
 
 struct ThreadInfo {
@@ -26,7 +26,7 @@ struct ThreadInfo {
   std::array<char, kThreadNameBytes + 1> name{};
 };
 
-// Where a record is copied to before it is known to be whole. One serves many readers.
+// A record is copied here before it is known to be complete. One buffer can serve many readers.
 using RecordBuffer = std::array<std::uint64_t, kLargestRecordWords>;
 
 class RingReader {
@@ -37,36 +37,38 @@ class RingReader {
     SkipToNow();
   }
 
-  // What was written until now is not read, and counts as neither read nor lost.
+  // Skips all records up to now. They count neither as read nor as lost.
   void SkipToNow() {
-    // Position and number must belong together: nothing is being written when both ends agree. A
-    // writer that is busy all the time, or was killed in mid-write, is taken as it is.
+    // Position and record number must match, which is certain if no write is in progress. After
+    // 1000 tries, for a writer that is busy all the time or was killed during a write, the last
+    // values are used.
     for (int tries = 0; tries < 1000; ++tries) {
       position_ = header_->head.load(std::memory_order_acquire);
       next_ = header_->made.load(std::memory_order_acquire);
       if (header_->claimed.load(std::memory_order_relaxed) == position_) break;
     }
   }
-  // Back to the ring's very first record. What is not there any more counts as lost.
+  // Goes back to the ring's first record. Records that were overwritten count as lost.
   void SkipToStart() {
     const std::uint64_t head = header_->head.load(std::memory_order_acquire);
     position_ = head > words_ && head <= kMaxPosition ? NextBlock(head - words_) : 0;
     next_ = 0;
   }
-  // Back to the oldest record that is still there: what the ring kept of the last seconds. True
-  // when there had been older ones.
+  // Goes back to the oldest record that the ring still has. True if older records were overwritten.
+  // They do not count as lost.
   bool SkipToOldest() {
     SkipToStart();
     adopt_ = position_ > 0;
     return adopt_;
   }
 
-  // Whose records Drain hands over at present.
+  // The thread whose records Drain currently delivers.
   const ThreadInfo& thread() const { return thread_; }
-  // The ring's positions cannot be those of a writer of ours. Nothing is read any more.
+  // True if no correct writer can produce the ring's positions. Such a ring is not read any
+  // further.
   bool damaged() const { return damaged_; }
 
-  // Hands over every whole scope; `sink(const ScopeRecord&)`. Returns how many.
+  // Calls `sink(const ScopeRecord&)` for every complete scope and returns their number.
   template <typename Sink>
   std::uint64_t Drain(RecordBuffer& buffer, const Sink& sink) {
     std::uint64_t count = 0;
@@ -86,13 +88,13 @@ class RingReader {
     return count;
   }
 
-  // Hands over every whole record but pads and threads;
-  // `sink(RecordType, level, span of the words behind the head)`.
+  // Calls `sink(RecordType, level, payload)` for every complete record except pads and threads.
+  // `payload` is the span of words behind the head.
   template <typename Sink>
   void DrainRecords(RecordBuffer& buffer, const Sink& sink) {
     const std::uint64_t head = header_->head.load(std::memory_order_acquire);
-    // A ring of our writer needs fewer steps; one whose positions change all the time must end too.
-    // A head or a number that was forged when we began and is right again has fallen since.
+    // The limit on steps ends the loop even if the positions change all the time. A correct writer
+    // needs fewer steps. Positions that decreased since the last call show a forged value.
     damaged_ = damaged_ || head < position_ || made() < next_;
     for (std::uint64_t step = 0; position_ < head && !Damaged(head) && step < words_; ++step) {
       if (Overrun(position_)) {
@@ -107,12 +109,12 @@ class RingReader {
       if (sane && first.type != RecordType::kPad) {
         for (std::uint64_t i = 0; i < size; ++i) buffer[i] = Word(position_ + i);
       }
-      // Only now is it known whether what was read was still whole.
+      // The copy is valid only if the writer has not overwritten the record meanwhile.
       if (Overrun(position_)) {
         Resync();
         continue;
       }
-      if (!sane) {  // Nothing that our writer writes; the next block is a new chance.
+      if (!sane) {  // No correct writer produces this. Reading continues at the next block.
         position_ = NextBlock(position_ + 1);
         continue;
       }
@@ -130,14 +132,15 @@ class RingReader {
     }
   }
 
-  // Records that were overwritten before they were read, up to the last one read.
+  // The number of records that were overwritten before they were read, up to the last record read.
   std::uint64_t lost() const { return lost_; }
-  // Records made so far.
+  // The number of records written so far.
   std::uint64_t made() const { return header_->made.load(std::memory_order_acquire); }
-  // Of `made` records those that Drain has not come to yet, whether still there or overwritten.
+  // The number of records, out of `made`, that Drain has not reached, whether they still exist or
+  // not.
   std::uint64_t unseen(std::uint64_t made) const { return made - std::min(made, next_); }
   std::uint64_t unseen() const { return unseen(made()); }
-  // Records that the program could not write for want of space, since it began.
+  // The number of records that the program could not write because the volume was full.
   std::uint64_t dropped() const { return header_->dropped.load(std::memory_order_relaxed); }
 
  private:
@@ -145,10 +148,10 @@ class RingReader {
     return (position + kBlockWords - 1) / kBlockWords * kBlockWords;
   }
   std::uint64_t Word(std::uint64_t position) const {
-    // Acquire: a word of a newer record brings along that the record was claimed.
+    // Acquire: reading a word of a newer record makes the writer's claim for that record visible.
     return data_[position & (words_ - 1)].load(std::memory_order_acquire);
   }
-  // The writer claims words before it moves its head over them, and neither ever falls.
+  // The writer claims words before it moves its head over them, and neither position decreases.
   bool Damaged(std::uint64_t head) {
     const std::uint64_t claimed = header_->claimed.load(std::memory_order_relaxed);
     damaged_ = damaged_ || head > kMaxPosition || claimed > kMaxPosition || claimed < head;
@@ -165,10 +168,10 @@ class RingReader {
     }
   }
   void Resync() {
-    LoadThread();  // The record that said whose ring it is may be among those that are gone.
+    LoadThread();  // The record that names the thread may have been overwritten.
     const std::uint64_t claimed =
         std::clamp(header_->claimed.load(std::memory_order_relaxed), words_, kMaxPosition);
-    // A block ahead of the writer, so that it does not catch up at once.
+    // One block ahead of the oldest data, so that the writer does not catch up at once.
     position_ = std::max(position_ + 1, NextBlock(claimed - words_) + kBlockWords);
   }
   void Count(std::uint32_t sequence) {
@@ -177,7 +180,8 @@ class RingReader {
       next_ = made - (static_cast<std::uint32_t>(made) - sequence);
     }
     const std::uint32_t gap = sequence - static_cast<std::uint32_t>(next_);
-    // Nothing is lost when the number is one that SkipToNow has counted already.
+    // A sequence number before the expected one means that SkipToNow has counted the record
+    // already.
     if (gap < 1u << 31) lost_ += gap;
     next_ +=
         static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(gap)) + 1);
@@ -188,9 +192,9 @@ class RingReader {
   const std::uint64_t words_;
   ThreadInfo thread_;
   std::uint64_t position_ = 0;
-  std::uint64_t next_ = 0;  // Number of the record that is expected.
+  std::uint64_t next_ = 0;  // Number of the next expected record.
   std::uint64_t lost_ = 0;
-  bool adopt_ = false;  // Take the next record's number as it is.
+  bool adopt_ = false;  // Take the next record's number as the expected one.
   bool damaged_ = false;
 };
 

@@ -1,7 +1,8 @@
-// The program's end of one thread's ring. C++ standard library only; never blocks, never allocates.
+// Writes one thread's ring; used by the program. C++ standard library only. Never blocks and never
+// allocates.
 //
-// When the reader is too slow, new records overwrite old ones: a full ring holds the newest, and
-// the reader knows from their numbers how many it missed.
+// If the reader is too slow, new records overwrite old ones: a full ring holds the newest records,
+// and the reader learns from their numbers how many it missed.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,10 +15,10 @@
 
 namespace strobe::wire {
 
-// One thread at a time. The memory outlives it.
+// Used by one thread at a time. The memory must outlive the object.
 class RingWriter {
  public:
-  // `data` has `words` words, a power of two. Goes on behind what was written before.
+  // `data` has `words` words, a power of two. Writing continues behind existing records.
   RingWriter(RingHeader* header, std::atomic<std::uint64_t>* data, std::uint64_t words)
       : header_(header),
         data_(data),
@@ -25,15 +26,15 @@ class RingWriter {
         position_(header->head.load(std::memory_order_relaxed)),
         made_(header->made.load(std::memory_order_relaxed)) {}
 
-  // Space is certain for `words` of the ring's data; SpaceIsShort tells when the next record might
-  // not fit. A writer that is never told has all the space.
+  // Declares that space for the first `words` words of the data is reserved. SpaceIsShort then
+  // becomes true when the next record may not fit. Without a call, all space counts as reserved.
   void SpaceReserved(std::uint64_t words) {
-    constexpr std::uint64_t kLargestStep = 2 * kBlockWords;  // A pad and a record.
+    constexpr std::uint64_t kLargestStep = 2 * kBlockWords;  // A pad record and a record.
     space_until_ = words > mask_ ? ~0ull : words - kLargestStep;
   }
   bool SpaceIsShort() const { return position_ >= space_until_; }
 
-  // First thing of a thread that takes a ring over. `name` has kThreadNameBytes.
+  // Call it first when a thread takes the ring over. `name` has kThreadNameBytes bytes.
   void Thread(std::uint32_t id, const char* name) {
     std::atomic<std::uint64_t>* out = Claim(kThreadWords, RecordType::kThread, 0);
     Put(out + 1, id);
@@ -46,7 +47,7 @@ class RingWriter {
     header_->thread_id.store(id, std::memory_order_relaxed);
     Publish(kThreadWords, 0);
   }
-  // A record of fixed size, device_records.h.
+  // Writes a record of fixed size; see device_records.h.
   template <typename T>
   void Record(RecordType type, const T& payload) {
     const std::array<std::uint64_t, sizeof(T) / 8> words =
@@ -55,7 +56,7 @@ class RingWriter {
     for (std::size_t i = 0; i < words.size(); ++i) Put(out + 1 + i, words[i]);
     Publish(1 + words.size(), HasNumber(type) ? 1 : 0);
   }
-  // What `number` stands for from now on. Text beyond kLargestText is cut.
+  // Defines the text of `number`. Text beyond kLargestText bytes is cut.
   void Text(std::uint32_t number, std::string_view text) {
     const std::size_t size = std::min(text.size(), kLargestText);
     const std::size_t words = kTextFixedWords + (size + 7) / 8;
@@ -64,10 +65,10 @@ class RingWriter {
     PutText(out + kTextFixedWords, text.data(), size);
     Publish(words, 0);
   }
-  // Words written so far: how far back a record lies.
+  // The number of words written so far.
   std::uint64_t position() const { return position_; }
 
-  // Text beyond kLargestText is cut.
+  // Writes a scope. Text beyond kLargestText bytes is cut.
   void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
     const std::size_t size = std::min(text.size(), kLargestText);
     const std::size_t words = kScopeFixedWords + (size + 7) / 8;
@@ -80,7 +81,7 @@ class RingWriter {
   }
 
  private:
-  // Release, so that whoever sees a word of the new record also sees that it was claimed.
+  // Release, so that a reader that sees a word of the new record also sees the claim for it.
   static void Put(std::atomic<std::uint64_t>* to, std::uint64_t word) {
     to->store(word, std::memory_order_release);
   }
@@ -95,8 +96,8 @@ class RingWriter {
     if (done < size) Put(out, Tail(text + done, size - done));
   }
 
-  // 1 to 7 bytes as a word. Not by memcpy, whose call costs more than the rest of the record: two
-  // loads that may overlap.
+  // Returns 1 to 7 bytes as a word. Uses two loads that may overlap instead of memcpy, whose call
+  // costs more than the rest of the record.
   static std::uint64_t Tail(const char* text, std::size_t size) {
     static_assert(std::endian::native == std::endian::little);
     if (size >= 4)

@@ -1,4 +1,4 @@
-// The cheapest clock that all threads of a machine agree on. C++ standard library only.
+// The cheapest clock that is consistent across all threads of a machine. C++ standard library only.
 #pragma once
 #include <cstdint>
 #include <ctime>
@@ -31,7 +31,8 @@ inline std::uint64_t Cycles() {
 #endif
 }
 
-// Cycles where they run at one rate on all cores and in all sleep states.
+// Returns kCycles if the processor's counter has a constant rate on all cores and in all sleep
+// states.
 inline TickKind BestTicks() {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -50,15 +51,16 @@ inline std::uint64_t Ticks(TickKind kind) {
   return kind == TickKind::kCycles ? Cycles() : MonotonicNs();
 }
 
-// Ticks and another clock at one moment.
+// Ticks and another clock, read at the same moment.
 struct TickMoment {
   std::uint64_t ticks = 0, other_ns = 0;
 };
 
-// `read(std::uint64_t&)` reads the other clock. False when it could not.
+// `read(std::uint64_t&)` reads the other clock. False if that failed.
 template <typename Read>
 bool ReadTogether(TickKind kind, const Read& read, TickMoment& moment) {
-  // The tightest of a few, so that an interrupt in between does not count.
+  // Takes the reading with the shortest interval, so that an interrupt between two reads does not
+  // matter.
   std::uint64_t width = ~0ull;
   for (int i = 0; i < 8; ++i) {
     std::uint64_t other_ns = 0;
@@ -72,7 +74,7 @@ bool ReadTogether(TickKind kind, const Read& read, TickMoment& moment) {
   return true;
 }
 
-// With CLOCK_MONOTONIC.
+// Ticks and CLOCK_MONOTONIC, read at the same moment.
 inline TickMoment MonotonicMoment(TickKind kind) {
   TickMoment moment;
   ReadTogether(

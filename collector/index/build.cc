@@ -151,7 +151,7 @@ class LineReader {
     TrackWriter& track = work_.tracks.emplace_back();
     track.track.lane = lane;
     track.track.depth = depth;
-    track.track.overlapping = lane + 1 == xplane::kMostLanes || depth + 1 == kMostDepth;
+    track.track.overlapping = lane + 1 == xplane::kMaxLanes || depth + 1 == kMostDepth;
     return static_cast<std::uint32_t>(work_.tracks.size() - 1);
   }
 

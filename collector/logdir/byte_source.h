@@ -1,4 +1,4 @@
-// Bytes on their way into a store.
+// The source of an object's bytes.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace strobe {
 
-// May be read more than once and from several threads.
+// May be read repeatedly and from several threads.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   virtual std::uint64_t size() const = 0;
-  // Fills `into`; [offset, offset + into.size()) must lie within the bytes.
+  // Fills `into` with the bytes from `offset` on. The range must be within the source.
   virtual absl::Status Read(std::uint64_t offset, std::span<char> into) const = 0;
 };
 
-// Pieces in memory, one after the other. They outlive it.
+// Pieces in memory, concatenated. They must outlive this object.
 class MemoryBytes final : public ByteSource {
  public:
   explicit MemoryBytes(std::span<const std::string_view> pieces) : pieces_(pieces) {}

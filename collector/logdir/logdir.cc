@@ -15,7 +15,7 @@ absl::Status Refuse(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("logdir \"", text, "\" ", why));
 }
 
-// "%2F" and the like; false when a percent sign is not followed by two digits.
+// Decodes escapes such as "%2F". False if a percent sign is not followed by two hexadecimal digits.
 bool PercentDecode(std::string_view text, std::string& decoded) {
   decoded.clear();
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,7 +43,7 @@ absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       return Refuse("", "has a control character");
   }
-  // It travels in messages that take nothing else.
+  // The logdir is a protobuf string, which must be UTF-8.
   if (!IsUtf8(text)) return Refuse("", "is not valid UTF-8");
   Logdir logdir;
   std::string_view rest = text;
@@ -85,17 +85,16 @@ absl::StatusOr<Logdir> Logdir::Parse(std::string_view text) {
   std::vector<std::string> parts;
   for (std::string& part : Split(rest, '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == "..") return Refuse(text, "has \"..\"; write the path it means");
+    if (part == "..") return Refuse(text, "has \"..\"; write the resolved path");
     parts.push_back(std::move(part));
   }
   if (logdir.scheme_ == "file") {
     logdir.path_ = "/" + Join(parts, "/");
     return logdir;
   }
-  if (parts.empty() || rest.starts_with('/')) return Refuse(text, "names no bucket");
-  if (parts.front().find('@') != std::string::npos)
-    return Refuse("", "carries user info; remove it");
-  if (!IsSafeName(parts.front())) return Refuse(text, "has a bucket name with odd characters");
+  if (parts.empty() || rest.starts_with('/')) return Refuse(text, "has no bucket");
+  if (parts.front().find('@') != std::string::npos) return Refuse("", "has user info; remove it");
+  if (!IsSafeName(parts.front())) return Refuse(text, "has a bucket name with invalid characters");
   logdir.bucket_ = parts.front();
   parts.erase(parts.begin());
   logdir.path_ = Join(parts, "/");

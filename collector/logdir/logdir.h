@@ -9,21 +9,24 @@
 
 namespace strobe {
 
-// A validated, normalised logdir: "file:///data/logs", "gs://bucket/prefix". No trailing slash, no
-// "." or "..", no user info. A bucket's URL may carry options: "s3://b/p?region=eu-west-1".
+// A validated and normalized logdir, such as "file:///data/logs" or "gs://bucket/prefix". It has no
+// trailing slash, no "." or "..", and no user info. A bucket's URL may have options:
+// "s3://b/p?region=eu-west-1".
 class Logdir {
  public:
-  // Accepts an absolute path or a URL of scheme file, gs, s3 or az. The error says what to write.
+  // Accepts an absolute path or a URL with scheme file, gs, s3 or az. The error tells what to
+  // write.
   static absl::StatusOr<Logdir> Parse(std::string_view text);
 
   const std::string& scheme() const { return scheme_; }  // "file", "gs", "s3", "az".
-  const std::string& bucket() const { return bucket_; }  // Empty for file.
-  const std::string& path() const { return path_; }      // Absolute for file, else a key prefix.
-  // What stood behind "?", decoded. Whoever opens the store decides which of them it heeds.
+  const std::string& bucket() const { return bucket_; }  // Empty for scheme file.
+  // An absolute path for scheme file, otherwise a key prefix.
+  const std::string& path() const { return path_; }
+  // The decoded options behind "?". The StoreOpener decides which of them it accepts.
   const std::map<std::string, std::string>& options() const { return options_; }
-  std::string url() const;  // Without the options.
+  std::string url() const;  // The URL without the options.
 
-  // The run's directory as a URL.
+  // The URL of the run's directory.
   std::string RunUrl(std::string_view run) const;
 
  private:
@@ -31,19 +34,20 @@ class Logdir {
   std::map<std::string, std::string> options_;
 };
 
-// Key of a run's object, relative to the logdir.
+// Keys of a run's objects, relative to the logdir.
 std::string RunPrefix(std::string_view run);                          // "plugins/profile/<run>/"
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"
 std::string ManifestKey(std::string_view run);                        // "...strobe.json"
 
-// "2026_11_21_08_30_00_<name>_<id>": sorts by time in XProf's list; UTC. `id` is what no other run
-// of that second and name has, such as a UID, of which the first characters are taken; without one
-// the name ends before it. A long name is cut, so that it stays a safe one.
+// Returns "2026_11_21_08_30_00_<name>_<id>", in UTC, which sorts by time in XProf's list. `id`
+// makes the name unique, such as a UID; only its first characters are used. Without an id, the name
+// ends before it. Long names are cut to stay safe names.
 std::string DefaultRunName(WallTime time, std::string_view name, std::string_view id);
-// The run of a later attempt: the same name with the attempt behind it, so that files of two
-// attempts never mix.
+// The run's name for a later attempt: the name with the attempt's number appended, so that the
+// files of two attempts are never mixed.
 std::string RunOfAttempt(std::string_view run, int attempt);
-// The other way round, from the URL of an attempt's run; empty when it is none.
+// The run's name in the URL of an attempt's run, without the attempt's number. Empty if it is not
+// such a URL.
 std::string RunOfUrl(std::string_view url, int attempt);
 
 }  // namespace strobe

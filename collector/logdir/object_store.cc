@@ -20,7 +20,8 @@ absl::Status PutText(ObjectStore& store, std::string_view key, std::string_view 
 }
 
 absl::StatusOr<std::string> GetText(ObjectStore& store, std::string_view key, std::uint64_t most) {
-  // Each try reads all with one call, so that no text is put together from two versions.
+  // Each attempt reads the whole object with one call, so that the text is never combined from two
+  // versions.
   for (std::uint64_t room = std::min<std::uint64_t>(most, 1 << 20);; room = most) {
     std::string text(static_cast<std::size_t>(room + 1), '\0');
     ASSIGN_OR_RETURN(const std::size_t got, store.Read(key, 0, text));

@@ -16,11 +16,11 @@
 namespace strobe {
 namespace {
 
-// To go through a folder one need not be allowed to list it.
+// O_PATH, because going through a folder does not require the right to list it.
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// One part after the other, each opened within the one before: no link is followed and nobody can
-// put one in the way meanwhile.
+// Opens one part of a path relative to the folder before it. No symbolic link is followed, and none
+// can be inserted meanwhile.
 absl::StatusOr<FileDescriptor> Step(const FileDescriptor& from, const std::string& part,
                                     Missing missing, const std::string& path) {
   int fd = openat(from.get(), part.c_str(), kFolder | O_NOFOLLOW);
@@ -55,7 +55,7 @@ absl::StatusOr<FileDescriptor> OpenFolder(const std::string& root, std::string_v
   for (const std::string& part : Split(folder, '/')) {
     if (part.empty() || part == ".") continue;
     if (part == "..")
-      return absl::InvalidArgumentError(StrCat("\"", folder, "\" climbs out of the logdir"));
+      return absl::InvalidArgumentError(StrCat("\"", folder, "\" leaves the logdir"));
     path += StrCat(path.ends_with('/') ? "" : "/", part);
     ASSIGN_OR_RETURN(at, Step(at, part, missing, path));
   }
@@ -76,7 +76,7 @@ absl::StatusOr<FileDescriptor> OpenFileIn(const FileDescriptor& folder, const st
 }
 
 absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder) {
-  // A descriptor of its own: reading moves it, and closedir closes it.
+  // Opens a new descriptor, because reading moves its position and closedir closes it.
   FileDescriptor own(openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const directory = own.get() < 0 ? nullptr : fdopendir(own.get());
   if (directory == nullptr) return FileError(errno, "list", "a directory");

@@ -1,6 +1,6 @@
-// Files below a directory that others write to, without ever following a symbolic link of theirs:
-// a trainer that shares the logdir's volume could lead us to any file that we may open. The
-// directory itself may be a link, or lie behind one.
+// Opens files below a directory that others can write to, without following symbolic links in it. A
+// trainer that shares the logdir's volume could otherwise redirect access to any file that this
+// process may open. The directory itself may be, or be behind, a symbolic link.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,6 +11,7 @@
 
 namespace strobe {
 
+// An owned file descriptor.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -30,20 +31,21 @@ class FileDescriptor {
 
 enum class Missing { kIsAnError, kIsMade };
 
-// Opens the directory `folder` (parts divided by '/'; empty = the root itself) below `root`.
-// InvalidArgument for "..", FailedPrecondition where a part is a symbolic link, else see FileError.
+// Opens the directory `folder` below `root`. Its parts are separated by '/'; the empty folder is
+// the root itself. InvalidArgument for "..", FailedPrecondition if a part is a symbolic link; for
+// other errors see FileError.
 absl::StatusOr<FileDescriptor> OpenFolder(const std::string& root, std::string_view folder,
                                           Missing missing);
 
-// Opens a regular file of the folder to read it. Never waits for a pipe's other end.
+// Opens a regular file of the folder for reading. Does not block on a FIFO.
 absl::StatusOr<FileDescriptor> OpenFileIn(const FileDescriptor& folder, const std::string& name);
 
 struct FolderEntry {
   std::string name{};
-  bool is_folder = false;  // Else a regular file; nothing else is an entry.
+  bool is_folder = false;  // Otherwise it is a regular file. Other types are left out.
   std::uint64_t bytes = 0;
 };
-// What is in a folder, hidden names left out.
+// Lists a folder without hidden names.
 absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder);
 
 }  // namespace strobe

@@ -61,7 +61,7 @@ class CloudStore final : public ObjectStore, public PartUploads {
           const int code = strobe_store_read(store_, call, Full(key).c_str(), offset,
                                              reinterpret_cast<std::uint8_t*>(into.data()),
                                              into.size(), &got, error);
-          // How stores say that nothing lies at or behind the offset.
+          // Stores answer 416 if the offset is at or behind the end.
           past_end = code != STROBE_STORE_OK && error->http_status == 416;
           return code;
         });
@@ -92,7 +92,8 @@ class CloudStore final : public ObjectStore, public PartUploads {
     const std::string what =
         keys.size() == 1 ? keys.front() : StrCat(keys.front(), " and ", keys.size() - 1, " more");
     return Call("delete", what, 0, [&](strobe_store_call call, strobe_store_error* error) {
-      call.timeout_ms += 20 * raw.size();  // A thousand per request at best, one at worst.
+      // A request deletes up to 1,000 objects, but only one on some stores.
+      call.timeout_ms += 20 * raw.size();
       return strobe_store_delete(store_, call, raw.data(), raw.size(), error);
     });
   }
@@ -124,7 +125,7 @@ class CloudStore final : public ObjectStore, public PartUploads {
                       std::span<const std::string> parts) override {
     std::vector<const char*> raw;
     for (const std::string& part : parts) raw.push_back(part.c_str());
-    // Servers put the parts together only now.
+    // The time limit is higher, because servers combine the parts now.
     return Call("finish", key, 64ull << 20, [&](strobe_store_call call, strobe_store_error* error) {
       return strobe_store_upload_commit(store_, call, Full(key).c_str(), upload.c_str(), raw.data(),
                                         raw.size(), error);
@@ -145,7 +146,7 @@ class CloudStore final : public ObjectStore, public PartUploads {
   absl::Status Call(std::string_view doing, std::string_view key, std::uint64_t bytes,
                     const Operation& operation) const {
     const std::string what = StrCat(doing, " ", url_, "/", key);
-    // A request may be slow, but not slower than 256 KiB/s.
+    // The limit allows a rate of at least 256 KiB/s.
     const Nanos longest = seconds(30) + milliseconds(bytes / 256);
     const Nanos left = limits_.deadline - clock_.MonoNow();
     if (left <= Nanos{0})
@@ -162,7 +163,8 @@ class CloudStore final : public ObjectStore, public PartUploads {
                     what);
   }
 
-  // The reader's own status is the better one: a file that cannot be read is not the store's fault.
+  // Prefers the reader's own status, because a file that cannot be read is not an error of the
+  // store.
   template <typename Operation>
   static absl::Status WithReader(const ByteSource& bytes, const Operation& operation) {
     absl::Status read_status;
@@ -182,7 +184,7 @@ class CloudStore final : public ObjectStore, public PartUploads {
     } context{root_.empty() ? 0 : root_.size() + 1, visit};
     std::string full = Full(prefix);
     while (full.ends_with('/')) full.pop_back();
-    constexpr std::uint64_t kManyObjects = 1ull << 30;  // Thousands of requests are one call.
+    constexpr std::uint64_t kManyObjects = 1ull << 30;  // One call may take thousands of requests.
     return Call(
         "list", prefix, kManyObjects, [&](strobe_store_call call, strobe_store_error* error) {
           return strobe_store_list(

@@ -1,5 +1,5 @@
-// S3, Google Cloud Storage and Azure Blob Storage, through the bridge. One request per call, no
-// retries: see retrying_store.h.
+// Opens S3, Google Cloud Storage and Azure Blob Storage through the bridge. Every call makes one
+// request without retries; see retrying_store.h.
 #pragma once
 #include <map>
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace strobe {
 
-// Options are the crate's keys and "ca_bundle" (see store_options.h). InvalidArgument says which
-// one is wrong.
+// `options` are the crate's keys and "ca_bundle" (see store_options.h). InvalidArgument names the
+// wrong option.
 absl::StatusOr<std::unique_ptr<ObjectStore>> OpenCloudStore(
     const Logdir& logdir, const std::map<std::string, std::string>& options,
     const StoreLimits& limits);

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& pa
   struct stat status = {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(fd);
-    return absl::InvalidArgumentError(StrCat(path, " is no regular file"));
+    return absl::InvalidArgumentError(StrCat(path, " is not a regular file"));
   }
   return std::unique_ptr<FileBytes>(
       new FileBytes(path, fd, static_cast<std::uint64_t>(status.st_size)));

@@ -1,4 +1,4 @@
-// A file as bytes on their way into a store.
+// A file as a ByteSource.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@ namespace strobe {
 
 class FileBytes final : public ByteSource {
  public:
-  // The file is to stay as it is.
+  // Opens a regular file, which must not change afterwards.
   static absl::StatusOr<std::unique_ptr<FileBytes>> Open(const std::string& path);
   ~FileBytes() override;
   FileBytes(const FileBytes&) = delete;

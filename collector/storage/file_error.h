@@ -1,4 +1,4 @@
-// What the operating system said of a file, as a status.
+// Converts errors of file operations to statuses.
 #pragma once
 #include <string_view>
 
@@ -6,7 +6,8 @@
 
 namespace strobe {
 
-// "cannot <doing> <path>: <the system's words>", with the codes that object_store.h lists.
+// Returns "cannot <doing> <path>: <the system's message>" with one of the codes in object_store.h.
+// `error` is an errno.
 absl::Status FileError(int error, std::string_view doing, std::string_view path);
 
 }  // namespace strobe

@@ -19,9 +19,9 @@ namespace strobe {
 namespace {
 
 constexpr std::uint64_t kStep = 1 << 20;
-constexpr int kDeepest = 64;  // Folders within folders.
+constexpr int kDeepest = 64;  // Limit on nested folders.
 
-// A key's folder, opened, and its name therein.
+// A key's opened folder and its file name.
 struct Place {
   FileDescriptor folder{};
   std::string root{}, parent{}, name{};  // The parent is relative to the root.
@@ -37,7 +37,7 @@ absl::StatusOr<Place> Find(const std::string& root, std::string_view key, Missin
               .parent = std::string(slash == std::string_view::npos ? "" : key.substr(0, slash)),
               .name = std::string(slash == std::string_view::npos ? key : key.substr(slash + 1))};
   if (place.name.empty() || place.name == "." || place.name == "..")
-    return absl::InvalidArgumentError(StrCat("key \"", key, "\" names no file"));
+    return absl::InvalidArgumentError(StrCat("key \"", key, "\" has no file name"));
   ASSIGN_OR_RETURN(place.folder, OpenFolder(root, place.parent, missing));
   return place;
 }
@@ -52,8 +52,8 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return absl::OkStatus();
 }
 
-// The file that is ours alone to write. What lies under its name and is no plain file, or has
-// another name too, was put there by somebody else, or by a kill between two names.
+// Opens and locks the hidden file for writing. An existing entry is removed if it is not a regular
+// file or has a second name; others, or a process that was killed, may have left it.
 absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string& hidden) {
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
@@ -75,10 +75,10 @@ absl::StatusOr<FileDescriptor> OpenHidden(const Place& place, const std::string&
     }
     unlinkat(place.folder.get(), hidden.c_str(), 0);
   }
-  return absl::UnavailableError(StrCat("somebody interferes with ", place.path()));
+  return absl::UnavailableError(StrCat("another process interferes with ", place.path()));
 }
 
-// `hidden` gets its name; with create_only only when nothing has it.
+// Gives the hidden file its final name. With create_only, only if the name is free.
 absl::Status TakeName(const Place& place, const std::string& hidden, bool create_only) {
   const int folder = place.folder.get();
   if (create_only) {
@@ -87,11 +87,11 @@ absl::Status TakeName(const Place& place, const std::string& hidden, bool create
       return absl::OkStatus();
     }
     if (errno == EEXIST) return FileError(errno, "create", place.path());
-    // Mounted buckets have no links.
+    // Mounted buckets do not support hard links.
     if (renameat2(folder, hidden.c_str(), folder, place.name.c_str(), RENAME_NOREPLACE) == 0)
       return absl::OkStatus();
     if (errno == EEXIST) return FileError(errno, "create", place.path());
-    // And not that either. Put has looked whether the name is free.
+    // Some do not support this flag either. Put has checked that the name is free.
   }
   if (renameat(folder, hidden.c_str(), folder, place.name.c_str()) != 0)
     return FileError(errno, "rename to", place.path());
@@ -109,13 +109,13 @@ absl::Status ListBelow(const FileDescriptor& folder, const std::string& prefix, 
     }
     if (depth == kDeepest)
       return absl::FailedPreconditionError(
-          StrCat(prefix, " has more than ", kDeepest, " folders within each other"));
+          StrCat(prefix, " has more than ", kDeepest, " nested folders"));
     FileDescriptor inner(
         openat(folder.get(), entry.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     const absl::Status listed =
         inner.get() < 0 ? FileError(errno, "list", prefix + entry.name)
                         : ListBelow(inner, StrCat(prefix, entry.name, "/"), depth + 1, visit, more);
-    // Gone meanwhile, or closed to us.
+    // The folder was removed meanwhile, or is not readable.
     if (!absl::IsNotFound(listed) && !absl::IsPermissionDenied(listed)) RETURN_IF_ERROR(listed);
   }
   return absl::OkStatus();
@@ -138,9 +138,9 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenHidden(place, hidden));
   absl::Status status;
   if (ftruncate(file.get(), 0) != 0) status = FileError(errno, "empty", place.path());
-  // A viewer is usually another user.
+  // A viewer usually runs as another user.
   if (status.ok() && fchmod(file.get(), 0644) != 0)
-    status = FileError(errno, "open up", place.path());
+    status = FileError(errno, "change the mode of", place.path());
   std::vector<char> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), kStep)));
   for (std::uint64_t done = 0; status.ok() && done < bytes.size();) {
     const std::span<char> some(buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(
@@ -150,7 +150,8 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
     if (status.ok()) status = WriteAll(file.get(), {some.data(), some.size()}, place.path());
     done += some.size();
   }
-  // A name that points at bytes which a crash of the machine could lose would be a lie.
+  // Flushes before the file gets its name, so that a crash of the machine cannot leave a name
+  // without the content.
   if (status.ok() && fsync(file.get()) != 0 && errno != EINVAL)
     status = FileError(errno, "flush", place.path());
   if (status.ok() && cancelled()) status = absl::CancelledError("cancelled");
@@ -214,7 +215,7 @@ absl::Status FileStore::Delete(std::span<const std::string> keys) {
     if (unlinkat(place->folder.get(), place->name.c_str(), 0) != 0 && errno != ENOENT)
       return FileError(errno, "delete", place->path());
     if (place->parent.empty()) continue;
-    // A run whose last object went leaves no empty directory behind; rmdir refuses the others.
+    // Removes the folder if it is empty now; rmdir refuses others.
     const absl::StatusOr<Place> folder = Find(root_, place->parent, Missing::kIsAnError);
     if (folder.ok()) unlinkat(folder->folder.get(), folder->name.c_str(), AT_REMOVEDIR);
   }

@@ -1,4 +1,5 @@
-// ObjectStore in a directory. No symbolic link below it is followed: trainers may write there too.
+// An ObjectStore in a directory. Symbolic links below it are not followed, because trainers may
+// write there too.
 #pragma once
 #include <string>
 
@@ -6,15 +7,15 @@
 
 namespace strobe {
 
-// Has no deadline: a file system that hangs holds whoever asks. TimedFileStore bounds that.
+// It has no deadline: if the file system hangs, the caller hangs. TimedFileStore adds a deadline.
 class FileStore final : public ObjectStore {
  public:
-  // The cancellation, when given, outlives the store.
+  // `cancellation` may be null and must outlive the store.
   explicit FileStore(std::string root, const Cancellation* cancellation = nullptr)
       : root_(std::move(root)), cancellation_(cancellation) {}
 
-  // A hidden file beside the target is written and then takes its name. A writer that was killed
-  // leaves that file; the next one of the same key begins it anew.
+  // Writes a hidden file beside the target and then renames it. A writer that was killed leaves the
+  // hidden file, which the next writer of the same key overwrites.
   absl::Status Put(std::string_view key, const ByteSource& bytes,
                    const PutOptions& options) override;
   absl::StatusOr<ObjectInfo> Stat(std::string_view key) override;
@@ -22,7 +23,8 @@ class FileStore final : public ObjectStore {
                                    std::span<char> into) override;
   absl::Status List(std::string_view prefix, const Visitor& visit) override;
   absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override;
-  absl::Status Delete(std::span<const std::string> keys) override;  // And directories left empty.
+  // Also removes empty directories.
+  absl::Status Delete(std::span<const std::string> keys) override;
 
  private:
   bool cancelled() const { return cancellation_ != nullptr && cancellation_->cancelled(); }

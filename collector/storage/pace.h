@@ -1,4 +1,4 @@
-// Uploads that leave room on the network for the job they are about.
+// Limits the rate of uploads, to leave bandwidth for the training job.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,29 +11,29 @@
 
 namespace strobe {
 
-// So many bytes per second, shared by whoever asks. Safe for concurrent use.
+// A rate in bytes per second that all users share. Safe for concurrent use.
 class Pace {
  public:
-  // Requests to stores end when they are slower than a fourth of this.
+  // The minimal rate. Requests to stores time out if they are slower than a quarter of it.
   static constexpr std::uint64_t kSlowest = 1'000'000;
 
   explicit Pace(std::uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
-  // How long to wait before `bytes` more go out. Time that was not used is not saved up.
+  // Returns how long to wait before sending `bytes` more. Unused time is not saved.
   Nanos Claim(std::uint64_t bytes, MonoTime now);
 
  private:
   const std::uint64_t bytes_per_second_;
   Mutex mutex_;
-  MonoTime free_ ABSL_GUARDED_BY(mutex_){};  // When all that was claimed has gone out.
+  MonoTime free_ ABSL_GUARDED_BY(mutex_){};  // When all claimed bytes have been sent.
 };
 
-// Bytes that can be had no faster than the pace allows. All outlive it.
+// A ByteSource that is read no faster than the pace allows. All arguments must outlive it.
 class PacedBytes final : public ByteSource {
  public:
   PacedBytes(const ByteSource& bytes, Pace& pace, const Clock& clock, const Cancellation* cancel)
       : bytes_(bytes), pace_(pace), clock_(clock), cancel_(cancel) {}
   std::uint64_t size() const override { return bytes_.size(); }
-  // Cancelled when that comes first.
+  // Waits as the pace demands. Cancelled if `cancel` is set meanwhile.
   absl::Status Read(std::uint64_t offset, std::span<char> into) const override;
 
  private:

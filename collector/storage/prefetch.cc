@@ -29,7 +29,8 @@ PrefetchedBytes::Block PrefetchedBytes::Get(std::uint64_t index) const {
   for (std::uint64_t i = index; i < std::min(index + 1 + kAhead, count); ++i) {
     if (!blocks_.contains(i)) blocks_[i] = Fetch(i);
   }
-  // What lies before was read; what lies far behind belongs to a reader that has gone elsewhere.
+  // Drops blocks before this one, which were read, and blocks far behind it, which belong to
+  // another position of the reader.
   std::erase_if(blocks_, [&](const auto& block) {
     return block.first < index || block.first > index + kAhead;
   });

@@ -1,4 +1,4 @@
-// A stored object as bytes for another store.
+// A stored object as a ByteSource.
 #pragma once
 #include <future>
 #include <map>
@@ -11,15 +11,15 @@
 
 namespace strobe {
 
-// Reads whole blocks and a few of them ahead, so that a reader that goes from front to back is not
-// slowed by the round trips. Holds at most kAhead + 1 blocks. Whoever asks for a block's size or
-// more at once, as uploads in parts do, in any order, gets it directly.
+// Reads whole blocks, and a few of them ahead, so that sequential reading does not wait for round
+// trips. Holds at most kAhead + 1 blocks. Reads of a block's size or more, as multipart uploads
+// make in any order, bypass the blocks.
 class PrefetchedBytes final : public ByteSource {
  public:
   static constexpr std::uint64_t kBlock = 8 << 20;
   static constexpr std::uint64_t kAhead = 3;
 
-  // The store outlives it.
+  // `store` must outlive this object.
   PrefetchedBytes(ObjectStore& store, std::string key, std::uint64_t size)
       : store_(store), key_(std::move(key)), size_(size) {}
 

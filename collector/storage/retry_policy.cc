@@ -21,7 +21,7 @@ std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos lef
       std::min<Nanos>(seconds(5), milliseconds(100) * (1LL << std::min(tries - 1, 10)));
   const Nanos delay{static_cast<Nanos::rep>(static_cast<double>(full.count()) * (1 - dice / 2))};
   if (delay < left) return delay;
-  // The time that is left is worth another try, unless it is too short for one.
+  // Uses half of the remaining time for the wait, unless it is too short for another attempt.
   return left > kShortestWait ? std::optional(left / 2) : std::nullopt;
 }
 

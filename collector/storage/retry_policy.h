@@ -1,4 +1,4 @@
-// When a failed operation on a store is tried again. Pure.
+// Decides when a failed operation on a store is retried. Pure.
 #pragma once
 #include <optional>
 
@@ -7,12 +7,13 @@
 
 namespace strobe {
 
-// Can the same operation end better if it is tried again?
+// True if a retry may succeed.
 bool WorthRetrying(const absl::Status& status);
 
-// How long to wait before try number `tries + 1`, or nothing to give up. `left` is the time until
-// it must have succeeded; `dice` is in [0, 1). Grows from 0.1 s by doubling to 5 s, shortened by up
-// to half so that many workers do not come back at once.
+// Returns how long to wait before attempt number `tries + 1`; nothing to give up. `left` is the
+// time until the operation must have succeeded; `dice` is a random number in [0, 1). The wait
+// doubles from 0.1 s up to 5 s. It is shortened by up to half, so that many workers do not retry at
+// the same time.
 std::optional<Nanos> RetryDelay(const absl::Status& status, int tries, Nanos left, double dice);
 
 }  // namespace strobe

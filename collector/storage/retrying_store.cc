@@ -35,6 +35,7 @@ class Retrier {
       const MonoTime now = clock_.MonoNow();
       const std::optional<Nanos> delay = RetryDelay(status, tries, until - now, Dice());
       if (!delay) {
+        // The first failure, or a final one, is reported as it is.
         if (tries == 1 || !WorthRetrying(status)) return result;
         return absl::Status(status.code(),
                             ToAbsl(StrCat(Words(status), "; gave up after ", tries, " tries in ",
@@ -80,7 +81,7 @@ class RetryingStore final : public ObjectStore, public PartUploads {
     return retry_([&] { return inner_->Read(key, offset, into); });
   }
   absl::Status List(std::string_view prefix, const Visitor& visit) override {
-    // A listing that broke begins again; what the visitor saw already is not told twice.
+    // A listing that fails is started again. Objects that the visitor has seen are skipped.
     std::size_t told = 0;
     return retry_([&] {
       std::size_t seen = 0;

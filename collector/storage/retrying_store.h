@@ -1,4 +1,5 @@
-// Repeats what a store failed to do, as retry_policy.h says, within the limits it was opened with.
+// Retries failed operations of a store by retry_policy.h, within the limits that it was opened
+// with.
 #pragma once
 #include <functional>
 #include <memory>
@@ -7,10 +8,10 @@
 
 namespace strobe {
 
-// Told of each failure that is followed by another try.
+// Called for each failure that is followed by a retry.
 using OnRetry = std::function<void(const absl::Status& failure, Nanos wait)>;
 
-// `inner` answers each call once.
+// Wraps `inner`, which makes each request once.
 std::unique_ptr<ObjectStore> WithRetries(std::unique_ptr<ObjectStore> inner,
                                          const StoreLimits& limits, OnRetry on_retry);
 

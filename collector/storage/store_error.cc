@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLongest = 600;
 
-// What stands between <tag> and </tag>; empty when there is none.
+// Returns the text between <tag> and </tag>; empty if there is none.
 std::string Element(std::string_view text, std::string_view tag) {
   const std::string open = StrCat("<", tag, ">"), close = StrCat("</", tag, ">");
   const std::size_t begin = text.find(open);
@@ -22,14 +22,14 @@ std::string Element(std::string_view text, std::string_view tag) {
   return end == std::string_view::npos ? "" : std::string(text.substr(from, end - from));
 }
 
-// The store's own code and sentence when it answered with its XML; else the library's words.
+// Returns the code and message of the store's XML answer, or else the library's message.
 std::string StoreWords(const StoreFailure& failure) {
   const std::string code = Element(failure.message, "Code");
   std::string words = Element(failure.message, "Message");
   if (const std::size_t line = words.find('\n'); line != std::string::npos) words.resize(line);
   if (code.empty()) {
     // "Generic S3 error: Error performing PUT https://... in 2ms - Server returned non-2xx status
-    // code: 503 Service Unavailable: <body>": the URL and the time say nothing new.
+    // code: 503 Service Unavailable: <body>": only the part behind the mark is informative.
     constexpr std::string_view kMark = "status code: ";
     const std::size_t mark = failure.message.find(kMark);
     if (mark == std::string::npos || failure.http_status == 0) return failure.message;
@@ -45,7 +45,8 @@ bool IsAnyOf(std::string_view text, std::span<const std::string_view> words) {
                      [&](std::string_view word) { return Contains(text, word); });
 }
 
-// Codes that stores put into bodies of 400 and 403 answers, where the number alone says "no".
+// Codes in the bodies of 400 and 403 answers that mean expired credentials, not a missing
+// permission.
 constexpr std::array<std::string_view, 6> kExpired = {
     "ExpiredToken",
     "TokenRefreshRequired",
@@ -59,7 +60,7 @@ constexpr std::array<std::string_view, 5> kThrottled = {
     "SlowDown", "Throttl", "RequestLimitExceeded", "ServerBusy", "TooManyRequests"};
 constexpr std::array<std::string_view, 4> kFull = {"QuotaExceeded", "EntityTooLarge",
                                                    "InsufficientStorage", "XMinioStorageFull"};
-// Where the credential chains ask: metadata and token services.
+// Parts of messages about metadata and token services, where the credential chains look.
 constexpr std::array<std::string_view, 6> kCredentials = {
     "token request",    "computeMetadata",           "latest/meta-data",
     "latest/api/token", "AssumeRoleWithWebIdentity", "metadata/identity"};
@@ -67,7 +68,7 @@ constexpr std::array<std::string_view, 6> kCredentials = {
 absl::StatusCode CodeOf(const StoreFailure& failure) {
   const std::string_view text = failure.message;
   const int status = failure.http_status;
-  // A request that could not even be made, such as to http:// where only https:// is allowed.
+  // The request could not be built, for example for http:// where only https:// is allowed.
   if (Contains(text, "builder error")) return absl::StatusCode::kInvalidArgument;
   switch (failure.code) {
     case STROBE_STORE_CANCELLED:
@@ -80,7 +81,7 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
       return absl::StatusCode::kInvalidArgument;
     case STROBE_STORE_NETWORK:
     case STROBE_STORE_TIMEOUT:
-      // Nobody at a credential service usually means that there is no identity here at all.
+      // If no credential service answers, the pod usually has no identity.
       return IsAnyOf(text, kCredentials) ? absl::StatusCode::kUnauthenticated
                                          : absl::StatusCode::kUnavailable;
     default:
@@ -93,7 +94,7 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
   if (status == 501) return absl::StatusCode::kFailedPrecondition;
   if (status >= 500 || status == 408) return absl::StatusCode::kUnavailable;
   if (IsAnyOf(text, kCredentials)) {
-    // A token service that says no has decided; one that is silent or in trouble has not.
+    // A 4xx answer of a token service is a decision. No answer, or a 5xx, is not.
     return status >= 400 ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kUnauthenticated;
   }
   switch (failure.code) {
@@ -107,16 +108,18 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
     default:
       break;
   }
-  // An answer that cannot be read is what a cut connection or a bad proxy leaves.
+  // An invalid answer is usually caused by a lost connection or a bad proxy.
   return status == 0 ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition;
 }
 
 std::string_view Hint(absl::StatusCode code, const StoreFailure& failure) {
-  if (IsAnyOf(failure.message, kClock)) return "; this machine's clock is wrong, set it by NTP";
+  if (IsAnyOf(failure.message, kClock)) return "; this machine's clock is wrong; set it by NTP";
   if (Contains(failure.message, "NoSuchBucket") || Contains(failure.message, "ContainerNotFound"))
     return "; create the bucket or correct the logdir";
   if (code == absl::StatusCode::kUnauthenticated || IsAnyOf(failure.message, kCredentials))
-    return "; no valid credentials, see docs/how-to/storage.md for how to give the pod an identity";
+    return "; there are no valid credentials; see docs/how-to/storage.md for how to give the pod "
+           "an "
+           "identity";
   if (Contains(failure.message, "UnknownIssuer") || Contains(failure.message, "invalid peer cert"))
     return "; for a private CA set ca_bundle";
   return "";
@@ -130,7 +133,7 @@ std::string Redact(std::string_view text) {
       "assertion|client_secret|WebIdentityToken|SecretAccessKey|SessionToken|sas_token|secret)"
       "(=|%3D|>|\"?:\\s*\"?))[^&\\s<>\"]+|((Bearer|SharedKey|AWS4-HMAC-SHA256)\\s+)[^\\s\"<>]+",
       std::regex::icase | std::regex::optimize);
-  // std::regex recurses per character: bounded input only.
+  // std::regex recurses for each character, so its input is limited.
   const std::string bounded(text.substr(0, 4096));
   return std::regex_replace(bounded, kSecrets, "$1$4***");
 }

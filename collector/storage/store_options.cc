@@ -12,7 +12,8 @@
 namespace strobe {
 namespace {
 
-// Our words, the same for every store, and the crate's key for each; empty where a store has none.
+// Strobe's option names, which are the same for every store, and the crate's key for each; empty if
+// the store does not have the option.
 struct Option {
   std::string_view name, s3, gs, az;
   bool harmless;
@@ -57,14 +58,14 @@ absl::Status SetOption(std::string_view scheme, const Option& option, const std:
           StrCat("endpoint \"", value, "\" must begin with https:// or http://"));
     }
     while (set.ends_with('/')) set.pop_back();
-    // Whoever writes http:// means it.
+    // An endpoint with http:// implies permission for it.
     if (value.starts_with("http://")) target["allow_http"] = "true";
   }
   target[std::string(KeyFor(option, scheme))] = set;
   return absl::OkStatus();
 }
 
-// `where` is "s3.endpoint" or the URL, for the message.
+// `where` is "s3.endpoint" or the URL; for the message.
 absl::Status Apply(std::string_view scheme, const std::string& name, const std::string& value,
                    bool is_url, UrlOptions allowed, OptionMap& target) {
   const auto option = std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& candidate) {
@@ -81,7 +82,7 @@ absl::Status Apply(std::string_view scheme, const std::string& name, const std::
   if (is_url && allowed == UrlOptions::kHarmless && !option->harmless) {
     return absl::InvalidArgumentError(
         StrCat("option ", name,
-               " is not taken from a logdir's URL here; whoever runs this sidecar sets it by "
+               " is not accepted from a logdir's URL here; set it for the sidecar by "
                "--storage-config or the environment"));
   }
   return SetOption(scheme, *option, value, target);
@@ -91,7 +92,7 @@ void FromEnvironment(std::string_view scheme, const Environment& environment, Op
   const auto take = [&](const char* variable, const char* key) {
     if (const std::string value = environment(variable); !value.empty()) target[key] = value;
   };
-  // The crate reads its own variables; these are the ones that it does not know.
+  // The crate reads the variables that it knows; these are the others.
   if (scheme == "s3") {
     take("AWS_CA_BUNDLE", "ca_bundle");
     for (const char* variable : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"}) {
@@ -100,7 +101,7 @@ void FromEnvironment(std::string_view scheme, const Environment& environment, Op
   } else if (scheme == "gs") {
     if (const std::string host = environment("STORAGE_EMULATOR_HOST"); !host.empty()) {
       target["google_base_url"] = Contains(host, "://") ? host : "http://" + host;
-      // Emulators take any token; without one the crate would ask the metadata service.
+      // Emulators accept any token. Without one, the crate would ask the metadata service.
       target["google_bearer_token"] = "emulator";
     }
     if (target["google_base_url"].starts_with("http://") ||

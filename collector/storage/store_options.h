@@ -1,5 +1,5 @@
-// How a store is reached and as whom: merged from the logdir's URL, a configuration file and the
-// environment, in this order of precedence. Pure. docs/how-to/storage.md lists everything for
+// Determines a store's address and credentials from the logdir's URL, a configuration file and the
+// environment, in this order of precedence. Pure. docs/how-to/storage.md documents all options for
 // users.
 #pragma once
 #include <functional>
@@ -14,25 +14,28 @@ namespace strobe {
 
 using OptionMap = std::map<std::string, std::string>;
 
-// The file: per scheme (s3, gs, az) the options of a URL, and any key of the object_store crate.
+// The configuration file: for each scheme (s3, gs, az), the options of a URL and any key of the
+// object_store crate.
 struct StorageConfig {
   std::map<std::string, OptionMap> schemes{};
 };
-// InvalidArgument with file, line and column.
+// InvalidArgument, with file, line and column in the message.
 absl::StatusOr<StorageConfig> ParseStorageConfig(std::string_view yaml, std::string_view file);
-absl::StatusOr<StorageConfig> ReadStorageConfig(const std::string& file);  // "" is no file.
+// An empty name means no file.
+absl::StatusOr<StorageConfig> ReadStorageConfig(const std::string& file);
 
-// Which options a URL may set. A URL that somebody else wrote must not send this identity's
-// signed requests to a server of their choice.
+// The options that a URL may set. A URL from another person must not send this identity's signed
+// requests to a server of that person's choice.
 enum class UrlOptions {
-  kAll,       // endpoint, proxy, ca_bundle too: the person at the command line wrote the URL.
-  kHarmless,  // region, path_style, account, anonymous.
+  // Also endpoint, proxy and ca_bundle, because the user of the command line wrote the URL.
+  kAll,
+  kHarmless,  // Only region, path_style, account and anonymous.
 };
 
-// Reads one variable of the environment; empty when it is not set.
+// Reads an environment variable; empty if it is not set.
 using Environment = std::function<std::string(const char*)>;
 
-// What OpenCloudStore takes. InvalidArgument names the option.
+// Returns the options for OpenCloudStore. InvalidArgument names the wrong option.
 absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const StorageConfig& config,
                                               UrlOptions allowed, const Environment& environment);
 

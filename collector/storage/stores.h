@@ -1,4 +1,4 @@
-// Every kind of store that a logdir can name.
+// Opens all kinds of stores that a logdir can name.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace strobe {
 
-// file, s3, gs and az. What can be cured by trying again is tried again.
+// Supports file, s3, gs and az. Failures that a retry can cure are retried.
 class Stores final : public StoreOpener {
  public:
   Stores(StorageConfig config, UrlOptions url_options, OnRetry on_retry = nullptr)

@@ -19,23 +19,25 @@
 namespace strobe {
 namespace {
 
-constexpr Nanos kSlice = std::chrono::milliseconds(20);  // Between two looks at the cancellation.
+// The interval for checking the cancellation.
+constexpr Nanos kSlice = std::chrono::milliseconds(20);
 
 std::atomic<int> g_left_behind{0};
 
-// What the thread of an operation and whoever waits for it share. Only while it is awaited may the
-// thread touch what belongs to the waiter, and it does so with the mutex held.
+// The state that the thread of an operation shares with its waiter. The thread may use objects of
+// the waiter only while the waiter waits, and with the mutex held.
 class Operation {
  public:
   Operation(StoreLimits limits, std::string root, std::string what)
       : limits_(limits), root_(std::move(root)), what_(std::move(what)) {}
 
-  // Why nobody waits any more: `touch` was not called then. The limits are looked at here too: on a
-  // busy machine the thread may come back before its waiter has run and left.
+  // Calls `touch` if the waiter still waits; otherwise returns the reason. The limits are checked
+  // here too, because on a busy machine the thread may run again before the waiter has noticed the
+  // deadline.
   template <typename Touch>
   absl::Status WithWaiter(const Touch& touch) {
     MutexLock lock(&mutex_);
-    if (left_) return absl::CancelledError("nobody waits any more");
+    if (left_) return absl::CancelledError("the caller does not wait any more");
     RETURN_IF_ERROR(WithinLimits());
     touch();
     return absl::OkStatus();
@@ -50,8 +52,8 @@ class Operation {
     return mutex_.AwaitFor(duration,
                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
   }
-  // Why the waiter waits no longer; OK while there is time, or when the operation is done after
-  // all.
+  // Stops waiting if a limit was reached and returns the reason. OK if there is time left or the
+  // operation is done.
   absl::Status Leave() {
     MutexLock lock(&mutex_);
     if (done_) return absl::OkStatus();
@@ -62,7 +64,7 @@ class Operation {
     cancel_.Cancel();
     return why;
   }
-  // For the FileStore of the thread.
+  // The cancellation for the thread's FileStore.
   const Cancellation& cancel() const { return cancel_; }
 
  private:
@@ -74,7 +76,7 @@ class Operation {
         StrCat(root_, ": ", what_, " did not end in time; does its file system hang?"));
   }
 
-  const StoreLimits limits_;  // Its cancellation is the waiter's.
+  const StoreLimits limits_;  // The cancellation in it belongs to the waiter.
   const std::string root_, what_;
   Cancellation cancel_;
   Mutex mutex_;
@@ -82,12 +84,13 @@ class Operation {
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Runs `work(FileStore&, Operation&)` on a thread; what it returns lies in `result` afterwards.
+// Runs `work(FileStore&, Operation&)` on a thread and returns its result, or the limit that was
+// reached.
 template <typename Result, typename Work>
 Result Run(const std::string& root, const StoreLimits& limits, std::string what, Work work) {
-  if (g_left_behind >= TimedFileStore::kMostLeftBehind)
+  if (g_left_behind >= TimedFileStore::kMaxLeftBehind)
     return absl::UnavailableError(
-        StrCat(root, ": ", TimedFileStore::kMostLeftBehind, " operations on files hang already"));
+        StrCat(root, ": ", TimedFileStore::kMaxLeftBehind, " file operations hang already"));
   struct Shared {
     Shared(const StoreLimits& limits, const std::string& root, const std::string& what)
         : operation(limits, root, what) {}
@@ -111,13 +114,14 @@ Result Run(const std::string& root, const StoreLimits& limits, std::string what,
     const absl::Status why = shared->operation.Leave();
     if (why.ok()) continue;
     if (absl::IsDeadlineExceeded(why))
-      LogWarning("an operation on files is left behind", {{"doing", what}, {"below", root}});
+      LogWarning("a file operation hangs; its thread is abandoned",
+                 {{"doing", what}, {"below", root}});
     return why;
   }
   return std::move(shared->result);
 }
 
-// Bytes that are there only while somebody waits for the operation.
+// The waiter's bytes, which are accessible only while it waits.
 class WaitersBytes final : public ByteSource {
  public:
   WaitersBytes(Operation& operation, const ByteSource& bytes, std::uint64_t size)

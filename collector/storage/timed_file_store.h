@@ -1,4 +1,4 @@
-// A FileStore whose operations end when their time is up.
+// A FileStore with deadlines.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -8,16 +8,15 @@
 
 namespace strobe {
 
-// A file system that hangs (NFS whose server is away) keeps a thread in the kernel for as long as
-// it likes. Each operation runs on a thread of its own, and whoever asked waits for it until the
-// limits' deadline (DeadlineExceeded) or until it is cancelled (Cancelled). A thread that does not
-// come back is left behind; it touches nothing of ours any more. When the file system wakes up, a
-// call that hangs within the kernel still takes effect: a name that is linked, a file that is
-// deleted. No further one is begun. While kMostLeftBehind of a process hang, new operations
-// are refused (Unavailable).
+// A file system that hangs, such as NFS without its server, blocks a thread in the kernel for an
+// unlimited time. Each operation therefore runs on a thread of its own, and the caller waits for it
+// until the limits' deadline (DeadlineExceeded) or cancellation (Cancelled). A thread that does not
+// return is abandoned; it no longer uses objects of the caller. When the file system recovers, the
+// system call that hung still takes effect, for example a link or a deletion, but no further one is
+// made. While kMaxLeftBehind threads of the process hang, new operations fail with Unavailable.
 class TimedFileStore final : public ObjectStore {
  public:
-  static constexpr int kMostLeftBehind = 16;
+  static constexpr int kMaxLeftBehind = 16;
 
   TimedFileStore(std::string root, const StoreLimits& limits)
       : root_(std::move(root)), limits_(limits) {}
@@ -31,7 +30,7 @@ class TimedFileStore final : public ObjectStore {
   absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override;
   absl::Status Delete(std::span<const std::string> keys) override;
 
-  // Of this process, at present.
+  // The number of threads of this process that hang now.
   static int LeftBehind();
 
  private:
@@ -39,8 +38,8 @@ class TimedFileStore final : public ObjectStore {
   const StoreLimits limits_;
 };
 
-// A directory as a store. Whoever sets no limit may wait for as long as it takes, and pays for no
-// thread.
+// Opens a directory as a store. Without limits it uses no threads, and operations may block for an
+// unlimited time.
 std::unique_ptr<ObjectStore> OpenFileStore(std::string root, const StoreLimits& limits);
 
 }  // namespace strobe

@@ -13,12 +13,12 @@ namespace strobe {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-// What stores take in one request without trouble, and what a retry may cost.
+// All stores accept requests of this size, and a retry is not too expensive.
 constexpr std::uint64_t kOneRequest = 8 * kMiB;
 constexpr std::uint64_t kSmallestPart = 8 * kMiB;
-constexpr std::uint64_t kMostParts = 9'000;         // S3 and GCS allow 10,000.
-constexpr std::uint64_t kMostInFlight = 32 * kMiB;  // Bounds the memory, whatever the size.
-constexpr int kMostConcurrent = 4;
+constexpr std::uint64_t kMaxParts = 9'000;         // S3 and GCS allow 10,000.
+constexpr std::uint64_t kMaxInFlight = 32 * kMiB;  // Limits the memory for any object size.
+constexpr int kMaxConcurrent = 4;
 
 template <typename ReadSome>
 absl::StatusOr<std::string> HashWith(const ReadSome& read) {
@@ -32,22 +32,22 @@ absl::StatusOr<std::string> HashWith(const ReadSome& read) {
   }
 }
 
-// Is what lies at the key what we were to write?
+// Checks that the object at the key has the expected bytes.
 absl::Status CheckStored(ObjectStore& store, std::string_view key, std::uint64_t bytes,
                          const std::string& sha256) {
   ASSIGN_OR_RETURN(const ObjectInfo info, store.Stat(key));
   std::string stored = info.sha256;
-  // Not every store can tell; then the bytes must.
+  // Not every store keeps the checksum; without it, the object is read.
   if (info.bytes == bytes && stored.empty()) {
     ASSIGN_OR_RETURN(stored, HashObject(store, key));
   }
   if (info.bytes == bytes && stored == sha256) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      StrCat(key, " is there already with other bytes; nothing was overwritten"));
+      StrCat(key, " exists already with different content; nothing was overwritten"));
 }
 
-// After a write that the store took: only the size is asked for, because the store has checked the
-// bytes of each request, or else the transport has.
+// Checks the size after a successful write. The content needs no check, because the store or the
+// transport has verified the bytes of each request.
 absl::Status CheckWritten(ObjectStore& store, std::string_view key, std::uint64_t bytes) {
   ASSIGN_OR_RETURN(const ObjectInfo info, store.Stat(key));
   if (info.bytes == bytes) return absl::OkStatus();
@@ -77,7 +77,7 @@ class PartsUpload {
     }
     if (status.ok()) status = uploads_.Commit(key_, id, parts);
     if (!status.ok() && !options_.save && !id.empty()) {
-      // Best effort: stores drop what was not finished after some days.
+      // Best effort: stores delete unfinished uploads after some days.
       (void)uploads_.Abort(key_, id);
     }
     return status;
@@ -87,7 +87,7 @@ class PartsUpload {
   absl::Status BeginOrResume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     state_ = options_.resume;
     const UploadShape shape = ShapeOf(bytes_.size());
-    const bool fresh = state_.parts.empty();  // The id tells nothing: not every store has ids.
+    const bool fresh = state_.parts.empty();  // The id is not a criterion: not every store has ids.
     if (fresh) state_.part_bytes = shape.part_bytes;
     const std::uint64_t part = state_.part_bytes;
     count_ = static_cast<std::size_t>((bytes_.size() + part - 1) / part);
@@ -159,19 +159,20 @@ absl::Status UploadInParts(ObjectStore& store, std::string_view key, const ByteS
                            const UploadOptions& options) {
   const absl::StatusOr<ObjectInfo> there = store.Stat(key);
   if (there.ok()) return CheckStored(store, key, bytes.size(), options.sha256);
-  // Whoever may only write cannot look; the commit's own condition is left then.
+  // An identity that may only write cannot look. The commit's own condition protects existing
+  // objects then.
   if (!absl::IsNotFound(there.status()) && !absl::IsPermissionDenied(there.status()))
     return there.status();
   absl::Status status = PartsUpload(store, key, bytes, options).Run();
   if (absl::IsNotFound(status) && !options.resume.parts.empty()) {
-    // The store has forgotten the upload: because it was finished just before we were killed, or
-    // because it was too old.
+    // The store does not know the upload: it was completed just before this process's predecessor
+    // was killed, or it was too old.
     if (store.Stat(key).ok()) return CheckStored(store, key, bytes.size(), options.sha256);
     UploadOptions anew = options;
     anew.resume = {};
     status = PartsUpload(store, key, bytes, anew).Run();
   }
-  // A commit whose answer was lost is repeated, and refused because it had worked.
+  // A commit whose answer was lost is retried, and refused because it had succeeded.
   if (absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
     const absl::Status stored = CheckStored(store, key, bytes.size(), options.sha256);
     return absl::IsNotFound(stored) ? status : stored;
@@ -184,12 +185,12 @@ absl::Status UploadInParts(ObjectStore& store, std::string_view key, const ByteS
 UploadShape ShapeOf(std::uint64_t bytes) {
   if (bytes <= kOneRequest) return {};
   UploadShape shape;
-  const std::uint64_t least = (bytes + kMostParts - 1) / kMostParts;
+  const std::uint64_t least = (bytes + kMaxParts - 1) / kMaxParts;
   shape.part_bytes = std::max(kSmallestPart, (least + kMiB - 1) / kMiB * kMiB);
   shape.parts = static_cast<std::size_t>((bytes + shape.part_bytes - 1) / shape.part_bytes);
-  const std::uint64_t fitting = std::max<std::uint64_t>(1, kMostInFlight / shape.part_bytes);
+  const std::uint64_t fitting = std::max<std::uint64_t>(1, kMaxInFlight / shape.part_bytes);
   shape.concurrency = static_cast<int>(
-      std::min<std::uint64_t>({fitting, shape.parts, std::uint64_t{kMostConcurrent}}));
+      std::min<std::uint64_t>({fitting, shape.parts, std::uint64_t{kMaxConcurrent}}));
   return shape;
 }
 
@@ -216,7 +217,8 @@ absl::Status Upload(ObjectStore& store, std::string_view key, const ByteSource& 
         store.Put(key, bytes, {.sha256 = options.sha256, .create_only = true});
     if (absl::IsAlreadyExists(status)) {
       const absl::Status stored = CheckStored(store, key, bytes.size(), options.sha256);
-      return absl::IsNotFound(stored) ? status : stored;  // What is there may be no object.
+      // The existing entry may not be an object.
+      return absl::IsNotFound(stored) ? status : stored;
     }
     if (!status.ok()) return status;
     if (options.progress) options.progress(bytes.size(), bytes.size());

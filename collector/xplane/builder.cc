@@ -11,7 +11,7 @@ namespace {
 using wire::AppendBytesField;
 using wire::AppendVarintField;
 
-// Field numbers of xplane.proto.
+// The field numbers of xplane.proto.
 namespace plane {
 constexpr std::uint32_t kId = 1, kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5,
                         kStats = 6;
@@ -30,14 +30,15 @@ void AppendSigned(std::uint32_t field, std::int64_t value, std::string& to) {
   AppendVarintField(field, static_cast<std::uint64_t>(value), to);
 }
 
-// Whatever a program calls its annotations: a string that is no UTF-8 would make the whole trace
-// unreadable.
+// Replaces invalid UTF-8 in text from programs, because one invalid string would make the whole
+// trace unreadable.
 void AppendTextField(std::uint32_t field, std::string_view text, std::string& to) {
   if (IsUtf8(text)) return AppendBytesField(field, text, to);
   AppendBytesField(field, CutUtf8(text, std::string::npos), to);
 }
 
-// One entry of the metadata maps: both kinds have id = 1 and name = 2.
+// Appends an entry of a metadata map. In both maps' messages, the id is field 1 and the name is
+// field 2.
 void AppendMetadata(std::uint32_t field, std::int64_t id, std::string_view name, std::string& to) {
   std::string metadata, entry;
   AppendSigned(1, id, metadata);

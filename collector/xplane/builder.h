@@ -1,4 +1,4 @@
-// Writes an XPlane event by event, as bytes; names are kept once, as the format wants it.
+// Encodes an XPlane event by event. Every name is stored once per plane, as the format requires.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,34 +10,36 @@
 namespace strobe::xplane {
 
 struct Ref {
-  std::string_view text{};  // A string that is kept once per plane.
+  // A string that is stored once per plane.
+  std::string_view text{};
 };
 struct RefId {
-  std::int64_t id = 0;  // The same, when StatId has been asked for it already.
+  // A string that is stored once per plane, by its id from StatId.
+  std::int64_t id = 0;
 };
 using BuilderValue =
     std::variant<std::int64_t, std::uint64_t, double, std::string_view, Ref, RefId>;
 
-// The type that XLA gives to a text argument: int64, else uint64, else double, else text kept once.
+// Converts an argument to the type that XLA uses: int64, else uint64, else double, else a Ref.
 BuilderValue TypedValue(std::string_view text);
 
-// Text that is no UTF-8 is written with U+FFFD in place of the bytes that are none.
+// Encodes one plane. Invalid bytes in text are replaced by U+FFFD.
 class PlaneBuilder {
  public:
   explicit PlaneBuilder(std::string_view name, std::int64_t id = 0) : name_(name), id_(id) {}
 
-  // Ids for names; the same for the same name.
+  // Return the id of a name; equal names have equal ids.
   std::int64_t EventId(std::string_view name);
   std::int64_t StatId(std::string_view name);
 
-  // The following events belong to this line. Offsets count from its time stamp.
+  // Begins a line, to which the following events belong. Their offsets count from its time stamp.
   void BeginLine(std::int64_t id, std::string_view name, std::int64_t timestamp_ns);
-  // Stats behind an event belong to it.
+  // Adds an event, to which the following event stats belong.
   void AddEvent(std::int64_t event_id, std::int64_t offset_ps, std::int64_t duration_ps);
   void AddEventStat(std::int64_t stat_id, const BuilderValue& value);
   void AddPlaneStat(std::string_view name, const BuilderValue& value);
 
-  // One more field of an XSpace. Ends the building.
+  // Returns the plane as a serialized field of an XSpace. Call it once, at the end.
   std::string Encode();
 
  private:
@@ -50,7 +52,8 @@ class PlaneBuilder {
   const std::int64_t id_;
   std::map<std::string, std::int64_t, std::less<>> events_, stats_;
   std::string lines_, plane_stats_;
-  std::string line_, event_, stat_;  // What is being built; empty when nothing is.
+  // The line, event and stat that are being built; empty if there is none.
+  std::string line_, event_, stat_;
 };
 
 }  // namespace strobe::xplane

@@ -15,10 +15,10 @@ using wire::AppendBytesField;
 using wire::AppendVarintField;
 using wire::Reader;
 
-// The last value of a field wins in protobuf, so a second name or time stamp behind the first
-// replaces it, and the bytes before stay as they are.
+// In protobuf the last value of a field wins. A second name or time stamp behind the first one
+// therefore replaces it, and the original bytes stay unchanged.
 
-// With its time stamp moved.
+// Appends a line with its time stamp moved.
 absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std::string& to) {
   std::int64_t timestamp = 0;
   Reader reader(line);
@@ -27,7 +27,7 @@ absl::Status AppendShiftedLine(std::string_view line, std::int64_t shift_ns, std
   }
   RETURN_IF_ERROR(reader.status());
   std::string moved;
-  // Unsigned: hostile numbers may wrap, not overflow.
+  // Unsigned arithmetic, in which hostile numbers wrap without undefined behaviour.
   AppendVarintField(3, static_cast<std::uint64_t>(timestamp) + static_cast<std::uint64_t>(shift_ns),
                     moved);
   wire::AppendVarint(3 << 3 | 2, to);
@@ -84,7 +84,7 @@ std::string EncodeStatPlane(std::string_view name,
 
 namespace {
 
-// The XSpace with every line's time stamp moved by so much.
+// Returns the XSpace with every line's time stamp moved by `shift_ns`.
 absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shift_ns) {
   std::string shifted;
   shifted.reserve(xspace.size());
@@ -102,7 +102,7 @@ absl::StatusOr<std::string> ShiftLines(std::string_view xspace, std::int64_t shi
 }  // namespace
 
 absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole) {
-  // Both count from their own start; joined they count from the earlier one.
+  // Each trace's times count from its own start. The joined trace counts from the earlier one.
   ASSIGN_OR_RETURN(const std::int64_t whole_zero, TimeZero(whole));
   ASSIGN_OR_RETURN(const std::int64_t part_zero, TimeZero(part));
   std::int64_t later = 0;

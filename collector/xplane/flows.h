@@ -1,4 +1,4 @@
-// The numbers by which an event says what it started, or what started it.
+// Reads the ids that connect an event with the events that it caused, or that caused it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,30 +7,31 @@
 
 namespace strobe::xplane {
 
-// One number for both ends of an arrow, from XLA's type and id of a producer or consumer.
+// Combines XLA's type and id of a producer or consumer to one id for both ends of an arrow.
 inline std::uint64_t FlowId(std::int64_t type, std::int64_t id) {
   return static_cast<std::uint64_t>(type) << 58 ^ static_cast<std::uint64_t>(id);
 }
 
-// Reads them from a plane's events. Three conventions of XLA: `_pt`/`_p` and `_ct`/`_c`, a producer
-// and a consumer; `flow`, direction and number in one; and `correlation_id`, which leads from a
-// launch on the host to its work on a device.
+// Reads ids from a plane's events. XLA has three conventions: `_pt`/`_p` and `_ct`/`_c` for a
+// producer and a consumer; `flow`, which contains direction and id; and `correlation_id`, which
+// connects a launch on the host with its work on a device.
 class FlowReader {
  public:
   explicit FlowReader(const Plane& plane);
 
-  // False: no event of the plane can have one.
+  // False if no event of the plane can have an id.
   bool any() const { return any_; }
 
-  // `visit(std::uint64_t id, bool incoming)` for each end of an arrow.
+  // Calls `visit(std::uint64_t id, bool incoming)` for each end of an arrow.
   template <typename Visit>
   absl::Status Read(const Event& event, const Visit& visit) const;
 
  private:
   enum { kProducerType, kProducer, kConsumerType, kConsumer, kFlow, kCorrelation, kStats };
-  static constexpr std::int64_t kGpuLaunch = 9;  // XLA's context type.
+  static constexpr std::int64_t kGpuLaunch = 9;  // XLA's context type for GPU launches.
 
-  std::array<std::int64_t, kStats> ids_{};  // Of the plane's stat names; 0 = not there.
+  // The ids of the stat names in the plane; 0 if it does not have the name.
+  std::array<std::int64_t, kStats> ids_{};
   bool device_ = false, any_ = false;
 };
 
@@ -49,7 +50,8 @@ absl::Status FlowReader::Read(const Event& event, const Visit& visit) const {
   if (found[kProducer]) visit(FlowId(found[kProducerType].value_or(0), *found[kProducer]), false);
   if (found[kConsumer]) visit(FlowId(found[kConsumerType].value_or(0), *found[kConsumer]), true);
   if (found[kFlow]) {
-    // Direction in the low two bits: 1 in, 2 out, 3 both. Kept apart from the other conventions.
+    // The low two bits are the direction: 1 in, 2 out, 3 both. The top bit distinguishes these ids
+    // from those of the other conventions.
     const auto flow = static_cast<std::uint64_t>(*found[kFlow]);
     const std::uint64_t id = flow >> 2 | std::uint64_t{1} << 63;
     if ((flow & 1) != 0) visit(id, true);

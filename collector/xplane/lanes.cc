@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 
-// Hostile numbers end at the edge instead of wrapping round.
+// Saturates on overflow, because the numbers may be hostile.
 std::int64_t ToPs(std::int64_t ns) {
   std::int64_t ps = 0;
   if (__builtin_mul_overflow(ns, std::int64_t{1000}, &ps)) return ns > 0 ? kLatest : -kLatest;
@@ -43,15 +43,16 @@ absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed) {
   if (!std::is_sorted(placed.begin(), placed.end(), Before))
     std::stable_sort(placed.begin(), placed.end(), Before);
 
-  std::vector<std::vector<std::int64_t>> open(1);  // Per lane: ends of what is open, outer first.
+  // Per lane, the ends of the open events, outermost first.
+  std::vector<std::vector<std::int64_t>> open(1);
   for (Placed& event : placed) {
     for (std::uint32_t lane = 0;; ++lane) {
       if (lane == open.size()) open.emplace_back();
       std::vector<std::int64_t>& ends = open[lane];
-      // Events without a length end where they begin, and hold nothing that begins there.
+      // An event of length 0 ends where it begins and contains no other event that begins there.
       while (!ends.empty() && ends.back() <= event.begin_ps) ends.pop_back();
       const bool fits = ends.empty() || ends.back() >= event.end_ps;
-      if (!fits && lane + 1 < kMostLanes) continue;
+      if (!fits && lane + 1 < kMaxLanes) continue;
       event.lane = lane;
       event.depth = static_cast<std::uint32_t>(ends.size());
       ends.push_back(event.end_ps);

@@ -1,4 +1,4 @@
-// Events of one line in the order of their times, each with the lane in which it nests.
+// Sorts the events of a line by time and assigns each to a lane in which events nest.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,23 +8,23 @@
 
 namespace strobe::xplane {
 
-// A file in which all overlaps all must not cost the square of its events; what is beyond shares
-// the last lane.
-inline constexpr std::uint32_t kMostLanes = 1024;
+// The limit on lanes keeps the assignment fast even if every event overlaps every other one. Events
+// that fit into no lane share the last one.
+inline constexpr std::uint32_t kMaxLanes = 1024;
 
 struct Placed {
-  std::int64_t begin_ps = 0, end_ps = 0;  // From the trace's zero.
-  // Lanes from 0, at most kMostLanes: within one, two events nest or lie apart. Most lines need
-  // one.
+  std::int64_t begin_ps = 0, end_ps = 0;  // In picoseconds from the trace's time zero.
+  // The lane, below kMaxLanes. Two events in a lane nest or do not overlap. Most lines need one
+  // lane.
   std::uint32_t lane = 0;
-  std::uint32_t depth = 0;  // Events of the lane around it.
+  std::uint32_t depth = 0;  // The number of events in the lane that contain this one.
   Event event{};
 };
 
-// Begin ascending, longer ones first, else in the order of the file. Aggregated events, which have
-// no time, are left out. A negative duration counts as 0.
+// Returns the events sorted by begin; of equal begins, longer events first, then in file order.
+// Aggregated events, which have no time, are left out. A negative duration counts as 0.
 absl::StatusOr<std::vector<Placed>> PlaceEvents(const Line& line);
-// The same into a vector that was used before, whose memory is used again.
+// The same, reusing the memory of `placed`.
 absl::Status PlaceEvents(const Line& line, std::vector<Placed>& placed);
 
 }  // namespace strobe::xplane

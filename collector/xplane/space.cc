@@ -11,23 +11,23 @@ namespace {
 
 using wire::Reader;
 
-// What reading may take, by what it takes at the worst: vectors hold twice their size while they
-// grow, and once more what they grew from.
+// Limits the memory for reading, by worst-case estimates: a growing vector has up to twice the
+// needed capacity and, while it grows, also its previous buffer.
 class Allowance {
  public:
-  static constexpr std::uint64_t kPlane = 3 * (sizeof(Plane) + 64),  // And its summary.
+  static constexpr std::uint64_t kPlane = 3 * (sizeof(Plane) + 64),  // Includes its summary.
       kLine = 3 * sizeof(Line), kText = 3 * (sizeof(std::string_view) + sizeof(std::string)),
                                  kName = sizeof(std::pair<const std::int64_t, EventName>) +
                                          6 * sizeof(void*);
 
   Allowance(std::uint64_t input, std::uint64_t most_memory)
-      : input_(input), honest_(Space::kFree + Space::kMostPerByte * input), most_(most_memory) {}
+      : input_(input), honest_(Space::kFree + Space::kMaxPerByte * input), most_(most_memory) {}
 
   absl::Status Take(std::uint64_t bytes) {
     taken_ += bytes;
     if (taken_ > honest_)
       return absl::DataLossError(StrCat("the trace has more empty planes, lines and names than ",
-                                        input_, " bytes can honestly hold"));
+                                        input_, " bytes can reasonably hold"));
     if (taken_ > most_)
       return absl::ResourceExhaustedError(
           StrCat("the trace's planes, lines and names take more than ", most_, " bytes of memory"));
@@ -68,7 +68,7 @@ absl::Status ReadLine(std::string_view bytes, Line& line) {
   return reader.status();
 }
 
-// Entry of map<int64, XEventMetadata>.
+// Reads an entry of map<int64, XEventMetadata>.
 absl::Status ReadEventName(std::string_view entry, Plane& plane) {
   std::int64_t id = 0;
   EventName name;
@@ -88,7 +88,7 @@ absl::Status ReadEventName(std::string_view entry, Plane& plane) {
   return reader.status();
 }
 
-// Entry of map<int64, XStatMetadata>.
+// Reads an entry of map<int64, XStatMetadata>.
 absl::Status ReadStatName(std::string_view entry, Plane& plane) {
   std::int64_t id = 0;
   std::string_view name;

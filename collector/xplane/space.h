@@ -1,6 +1,6 @@
-// An XSpace as it lies in memory or in a mapped file: names, planes and lines are read, events stay
-// where they are and are walked line by line. No copy of the bytes, no limit on their size; the
-// bytes must outlive it. Damaged or hostile input ends in DataLoss, unknown fields are skipped.
+// Reads an XSpace in memory or in a mapped file. Names, planes and lines are read at once; events
+// stay in place and are read line by line. The bytes are not copied and must outlive the Space;
+// their size is not limited. Damaged or hostile input causes DataLoss. Unknown fields are skipped.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,19 +19,19 @@ namespace strobe::xplane {
 
 struct Stat {
   std::int64_t name_id = 0;
-  // Text also for what was kept once per plane; monostate when the trace gave none.
+  // Strings stored once per plane are resolved to text; monostate if the stat has no value.
   std::variant<std::monostate, std::int64_t, std::uint64_t, double, std::string_view> value{};
 
-  // As an integer, when it is one.
+  // The value if it is an integer.
   std::optional<std::int64_t> Integer() const;
-  // As a number, when it is one.
+  // The value if it is a number.
   std::optional<double> Number() const;
 };
 
 struct Event {
   std::int64_t name_id = 0;
-  std::int64_t offset_ps = 0, duration_ps = 0;  // From the line's time stamp.
-  // Not 0: so many events taken together, without a time of their own.
+  std::int64_t offset_ps = 0, duration_ps = 0;  // The offset counts from the line's time stamp.
+  // If not 0, this is an aggregate of so many events, which has no time of its own.
   std::int64_t occurrences = 0;
   std::string_view bytes{};
 };
@@ -45,7 +45,8 @@ struct Line {
 
 struct EventName {
   std::string_view name{}, display{};
-  std::string_view bytes{};  // Of the metadata, whose stats every event of the name shares.
+  // The bytes of the metadata, whose stats apply to every event with this name.
+  std::string_view bytes{};
 
   std::string_view shown() const { return display.empty() ? name : display; }
 };
@@ -58,47 +59,46 @@ struct Plane {
   std::unordered_map<std::int64_t, std::string_view> stat_names{};
   std::string_view bytes{};
 
-  // "?" where the trace names nothing.
+  // The name of an event or stat; "?" if the trace has none.
   std::string_view NameOf(const Event& event) const;
   std::string_view NameOf(const Stat& stat) const;
-  // Of a stat's name; 0 when no stat of the plane has it.
+  // The id of a stat's name; 0 if the plane does not have it.
   std::int64_t StatId(std::string_view name) const;
   std::uint64_t events() const;
 
-  // Of the plane itself.
+  // Visits the stats of the plane itself.
   absl::Status ForEachStat(const std::function<void(const Stat&)>& visit) const;
-  // Those that all events of a name share.
+  // Visits the stats that are stored once per event name and apply to all its events.
   absl::Status ForEachKindStat(const EventName& kind,
                                const std::function<void(const Stat&)>& visit) const;
 };
 
-// How far a space is read. Lines of which only the bytes are known cost nothing, however many
-// events they hold.
+// How much of a space is read. With kPlanes, lines are not read, so they cost nothing.
 enum class Depth { kLines, kPlanes };
 
 struct Space {
   std::vector<Plane> planes{};
   std::vector<std::string_view> errors{}, warnings{}, hostnames{};
 
-  // An empty plane, line or name takes two bytes of the input and a hundred times as much memory
-  // here. So much of the input's size may be taken, and a little that is free; a trace that wants
-  // more is made to harm its reader, and DataLoss.
-  static constexpr std::uint64_t kMostPerByte = 16, kFree = 1 << 20;
-  // ResourceExhausted when it takes more than `most_memory`.
+  // The memory for reading is limited to kMaxPerByte bytes per byte of input, plus kFree. An empty
+  // plane, line or name takes two bytes of input and a hundred times as much memory, so a trace
+  // that exceeds the limit was made to harm its reader and causes DataLoss.
+  static constexpr std::uint64_t kMaxPerByte = 16, kFree = 1 << 20;
+  // ResourceExhausted if reading takes more than `most_memory` bytes.
   static absl::StatusOr<Space> Read(
       std::string_view bytes, Depth depth = Depth::kLines,
       std::uint64_t most_memory = std::numeric_limits<std::uint64_t>::max());
   const Plane* Find(std::string_view name) const;
 };
 
-// One event from its own bytes.
+// Parses an event from its bytes.
 absl::Status ParseEvent(std::string_view bytes, Event& event);
 
 namespace internal {
 absl::Status ReadStat(const Plane& plane, std::string_view bytes, Stat& stat);
 }  // namespace internal
 
-// `visit(const Event&)`, in the order of the file.
+// Calls `visit(const Event&)` for every event, in file order.
 template <typename Visit>
 absl::Status ForEachEvent(const Line& line, const Visit& visit) {
   wire::Reader reader(line.bytes);
@@ -111,8 +111,8 @@ absl::Status ForEachEvent(const Line& line, const Visit& visit) {
   return reader.status();
 }
 
-// `visit(std::int64_t name_id, std::int64_t value)` for the stats that are integers: faster than
-// ForEachStat, because nothing is looked up.
+// Calls `visit(std::int64_t name_id, std::int64_t value)` for the event's integer stats. Faster
+// than ForEachStat, because it looks nothing up.
 template <typename Visit>
 absl::Status ForEachInteger(const Event& event, const Visit& visit) {
   wire::Reader reader(event.bytes);
@@ -133,7 +133,7 @@ absl::Status ForEachInteger(const Event& event, const Visit& visit) {
   return reader.status();
 }
 
-// `visit(const Stat&)`.
+// Calls `visit(const Stat&)` for every stat of the event.
 template <typename Visit>
 absl::Status ForEachStat(const Plane& plane, const Event& event, const Visit& visit) {
   wire::Reader reader(event.bytes);

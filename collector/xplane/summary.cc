@@ -26,10 +26,10 @@ absl::StatusOr<Times> ReadTimes(const Plane& environment) {
   return times;
 }
 
-// Joined traces carry one such plane per process, with the process named behind it.
+// A joined trace has one such plane per process, with the process's name appended.
 bool IsEnvironment(const Plane& plane) { return plane.name.starts_with(kTaskEnvironmentPlane); }
 
-// The smaller one that is known.
+// The earlier of the two times; 0 means not known.
 std::int64_t Earlier(std::int64_t a, std::int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }

@@ -11,7 +11,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// How far the first pair reaches: to the first comma outside of quotes and brackets.
+// The length of the first pair, which ends at the first comma outside of quotes and brackets.
 std::size_t PairEnd(std::string_view text) {
   int depth = 0;
   char quote = 0;

@@ -1,4 +1,4 @@
-// Annotations as XLA writes them: "name#key=value,key=value#". Pure.
+// Parses annotations in XLA's format: "name#key=value,key=value#". Pure.
 #pragma once
 #include <string_view>
 #include <utility>
@@ -7,13 +7,13 @@
 namespace strobe::xplane {
 
 struct TraceMeText {
-  std::string_view name;  // What stands before the metadata.
+  std::string_view name;  // The text before the metadata.
   std::vector<std::pair<std::string_view, std::string_view>> args;
 };
 
-// The views point into `text`. As XLA parses it: metadata only when the text ends with '#'; pairs
-// are split at commas outside of quotes and brackets, keys end at the first '='; blanks around both
-// are dropped, and so are pairs without key or value.
+// Parses like XLA. There is metadata only if the text ends with '#'. Pairs are split at commas
+// outside of quotes and brackets, and keys end at the first '='. Blanks around both are removed.
+// Pairs without key or value are dropped. The views refer to `text`.
 TraceMeText ParseTraceMe(std::string_view text);
 
 }  // namespace strobe::xplane

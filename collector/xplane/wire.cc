@@ -30,7 +30,7 @@ bool Reader::NextOfAny() {
   if (rest_.empty()) return false;
   const char* begin = rest_.data();
   std::uint64_t tag = 0;
-  if (!ReadVarint(tag)) return Fail("cut tag");
+  if (!ReadVarint(tag)) return Fail("truncated tag");
   if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return Fail("field number out of range");
   field_ = static_cast<std::uint32_t>(tag >> 3);
   type_ = static_cast<std::uint32_t>(tag & 7);
@@ -38,19 +38,20 @@ bool Reader::NextOfAny() {
   bytes_ = {};
   switch (type_) {
     case 0:
-      if (!ReadVarint(value_)) return Fail("cut varint");
+      if (!ReadVarint(value_)) return Fail("truncated varint");
       break;
     case 1:
     case 5: {
       const std::size_t width = type_ == 1 ? 8 : 4;
-      if (rest_.size() < width) return Fail("cut fixed-width value");
-      std::memcpy(&value_, rest_.data(), width);  // Little-endian machines only, as all we run on.
+      if (rest_.size() < width) return Fail("truncated fixed-width value");
+      // Correct on little-endian machines, the only ones that Strobe supports.
+      std::memcpy(&value_, rest_.data(), width);
       rest_.remove_prefix(width);
       break;
     }
     case 2: {
       std::uint64_t size = 0;
-      if (!ReadVarint(size)) return Fail("cut length");
+      if (!ReadVarint(size)) return Fail("truncated length");
       if (size > rest_.size()) return Fail("length past the end");
       bytes_ = rest_.substr(0, size);
       rest_.remove_prefix(size);

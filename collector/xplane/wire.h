@@ -1,5 +1,5 @@
-// Protobuf's wire format, read and written as bytes. The reader never leaves its input, refuses
-// malformed data with an error and copies nothing.
+// Reads and writes protobuf's wire format. The reader stays within its input, reports malformed
+// data as an error and copies nothing.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,10 +17,10 @@ class Reader {
  public:
   explicit Reader(std::string_view message) : rest_(message), whole_(message.size()) {}
 
-  // Goes to the next field. False at the end and on malformed input; see status().
+  // Advances to the next field. False at the end and on malformed input; see status().
   bool Next() {
-    // Nearly all fields of a trace: a tag of one byte, and behind it a varint or a short length.
-    // This is where the reading of a trace takes its time.
+    // The fast path for nearly all fields of a trace: a tag of one byte followed by a varint or a
+    // short length. Most of the time for reading a trace is spent here.
     const auto* at = reinterpret_cast<const unsigned char*>(rest_.data());
     const auto* end = at + rest_.size();
     if (end - at >= 2) {
@@ -40,13 +40,13 @@ class Reader {
   const absl::Status& status() const { return status_; }
 
   std::uint32_t field() const { return field_; }
-  // Of a varint or fixed-width field; 0 for others.
+  // The value of a varint or fixed-width field; 0 for other fields.
   std::uint64_t value() const { return value_; }
   std::int64_t signed_value() const { return static_cast<std::int64_t>(value_); }
-  // Of a length-delimited field; empty for others.
+  // The content of a length-delimited field; empty for other fields.
   std::string_view bytes() const { return bytes_; }
   bool is_bytes() const { return type_ == 2; }
-  // The field as it stands in the input, its tag included.
+  // The bytes of the field in the input, including its tag.
   std::string_view raw() const { return raw_; }
 
  private:

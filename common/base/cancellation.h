@@ -1,4 +1,4 @@
-// One way to say "stop", for waits and for calls into libraries.
+// A request to stop, for threads that wait and for library calls that poll a flag.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace strobe {
 
-// Set once by whoever cancels; everybody else waits on it instead of sleeping.
+// A flag that is set once and stays set. A thread that would sleep waits on it instead and so stops
+// at once. Safe for concurrent use.
 class Cancellation {
  public:
   void Cancel() {
@@ -15,9 +16,10 @@ class Cancellation {
     notification_.Notify();
   }
   bool cancelled() const { return byte_.load(std::memory_order_relaxed) != 0; }
-  // True when cancelled before the time was up.
+  // Waits for at most `duration`. True if cancelled by then.
   bool WaitFor(Nanos duration) const { return notification_.WaitFor(duration); }
-  // Non-zero once cancelled; for code that is not C++. Read it atomically.
+  // The address of a byte that becomes non-zero on cancellation, for code in other languages. The
+  // byte must be read atomically.
   const std::uint8_t* byte() const { return reinterpret_cast<const std::uint8_t*>(&byte_); }
 
  private:

@@ -9,8 +9,8 @@
 namespace strobe {
 namespace {
 
-// Through libc rather than std::chrono, whose call may be inlined to the vDSO: tests shift a
-// worker's wall clock with a library that replaces clock_gettime.
+// Calls libc's clock_gettime because std::chrono's call may be inlined to the vDSO. Integration
+// tests shift a worker's wall clock with a preloaded library that replaces clock_gettime.
 Nanos Read(clockid_t id) {
   timespec now{};
   clock_gettime(id, &now);

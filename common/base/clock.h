@@ -1,5 +1,6 @@
-// Time as a port. Wall time is what clocks of different machines disagree about and what traces are
-// stamped with; monotonic time is for waiting. The two are different types and never mix.
+// An interface to the clocks, so that unit tests can simulate time. Wall time is stamped on traces
+// and differs between machines. Monotonic time is for waiting. The two are different types, so that
+// they cannot be mixed.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -28,16 +29,16 @@ class SystemClock final : public Clock {
 inline std::int64_t ToUnixNanos(WallTime time) { return time.time_since_epoch().count(); }
 inline WallTime FromUnixNanos(std::int64_t nanos) { return WallTime{Nanos{nanos}}; }
 
-// So far from now, as gRPC takes deadlines.
+// Returns the deadline `duration` from now, as a gRPC time point.
 inline std::chrono::system_clock::time_point DeadlineIn(Nanos duration) {
   return std::chrono::system_clock::now() +
          std::chrono::duration_cast<std::chrono::system_clock::duration>(duration);
 }
 
-// "2026-11-21T08:30:00Z", with as many decimals of a second as asked (0 to 9).
+// Formats a time as "2026-11-21T08:30:00Z", with `decimals` (0 to 9) digits after the second.
 std::string FormatRfc3339(WallTime time, int decimals = 0);
-// Accepts what FormatRfc3339 writes; false when the text is anything else, or a time that is not
-// between 1970 and 2100: nanoseconds end in 2262, and something has to be added to most times.
+// Accepts what FormatRfc3339 writes. False for any other text, and for times before 1970 or after
+// 2100. The upper limit leaves room for additions, because nanoseconds overflow in 2262.
 bool ParseRfc3339(const std::string& text, WallTime& time);
 
 }  // namespace strobe

@@ -5,7 +5,8 @@ namespace {
 
 constexpr Nanos kMinStep = std::chrono::milliseconds(1);
 
-// The reading that was interrupted least of a few.
+// Reads both clocks several times and keeps the reading with the shortest interval, because the
+// thread may be preempted between two calls.
 Nanos WallLessMonotonic(const Clock& clock) {
   constexpr int kReadings = 5;
   constexpr Nanos kGoodEnough = std::chrono::microseconds(20);

@@ -1,29 +1,32 @@
-// Notices when somebody sets the wall clock.
+// Detects that the wall clock was set.
 #pragma once
 #include "common/base/clock.h"
 
 namespace strobe {
 
-// The wall clock moves against the monotonic one only when it is set: NTP slews both. Whoever holds
-// a plan in wall time can so keep to the moments that were meant, and tell what the traces of a
-// worker whose clock was set are off by. Safe for concurrent use.
+// Compares the wall clock with the monotonic clock. The difference changes only when the wall clock
+// is set, because NTP slews both. A plan in wall time can therefore be turned into monotonic
+// moments that do not move, and the error in a trace's time stamps is known. Safe for concurrent
+// use.
 class ClockSteps {
  public:
-  // Steps count from now on. The clock outlives it.
+  // Counts steps from construction on. `clock` must outlive this object.
   explicit ClockSteps(const Clock& clock);
-  // From when the wall clock was so much ahead of the monotonic one.
+  // Counts steps from the moment when the wall clock was ahead of the monotonic clock by
+  // `wall_less_monotonic`.
   ClockSteps(const Clock& clock, Nanos wall_less_monotonic)
       : clock_(clock), difference_(wall_less_monotonic) {}
 
-  // By how much the wall clock was set since construction, in all. Less than a millisecond is 0,
-  // because two clocks cannot be read at the same moment.
+  // The sum of all steps since construction. A sum below one millisecond is reported as 0, because
+  // the two clocks cannot be read at the same moment.
   Nanos Since() const;
-  // When the wall clock, as it was at construction, would show `time`.
+  // The monotonic time at which the wall clock would show `time` if it had not been set since
+  // construction.
   MonoTime Moment(WallTime time) const { return MonoTime{time.time_since_epoch() - difference_}; }
 
  private:
   const Clock& clock_;
-  const Nanos difference_;  // Wall less monotonic.
+  const Nanos difference_;  // Wall clock minus monotonic clock at construction.
 };
 
 }  // namespace strobe

@@ -14,11 +14,11 @@ absl::StatusOr<Nanos> ParseDuration(std::string_view text) {
   absl::Duration duration;
   const bool parsed = absl::ParseDuration(ToAbsl(text), &duration);
   if (!parsed || duration == absl::InfiniteDuration() || duration < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        StrCat("\"", text,
-               "\" is no duration; write a number and a unit (ns, us, ms, s, m, h), such as 2s"));
+    return absl::InvalidArgumentError(StrCat(
+        "\"", text,
+        "\" is not a duration; write a number and a unit (ns, us, ms, s, m, h), such as 2s"));
   }
-  // Saturates by itself.
+  // ToInt64Nanoseconds saturates instead of overflowing.
   return std::min(Nanos{absl::ToInt64Nanoseconds(duration)}, kMaxDuration);
 }
 

@@ -8,16 +8,16 @@
 
 namespace strobe {
 
-// What is longer counts as this: about a hundred years. Two of them and a present time can be added
-// without an overflow.
+// Longer durations are shortened to this, about 100 years. Two of them can be added to the current
+// time without an overflow.
 inline constexpr Nanos kMaxDuration = std::chrono::hours(100 * 365 * 24);
 
-// "2s", "500ms", "1m30s", "1.5h"; units ns us ms s m h; a plain "0" too. Never negative, at most
-// kMaxDuration.
+// Parses "2s", "500ms", "1m30s", "1.5h" or "0". The units are ns, us, ms, s, m and h. The result is
+// between 0 and kMaxDuration. InvalidArgument for any other text.
 absl::StatusOr<Nanos> ParseDuration(std::string_view text);
 
-// For people: three significant digits and the unit that fits, such as "1.02ms", "-80us", "2s";
-// from a minute on whole seconds, such as "1m30s".
+// Formats a duration for people, with three significant digits and a suitable unit: "1.02ms",
+// "-80us", "2s". From one minute on it shows whole seconds: "1m30s".
 std::string FormatDuration(Nanos duration);
 
 }  // namespace strobe

@@ -1,5 +1,4 @@
-// What mains do about signals. EndingSignals: SIGTERM and SIGINT as something to wait for; made
-// first thing in main, before any thread starts, so that only Wait sees the signals.
+// Signal handling of the programs' main functions.
 #pragma once
 #include <unistd.h>
 
@@ -10,10 +9,12 @@
 
 namespace strobe {
 
-// For every main: a peer that hangs up is an error of that one write, not the end of the process.
-// (Libraries here write to sockets without MSG_NOSIGNAL.)
+// Makes a write to a connection that the peer has closed fail with EPIPE instead of ending the
+// process. Every main calls it, because some libraries write to sockets without MSG_NOSIGNAL.
 inline void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
 
+// Waits for SIGTERM or SIGINT. Construct it first in main, before any thread starts: threads
+// inherit the blocked signals, so that only Wait receives them.
 class EndingSignals {
  public:
   EndingSignals() {
@@ -26,15 +27,15 @@ class EndingSignals {
     int signal = 0;
     sigwait(&signals_, &signal);
   }
-  // False when none came in time.
+  // Waits for at most `timeout`. False if no signal arrived.
   bool WaitFor(Nanos timeout) const {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
     const timespec limit{seconds.count(), (timeout - seconds).count()};
     return sigtimedwait(&signals_, nullptr, &limit) > 0;
   }
 
-  // Makes Wait return, from any thread. (raise would leave the signal with the thread that calls
-  // it, which has it blocked, for ever.)
+  // Makes Wait return; may be called from any thread. It sends the signal to the process: raise
+  // would send it to the calling thread, where it is blocked.
   static void End() { kill(getpid(), SIGTERM); }
 
  private:

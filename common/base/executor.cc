@@ -44,7 +44,7 @@ void ThreadExecutor::Run() {
     tasks_.erase(tasks_.begin());
     mutex_.Unlock();
     (void)RunGuarded("executor", task);
-    task = nullptr;  // What it holds is released outside the lock.
+    task = nullptr;  // Destroys the captured objects while the mutex is not held.
     mutex_.Lock();
   }
 }

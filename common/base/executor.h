@@ -1,4 +1,4 @@
-// One thread owns a state; everybody else posts to it.
+// A thread that owns some state. Other threads post tasks that change it.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,9 +10,9 @@
 
 namespace strobe {
 
-// Runs tasks one after the other, in the order in which they fell due. Post is safe from any thread
-// and never blocks on a running task. Tasks that are still waiting when the executor ends are
-// dropped without being run.
+// Runs tasks one at a time, in the order of their due times. Post may be called from any thread and
+// never waits for a running task. Tasks that have not started when the executor is destroyed are
+// dropped.
 class Executor {
  public:
   using Task = std::function<void()>;
@@ -24,7 +24,7 @@ class Executor {
 class ThreadExecutor final : public Executor {
  public:
   ThreadExecutor();
-  ~ThreadExecutor() override;  // Lets the running task finish.
+  ~ThreadExecutor() override;  // Waits for the running task.
   ThreadExecutor(const ThreadExecutor&) = delete;
   ThreadExecutor& operator=(const ThreadExecutor&) = delete;
 
@@ -34,10 +34,10 @@ class ThreadExecutor final : public Executor {
   void Run();
 
   Mutex mutex_;
-  // Due time to task; equal times keep the order of posting.
+  // Tasks by due time. Tasks with the same due time run in the order of posting.
   std::multimap<MonoTime, Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it starts when the rest is there.
+  std::thread thread_;  // Declared last: the thread uses the members above.
 };
 
 }  // namespace strobe

@@ -12,8 +12,8 @@
 
 namespace strobe {
 
-// A signal handler reads these, so there are only atomics, at fixed places. `end` is written last
-// and cleared first: a slot without an end guards nothing.
+// The signal handler reads the slots, so they consist of atomics and never move. `end` is written
+// last and cleared first: a slot whose end is 0 guards nothing.
 struct ForeignMemory::Slot {
   std::atomic<bool> taken{false};
   std::atomic<std::uintptr_t> begin{0}, end{0};
@@ -35,7 +35,7 @@ ForeignMemory::Slot* ForeignMemory::Slots() {
 void ForeignMemory::OnSignal(int number, void* info_pointer, void* context) {
   const auto* info = static_cast<const siginfo_t*>(info_pointer);
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  // Only addresses that the file does not have; broken memory is another matter.
+  // BUS_ADRERR means that the file has no such page. Other codes report hardware memory errors.
   if (info->si_code == BUS_ADRERR) {
     for (Slot& slot : std::span(Slots(), kMaxObjects)) {
       const std::uintptr_t end = slot.end.load(std::memory_order_acquire);
@@ -50,14 +50,15 @@ void ForeignMemory::OnSignal(int number, void* info_pointer, void* context) {
   }
   if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr)
     return g_previous.sa_sigaction(number, const_cast<siginfo_t*>(info), context);
-  // The access is repeated on return, and then ends the process as if we had not been here.
+  // After the return the processor repeats the access. With the previous handler restored, the
+  // second SIGBUS ends the process, as if this handler had never been installed.
   sigaction(number, &g_previous, nullptr);
 }
 
 absl::StatusOr<ForeignMemory> ForeignMemory::Guard(void* data, std::size_t size, bool writable) {
   static std::once_flag installed;
   std::call_once(installed, [] {
-    Slots();  // Made before a handler can need it.
+    Slots();  // Allocates the slots before the handler may need them.
     struct sigaction action = {};
     action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
       OnSignal(number, info, context);
@@ -76,7 +77,7 @@ absl::StatusOr<ForeignMemory> ForeignMemory::Guard(void* data, std::size_t size,
     memory.slot_ = &slot;
     return memory;
   }
-  return absl::ResourceExhaustedError("too many files of other programs are mapped");
+  return absl::ResourceExhaustedError("too many memory-mapped files are open");
 }
 
 ForeignMemory& ForeignMemory::operator=(ForeignMemory&& other) noexcept {

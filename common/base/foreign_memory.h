@@ -1,4 +1,5 @@
-// Memory mapped from a file that somebody else can truncate.
+// Protection against SIGBUS for memory that is mapped from a file which another process may
+// truncate.
 #pragma once
 #include <cstddef>
 
@@ -6,17 +7,17 @@
 
 namespace strobe {
 
-// The kernel raises SIGBUS for a page that a mapped file no longer has (it was truncated, or its
-// file system is full), and that ends the process. While an object of this class guards a mapping,
-// such a page is replaced by one of zeros, access goes on, and damaged() is true from then on. What
-// was read before the last look at damaged() must then not be believed.
+// The kernel raises SIGBUS on access to a page that the mapped file no longer has, for example
+// after a truncation or on a full file system. That would end the process. While an object of this
+// class guards a mapping, such a page is replaced by a page of zeros and damaged() becomes true.
+// Check damaged() after reading, and discard what was read if it is true.
 //
-// Installs a handler for SIGBUS with the first object; signals that concern no guarded mapping
-// reach the handler that was there before. Safe for concurrent use.
+// The first object installs a handler for SIGBUS. Signals for other addresses are passed to the
+// handler that was installed before. Safe for concurrent use.
 class ForeignMemory {
  public:
-  // `data` is what mmap returned for `size` bytes. Destroy the object before the mapping.
-  // ResourceExhausted beyond 16,384 objects.
+  // `data` is the result of mmap for `size` bytes. Destroy the object before unmapping.
+  // ResourceExhausted if 16,384 objects exist already.
   static absl::StatusOr<ForeignMemory> Guard(void* data, std::size_t size, bool writable);
   ForeignMemory() = default;
   ForeignMemory(ForeignMemory&& other) noexcept { *this = static_cast<ForeignMemory&&>(other); }
@@ -27,7 +28,7 @@ class ForeignMemory {
 
  private:
   struct Slot;
-  static Slot* Slots();  // kMaxObjects of them.
+  static Slot* Slots();  // An array of kMaxObjects slots.
   static void OnSignal(int number, void* info, void* context);
 
   Slot* slot_ = nullptr;

@@ -12,7 +12,7 @@ struct Counts {
   std::map<std::string, std::uint64_t> by_place ABSL_GUARDED_BY(mutex);
 };
 
-// The counts are never destroyed: threads that outlive main may still add to them.
+// Never destroyed, because threads that outlive main may still count.
 Counts& TheCounts() {
   static Counts* const counts = new Counts();
   return *counts;
@@ -33,7 +33,7 @@ absl::Status Caught(const char* where, const char* what) noexcept {
              {{"where", where}, {"what", what}});
     return absl::InternalError(StrCat("an exception was thrown: ", what));
   } catch (...) {
-    return absl::Status(absl::StatusCode::kInternal, "");  // No memory even for the words.
+    return absl::Status(absl::StatusCode::kInternal, "");  // There is no memory for a message.
   }
 }
 

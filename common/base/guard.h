@@ -1,6 +1,6 @@
-// What stands at the top of every thread. An exception ends the piece of work in which it was
-// thrown and not the process: it is logged, counted and returned as an error. Exceptions are not
-// how this code tells errors; what is caught here is a defect, or memory that ran out.
+// Handling of exceptions at the top of every thread. An exception ends the piece of work in which
+// it was thrown, not the process: it is logged, counted and returned as an error. Strobe's own code
+// reports errors by absl::Status, so a caught exception is a defect or means that memory ran out.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,13 +15,14 @@
 namespace strobe {
 namespace internal {
 
-// Logs and counts. Never throws.
+// Logs and counts the exception and returns it as an Internal error. Never throws.
 absl::Status Caught(const char* where, const char* what) noexcept;
 
 }  // namespace internal
 
-// Calls `work`, which returns nothing, a Status or a StatusOr, and returns its result; Internal
-// when it threw. `where` names the kind of work in logs and metrics: a string literal.
+// Calls `work` and returns its result: OK if it returns void, otherwise its Status or StatusOr.
+// Internal if it threw. `where` is a string literal that names the kind of work in logs and
+// metrics.
 template <typename Work>
 auto RunGuarded(const char* where, Work&& work)
     -> std::conditional_t<std::is_void_v<decltype(work())>, absl::Status, decltype(work())> {
@@ -39,14 +40,14 @@ auto RunGuarded(const char* where, Work&& work)
   }
 }
 
-// The body of a thread: `loop` is called again, after a moment, until it returns without throwing.
+// Runs the body of a thread. If `loop` throws, it is called again after 100 ms, until it returns.
 template <typename Loop>
 void RunThread(const char* where, Loop&& loop) {
   while (!RunGuarded(where, [&] { loop(); }).ok())
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
-// How many exceptions were caught in this process, by `where`; for metrics.
+// The number of exceptions caught in this process, by `where`.
 std::map<std::string, std::uint64_t> CaughtExceptions();
 
 }  // namespace strobe

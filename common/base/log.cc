@@ -47,6 +47,7 @@ void InitLog(LogLevel least, LogFormat format) {
   logger->set_pattern(format == LogFormat::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %L %v",
                       spdlog::pattern_time_type::utc);
   logger->set_level(ToSpdlog(least));
+  // Flushes every line, so that none is lost if the process is killed.
   logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(std::move(logger));
 }

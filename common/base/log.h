@@ -1,5 +1,5 @@
-// Structured log lines on standard error: time, level, message, then key=value pairs. One line per
-// event; values are quoted when they need it, so no outside text can forge a line.
+// Structured log lines on standard error: time, level, message, then key=value pairs. Every event
+// is one line. Values are quoted where needed, so text from outside cannot forge a line.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -16,9 +16,9 @@ struct LogField {
   std::string value;
 };
 
-// Called once, first thing in main. Lines below `least` are not written.
+// Call once, at the beginning of main. Lines below the level `least` are not written.
 void InitLog(LogLevel least, LogFormat format);
-// Never blocks on anything but the write itself; safe from any thread.
+// Blocks only for the write itself. Safe for concurrent use.
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
 inline void LogInfo(std::string_view message, std::initializer_list<LogField> fields = {}) {
@@ -31,7 +31,7 @@ inline void LogError(std::string_view message, std::initializer_list<LogField> f
   Log(LogLevel::kError, message, fields);
 }
 
-// "debug", "info", "warning", "error"; false for anything else.
+// Accepts "debug", "info", "warning" and "error"; false for any other text.
 bool ParseLogLevel(std::string_view text, LogLevel& level);
 
 }  // namespace strobe

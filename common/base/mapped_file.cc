@@ -13,14 +13,14 @@
 namespace strobe {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  // Not to wait for the other end of a pipe that somebody put there.
+  // O_NONBLOCK, because opening a FIFO would otherwise wait for a writer.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::ErrnoToStatus(errno, path);
   struct stat status = {};
   MappedFile file;
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(fd);
-    return absl::InvalidArgumentError(StrCat(path, " is no regular file"));
+    return absl::InvalidArgumentError(StrCat(path, " is not a regular file"));
   }
   file.path_ = path;
   file.device_ = status.st_dev;
@@ -59,7 +59,8 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 absl::Status MappedFile::Check() const {
-  // Within the last page that is left, bytes behind the end are zeros without any fault.
+  // A truncation within the last remaining page raises no signal: the bytes behind the end read as
+  // zeros. The size is therefore compared as well.
   struct stat now = {};
   const bool same = stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
   const bool resized = same && static_cast<std::size_t>(now.st_size) != size_;
@@ -68,7 +69,7 @@ absl::Status MappedFile::Check() const {
 }
 
 MappedFile::~MappedFile() {
-  guard_ = ForeignMemory();  // Before the mapping goes.
+  guard_ = ForeignMemory();  // Must end before the mapping does.
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 

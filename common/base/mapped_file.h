@@ -1,4 +1,4 @@
-// A file's bytes, read by the kernel as they are looked at.
+// A read-only, memory-mapped file.
 #pragma once
 #include <sys/types.h>
 
@@ -11,22 +11,21 @@
 
 namespace strobe {
 
-// The file may become shorter while it is mapped, or somebody else writes into it. Then its bytes
-// have any value, mostly zero, and reading them is still safe. The reader calls Check() before it
-// uses what it read.
+// The file may be truncated or overwritten while it is mapped. Reading then stays safe but returns
+// arbitrary bytes, mostly zeros. Call Check() after reading and before using what was read.
 class MappedFile {
  public:
-  // NotFound, PermissionDenied, or InvalidArgument for what is no regular file. ResourceExhausted
-  // when too many are mapped (see ForeignMemory).
+  // NotFound, PermissionDenied, InvalidArgument if it is not a regular file, or ResourceExhausted
+  // if too many files are mapped (see ForeignMemory).
   static absl::StatusOr<MappedFile> Open(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
-  // The address stays when the object is moved.
+  // The address does not change when the object is moved.
   std::string_view bytes() const { return {data_, size_}; }
-  // DataLoss when the file has not the size any more that it had when it was opened, or lost pages
-  // meanwhile. One that was deleted or replaced is still there for us.
+  // DataLoss if the file's size changed since it was opened, or if pages were lost. A file that was
+  // deleted or replaced is still readable and is not an error.
   absl::Status Check() const;
 
  private:

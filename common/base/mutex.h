@@ -1,6 +1,6 @@
-// A mutex that can wait for a condition, over the standard library's own, which the sanitizers can
-// see through (a shared abseil library is opaque to ThreadSanitizer). Whoever leaves the mutex
-// wakes the waiters; they look at their condition again.
+// A mutex with wait conditions, built on std::mutex. It replaces absl::Mutex, because
+// ThreadSanitizer cannot see into Debian's shared abseil library. Every Unlock wakes the waiters,
+// which evaluate their conditions again.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -14,12 +14,13 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
-    // Before letting go: a waiter may be the one who then destroys us.
+    // Notifies before unlocking, because a waiter may destroy this object as soon as it is
+    // unlocked.
     if (waiters_ > 0) changed_.notify_all();
     mutex_.unlock();
   }
 
-  // Returns with the mutex held and the condition true. The condition is evaluated under the mutex.
+  // Blocks until `condition` is true. The condition is evaluated with the mutex held.
   template <typename Condition>
   void Await(const Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
     std::unique_lock<std::mutex> held(mutex_, std::adopt_lock);
@@ -28,7 +29,7 @@ class ABSL_LOCKABLE Mutex {
     --waiters_;
     held.release();
   }
-  // The same for at most so long; false when the condition is still false then.
+  // Like Await, for at most `timeout`. False if the condition is still false then.
   template <typename Condition>
   bool AwaitFor(Nanos timeout, const Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
     std::unique_lock<std::mutex> held(mutex_, std::adopt_lock);
@@ -58,7 +59,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Set once; any number may wait for it.
+// A flag that is set once. Any number of threads may wait for it.
 class Notification {
  public:
   void Notify() {
@@ -73,7 +74,7 @@ class Notification {
     MutexLock lock(&mutex_);
     mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return set_; });
   }
-  // True when it was set before the time was up.
+  // Waits for at most `timeout`. True if the flag was set by then.
   bool WaitFor(Nanos timeout) const {
     MutexLock lock(&mutex_);
     return mutex_.AwaitFor(timeout,

@@ -1,16 +1,16 @@
-// Which strings from outside may become a path component or an id.
+// Which strings from outside may become a path component or an identifier.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace strobe {
 
-// One path component that cannot climb, hide or surprise: 1 to `longest` characters of
-// [A-Za-z0-9._-], not starting with a dot.
+// True for 1 to `longest` characters of [A-Za-z0-9._-] that do not start with a dot. Such a path
+// component cannot leave its directory and is not hidden.
 bool IsSafeName(std::string_view text, std::size_t longest = 253);
 
-// What IsSafeName accepts, made of any text: other characters become '_' ("10.0.0.1:9012" becomes
-// "10.0.0.1_9012", as profiler servers name their files).
+// Turns any text into a name that IsSafeName accepts by replacing other characters with '_'. For
+// example, "10.0.0.1:9012" becomes "10.0.0.1_9012", which is how profiler servers name their files.
 std::string ToSafeName(std::string_view text, std::size_t longest = 253);
 
 }  // namespace strobe

@@ -25,10 +25,10 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "the sidecar that port."},
     {Outcome::kProfilerStartFailed, "ProfilerStartFailed", true, false, false, 60,
      "The framework's profiler refused to start or failed while it recorded.",
-     "Read the framework's words in the message; a tracer level or a driver setting is the usual "
-     "cause."},
+     "Read the framework's error in the message; the usual cause is a tracer level or a driver "
+     "setting."},
     {Outcome::kLateStart, "LateStart", true, false, true, 40,
-     "Recording began after the instant or ended before the window did.",
+     "Recording began after the window's start or ended before its end.",
      "Ask for a longer start.delay or start.guard, or give the worker more CPU."},
     {Outcome::kNoDeviceActivity, "NoDeviceActivity", true, false, true, 30,
      "The trace has a device plane without any event.",
@@ -45,12 +45,12 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "CAP_SYS_ADMIN as root."},
     {Outcome::kCuptiUnavailable, "CuptiUnavailable", false, false, true, 45,
      "The CUPTI library could not be loaded.",
-     "Put CUPTI of the job's CUDA version into the image."},
+     "Add the CUPTI library of the job's CUDA version to the image."},
     {Outcome::kVersionMismatch, "VersionMismatch", false, false, false, 75,
-     "The two sides do not speak the same protocol, or a trainer of this version could be harmed "
-     "by what was asked for.",
-     "Bring the sidecar, the operator or the framework to the version that the message names, or "
-     "ask for less."},
+     "The sidecar and the operator speak different protocols, or the requested options can crash a "
+     "trainer of this version.",
+     "Update the sidecar, the operator or the framework to the version that the message names, or "
+     "request less."},
     {Outcome::kEventsDropped, "EventsDropped", true, false, true, 20,
      "The tracer's buffers overflowed; the message says how many events are missing.",
      "Shorten the duration or lower the tracer levels."},
@@ -58,30 +58,31 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "The trace is larger than the allowed size.",
      "Shorten the duration, lower the tracer levels or raise maxBytesPerWorker."},
     {Outcome::kSpoolFull, "SpoolFull", true, false, false, 65,
-     "There is no room for another trace on its way to the logdir.",
+     "The sidecar has no space for another trace that waits for upload.",
      "Wait for uploads to finish, or give the pod a larger emptyDir."},
     {Outcome::kUploadDenied, "UploadDenied", false, false, false, 85,
-     "The logdir's store refused the pod's identity.",
+     "The logdir's store denied access to the pod's identity.",
      "Allow the pod's service account (or user) to write below the logdir."},
     {Outcome::kUploadFailed, "UploadFailed", true, false, false, 85,
      "The trace was recorded but could not be written to the logdir.",
-     "Read the store's words in the message and check that the logdir exists and has room."},
+     "Read the store's error in the message, and check that the logdir exists and has free space."},
     {Outcome::kWorkerLost, "WorkerLost", true, false, false, 80,
-     "The worker was armed and then vanished.", "Look at why the pod or its sidecar ended."},
-    {Outcome::kCancelled, "Cancelled", false, false, false, 10, "Somebody cancelled the capture.",
+     "The worker was armed and then could not be reached.",
+     "Check why the pod or its sidecar ended."},
+    {Outcome::kCancelled, "Cancelled", false, false, false, 10, "The capture was cancelled.",
      "Apply a new ProfileRequest."},
     {Outcome::kDeadlineExceeded, "DeadlineExceeded", true, false, false, 80,
      "The capture did not end before its deadline.",
      "Shorten the duration or raise collectTimeout: collecting and writing the trace took too "
      "long."},
     {Outcome::kAborted, "Aborted", false, false, false, 57,
-     "The capture was ended because the trainer came near its memory limit, or its steps "
+     "The capture was stopped because the trainer came close to its memory limit or its steps "
      "became too slow.",
      "Lower the tracer levels, give the trainer more memory, or change abortWhen."},
     {Outcome::kWorkerMissing, "WorkerMissing", true, false, false, 88,
-     "The target should have this worker, but it has no pod, or its pod has no such container.",
-     "Check why the job's pods are not created, target.expectedWorkers and target.container; raise "
-     "start.readyTimeout for pods that come late."},
+     "The target expects this worker, but it has no pod, or its pod has no such container.",
+     "Check why the job's pods are not created, and check target.expectedWorkers and "
+     "target.container. Raise start.readyTimeout for pods that start late."},
 }};
 
 }  // namespace

@@ -1,15 +1,15 @@
-// How one worker's capture ended: Ok, or the one cause that explains it best. The table behind
-// these functions is the only place that says what an outcome means; status messages, metrics and
-// documentation are made from it.
+// The outcomes of one worker's capture: Ok, or the cause that explains the failure best. The table
+// behind these functions is the single definition of every outcome; status messages, metrics and
+// documentation use it.
 #pragma once
 #include <span>
 #include <string_view>
 
 namespace strobe {
 
-// Numbers equal strobe.v1.Outcome on the wire; a unit test holds the two together.
+// The numbers equal strobe.v1.Outcome; a unit test compares the two.
 enum class Outcome {
-  kUnknown = 0,  // Not ended yet.
+  kUnknown = 0,  // The capture has not ended.
   kOk = 1,
   kSidecarMissing = 2,
   kUnreachable = 3,
@@ -37,20 +37,20 @@ enum class Outcome {
 
 struct OutcomeInfo {
   Outcome outcome;
-  std::string_view name;      // As in status, metrics and manifest.
-  bool retryable;             // Can a new attempt, with nothing else changed, end better?
-  bool waitable;              // Before a capture: is it enough to wait and ask again?
-  bool has_trace;             // Is there a trace file that somebody can use?
-  int badness;                // Sorts outcomes worst first.
-  std::string_view detected;  // How Strobe knows.
-  std::string_view remedy;    // One sentence to the user: what to do.
+  std::string_view name;      // The name in status, metrics and manifest.
+  bool retryable;             // True if a new attempt can succeed without any other change.
+  bool waitable;              // True if waiting and asking again can cure it before the capture.
+  bool has_trace;             // True if there is a usable trace file.
+  int badness;                // Sort key: a higher number is worse.
+  std::string_view detected;  // What Strobe observed, as one sentence.
+  std::string_view remedy;    // What the user should do, as one sentence.
 };
 
-// In the order of the numbers.
+// All outcomes, in the order of their numbers.
 std::span<const OutcomeInfo> AllOutcomes();
 const OutcomeInfo& Describe(Outcome outcome);
 std::string_view Name(Outcome outcome);
-// kUnknown for a name that no outcome has.
+// The outcome with this name, or kUnknown if there is none.
 Outcome OutcomeOfName(std::string_view name);
 
 }  // namespace strobe

@@ -1,4 +1,4 @@
-// The same work on many things, a few at a time.
+// Runs the same work on many items with bounded concurrency.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,9 @@
 
 namespace strobe {
 
-// Calls work(0) ... work(count - 1) on at most `concurrency` threads, the caller's among them, and
-// returns when all are done. The first exception of any of them is thrown then; what had not begun
-// by the time of it is left out.
+// Calls work(0) to work(count - 1) on at most `concurrency` threads, including the calling thread,
+// and returns when all calls are done. After an exception no further call begins; the first
+// exception is rethrown at the end.
 inline void ParallelFor(std::size_t count, std::size_t concurrency,
                         const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};

@@ -1,12 +1,12 @@
-// Quantities as Kubernetes writes them: "100m", "1.5", "512Mi".
+// Kubernetes quantities: "100m", "1.5", "512Mi".
 #pragma once
 #include <optional>
 #include <string_view>
 
 namespace strobe {
 
-// Digits with at most one point and a unit of m, k, M, G, T, Ki, Mi, Gi, Ti or none; at most 12
-// digits. Nothing for what is not written like that.
+// Parses up to 12 digits with at most one decimal point and an optional unit of m, k, M, G, T, Ki,
+// Mi, Gi or Ti. Returns nullopt for any other text.
 std::optional<double> ParseQuantity(std::string_view text);
 
 inline constexpr double kMebi = 1024.0 * 1024.0;

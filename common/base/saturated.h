@@ -1,4 +1,4 @@
-// Arithmetic on numbers from outside: they stop at the end instead of overflowing.
+// Arithmetic on untrusted numbers. The result saturates instead of overflowing.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,4 @@
-// SHA-256, as manifests and object metadata carry it.
+// SHA-256 checksums for manifests and object metadata.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Update(std::string_view bytes);
-  std::string Hex();  // 64 lower-case digits; once, at the end.
+  std::string Hex();  // 64 lower-case hexadecimal digits. Call once, at the end.
 
  private:
   struct State;

@@ -1,4 +1,5 @@
-// Early return on error, so that the straight path reads straight.
+// Early returns on errors. RETURN_IF_ERROR takes a Status. ASSIGN_OR_RETURN takes a StatusOr and
+// assigns its value.
 #pragma once
 #include <utility>
 

@@ -1,5 +1,5 @@
-// String helpers over std::string_view. Debian builds abseil with its own string_view type, which
-// does not convert to the standard one; this is the one place where the two meet.
+// String helpers for std::string_view. Debian builds abseil with its own string_view type, which
+// does not convert to the standard one. Only this file converts between the two.
 #pragma once
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ namespace strobe {
 inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ToStd(absl::string_view text) { return {text.data(), text.size()}; }
 
-// absl::StrCat that takes std::string_view too.
+// Like absl::StrCat, and also takes std::string_view.
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {
   const auto adapt = []<typename Part>(const Part& part) -> decltype(auto) {
@@ -27,14 +27,14 @@ std::string StrCat(const Parts&... parts) {
   return absl::StrCat(adapt(parts)...);
 }
 
-// What a status says, without its code.
+// The message of a status, without its code.
 inline std::string Words(const absl::Status& status) {
   return std::string(ToStd(status.message()));
 }
 
 bool Contains(std::string_view text, std::string_view word);
 bool ContainsIgnoreCase(std::string_view text, std::string_view word);
-// Parts between separators, empty ones too.
+// Splits at every separator and keeps empty parts.
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 

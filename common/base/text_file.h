@@ -1,4 +1,4 @@
-// Small files as text: configurations, tokens, certificates.
+// Reads small text files: configurations, tokens, certificates.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace strobe {
 
-// NotFound, with the path, when it cannot be read.
+// NotFound, with the path in the message, if the file cannot be read.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 }  // namespace strobe

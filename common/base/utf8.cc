@@ -11,7 +11,7 @@ std::size_t Utf8CharacterSize(std::string_view text) {
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
   if (first >= 0xe0 && first <= 0xef) {
-    // Neither overlong nor a surrogate.
+    // The limits of the second byte exclude overlong encodings and surrogates.
     const unsigned low = first == 0xe0 ? 0xa0 : 0x80, high = first == 0xed ? 0x9f : 0xbf;
     return follows(1, low, high) && follows(2) ? 3 : 0;
   }

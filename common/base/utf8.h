@@ -1,6 +1,6 @@
-// Text of unknown origin as valid UTF-8. Protobuf refuses to parse a string field that is not, and
-// JSON libraries throw, so whatever a worker, a store, a trace or a user says passes through here
-// before it enters a message, an event or a status.
+// Makes text of unknown origin valid UTF-8. Protobuf cannot parse a string field that is not UTF-8,
+// and JSON libraries throw. Text from workers, stores, traces and users therefore passes through
+// here before it enters a message, an event or a status.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace strobe {
 
-// Bytes of the UTF-8 character at the beginning of `text`, which must not be empty; 0 when there is
-// no valid one.
+// The size in bytes of the first UTF-8 character of `text`, which must not be empty. Returns 0 if
+// the first character is invalid.
 std::size_t Utf8CharacterSize(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
-// `text` with every invalid byte replaced by U+FFFD, cut before the character that would make it
-// longer than `max_bytes`.
+// Replaces every invalid byte by U+FFFD and cuts the text at a character boundary so that it has at
+// most `max_bytes` bytes.
 std::string CutUtf8(std::string_view text, std::size_t max_bytes);
 
 }  // namespace strobe

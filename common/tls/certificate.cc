@@ -15,8 +15,8 @@ namespace {
 
 using namespace openssl;
 
-constexpr long kVersion3 = 2;  // Counted from zero.
-constexpr std::size_t kMostRequestBytes = 8192;
+constexpr long kVersion3 = 2;  // X.509 encodes version 3 as 2.
+constexpr std::size_t kMaxRequestBytes = 8192;
 
 std::time_t Seconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
@@ -38,11 +38,13 @@ absl::Status AddExtension(X509* certificate, X509* issuer, int kind, const std::
   return absl::OkStatus();
 }
 
-// All of a certificate but its names' extensions and the signature.
+// Returns a certificate with serial number, key, subject and validity. The caller adds the
+// extensions and signs it.
 absl::StatusOr<Certificate> Begin(EVP_PKEY* key, const std::string& common_name,
                                   const Validity& validity) {
   Certificate certificate(X509_new());
-  // Positive, and nobody can guess the next one (RFC 5280, 4.1.2.2).
+  // The serial number is random and positive (RFC 5280, 4.1.2.2): the top bit is cleared and the
+  // next one is set.
   std::array<unsigned char, 16> serial{};
   if (RAND_bytes(serial.data(), serial.size()) != 1) return Failure("random number");
   serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40);
@@ -62,7 +64,8 @@ absl::StatusOr<Certificate> Begin(EVP_PKEY* key, const std::string& common_name,
   return certificate;
 }
 
-// What may stand in OpenSSL's list of names without meaning something else there.
+// OpenSSL takes the names as a comma-separated list of "type:value". Other characters could add
+// entries to that list.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -111,7 +114,7 @@ absl::StatusOr<KeyPair> NewAuthority(const std::string& common_name, const Valid
   X509_set_issuer_name(own, X509_get_subject_name(own));
   RETURN_IF_ERROR(AddExtension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
   RETURN_IF_ERROR(AddExtension(own, own, NID_key_usage, "critical,keyCertSign,cRLSign"));
-  // Two authorities of one name are told apart by it while one follows the other.
+  // Successive authorities have the same name. The subject key identifier distinguishes them.
   RETURN_IF_ERROR(AddExtension(own, own, NID_subject_key_identifier, "hash"));
   if (X509_sign(own, key.get(), EVP_sha256()) == 0) return Failure("signature");
   return KeyPair{ToPem(certificate), ToPem(key)};
@@ -120,15 +123,15 @@ absl::StatusOr<KeyPair> NewAuthority(const std::string& common_name, const Valid
 absl::StatusOr<std::string> Certify(const KeyPair& authority, const std::string& signing_request,
                                     const Claim& claim) {
   if (!std::all_of(claim.dns_names.begin(), claim.dns_names.end(), IsPlainName))
-    return absl::InvalidArgumentError("a name to certify is no DNS name");
-  if (signing_request.size() > kMostRequestBytes)
+    return absl::InvalidArgumentError("a name to certify is not a DNS name");
+  if (signing_request.size() > kMaxRequestBytes)
     return absl::InvalidArgumentError("the signing request is too long");
   const absl::StatusOr<SigningRequest> request = ReadSigningRequest(signing_request);
   if (!request.ok()) return absl::InvalidArgumentError(request.status().message());
   EVP_PKEY* const key = X509_REQ_get0_pubkey(request->get());
   if (key == nullptr || !IsP256(key))
-    return absl::InvalidArgumentError("the signing request's key is no P-256 key");
-  // Whoever asks must hold the key.
+    return absl::InvalidArgumentError("the signing request's key is not a P-256 key");
+  // The signature proves that the requester holds the private key.
   if (X509_REQ_verify(request->get(), key) != 1)
     return absl::InvalidArgumentError("the signing request is not signed by its own key");
 

@@ -17,14 +17,15 @@ int MemoryFile(const std::string& content) {
   const int file = memfd_create("strobe-identity", MFD_CLOEXEC);
   if (file < 0 ||
       write(file, content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
-    // A few hundred bytes of memory: nothing works any more without them.
-    LogError("no memory for a certificate", {});
+    // If a few hundred bytes cannot be allocated, nothing else can work either.
+    LogError("cannot allocate memory for a certificate", {});
     std::abort();
   }
   return file;
 }
 
-// The number changes over to the new file in one step; who reads the old one reads all of it.
+// dup3 replaces the file behind the descriptor atomically: a reader that has opened the old file
+// reads all of it.
 void ExchangeContent(int file, const std::string& content) {
   const int fresh = MemoryFile(content);
   dup3(fresh, file, O_CLOEXEC);

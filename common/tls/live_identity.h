@@ -1,6 +1,6 @@
-// A process's own certificate and the authorities that it trusts, replaced while it runs. Key and
-// certificate can also be read as files, for libraries that take nothing else; they never lie on a
-// disk. Safe for concurrent use.
+// A process's own certificate and the authorities it trusts. Both can be replaced at run time. Key
+// and certificate are also available as file paths, for libraries that accept nothing else; the
+// files are in memory and never on a disk. Safe for concurrent use.
 #pragma once
 #include <memory>
 #include <string>
@@ -24,13 +24,14 @@ class LiveIdentity {
   LiveIdentity& operator=(const LiveIdentity&) = delete;
 
   std::shared_ptr<const Identity> Get() const;
-  // The key must be the one of before: its file and the certificate's are read one after the other.
+  // Replaces the certificate and keeps the key. Libraries read the two files one after the other,
+  // so a new key could be combined with the old certificate.
   void Renew(std::string certificate, std::string roots);
 
-  // With another key. Only for whoever reads Get(): the files change one after the other.
+  // Replaces key and certificate. Only for users of Get(): the two files do not change together.
   void Replace(Identity identity);
 
-  // Valid as long as this object is.
+  // Paths of the in-memory files, valid during the lifetime of this object.
   std::string key_path() const;
   std::string certificate_path() const;
 

@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& pem
   while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))
     certificates.emplace_back(next);
   if (certificates.empty()) return Failure("no certificate in PEM");
-  ERR_clear_error();  // The end of the text is an error to OpenSSL.
+  ERR_clear_error();  // OpenSSL reports the end of the text as an error.
   return certificates;
 }
 

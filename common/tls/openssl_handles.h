@@ -1,4 +1,4 @@
-// OpenSSL's objects with owners, and PEM in and out of them.
+// Owning pointers to OpenSSL's objects, and conversions from and to PEM.
 #pragma once
 #include <openssl/bio.h>
 #include <openssl/evp.h>
@@ -30,12 +30,12 @@ using Names = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
 using Store = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
 using StoreContext = std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>>;
 
-// Internal, with OpenSSL's own reason behind `what`. Empties its error queue.
+// An Internal error whose message is `what` and OpenSSL's reason. Clears OpenSSL's error queue.
 absl::Status Failure(std::string_view what);
 
 absl::StatusOr<Key> ReadKey(const std::string& pem);
 absl::StatusOr<SigningRequest> ReadSigningRequest(const std::string& pem);
-// All certificates of a bundle, in its order; at least one.
+// All certificates of a bundle, in order. An error if there is none.
 absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& pem);
 
 std::string ToPem(const Key& key);

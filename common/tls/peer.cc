@@ -20,7 +20,7 @@ bool CarriesName(X509* certificate, const std::string& name) {
     const std::string_view text(
         reinterpret_cast<const char*>(ASN1_STRING_get0_data(entry->d.dNSName)),
         static_cast<std::size_t>(ASN1_STRING_length(entry->d.dNSName)));
-    // No wildcards: we issue none.
+    // Wildcards are not supported: Strobe issues none.
     if (text == name) return true;
   }
   return false;

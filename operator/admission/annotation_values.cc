@@ -12,12 +12,12 @@
 namespace strobe {
 namespace {
 
-constexpr double kLeastCpu = 0.001;
-constexpr double kLeastMemory = 32 * kMebi;
+constexpr double kMinCpu = 0.001;
+constexpr double kMinMemory = 32 * kMebi;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes the digits that the text begins with.
+// Removes the leading digits from the text and returns them.
 std::string_view TakeDigits(std::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
   const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.begin()));
@@ -31,7 +31,7 @@ bool AnyNonZero(std::string_view digits) {
 
 struct Size {
   std::string_view digits;
-  char unit = '\0';  // Upper case; none = bytes.
+  char unit = '\0';  // In upper case; NUL for bytes.
 };
 
 bool ParseSize(std::string_view text, Size& size) {
@@ -46,7 +46,7 @@ bool ParseSize(std::string_view text, Size& size) {
   } else if (unit != "" && unit != "B") {
     return false;
   }
-  // The number of bytes must fit into 64 bits.
+  // Limits the digits so that the number of bytes fits into 64 bits.
   const std::size_t longest = size.unit == '\0' ? 18 : 7;
   return AnyNonZero(size.digits) && size.digits.size() <= longest;
 }
@@ -69,9 +69,9 @@ bool IsQuantity(std::string_view text) {
   return value && *value > 0;
 }
 
-bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kLeastCpu; }
+bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kMinCpu; }
 bool IsSidecarMemory(std::string_view text) {
-  return ParseQuantity(text).value_or(0) >= kLeastMemory;
+  return ParseQuantity(text).value_or(0) >= kMinMemory;
 }
 bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 

@@ -1,25 +1,26 @@
-// What an annotation of a pod may say. Strict: what passes here ends up in the pod's own fields and
-// in its sidecar's flags, and a pod must neither be refused nor fail to start because of it. Pure.
+// Validates the values of a pod's annotations. Strict, because valid values are copied into the
+// pod's fields and the sidecar's flags, and must neither get the pod refused nor keep it from
+// starting. Pure.
 #pragma once
 #include <string_view>
 
 namespace strobe {
 
 bool IsPort(std::string_view text);
-// Several with commas.
+// True for one or more ports, separated by commas.
 bool IsPorts(std::string_view text);
-// As Kubernetes writes quantities, such as "100m", "1.5" or "512Mi"; more than nothing.
+// True for a positive Kubernetes quantity, such as "100m", "1.5" or "512Mi".
 bool IsQuantity(std::string_view text);
-// Quantities that a container can start with.
-bool IsCpu(std::string_view text);            // 1m and more.
-bool IsSidecarMemory(std::string_view text);  // 32Mi and more.
-bool IsAgentMemory(std::string_view text);    // 32Mi and more: a program's rings fit.
-// As the sidecar's flags take sizes: whole numbers with a unit such as MB, MiB, Gi; up to TiB; more
-// than nothing.
+// True for quantities with which a container can start.
+bool IsCpu(std::string_view text);            // At least 1m.
+bool IsSidecarMemory(std::string_view text);  // At least 32Mi.
+bool IsAgentMemory(std::string_view text);    // At least 32Mi, which a program's rings need.
+// True for a positive size as the sidecar's flags accept it: a whole number with a unit such as MB,
+// MiB or Gi, up to TiB.
 bool IsSize(std::string_view text);
-// A size of at least a megabyte.
+// True for a size of at least one megabyte.
 bool IsUploadRate(std::string_view text);
-// A duration of at most 10 minutes.
+// True for a duration of at most 10 minutes.
 bool IsLookBack(std::string_view text);
 
 }  // namespace strobe

@@ -23,7 +23,8 @@ using kube::FindBy;
 using kube::Member;
 using kube::TextOf;
 
-// The trainers: named ones, or those that ChooseTrainers has.
+// Returns the indices of the trainers: the containers that an annotation names, otherwise those
+// that ChooseTrainers selects.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
   const Json& containers = Member(Member(pod, "spec"), "containers");
   std::vector<std::size_t> chosen;
@@ -38,7 +39,7 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
         chosen.push_back(*index);
       else
         warnings.push_back(StrCat("strobe.dev/containers: there is no container \"",
-                                  CutUtf8(name, 63), "\"; it is passed over"));
+                                  CutUtf8(name, 63), "\"; the name is ignored"));
     }
     if (!chosen.empty()) return chosen;
   }
@@ -47,12 +48,12 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
   return ChooseTrainers(devices);
 }
 
-// Collects what is to be added, one list at a time.
+// Collects the patch's operations.
 class Patch {
  public:
   explicit Patch(const Json& pod) : pod_(pod) {}
 
-  // Appends to the list at `path` of the pod, which may not be there yet.
+  // Appends to the list at `path`. Creates the list if the pod does not have it.
   void Append(const std::string& path, Json value) {
     EnsureContainer(path, Json::array());
     Add(path + "/-", std::move(value));
@@ -92,15 +93,15 @@ class Patch {
 void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string& agent_memory,
                 bool tls, Patch& patch) {
   const Json& volumes = Member(spec, "volumes");
-  // In memory: a trainer's threads write into it, and a disk that is slow must not hold them up.
-  // Its size is bounded by the file system itself, and is no reason to evict the pod.
+  // In memory, because a slow disk would delay the trainer's threads. The file system enforces its
+  // size, so exceeding it does not evict the pod.
   if (!Find(volumes, names.shared)) {
     patch.Append("/spec/volumes",
                  {{"name", names.shared},
                   {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", agent_memory}}}});
   }
-  // On disk, and no sizeLimit: going over it would evict the trainer. The sidecar keeps to
-  // --spool-size.
+  // On disk and without a sizeLimit, because exceeding it would evict the trainer. The sidecar
+  // observes --spool-size instead.
   if (!Find(volumes, names.spool))
     patch.Append("/spec/volumes", {{"name", names.spool}, {"emptyDir", Json::object()}});
   if (tls && !Find(volumes, names.token)) {
@@ -129,7 +130,7 @@ void AddToTrainer(const Json& container, std::size_t index, bool alone, const st
       patch.Append(path + "/env", {{"name", name}, {"value", value}});
     } else if (TextOf(environment[*set], "value") != value) {
       warnings.push_back(StrCat("container ", TextOf(container, "name"), " sets ", name,
-                                " itself; it is left as it is"));
+                                " itself; the mount is not changed"));
     }
   }
   const Json& mounts = Member(container, "volumeMounts");
@@ -137,14 +138,15 @@ void AddToTrainer(const Json& container, std::size_t index, bool alone, const st
     if (TextOf(mounts[i], "name") == volume) return;
     if (WithoutSlashes(TextOf(mounts[i], "mountPath")) == kSharedPath) {
       warnings.push_back(StrCat("container ", TextOf(container, "name"), " mounts something at ",
-                                kSharedPath, " itself; annotations and GPU activity are off"));
+                                kSharedPath,
+                                " itself; annotations and GPU activity are not recorded"));
       return;
     }
   }
   patch.Append(path + "/volumeMounts", {{"name", volume}, {"mountPath", kSharedPath}});
 }
 
-// The API server sends nothing else; whatever comes, a patch must fit it.
+// The API server sends only well-formed pods. Others are skipped, so that the patch always applies.
 bool IsWellFormed(const Json& pod) {
   const auto fits = [](const Json& value, bool array) {
     return value.is_null() || (array ? value.is_array() : value.is_object());
@@ -164,19 +166,20 @@ bool IsWellFormed(const Json& pod) {
 }
 
 std::string WhyNot(const Json& pod) {
-  if (!IsWellFormed(pod)) return "it has no containers, or not in the form of a pod";
+  if (!IsWellFormed(pod)) return "it has no containers or is not a valid pod";
   const Json& metadata = Member(pod, "metadata");
   const Json& spec = Member(pod, "spec");
-  if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false") return "its label says so";
+  if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false")
+    return "its label is strobe.dev/inject=false";
   if (Member(metadata, "annotations").is_object() &&
       Member(metadata, "annotations").contains("kubernetes.io/config.mirror"))
-    return "it is a static pod's mirror";
+    return "it is the mirror of a static pod";
   if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
   const Json& containers = Member(spec, "containers");
   const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
   if (Find(containers, kSidecarContainer) ||
       (Find(Member(spec, "initContainers"), kSidecarContainer) && !ours))
-    return "it brings a strobe-sidecar of its own";
+    return "it has a strobe-sidecar of its own";
   return "";
 }
 
@@ -200,11 +203,11 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   hash.Update(Dump(made.container));
   const Json& inits = Member(spec, "initContainers");
   if (const std::optional<std::size_t> index = Find(inits, kSidecarContainer)) {
-    // Some webhooks do not know the field and drop it.
+    // Some webhooks do not know this field and drop it.
     if (TextOf(inits[*index], "restartPolicy") != "Always")
       patch.Set(StrCat("/spec/initContainers/", *index), "restartPolicy", "Always");
   } else {
-    // Last, so that no index anybody else computed moves.
+    // Appended last, so that other webhooks' indices stay valid.
     patch.Append("/spec/initContainers", std::move(made.container));
     injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
                               wishes_warnings.end());
@@ -234,13 +237,13 @@ std::string InjectionDamage(const Json& pod) {
   const std::optional<std::size_t> index = Find(inits, kSidecarContainer);
   if (!index) return "lost";
   const Json& sidecar = inits[*index];
-  if (TextOf(sidecar, "restartPolicy") != "Always") return "mutilated: restartPolicy is gone";
-  if (!Find(Member(sidecar, "ports"), kSidecarPort)) return "mutilated: its port is gone";
+  if (TextOf(sidecar, "restartPolicy") != "Always") return "modified: restartPolicy is gone";
+  if (!Find(Member(sidecar, "ports"), kSidecarPort)) return "modified: its port is gone";
   const Json& mounts = Member(sidecar, "volumeMounts");
   for (const char* path : {kSharedPath, kSpoolPath}) {
     const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path);
     if (!mount || !Find(Member(spec, "volumes"), TextOf(mounts[*mount], "name")))
-      return StrCat("mutilated: the volume at ", path, " is gone");
+      return StrCat("modified: the volume at ", path, " is gone");
   }
   return "";
 }

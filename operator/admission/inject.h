@@ -1,4 +1,5 @@
-// What a pod gets so that it can be profiled: the sidecar, its volumes and a few variables. Pure.
+// Computes what injection adds to a pod: the sidecar, its volumes and a few environment variables.
+// Pure.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -10,33 +11,36 @@ namespace strobe {
 
 struct InjectionSettings {
   std::string image{};
-  std::string pull_policy{};  // Empty = Kubernetes' default.
-  // The sidecar's requests; in a pod of class Guaranteed its limits are its requests.
+  std::string pull_policy{};  // Empty for Kubernetes' default.
+  // The sidecar's resource requests. In a pod of QoS class Guaranteed, its limits equal its
+  // requests.
   std::string cpu = "50m", memory = "128Mi";
-  std::string memory_limit = "2Gi";  // A trace is in memory once.
+  std::string memory_limit = "2Gi";  // A trace is held in memory.
   std::string spool_size = "2GiB";
-  std::string agent_memory = "512Mi";  // Of the memory volume that trainer and sidecar share.
-  // Its user and group; none = the namespace's own range, as OpenShift gives out.
+  // The size of the memory volume that trainer and sidecar share.
+  std::string agent_memory = "512Mi";
+  // The sidecar's user and group. Unset for the namespace's own range, as in OpenShift.
   std::optional<std::int64_t> user = 65532;
   int framework_port = 9012;
-  std::string enrollment{};  // host:port of the operator; empty = no TLS.
+  std::string enrollment{};  // host:port of the operator's enrollment service; empty for no TLS.
   std::string log_level = "info";
 };
 
 struct Injection {
-  nlohmann::json patch = nlohmann::json::array();  // RFC 6902, only `add`; empty = nothing to do.
-  std::vector<std::string> warnings{};  // Annotations that could not be heeded, and such.
-  std::string skipped{};                // Why the pod gets nothing; empty = it does.
+  // An RFC 6902 patch that only adds; empty if there is nothing to do.
+  nlohmann::json patch = nlohmann::json::array();
+  std::vector<std::string> warnings{};  // For example, annotations with invalid values.
+  std::string skipped{};                // The reason why the pod is not injected; empty if it is.
 };
 
-// `roots`: PEM of the authorities that the sidecar is to trust. Applied to a pod that has been
-// patched, it patches nothing: other webhooks may make the API server ask again. What others took
-// away again is put back. Nothing of the user's is changed.
+// `roots` is the PEM bundle of the authorities that the sidecar trusts. For a pod that was injected
+// before the patch is empty, because other webhooks may make the API server call again. Parts that
+// other webhooks have removed are restored. The user's fields are not changed.
 Injection Inject(const nlohmann::json& pod, const InjectionSettings& settings,
                  const std::string& roots);
 
-// What is wrong with the injection of a pod as it is to be stored; empty when it is whole.
-// "lost": there is no sidecar. "mutilated: ...": it cannot work.
+// The defect of the injection of a pod that is about to be stored; empty if there is none. "lost":
+// there is no sidecar. "modified: ...": the sidecar cannot work.
 std::string InjectionDamage(const nlohmann::json& pod);
 
 }  // namespace strobe

@@ -1,4 +1,4 @@
-// What the webhooks ask of the rest of the operator.
+// The interfaces that the webhooks need.
 #pragma once
 #include <string>
 
@@ -6,17 +6,17 @@
 
 namespace strobe {
 
-// What happened, for metrics. Called from the server's threads.
+// Receives events for metrics. Called from the server's threads.
 class WebhookObserver {
  public:
   virtual ~WebhookObserver() = default;
-  // `code` is the HTTP status, or that of the refusal.
-  // Answered follows.
+  // A review has arrived. A call of Answered follows.
   virtual void Asked(const std::string& webhook) = 0;
+  // `code` is the HTTP status of the answer, or the code of the refusal in it.
   virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
   // `result` is injected, unchanged, skipped or failed.
   virtual void Injected(const std::string& space, const std::string& result) = 0;
-  // `damage` is lost or mutilated.
+  // `damage` is lost or modified.
   virtual void InjectionDamaged(const std::string& space, const std::string& damage) = 0;
 };
 

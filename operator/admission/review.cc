@@ -11,14 +11,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Kubernetes' own bound is 10,000; no object of ours or of pods comes near this.
-constexpr int kMostDepth = 200;
-// What a parsed value costs is up to twenty times its text: "[[],[],[]...".
-constexpr std::size_t kMostValues = 400'000;
+// Kubernetes allows 10,000 levels, but neither pods nor Strobe's objects come close to 200.
+constexpr int kMaxDepth = 200;
+// A parsed value takes up to twenty times the memory of its text, for example in "[[],[],[]...".
+constexpr std::size_t kMaxValues = 400'000;
 constexpr std::size_t kBig = 512 << 10;
-constexpr std::size_t kMostWarningBytes = 256;  // The API server cuts longer ones.
+constexpr std::size_t kMaxWarningBytes = 256;  // The API server cuts longer warnings.
 
-// Looks at brackets and commas only; whether it is JSON the parser will say.
+// Checks nesting and number of values by looking only at brackets and commas. The parser checks the
+// rest.
 absl::Status CheckShape(const std::string& text) {
   int depth = 0;
   std::size_t values = 1;
@@ -34,23 +35,23 @@ absl::Status CheckShape(const std::string& text) {
       in_string = true;
     } else if (c == '{' || c == '[') {
       ++values;
-      if (++depth > kMostDepth) return absl::InvalidArgumentError("nested too deeply");
+      if (++depth > kMaxDepth) return absl::InvalidArgumentError("nested too deeply");
     } else if (c == '}' || c == ']') {
       --depth;
     } else if (c == ',') {
       ++values;
     }
   }
-  if (values > kMostValues) return absl::InvalidArgumentError("too many values");
+  if (values > kMaxValues) return absl::InvalidArgumentError("too many values");
   return absl::OkStatus();
 }
 
 absl::StatusOr<AdmissionRequest> Read(const std::string& body) {
   Json review = Json::parse(body, nullptr, false);
-  if (review.is_discarded()) return absl::InvalidArgumentError("the body is no JSON");
+  if (review.is_discarded()) return absl::InvalidArgumentError("the body is not JSON");
   try {
     if (review.at("kind") != "AdmissionReview" || review.at("apiVersion") != "admission.k8s.io/v1")
-      return absl::InvalidArgumentError("the body is no admission.k8s.io/v1 AdmissionReview");
+      return absl::InvalidArgumentError("the body is not an admission.k8s.io/v1 AdmissionReview");
     Json& asked = review.at("request");
     AdmissionRequest request;
     request.uid = asked.at("uid");
@@ -64,7 +65,7 @@ absl::StatusOr<AdmissionRequest> Read(const std::string& body) {
     return request;
   } catch (const Json::exception&) {
     return absl::InvalidArgumentError(
-        "the AdmissionReview lacks a field or has one of a wrong type");
+        "the AdmissionReview lacks a field or a field has the wrong type");
   }
 }
 
@@ -73,7 +74,7 @@ absl::StatusOr<AdmissionRequest> Read(const std::string& body) {
 absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body) {
   if (const absl::Status status = CheckShape(body); !status.ok()) return status;
   if (body.size() < kBig) return Read(body);
-  // One big one at a time: strangers must not be able to fill the memory.
+  // Parses one large body at a time, so that untrusted clients cannot exhaust the memory.
   static Mutex big;
   MutexLock lock(&big);
   return Read(body);
@@ -91,7 +92,7 @@ std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) 
   if (!answer.warnings.empty()) {
     Json& warnings = response["warnings"] = Json::array();
     for (const std::string& warning : answer.warnings)
-      warnings.push_back(CutUtf8(warning, kMostWarningBytes));
+      warnings.push_back(CutUtf8(warning, kMaxWarningBytes));
   }
   if (!answer.patch.empty()) {
     response["patchType"] = "JSONPatch";

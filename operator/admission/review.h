@@ -1,4 +1,4 @@
-// admission.k8s.io/v1 AdmissionReview: the API server's question and our answer.
+// Parses admission.k8s.io/v1 AdmissionReviews and writes the answers.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,18 +16,20 @@ struct AdmissionRequest {
   bool dry_run = false;
 };
 
-// A body that the API server may send: two objects of at most 3 MiB and what stands around them.
-inline constexpr std::size_t kMostReviewBytes = std::size_t{7} << 20;
+// The largest body that the API server may send: two objects of at most 3 MiB and the surrounding
+// fields.
+inline constexpr std::size_t kMaxReviewBytes = std::size_t{7} << 20;
 
-// InvalidArgument: not JSON, nested too deeply, too many values, or no AdmissionReview.
+// InvalidArgument if the body is not JSON, is nested too deeply, has too many values, or is not an
+// AdmissionReview.
 absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body);
 
 struct AdmissionAnswer {
   bool allowed = true;
-  int code = 200;                                  // With a refusal: 403, or 400, 422...
-  std::string message{};                           // Why not; people read it.
-  std::vector<std::string> warnings{};             // kubectl shows them.
-  nlohmann::json patch = nlohmann::json::array();  // RFC 6902; empty = none.
+  int code = 200;                       // HTTP status of a refusal, such as 403, 400 or 422.
+  std::string message{};                // The reason for a refusal, for people.
+  std::vector<std::string> warnings{};  // Shown by kubectl.
+  nlohmann::json patch = nlohmann::json::array();  // RFC 6902; empty if there is none.
 };
 
 std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer);

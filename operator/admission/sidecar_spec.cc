@@ -27,13 +27,13 @@ using kube::TextOf;
 
 constexpr int kWorkerPort = 9470, kMetricsPort = 9472;
 
-// Where a volume for logdirs cannot lie in the sidecar: what it needs itself, and what its image
-// and the kubelet put there.
+// Paths where a logdir volume cannot be mounted in the sidecar, because the sidecar, its image or
+// the kubelet uses them.
 constexpr std::array<std::string_view, 14> kTakenPaths = {
     kSharedPath, kSpoolPath, "/var/run", "/run", "/opt/strobe", "/proc", "/sys",
     "/dev",      "/etc",     "/usr",     "/lib", "/lib64",      "/bin",  "/sbin"};
 
-// What the pod's annotations say, where they make sense.
+// The valid values of the pod's annotations. Collects warnings about invalid ones.
 class Wishes {
  public:
   Wishes(const Json& pod, std::vector<std::string>& warnings)
@@ -57,10 +57,10 @@ class Wishes {
   std::vector<std::string>& warnings_;
 };
 
-// The ports of one pod: its containers share an address.
+// The ports in use in one pod, whose containers share an address.
 class Ports {
  public:
-  // With those that the pod's own containers say they use.
+  // Starts with the ports that the pod's own containers declare.
   explicit Ports(const Json& spec) {
     for (const char* list : {"containers", "initContainers"}) {
       const Json& containers = Member(spec, list);
@@ -84,7 +84,8 @@ class Ports {
   std::set<int> taken_;
 };
 
-// What an annotation wishes for when it is free, else the next free one.
+// Returns the port that an annotation asks for if it is free, otherwise the next free port after
+// `otherwise`.
 int PortFor(Wishes& wishes, const char* name, int otherwise, Ports& ports) {
   const std::string wish = wishes.Get(name, "", IsPort, "a port");
   if (wish.empty()) return ports.TakeFrom(otherwise);
@@ -116,8 +117,8 @@ bool SameQuantity(const Json& a, const Json& b) {
   return left && right ? *left == *right : a == b;
 }
 
-// Whether the pod as it is has requests equal to limits everywhere: then ours must too, or it would
-// lose its CPU pinning.
+// True if requests equal limits in all containers. The sidecar's must then be equal too, or the pod
+// would lose its QoS class Guaranteed and with it its CPU pinning.
 bool IsGuaranteed(const Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     const Json& containers = Member(spec, list);
@@ -138,20 +139,21 @@ Json Resources(const Json& spec, const InjectionSettings& settings, Wishes& wish
   const std::string cpu = wishes.Get("cpu", settings.cpu, IsCpu, "at least 1m, such as 100m");
   const std::string memory =
       wishes.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
-  // A pod with resources of its own is what they say, whatever its containers take of them; ours
-  // could only be more than it allows.
+  // Pod-level resources bound the whole pod whatever its containers request, so container resources
+  // could only exceed them.
   if (!Member(spec, "resources").empty()) return Json::object();
   const bool guaranteed = IsGuaranteed(spec);
   const std::string most = memory.empty() ? settings.memory_limit : memory;
   Json requests = {{"cpu", cpu},
                    {"memory", guaranteed || !memory.empty() ? most : settings.memory}};
-  // A limit on CPU would throttle the one moment that matters, so only where it must be.
+  // There is no CPU limit unless it is required, because it would throttle the sidecar at the start
+  // of a recording.
   Json limits = {{"memory", most}};
   if (guaranteed) limits["cpu"] = cpu;
   return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
 }
 
-// Whether nothing else lies at or below the path in the sidecar, or above it.
+// True if no taken path is equal to, below or above `path`.
 bool IsFreePath(const std::string& path) {
   return std::none_of(kTakenPaths.begin(), kTakenPaths.end(), [&](std::string_view taken) {
     const std::string a = path + "/", b = StrCat(taken, "/");
@@ -159,7 +161,7 @@ bool IsFreePath(const std::string& path) {
   });
 }
 
-// A logdir on a volume of the pod's, such as NFS: "volume:/mount/path".
+// Mounts one of the pod's volumes, such as NFS, as a logdir: "volume:/mount/path".
 void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& ours, Json& mounts) {
   const std::string wish = wishes.Get(
       "logdir-volume", "",
@@ -176,14 +178,14 @@ void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& our
   const std::vector<std::string> parts = Split(path, '/');
   if (path.empty() || path.find(':') != std::string::npos || path.size() > 1024 ||
       std::find(parts.begin(), parts.end(), "..") != parts.end()) {
-    return wishes.Ignore("logdir-volume", wish, "has a path that nothing can be mounted at");
+    return wishes.Ignore("logdir-volume", wish, "has a path where nothing can be mounted");
   }
   if (!IsFreePath(path))
-    return wishes.Ignore("logdir-volume", wish, "has a path that the sidecar needs itself");
+    return wishes.Ignore("logdir-volume", wish, "has a path that the sidecar uses itself");
   mounts.push_back({{"name", wish.substr(0, colon)}, {"mountPath", path}});
 }
 
-// "localhost:9012,localhost:9013". The ports are the trainer's.
+// Returns "localhost:9012,localhost:9013" for the trainer's ports.
 std::string FrameworkAddresses(Wishes& wishes, int otherwise, Ports& ports) {
   std::string addresses;
   for (const std::string& port : Split(wishes.Get("framework-port", StrCat(otherwise), IsPorts,
@@ -209,7 +211,7 @@ void AddOptions(Wishes& wishes, Ports& ports, Json& arguments) {
   if (compat.empty()) return;
   if (!ports.Take(std::stoi(compat)))
     return wishes.Ignore("compat-port", compat, "is a port that something else in this pod uses");
-  // Stock clients show no certificate: only what is in the pod may be one.
+  // Stock clients present no certificate, so only clients within the pod may connect.
   arguments.push_back(StrCat("--compat-listen=127.0.0.1:", compat));
 }
 
@@ -235,7 +237,7 @@ SidecarVolumes VolumesFor(const Json& pod) {
   const Json& inits = Member(spec, "initContainers");
   const std::optional<std::size_t> sidecar = Find(inits, kSidecarContainer);
   const Json& mounts = sidecar ? Member(inits[*sidecar], "volumeMounts") : Member(Json(), "");
-  // Of a pod that has been injected, and whose sidecar somebody may have taken away again.
+  // True for a pod that was injected before; another webhook may have removed the sidecar since.
   const bool ours =
       !TextOf(Member(Member(pod, "metadata"), "annotations"), kStatusAnnotation).empty();
   const auto name = [&](const char* path, const std::string& otherwise) {
@@ -268,7 +270,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                     StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
                                                        "a size such as 2GiB")),
                     StrCat("--log-level=", settings.log_level)};
-  // Programs of several can be told apart only by what their environment says.
+  // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   AddOptions(wishes, ports, arguments);
   Json environment = {
@@ -303,8 +305,8 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
         {{"name", "strobe-metrics"}, {"containerPort", metrics}, {"protocol", "TCP"}}}},
       {"resources", Resources(spec, settings, wishes)},
       {"securityContext", SecurityContext(settings)},
-      // Passes as soon as the agent is where the trainer looks for it; the trainer
-      // itself is not waited for, it starts only after that.
+      // Succeeds when the agent's files are in place. The trainer starts only after that, so the
+      // probe must not wait for the trainer.
       {"startupProbe",
        {{"httpGet", {{"path", "/healthz"}, {"port", metrics}}},
         {"periodSeconds", 1},
@@ -312,7 +314,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
       {"volumeMounts", std::move(mounts)}};
   if (!settings.pull_policy.empty()) made.container["imagePullPolicy"] = settings.pull_policy;
   if (!secret.empty()) {
-    // A pod must start without its traces' store: the sidecar says what is missing.
+    // A missing Secret must not keep the pod from starting. The sidecar reports what is missing.
     made.container["envFrom"] = {{{"secretRef", {{"name", secret}, {"optional", true}}}}};
   }
   return made;

@@ -1,4 +1,4 @@
-// The container that injection adds to a pod, and the volumes that it and the trainer share. Pure.
+// Builds the sidecar container and names the volumes that it shares with the trainer. Pure.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,26 +11,27 @@ namespace strobe {
 inline constexpr char kSharedPath[] = "/var/strobe", kSpoolPath[] = "/var/lib/strobe",
                       kTokenPath[] = "/var/run/secrets/strobe";
 
-// Names of our volumes in a pod.
+// Names of Strobe's volumes in a pod.
 struct SidecarVolumes {
   std::string shared{}, spool{}, token{};
 };
-// As its sidecar mounts them, or names that no volume of the user's has.
+// The names that the pod's sidecar uses, or new names that no other volume has.
 SidecarVolumes VolumesFor(const nlohmann::json& pod);
 
 struct SidecarSpec {
   nlohmann::json container{};
-  std::string agent_memory{};  // A quantity: how large the shared volume may become.
+  std::string agent_memory{};  // The size of the shared volume, as a quantity.
 };
-// `trainers`: the names of the containers that train.
-// What the pod's annotations ask for and cannot be had is told in a warning and left out: whatever
-// they say, the pod stays one that the API server takes and that starts.
+// Builds the sidecar of a pod. `trainers` are the names of the containers that train. An annotation
+// that is invalid or cannot be followed causes a warning and is ignored, so that the API server
+// always accepts the pod and the pod starts.
+
 SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& settings,
                         const std::string& roots, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings);
 
-// A path without slashes at its end and without empty parts.
+// Removes trailing slashes and empty parts.
 std::string WithoutSlashes(const std::string& path);
 
 }  // namespace strobe

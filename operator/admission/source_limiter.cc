@@ -9,7 +9,8 @@ SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
   const auto known = sources_.find(source);
   if (known == sources_.end()) {
     if (sources_.size() >= limits_.sources) {
-      // Who asks nothing now and was heard of least lately: its bucket is the fullest.
+      // Forgets the source without a running request that was used least recently: its bucket is
+      // the fullest.
       const auto oldest =
           std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
             return std::pair(a.second.running > 0, a.second.refilled) <

@@ -1,6 +1,6 @@
-// How often, and how many at once, one address may ask what costs the API server something. Most
-// API servers show webhooks no certificate, so whoever reaches the port can ask. Safe for
-// concurrent use.
+// Limits the rate and the concurrency of requests per client address, for requests that cause calls
+// to the API server. Most API servers present no certificate to webhooks, so anyone who reaches the
+// port can send requests. Safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -16,16 +16,16 @@ namespace strobe {
 class SourceLimiter {
  public:
   struct Limits {
-    double per_second = 50, burst = 200;  // Of one address.
-    int at_once = 4;                      // Of one address.
-    std::size_t sources = 1024;           // Addresses that are remembered.
+    double per_second = 50, burst = 200;  // Per address.
+    int at_once = 4;                      // Per address.
+    std::size_t sources = 1024;           // Number of remembered addresses.
   };
 
-  // The clock outlives it.
+  // `clock` must outlive this object.
   explicit SourceLimiter(const Clock& clock) : SourceLimiter(clock, Limits()) {}
   SourceLimiter(const Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
 
-  // Held while the question is answered; null: not now.
+  // Returns an object to hold during the request, or null if the limit is reached.
   std::shared_ptr<void> Enter(const std::string& source);
 
  private:

@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a review, between the first and the second time that we are asked.
+// How long an annotation from an earlier call of the webhook for the same review is accepted.
 constexpr Nanos kStampLife = std::chrono::minutes(1);
-// Less than the API server waits for us.
+// Shorter than the API server's timeout for the webhook.
 constexpr Nanos kJudgeLimit = std::chrono::seconds(4);
 constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
 
@@ -43,7 +43,7 @@ class Webhooks {
         observer_(observer),
         limiter_(clock) {}
 
-  // A pod is never refused: whatever goes wrong here is no reason not to train.
+  // Never refuses a pod: an error here must not keep a job from training.
   AdmissionAnswer InjectPod(const AdmissionRequest& request) {
     Injection injection = Inject(request.object, options_.injection, options_.roots());
     const bool unchanged = injection.patch.empty();
@@ -66,23 +66,25 @@ class Webhooks {
     const std::string damage = InjectionDamage(request.object);
     if (damage.empty()) return answer;
     observer_.InjectionDamaged(request.space, damage.substr(0, damage.find(':')));
-    LogWarning("an injection did not survive", {{"pod", NameOf(request)}, {"damage", damage}});
+    LogWarning("the injection of a pod was removed or modified",
+               {{"pod", NameOf(request)}, {"damage", damage}});
     answer.warnings.push_back(
         StrCat("strobe: the injection is ", damage,
                "; another webhook may have changed it. This pod cannot be profiled."));
     return answer;
   }
 
-  // Nobody but us says who asked: on creation it is the one who creates, later it stays.
+  // Writes the requester's annotation: on creation, the user who creates the object; on update, the
+  // old value.
   AdmissionAnswer StampRequest(const AdmissionRequest& request) {
     AdmissionAnswer answer;
     const Json now = RequesterAnnotation(request.object);
     Json should;
     if (request.operation == "CREATE") {
       const std::vector<std::string> keys = options_.seal_keys();
-      if (keys.empty()) return Refusal(500, "who asks cannot be sealed yet; try again");
+      if (keys.empty()) return Refusal(500, "the requester cannot be sealed yet; try again");
       const Requester requester = kube::ParseRequester(request.user);
-      // Other webhooks may make the API server ask again.
+      // Other webhooks may make the API server call again.
       if (IsOurStamp(request, requester, keys)) return answer;
       should = kube::SealRequester(request.object, request.space, requester, clock_.WallNow(),
                                    keys.front());
@@ -104,7 +106,7 @@ class Webhooks {
   }
 
   AdmissionAnswer CheckRequest(const AdmissionRequest& request) {
-    // What can be changed later (cancel, ttlAfterFinished) needs no more than the right to update.
+    // Fields that may change later (cancel, ttlAfterFinished) require only the right to update.
     if (request.operation != "CREATE") return {};
     Json object = request.object;
     object["metadata"]["namespace"] = request.space;
@@ -115,34 +117,35 @@ class Webhooks {
         gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
       LogWarning("a request could not be checked", {{"error", Words(verdict.status())}});
-      return Refusal(500, "it could not be checked who may do this; try again");
+      return Refusal(500, "the permission to create it could not be checked; try again");
     }
     if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
     AdmissionAnswer answer;
     if (verdict->kind == PolicyVerdict::Kind::kWait)
-      answer.warnings.push_back("it will wait: " + verdict->message);
+      answer.warnings.push_back("the request will wait: " + verdict->message);
     return answer;
   }
 
-  // May ask the API server: not everybody may have that done, as often as they like.
+  // For webhooks that call the API server: limits the rate and the concurrency per client.
   strobe::Page LimitedRespond(const Request& asked, bool fail_open,
                               AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     const std::shared_ptr<void> allowed =
         asked.certified ? std::make_shared<bool>(true) : limiter_.Enter(asked.source);
     const Turn turn(judged_, options_.max_judged_at_once);
-    // API servers come again after that, within their own timeout.
+    // API servers retry after this time, within their own timeout.
     if (allowed == nullptr || !turn.mine())
       return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
     return Respond(asked, fail_open, answer);
   }
 
-  // One who asks `answer` of a review; errors of ours are as the webhook wants them.
+  // Returns a page that answers a review with `answer`. On an internal error it allows the object
+  // if `fail_open` is set.
   HttpServer::Handler Page(std::string name, bool fail_open, bool costly,
                            AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     return [this, name = std::move(name), fail_open, costly, answer](const Request& asked) {
       const MonoTime began = clock_.MonoNow();
       observer_.Asked(name);
-      strobe::Page page{500, "something went wrong here\n"};
+      strobe::Page page{500, "internal error\n"};
       (void)RunGuarded("webhook", [&] {
         page =
             costly ? LimitedRespond(asked, fail_open, answer) : Respond(asked, fail_open, answer);
@@ -153,7 +156,7 @@ class Webhooks {
   }
 
  private:
-  // One of the few that may wait for the API server, or none.
+  // A slot for a request that may wait for the API server.
   class Turn {
    public:
     Turn(std::atomic<int>& taken, int most) : taken_(taken), mine_(taken_.fetch_add(1) < most) {}
@@ -172,7 +175,7 @@ class Webhooks {
                         kRequesterAnnotation);
   }
 
-  // Whether the annotation that is there is one that we could write now.
+  // True if the annotation is one that the webhook could write now.
   bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
                   const std::vector<std::string>& keys) const {
     const std::optional<kube::StampedRequester> stamped =
@@ -205,7 +208,7 @@ class Webhooks {
       LogError("a review could not be answered", {{"error", error.what()}});
       if (fail_open) {
         observer_.Injected(request->space, "failed");
-        answered.warnings.push_back("strobe: this pod could not be read and was left as it is");
+        answered.warnings.push_back("strobe: this pod could not be read and was not changed");
       } else {
         answered = Refusal(422, "a field has the wrong type");
       }
@@ -230,7 +233,7 @@ std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, Webh
   std::map<std::string, HttpServer::Handler> pages;
   const auto add = [&](const char* path, bool fail_open, bool costly,
                        AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
-    // The handler keeps them all alive.
+    // Every handler keeps the webhooks alive.
     pages[path] = [webhooks, page = webhooks->Page(path, fail_open, costly, answer)](
                       const Request& request) { return page(request); };
   };

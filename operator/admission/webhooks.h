@@ -1,4 +1,4 @@
-// The API server's questions, by path.
+// The admission webhooks as HTTP pages, by path.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,15 +15,16 @@ namespace strobe {
 
 struct WebhookOptions {
   InjectionSettings injection{};
-  std::function<std::string()> roots{};  // PEM, of the moment.
-  // The first seals who asked for a request; empty: there is none yet. See admission_seal.h.
+  std::function<std::string()> roots{};  // Returns the current PEM bundle.
+  // Returns the current seal keys; the first one is used for new seals. Empty if there is none yet.
+  // See admission_seal.h.
   std::function<std::vector<std::string>()> seal_keys{};
-  // Requests whose requester is being looked up at one time. They wait for the API server; fewer
-  // than the server has threads, or a slow API server would end the injection of pods.
+  // The number of requests that may wait for the API server at the same time. It must be below the
+  // number of server threads; otherwise a slow API server would stop the injection of pods.
   int max_judged_at_once = 4;
 };
 
-// All outlive the pages.
+// All arguments must outlive the pages.
 std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
                                                         Gatekeeper& gatekeeper,
                                                         WebhookObserver& observer);

@@ -12,7 +12,7 @@ constexpr char kCertificates[] = "ca.crt", kKeys[] = "ca.key";
 absl::StatusOr<std::string> Decoded(const Json& data, const char* key) {
   std::string text;
   if (!absl::Base64Unescape(data.value(key, ""), &text))
-    return absl::DataLossError(StrCat("the authorities' Secret: ", key, " is no base64"));
+    return absl::DataLossError(StrCat("the authorities' Secret: ", key, " is not base64"));
   return text;
 }
 
@@ -70,7 +70,8 @@ absl::StatusOr<bool> AuthoritySecret::LackRoots(const std::string& roots, bool w
       webhook["clientConfig"]["caBundle"] = bundle;
       changed = true;
     }
-    // With the version that was read: a conflict is tried again at the next look.
+    // The object has the version that was read, so a concurrent change causes a conflict, which the
+    // next call resolves.
     if (changed && write) RETURN_IF_ERROR(client_.Replace(path, *configuration).status());
     lack = lack || changed;
   }

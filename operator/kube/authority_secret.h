@@ -1,5 +1,5 @@
-// The authorities in a Secret, by default of a namespace of its own, and their certificates in the
-// webhook configurations.
+// Stores the certificate authorities in a Secret, by default in a namespace of its own, and writes
+// their certificates into the webhook configurations.
 #pragma once
 #include <string>
 
@@ -12,7 +12,8 @@ class AuthoritySecret final : public AuthorityStore {
  public:
   struct Options {
     std::string space{}, secret{};
-    std::string webhooks{};  // Name of our two webhook configurations; empty = not ours to keep.
+    // Name of Strobe's two webhook configurations; empty if this operator does not manage them.
+    std::string webhooks{};
   };
   AuthoritySecret(Client& client, Options options)
       : client_(client), options_(std::move(options)) {}
@@ -24,7 +25,7 @@ class AuthoritySecret final : public AuthorityStore {
 
  private:
   std::string SecretPath() const;
-  // Writes the roots into our configurations that lack them, and says whether there were any.
+  // Returns whether a configuration lacks the roots. With `write`, also writes them.
   absl::StatusOr<bool> LackRoots(const std::string& roots, bool write);
 
   Client& client_;

@@ -1,5 +1,5 @@
-// How long to wait after failures in a row: 0.8 s doubling to 30 s, with jitter, forgotten after
-// two healthy minutes. Numbers are client-go's.
+// Computes the wait after consecutive failures: 0.8 s doubling to 30 s, with jitter, reset after
+// two minutes without a failure. The numbers are client-go's.
 #pragma once
 #include <algorithm>
 #include <random>
@@ -17,14 +17,14 @@ class Backoff {
     if (now - last_ > kForgetAfter) step_ = kFirst;
     last_ = now;
     const Nanos base = step_;
-    step_ = std::min(step_ * 2, kMost);
+    step_ = std::min(step_ * 2, kMax);
     // Between one and two times the step, so that many clients do not return together.
     return base + Nanos{std::uniform_int_distribution<Nanos::rep>(0, base.count())(random_)};
   }
 
  private:
   static constexpr Nanos kFirst = std::chrono::milliseconds(800);
-  static constexpr Nanos kMost = std::chrono::seconds(30);
+  static constexpr Nanos kMax = std::chrono::seconds(30);
   static constexpr Nanos kForgetAfter = std::chrono::minutes(2);
 
   const Clock& clock_;

@@ -21,7 +21,7 @@ BoundedBuffer::Take BoundedBuffer::TakeFor(Nanos timeout, std::string& out) {
     waiting = std::move(waiting_);
     count = waiting_count_;
   }
-  // Outside the lock: the continuation may write again at once.
+  // Not under the lock, because the continuation may write again at once.
   if (waiting != nullptr) waiting->set(count);
   return Take::kData;
 }

@@ -1,5 +1,6 @@
-// The write side of a cpprest response stream with real back-pressure: cpprest reads no further
-// chunk before the last one was taken, so a slow reader slows the server instead of filling memory.
+// The target buffer of a cpprest response stream, with back-pressure: cpprest does not read the
+// next chunk before the last one was taken. A slow reader therefore slows the server instead of
+// filling memory.
 #pragma once
 #include <cpprest/astreambuf.h>
 
@@ -24,9 +25,10 @@ class BoundedBuffer final
   explicit BoundedBuffer(std::size_t bound);
 
   enum class Take { kData, kNothingYet, kEnd };
-  // Moves what there is to `out`; waits for it at most so long. kEnd once finished and drained.
+  // Moves the buffered bytes to `out`. Waits for data for at most `timeout`. kEnd after Finish,
+  // when the buffer is empty.
   Take TakeFor(Nanos timeout, std::string& out);
-  // No more will come.
+  // Announces that no more data will come.
   void Finish();
 
   bool can_seek() const override { return false; }
@@ -49,7 +51,7 @@ class BoundedBuffer final
  protected:
   pplx::task<int_type> _putc(std::uint8_t byte) override;
   pplx::task<std::size_t> _putn(const std::uint8_t* bytes, std::size_t count) override;
-  // We are the reader, through TakeFor; cpprest never reads from a response stream.
+  // TakeFor is the only reader; cpprest never reads from a response stream.
   pplx::task<int_type> _bumpc() override { return Eof(); }
   int_type _sbumpc() override { return traits::eof(); }
   pplx::task<int_type> _getc() override { return Eof(); }
@@ -72,7 +74,7 @@ class BoundedBuffer final
   Mutex mutex_;
   std::string data_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  // The write that waits for room, with the count it will be answered with.
+  // The write that waits for space, and the count that completes it.
   std::unique_ptr<pplx::task_completion_event<std::size_t>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::size_t waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

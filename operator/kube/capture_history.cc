@@ -13,8 +13,10 @@ namespace {
 
 constexpr char kField[] = "last-ends.json";
 constexpr std::size_t kMaxNamespaces = 1000;
-// Only the leader writes; the others see at most so old a state.
-constexpr Nanos kWriteLimit = std::chrono::seconds(5);  // The capture's end waits for it.
+// Short, because the end of a capture waits for the write.
+constexpr Nanos kWriteLimit = std::chrono::seconds(5);
+// Only the leader writes. Other replicas read again after this time, so their state is at most this
+// old.
 constexpr Nanos kReadAgain = std::chrono::seconds(10);
 
 }  // namespace
@@ -30,6 +32,7 @@ void CaptureHistory::Ended(const std::string& space, WallTime when, std::optiona
     WallTime& end = ends_[space];
     end = std::max(end, when);
     const auto by_age = [](const auto& a, const auto& b) { return a.second < b.second; };
+    // Bounds the memory and the ConfigMap; the oldest ends matter least for minInterval.
     while (ends_.size() > kMaxNamespaces)
       ends_.erase(std::min_element(ends_.begin(), ends_.end(), by_age));
     if (!keep || options_.config_map.empty()) return;
@@ -41,7 +44,7 @@ void CaptureHistory::Ended(const std::string& space, WallTime when, std::optiona
       client_.MergePatch(Path(), {{"data", {{kField, Dump(ends)}}}}, kWriteLimit).status();
   if (!written.ok()) {
     LogWarning(
-        "the end of a capture could not be written down; minInterval may be forgotten by "
+        "the end of a capture could not be stored; minInterval may be forgotten by "
         "the next operator",
         {{"config_map", options_.config_map}, {"error", Words(written)}});
   }
@@ -68,11 +71,12 @@ absl::Status CaptureHistory::Load(Nanos within) {
   }
   const absl::StatusOr<Json> found = client_.Get(Path(), within);
   Json stored;
+  // A missing or damaged ConfigMap counts as empty, so that it cannot stop all captures.
   if (found.ok()) {
     const Json data = found->value("data", Json::object());
     stored = Json::parse(data.is_object() ? data.value(kField, "{}") : "{}", nullptr, false);
   } else if (absl::IsNotFound(found.status())) {
-    LogWarning("there is no ConfigMap to keep the ends of captures in",
+    LogWarning("there is no ConfigMap to store the ends of captures",
                {{"config_map", options_.config_map}});
   } else {
     return found.status();

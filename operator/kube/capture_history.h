@@ -1,5 +1,6 @@
-// When the last capture of each namespace ended. Requests can be deleted and operators restarted,
-// so it is kept in a ConfigMap of the operator's namespace as well. Safe for concurrent use.
+// Remembers when the last capture of each namespace ended. Requests can be deleted and the operator
+// can restart, so the times are also stored in a ConfigMap of the operator's namespace. Safe for
+// concurrent use.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,19 +16,21 @@ namespace strobe::kube {
 class CaptureHistory {
  public:
   struct Options {
-    std::string space{}, config_map{};  // There already, maybe empty. No name: in memory alone.
+    // The ConfigMap must exist; it may be empty. Without a name, the times are kept in memory only.
+    std::string space{}, config_map{};
   };
   CaptureHistory(const Clock& clock, Client& client, Options options)
       : clock_(clock), client_(client), options_(std::move(options)) {}
 
-  // The capture may have ended earlier than one that is known. With `keep` it is written down,
-  // together with what is younger than that; what cannot be written is logged and stays in memory.
-  // Blocking.
+  // Records the end of a capture, unless a later end is known. With `keep`, stores it in the
+  // ConfigMap together with the ends of the last `keep`. A failure to store is logged; the time
+  // then stays in memory. Blocks.
   void Ended(const std::string& space, WallTime when, std::optional<Nanos> keep);
-  // Nothing when none is known. Reads the ConfigMap again now and then; an error means that it
-  // could not be read. Blocking, for so long at most.
+  // The end of the namespace's last capture; nothing if none is known. Reads the ConfigMap again if
+  // the last read is too old; an error means that this failed. Blocks for at most `within`.
   absl::StatusOr<std::optional<WallTime>> LastEnd(const std::string& space, Nanos within);
-  // What another operator wrote is read before the next answer.
+  // Forces a read of the ConfigMap before the next answer, because another replica may have written
+  // it.
   void Reload();
 
  private:

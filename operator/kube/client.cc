@@ -25,7 +25,7 @@ std::string MessageOf(const HttpResponse& response, std::string& reason) {
 }
 
 absl::Status NoJson(const HttpRequest& request) {
-  return absl::DataLossError(StrCat(request.method, " ", request.path, ": the answer is no JSON"));
+  return absl::DataLossError(StrCat(request.method, " ", request.path, ": the answer is not JSON"));
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> Client::Send(HttpRequest request, Nanos within) {
     absl::StatusOr<HttpResponse> response = transport_->Unary(request);
     if (!response.ok()) return response.status();
     if (observer_) observer_(request.method, response->status, clock_.MonoNow() - began);
-    // Only when the server says when to come back: it knows its load, we do not.
+    // Retries only if the server sends Retry-After, because only the server knows its load.
     const bool again = (response->status == 429 || response->status >= 500) &&
                        response->retry_after && attempt < kMaxRetries &&
                        clock_.MonoNow() + *response->retry_after < deadline;
@@ -92,7 +92,8 @@ absl::StatusOr<Json> Client::GetItems(const std::string& path,
                                       const std::function<void(const Json&)>& item, Nanos within) {
   const HttpRequest request{.method = "GET", .path = path};
   ASSIGN_OR_RETURN(const std::string text, Send(request, within));
-  // {"metadata": {...}, "items": [{...}, ...]}: only items are objects two levels down.
+  // The list is {"metadata": {...}, "items": [{...}, ...]}; only items are objects at the second
+  // level.
   constexpr int kItem = 2;
   Json rest = Json::parse(
       text,

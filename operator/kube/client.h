@@ -1,4 +1,4 @@
-// Requests to the API server as JSON in, JSON out. Blocking; safe for concurrent use.
+// Sends requests to the API server, with JSON as input and output. Blocks. Safe for concurrent use.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,16 +12,16 @@ namespace strobe::kube {
 
 using Json = nlohmann::json;
 
-// What the server refused, as absl codes: 400/422 InvalidArgument, 401 Unauthenticated, 403
-// PermissionDenied, 404 NotFound, 409 AlreadyExists or Aborted (conflict), 410 OutOfRange
-// (expired), 429 ResourceExhausted, the rest of 5xx Unavailable. The message is the server's own.
+// Converts an error response: 400/422 InvalidArgument, 401 Unauthenticated, 403 PermissionDenied,
+// 404 NotFound, 409 AlreadyExists or Aborted (conflict), 410 OutOfRange (expired), 429
+// ResourceExhausted, other 5xx Unavailable. The message is the server's own.
 absl::Status ToStatus(const HttpResponse& response);
 
-// Called after each request that got an answer, for metrics.
+// Called after each request that received a response, for metrics.
 using RequestObserver = std::function<void(const std::string& method, int status, Nanos took)>;
 
-// How long a call may take in all: waiting for its answer, and for as often as the server asks to
-// come back later. A server that asks for more than is left is told to the caller instead.
+// The default limit on the total time of a call, including retries that the server asks for. If the
+// server asks to wait longer than the remaining time, the call returns the server's error.
 inline constexpr Nanos kCallLimit = std::chrono::seconds(30);
 
 class Client {
@@ -30,8 +30,8 @@ class Client {
          RequestObserver observer = nullptr);
 
   absl::StatusOr<Json> Get(const std::string& path, Nanos within = kCallLimit);
-  // A list's items one by one, so that only one of them is in memory as JSON; then what is left of
-  // the list.
+  // Calls `item` for the items of a list one by one, so that only one of them is in memory as JSON.
+  // Returns the list without its items.
   absl::StatusOr<Json> GetItems(const std::string& path,
                                 const std::function<void(const Json&)>& item,
                                 Nanos within = kCallLimit);
@@ -39,11 +39,11 @@ class Client {
                               Nanos within = kCallLimit);
   absl::StatusOr<Json> Replace(const std::string& path, const Json& object,
                                Nanos within = kCallLimit);
-  // RFC 7386; with metadata.resourceVersion in the patch it fails (Aborted) when the object
-  // changed.
+  // Applies a merge patch (RFC 7386). Aborted if the patch has a metadata.resourceVersion and the
+  // object has changed since.
   absl::StatusOr<Json> MergePatch(const std::string& path, const Json& patch,
                                   Nanos within = kCallLimit);
-  // Server-side apply as this field manager; conflicts are overruled.
+  // Server-side apply as kFieldManager, with force in case of conflicts.
   absl::StatusOr<Json> Apply(const std::string& path, const Json& object,
                              Nanos within = kCallLimit);
   absl::StatusOr<Json> ApplyYaml(const std::string& path, const std::string& yaml,
@@ -51,7 +51,7 @@ class Client {
   absl::Status Delete(const std::string& path, const Json& options = Json::object(),
                       Nanos within = kCallLimit);
 
-  // From now on no call waits to be repeated, and who waits returns: the process is ending.
+  // Ends all waits for retries, now and in the future. For the end of the process.
   void EndWaits() { ending_.Notify(); }
   Transport& transport() { return *transport_; }
 

@@ -33,8 +33,8 @@ absl::Status FromException(std::exception_ptr error) {
   }
 }
 
-// Trust and identity of one new connection; the files are read each time, so rotation needs
-// nothing.
+// Configures trust and identity of a new connection. The files are read for each connection, so
+// rotated certificates are used without a restart.
 void Configure(boost::asio::ssl::context& context, const Credentials& credentials,
                const std::string& host) {
   const auto load = [](const FileOrData& value) {
@@ -51,7 +51,7 @@ void Configure(boost::asio::ssl::context& context, const Credentials& credential
     context.use_certificate_chain(boost::asio::buffer(certificate));
     context.use_private_key(boost::asio::buffer(key), boost::asio::ssl::context::pem);
   }
-  // The library's own check accepts the common name when no alternative name matches.
+  // Replaces the library's check, which accepts the common name if no alternative name matches.
   X509_VERIFY_PARAM* verify = SSL_CTX_get0_param(context.native_handle());
   if (X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) != 1)
     X509_VERIFY_PARAM_set1_host(verify, host.c_str(), host.size());
@@ -101,8 +101,8 @@ class CpprestTransport final : public Transport {
     } catch (...) {
       return FromException(std::current_exception());
     }
-    // The library's timer starts anew at every step, so the whole call needs one of ours. A name
-    // lookup that hangs even survives the cancellation, hence nobody waits for it.
+    // The library's timer restarts at every step, so this is a limit on the whole call. A hanging
+    // name lookup is not even ended by cancellation, so nobody waits for it.
     if (!pending->done.WaitFor(request.timeout)) {
       cancel.cancel();
       return absl::DeadlineExceededError(
@@ -127,7 +127,7 @@ class CpprestTransport final : public Transport {
         concurrency::streams::streambuf<std::uint8_t>(buffer).create_ostream());
     pplx::cancellation_token_source cancel;
     try {
-      // A client of its own: a stream's timeout is not that of calls.
+      // Uses a separate client, because a stream has another timeout than a call.
       http_client client(server_, Config(request.timeout));
       client.request(message, cancel.get_token())
           .then([pending](web::http::http_response response) {
@@ -170,7 +170,7 @@ class CpprestTransport final : public Transport {
       if (refused)
         refusal += piece.substr(0, (1u << 20) - std::min<std::size_t>(refusal.size(), 1u << 20));
       else if (!chunk(piece))
-        return give_up("the reader had enough");
+        return give_up("the reader ended the stream");
     }
     MutexLock lock(&pending->mutex);
     if (!pending->error.ok()) return pending->error;
@@ -183,7 +183,7 @@ class CpprestTransport final : public Transport {
   http_client_config Config(Nanos timeout) const {
     http_client_config config;
     config.set_timeout(timeout);
-    // A redirect would carry our token to wherever it points.
+    // A redirect would send the token to another server.
     config.set_max_redirects(0);
     config.set_ssl_context_callback(
         [credentials = credentials_, host = server_.host()](boost::asio::ssl::context& context) {

@@ -1,4 +1,4 @@
-// Transport over cpprestsdk.
+// Implements Transport with cpprestsdk.
 #pragma once
 #include <memory>
 
@@ -7,10 +7,10 @@
 
 namespace strobe::kube {
 
-// Starts the library's thread pool with a few threads instead of 40. First thing in main.
+// Starts the library's thread pool with a few threads instead of 40. Call it first in main.
 void InitCpprest();
 
-// InvalidArgument when the server's URL cannot be used.
+// InvalidArgument if the server's URL cannot be used.
 absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock,
                                                                 Credentials credentials);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr char kMounted[] = "/var/run/secrets/kubernetes.io/serviceaccount/";
 constexpr Nanos kTokenAge = std::chrono::seconds(50);
 
-// The entry of a kubeconfig list by name, the part below `kind`.
+// Returns the entry with this name from a kubeconfig list, and of it the part below `kind`.
 YAML::Node Named(const YAML::Node& list, const std::string& name, const char* kind) {
   for (const YAML::Node& entry : list) {
     if (entry["name"] && entry["name"].as<std::string>() == name) return entry[kind];
@@ -31,10 +31,10 @@ absl::StatusOr<FileOrData> Value(const YAML::Node& node, const std::string& fiel
   if (!node) return value;
   if (const YAML::Node data = node[field + "-data"]) {
     if (!absl::Base64Unescape(data.as<std::string>(), &value.data)) {
-      return absl::InvalidArgumentError(StrCat(field, "-data is no base64"));
+      return absl::InvalidArgumentError(StrCat(field, "-data is not base64"));
     }
   } else if (const YAML::Node file = node[field]) {
-    // Relative paths are relative to the kubeconfig.
+    // Relative paths refer to the kubeconfig's directory.
     value.file = (beside / file.as<std::string>()).native();
   }
   return value;

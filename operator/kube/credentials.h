@@ -1,5 +1,5 @@
-// Who we are to the API server, from a kubeconfig or from the pod's service account. Files are read
-// again while running, because tokens and certificates rotate.
+// The operator's identity at the API server, from a kubeconfig or from the pod's service account.
+// Files are read again at run time, because tokens and certificates rotate.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace strobe::kube {
 
-// A value that stands in the configuration itself or in a file; at most one is set.
+// A value from the configuration itself or from a file. At most one is set.
 struct FileOrData {
   std::string file{}, data{};
   bool empty() const { return file.empty() && data.empty(); }
@@ -18,25 +18,27 @@ struct FileOrData {
 };
 
 struct Credentials {
-  std::string server{};  // "https://host:port", or http:// without any secret.
+  // "https://host:port"; "http://host:port" only without any secret.
+  std::string server{};
   FileOrData ca{}, certificate{}, key{}, token{};
   std::string space{};  // The namespace of the context or the pod.
 };
 
-// The current context of a kubeconfig file. Errors name the file and the field.
+// Reads the current context of a kubeconfig file. Errors name the file and the field.
 absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path);
-// From the service account that Kubernetes mounts into every pod.
+// Uses the service account that Kubernetes mounts into every pod.
 absl::StatusOr<Credentials> LoadInCluster();
-// $KUBECONFIG, else in-cluster, else ~/.kube/config; `path` comes before all when given.
+// Tries, in this order: `path` if it is not empty, $KUBECONFIG, the service account,
+// ~/.kube/config.
 absl::StatusOr<Credentials> FindCredentials(const std::string& path);
 
-// The bearer token, re-read when older than a minute. Keeps the last one when the file cannot be
-// read for a while. Safe for concurrent use.
+// Provides the bearer token and reads it again after a minute. Keeps the last token while the file
+// cannot be read. Safe for concurrent use.
 class TokenSource {
  public:
   TokenSource(const Clock& clock, FileOrData token) : clock_(clock), source_(std::move(token)) {}
-  absl::StatusOr<std::string> Current();  // Empty when there is no token at all.
-  // The server did not take it: the file may have a newer one already.
+  absl::StatusOr<std::string> Current();  // Empty if no token is configured.
+  // Reports that the server refused the token, so the next call reads the file again.
   void Doubt();
 
  private:

@@ -12,9 +12,11 @@ namespace strobe::kube {
 namespace {
 
 constexpr std::size_t kQueue = 1000;
-constexpr std::size_t kMostSeries = 4096;
+constexpr std::size_t kMaxSeries = 4096;
 constexpr std::size_t kLongestNote = 1000;
 constexpr Nanos kSendLimit = std::chrono::seconds(10);
+// The API server deletes events after about an hour; client-go starts a new series after six
+// minutes as well.
 constexpr Nanos kSeriesAge = std::chrono::minutes(6);
 
 }  // namespace
@@ -83,7 +85,8 @@ void EventRecorder::Run() {
 void EventRecorder::Send(const Event& event) {
   const MonoTime now = clock_.MonoNow();
   std::erase_if(series_, [&](const auto& entry) { return now - entry.second.last > kSeriesAge; });
-  if (series_.size() > kMostSeries) series_.clear();
+  // Bounds the memory. Forgetting a series only causes a new event instead of a higher count.
+  if (series_.size() > kMaxSeries) series_.clear();
   const std::string key =
       StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
   const std::string time = FormatRfc3339(clock_.WallNow(), 6);
@@ -98,6 +101,7 @@ void EventRecorder::Send(const Event& event) {
                               {"note", CutUtf8(event.note, kLongestNote)}},
                              kSendLimit)
                  .status();
+    // NotFound: the server has deleted the old event, so a new one is created below.
     if (!absl::IsNotFound(status)) {
       if (!status.ok()) LogWarning("an event was not sent", {{"error", Words(status)}});
       return;
@@ -106,6 +110,7 @@ void EventRecorder::Send(const Event& event) {
   }
   const std::string name =
       StrCat(event.regarding.name.substr(0, 200), ".",
+             // The time and a serial number make the name unique.
              absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
   const std::string collection =
       StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");

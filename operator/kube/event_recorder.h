@@ -1,6 +1,6 @@
-// events.k8s.io/v1: what happened to an object, for `kubectl describe`. Repeats within six minutes
-// are counted in one event's series. Never blocks its caller; the queue is bounded and what does
-// not fit is counted.
+// Sends events (events.k8s.io/v1), which `kubectl describe` shows. Repetitions within six minutes
+// are counted in the series of one event. Never blocks its caller; the queue is bounded, and events
+// that do not fit are counted.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -22,17 +22,18 @@ struct ObjectRef {
 struct Event {
   ObjectRef regarding{};
   bool warning = false;
-  std::string reason{}, action{}, note{};  // CamelCase words and one sentence.
+  // `reason` and `action` are CamelCase words; `note` is one sentence.
+  std::string reason{}, action{}, note{};
 };
 
-// The object to create. `time` in RFC 3339 with microseconds.
+// Returns the object to create. `time` is in RFC 3339 with microseconds.
 Json EventToJson(const Event& event, const std::string& name, const std::string& time,
                  const std::string& instance);
 
 class EventRecorder {
  public:
   EventRecorder(const Clock& clock, Client& client, std::string instance);
-  ~EventRecorder();  // Sends what is queued, for two seconds at most.
+  ~EventRecorder();  // Sends queued events for at most two seconds.
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
 
@@ -51,7 +52,7 @@ class EventRecorder {
   const Clock& clock_;
   Client& client_;
   const std::string instance_;
-  std::map<std::string, Series> series_;  // Of the sending thread.
+  std::map<std::string, Series> series_;  // Used only by the sending thread.
   std::uint64_t serial_ = 0;
   std::atomic<std::uint64_t> dropped_{0};
   Mutex mutex_;

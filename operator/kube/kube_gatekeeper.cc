@@ -16,17 +16,18 @@ namespace {
 
 constexpr char kPoliciesPath[] = "/apis/strobe.dev/v1alpha1/profilepolicies";
 
-// Names to ask for one by one; more need the right to all pods.
+// Up to this many pods are checked one by one; more require the right to all pods.
 constexpr std::size_t kFewNames = 16;
-// Who asked is asked about again whenever an attempt is about to begin, but with the groups of when
-// the request was created.
+// Access is checked again before each attempt, but with the requester's groups from when the
+// request was created. They are not trusted for longer than this.
 constexpr Nanos kMaxAdmissionAge = std::chrono::hours(24);
 constexpr std::size_t kMaxRemembered = 10'000;
-// Policies may become stricter.
+// Ends of captures are kept at least this long, because policies may become stricter.
 constexpr Nanos kKeepAtLeast = std::chrono::hours(24);
-// What those who wait are judged by may be so old,
+// The age up to which remembered policies and labels are used for waiting requests.
 constexpr Nanos kGlanceAge = std::chrono::seconds(5);
-// and is waited for so long: everybody else who waits stands behind.
+// How long a waiting request may wait for them. It is short, because all other waiting requests
+// wait meanwhile.
 constexpr Nanos kGlanceLimit = std::chrono::seconds(3);
 
 }  // namespace
@@ -35,27 +36,27 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
   constexpr std::string_view kAgain = "; delete it and create it again";
   if (!request.requester) {
     return StrCat(
-        "nobody knows who asked for this: it was created while Strobe's webhook was not "
+        "the requester is not known: the request was created while Strobe's webhook was not "
         "installed",
         kAgain);
   }
   const WallTime now = clock_.WallNow();
   if (now - request.created > kMaxAdmissionAge) {
-    return StrCat("it was asked for more than ", FormatDuration(kMaxAdmissionAge),
-                  " ago, and the groups of who asked are known as of then", kAgain);
+    return StrCat("it was created more than ", FormatDuration(kMaxAdmissionAge),
+                  " ago, and the requester's groups may have changed since", kAgain);
   }
-  // Each time: an annotation can be changed at any time.
+  // Checked each time, because an annotation can be changed at any time.
   if (!SealHolds(options_.seal_keys(), request.admission, request.seal)) {
     return StrCat("annotation ", kRequesterAnnotation,
                   " is not as Strobe's webhook wrote it, so "
-                  "nobody knows who asked for this",
+                  "the requester is not known",
                   kAgain);
   }
   if (std::chrono::abs(request.created - request.admission.at) > kSealToCreation) {
     return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
                   FormatRfc3339(request.admission.at), ", but the request was created at ",
                   FormatRfc3339(request.created),
-                  ": it is of another request, or the clocks of "
+                  ": it belongs to another request, or the clocks of "
                   "operator and API server differ",
                   kAgain);
   }
@@ -64,8 +65,9 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
   return std::string();
 }
 
-// Whoever can reach our port can have anything sealed. While the configuration is there, the API
-// server has each request sealed anew, with the name that it knows.
+// Anyone who can reach the webhook's port can have anything sealed. But while the webhook
+// configuration exists, the API server has every request sealed again, with the requester that it
+// knows.
 absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& request) {
   if (options_.webhooks.empty()) return true;
   {
@@ -104,7 +106,7 @@ std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& reques
   if (!labels.ok()) return std::nullopt;
   absl::StatusOr<PolicyVerdict> verdict =
       JudgeByFacts(request, crowd, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
-  // What some seconds ago would have been refused may be allowed by now.
+  // A request that would have been refused a few seconds ago may be allowed now.
   if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
   return *std::move(verdict);
 }
@@ -113,7 +115,7 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
     const ProfileRequest& request, const Crowd& crowd, const std::vector<ProfilePolicy>& policies,
     Labels labels, MonoTime deadline) {
   NamespaceFacts facts{.name = request.space, .labels = std::move(labels), .crowd = crowd};
-  // Reads every request of the namespace: only where somebody asks.
+  // Reads all requests of the namespace, so it is done only if a policy needs it.
   const auto asked = [&](const auto field) {
     return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
       return (policy.*field).has_value();
@@ -146,7 +148,8 @@ void KubeGatekeeper::CaptureEnded(const std::string& space, WallTime when) {
     MutexLock lock(&mutex_);
     longest = longest_interval_;
   }
-  // Where no policy asks, nothing is written; when nobody knows, it is.
+  // Nothing is stored if no policy has a minInterval. If the policies are not known, the end is
+  // stored.
   const Nanos keep = longest.value_or(kKeepAtLeast);
   history_.Ended(space, when,
                  keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
@@ -165,8 +168,8 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& re
   if (each) return std::string();
   return StrCat("user \"", requester.username, "\" may not profile pods in namespace ",
                 request.space,
-                "; that takes the verb \"profile\" on pods (apiGroup \"\"), which the "
-                "chart's ClusterRole ...-profiler gives");
+                "; this requires the verb \"profile\" on pods (apiGroup \"\"), which the "
+                "chart's ClusterRole ...-profiler grants");
 }
 
 absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
@@ -174,7 +177,7 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
                                                 MonoTime deadline) {
   Json attributes = {{"namespace", space}, {"verb", "profile"}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
-  // The same fields, but for one name.
+  // A SubjectAccessReview has the same fields, except for the user's name.
   Json spec = RequesterToJson(requester);
   spec["user"] = requester.username;
   spec.erase("username");
@@ -192,7 +195,7 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
   Others others;
   for (const Object& object : requests_.InNamespace(request.space)) {
     const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
-    // One that was refused recorded nothing.
+    // A request that was refused has recorded nothing.
     if (!other.ok() || other->name == request.name || other->status.attempt == 0) continue;
     if (other->status.completion_time)
       others.last_end = std::max(others.last_end, other->status.completion_time);
@@ -205,7 +208,7 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
 absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime deadline) {
   std::vector<ProfilePolicy> policies;
   const absl::StatusOr<Json> list = client_.Get(kPoliciesPath, deadline - clock_.MonoNow());
-  // Not even the type may be there.
+  // The CRD may not be installed.
   if (!absl::IsNotFound(list.status())) RETURN_IF_ERROR(list.status());
   if (list.ok()) {
     for (const Json& item : list->value("items", Json::array()))
@@ -234,7 +237,7 @@ absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::str
 
 bool KubeGatekeeper::MayReadAgain(MonoTime now) {
   if (failed_ && now - *failed_ <= kGlanceAge) return false;
-  failed_ = now;  // Until it is there.
+  failed_ = now;  // Counts as failed until the read succeeds.
   return true;
 }
 

@@ -1,5 +1,5 @@
-// The Gatekeeper over the API server: SubjectAccessReview, ProfilePolicy objects and the cache of
-// ProfileRequests.
+// Implements Gatekeeper with the API server: SubjectAccessReviews, ProfilePolicy objects and the
+// cache of ProfileRequests.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,15 +20,16 @@ namespace strobe::kube {
 class KubeGatekeeper final : public Gatekeeper {
  public:
   struct Options {
-    // Without it a namespace that no policy matches may do everything.
+    // If false, a namespace without a matching policy has no restrictions.
     bool need_policy = true;
-    // Keys whose seals hold; see admission_seal.h.
+    // Returns the keys whose seals are valid; see admission_seal.h.
     std::function<std::vector<std::string>()> seal_keys{};
-    // Name of the webhook configurations under which requests are stamped; empty = not looked at.
+    // Name of the webhook configurations that have requests sealed. If it is empty, their existence
+    // is not checked.
     std::string webhooks{};
   };
 
-  // All outlive it.
+  // All arguments must outlive this object.
   KubeGatekeeper(const Clock& clock, Client& client, const ObjectCache& requests,
                  CaptureHistory& history, Options options)
       : clock_(clock),
@@ -44,9 +45,9 @@ class KubeGatekeeper final : public Gatekeeper {
   void CaptureEnded(const std::string& space, WallTime when) override;
 
  private:
-  // Whether our webhooks were there when it was created.
+  // True if Strobe's webhooks were installed when the request was created.
   absl::StatusOr<bool> WereInstalledFor(const ProfileRequest& request);
-  // What was read of the API server, and when.
+  // A value read from the API server, and when.
   template <typename T>
   struct Remembered {
     T value{};
@@ -54,7 +55,7 @@ class KubeGatekeeper final : public Gatekeeper {
   };
   using Labels = std::map<std::string, std::string>;
 
-  // Empty when it may; else why not.
+  // Empty if access is allowed; otherwise the reason for the refusal.
   absl::StatusOr<std::string> WhyNoAccess(const ProfileRequest& request, const Requester& requester,
                                           MonoTime deadline);
   absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& space,
@@ -62,17 +63,18 @@ class KubeGatekeeper final : public Gatekeeper {
   absl::StatusOr<PolicyVerdict> JudgeByFacts(const ProfileRequest& request, const Crowd& crowd,
                                              const std::vector<ProfilePolicy>& policies,
                                              Labels labels, MonoTime deadline);
-  // Of the namespace's other captures.
+  // The other captures of the namespace.
   struct Others {
     std::optional<WallTime> last_end{};
-    int active =
-        0;  // As their statuses say: also those that this operator has not found again yet.
+    // Counted by their statuses, so captures that this operator has not found again yet are
+    // included.
+    int active = 0;
   };
   Others OthersOf(const ProfileRequest& request) const;
   absl::StatusOr<std::vector<ProfilePolicy>> ReadPolicies(MonoTime deadline);
   absl::StatusOr<Labels> ReadLabels(const std::string& space, MonoTime deadline);
-  // As remembered, read again when it is too old; only one at a time reads, and after a failure
-  // nobody does for a while.
+  // Return the remembered value and read it again if it is too old. Only one thread reads at a
+  // time, and after a failure none reads for a while.
   absl::StatusOr<std::vector<ProfilePolicy>> RecentPolicies();
   absl::StatusOr<Labels> RecentLabels(const std::string& space);
   bool MayReadAgain(MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(recent_mutex_);
@@ -84,17 +86,18 @@ class KubeGatekeeper final : public Gatekeeper {
   const Options options_;
 
   Mutex mutex_;
-  std::set<std::string> installed_for_ ABSL_GUARDED_BY(mutex_);  // UIDs of which it is known.
-  // The longest of all policies as they were read last; nothing: not read yet.
+  // UIDs of requests for which the answer is known to be yes.
+  std::set<std::string> installed_for_ ABSL_GUARDED_BY(mutex_);
+  // The longest minInterval of all policies at the last read; nothing before the first read.
   std::optional<Nanos> longest_interval_ ABSL_GUARDED_BY(mutex_);
 
-  // Held while one of them is read; before mutex_.
+  // Held while policies or labels are read. Lock it before mutex_.
   Mutex recent_mutex_;
   std::optional<Remembered<std::vector<ProfilePolicy>>> policies_ ABSL_GUARDED_BY(recent_mutex_);
-  std::map<std::string, Remembered<Labels>> labels_
-      ABSL_GUARDED_BY(recent_mutex_);  // By namespace.
-  std::optional<MonoTime> failed_
-      ABSL_GUARDED_BY(recent_mutex_);  // When one of them was not to be had.
+  // By namespace.
+  std::map<std::string, Remembered<Labels>> labels_ ABSL_GUARDED_BY(recent_mutex_);
+  // The time of the last failed read.
+  std::optional<MonoTime> failed_ ABSL_GUARDED_BY(recent_mutex_);
 };
 
 }  // namespace strobe::kube

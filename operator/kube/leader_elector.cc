@@ -60,7 +60,7 @@ void LeaderElector::Run() {
   while (!stop_.is_set()) {
     const MonoTime began = clock_.MonoNow();
     const absl::Status renewed = RunGuarded("lease", [this] {
-      return TryOnce() ? absl::OkStatus() : absl::UnavailableError("not ours");
+      return TryOnce() ? absl::OkStatus() : absl::UnavailableError("not the leader");
     });
     if (renewed.ok()) {
       renewed_at_ = began.time_since_epoch().count();
@@ -70,12 +70,13 @@ void LeaderElector::Run() {
         lead_();
       }
     }
+    // Candidates wait with jitter, so that they do not all compete at the same moment.
     stop_.WaitFor(leading_ ? options_.retry_period : Jittered(options_.retry_period));
   }
 }
 
-// Apart from the renewals, so that one that hangs cannot hide that the lease is gone; also the
-// first to act when the whole process was stopped for a while.
+// Runs on a thread of its own, so that a hanging renewal cannot hide the loss of the lease. It is
+// also the first to notice if the whole process was suspended.
 void LeaderElector::WatchRenewals() {
   leads_or_stops_.Wait();
   while (!stop_.WaitFor(options_.retry_period / 8)) {
@@ -115,7 +116,7 @@ bool LeaderElector::TryOnce() {
     return true;
   };
   const std::string object_path = StrCat(path_, "/", options_.name);
-  // The leader's fast path: write over the version that is remembered.
+  // The leader's fast path replaces the version that it remembers.
   if (leading_ && lease_.is_object()) {
     if (took(client_.Replace(
             object_path,
@@ -142,11 +143,11 @@ bool LeaderElector::TryOnce() {
   const Json holder_value = spec.value("holderIdentity", Json());
   const std::string holder = holder_value.is_string() ? holder_value.get<std::string>() : "";
   const bool ours = holder == options_.identity;
-  // The holder's own promise counts, on our clock.
+  // The holder's own lease duration applies, measured on this process's clock.
   const Nanos promised = std::chrono::seconds(spec.value("leaseDurationSeconds", 15));
   if (!holder.empty() && !ours && clock_.MonoNow() - changed_at_ < promised) {
     if (leading_) {
-      LogError("leadership lost: somebody else holds the lease", {{"holder", holder}});
+      LogError("leadership lost: another process holds the lease", {{"holder", holder}});
       lost_();
     }
     return false;
@@ -164,6 +165,8 @@ void LeaderElector::Release() {
   if (!leading_ || !lease_.is_object()) return;
   Json record = Record(lease_["metadata"], lease_["spec"].value("leaseTransitions", 0), false);
   record["spec"]["holderIdentity"] = "";
+  // A lease without a holder is free; the short duration is for clients that look only at the
+  // duration.
   record["spec"]["leaseDurationSeconds"] = 1;
   const absl::StatusOr<Json> released =
       client_.Replace(StrCat(path_, "/", options_.name), record, kReleaseLimit);

@@ -1,6 +1,7 @@
-// Leader election by a coordination.k8s.io Lease, with client-go's rules: expiry is judged by our
-// own clock since the record last changed, never by the times in it. A leader that cannot renew in
-// time must end its process: `lost` is called on a thread of its own and must not return.
+// Leader election with a coordination.k8s.io Lease, by client-go's rules: expiry is measured on
+// this process's clock since the record last changed, never by the times in the record. A leader
+// that cannot renew in time must end its process: `lost` is called on a separate thread and must
+// not return.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -19,7 +20,8 @@ struct LeaseOptions {
   Nanos retry_period = std::chrono::seconds(2);
 };
 
-// duration > renew_deadline > 1.2 x retry_period > 0 and an identity.
+// InvalidArgument unless duration > renew_deadline > 1.2 x retry_period > 0 and the identity is
+// set.
 absl::Status CheckLeaseOptions(const LeaseOptions& options);
 
 class LeaderElector {
@@ -32,7 +34,8 @@ class LeaderElector {
 
   void Start();
   bool leading() const { return leading_; }
-  // Gives the lease up, so that a successor need not wait; only after all guarded work has stopped.
+  // Releases the lease, so that a successor need not wait. Call it only after all guarded work has
+  // stopped.
   void Release();
 
  private:
@@ -47,13 +50,13 @@ class LeaderElector {
   const std::string path_;
   const std::function<void()> lead_, lost_;
 
-  // Of the elector's thread.
-  Json lease_;               // As last seen or written.
-  std::string seen_record_;  // Its spec, to notice changes.
-  MonoTime changed_at_{};    // When that last changed, on our clock.
+  // The following members are used only by the elector's thread.
+  Json lease_;               // The lease as last read or written.
+  std::string seen_record_;  // The spec of the last lease, to detect changes.
+  MonoTime changed_at_{};    // When the spec last changed, on this process's clock.
 
   std::atomic<bool> leading_{false};
-  std::atomic<Nanos::rep> renewed_at_{0};  // Monotonic; start of the last renewal that worked.
+  std::atomic<Nanos::rep> renewed_at_{0};  // Monotonic; the start of the last successful renewal.
   Stop stop_, leads_or_stops_;
   std::thread thread_, watchdog_;
 };

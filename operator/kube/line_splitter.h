@@ -1,12 +1,12 @@
-// A watch's chunks into lines, one JSON object each, however the chunks were cut.
+// Splits a watch's chunks into lines. Each line is one JSON object and may span several chunks.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace strobe::kube {
 
-// Feed calls `line` for every complete, non-empty line. False, and no further calls, when a line
-// grows past the bound; the stream is then to be dropped.
+// Feed calls `line` for every complete, non-empty line. It returns false, and stops, if a line
+// exceeds the limit; the stream must then be dropped.
 class LineSplitter {
  public:
   explicit LineSplitter(std::size_t longest = 8u << 20) : longest_(longest) {}

@@ -1,5 +1,6 @@
-// The last known state of all objects of one type. Readers see whole objects and never an emptied
-// cache: a relist replaces everything in one step. Safe for concurrent use.
+// Caches the last known state of all objects of one type. Readers get whole objects and never see
+// an empty cache in between, because a new list replaces everything in one step. Safe for
+// concurrent use.
 #pragma once
 #include <map>
 #include <memory>
@@ -19,14 +20,14 @@ std::string KeyOf(const nlohmann::json& object);
 
 class ObjectCache {
  public:
-  Object Get(const std::string& key) const;  // Null when there is none.
+  Object Get(const std::string& key) const;  // Null if there is none.
   std::vector<std::string> Keys() const;
   std::vector<Object> InNamespace(const std::string& space) const;
   std::size_t size() const;
 
   void Put(Object object);
   void Remove(const std::string& key);
-  // Returns the keys of all objects that were there before or are there now.
+  // Replaces all objects and returns the keys of the old and the new ones.
   std::vector<std::string> ReplaceAll(std::vector<Object> objects);
 
  private:

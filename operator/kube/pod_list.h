@@ -1,4 +1,4 @@
-// Pods from the API server, page by page.
+// Lists pods from the API server page by page.
 #pragma once
 #include <functional>
 #include <map>
@@ -9,18 +9,19 @@
 
 namespace strobe::kube {
 
-// Of one namespace, or of all when `space` is empty; all pods when `selector` is empty.
+// The pods of one namespace, or of all namespaces if `space` is empty; all pods if `selector` is
+// empty.
 struct PodScope {
   std::string space{}, selector{};
-  // From the API server's cache, as controllers see pods: a moment old, and cheap for the server
-  // however many others there are, where a live list makes older ones read them all from etcd. But
-  // all in one answer.
+  // If true, the server answers from its cache, in one answer. The list may be slightly old, as it
+  // is for any controller, but it is cheap; older servers read all pods from etcd for a live list.
   bool cached = false;
 };
 absl::Status ForEachPod(Client& client, const PodScope& scope,
                         const std::function<void(const Json&)>& pod);
 
-// Pods that carry the injection label, have not ended and have no sidecar that works, by namespace.
+// Counts, by namespace, the pods that have the injection label, have not ended and have no working
+// sidecar.
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
                                                                const std::string& space);
 

@@ -23,8 +23,8 @@ bool HasName(const Json& object) {
          (*metadata)["name"].is_string();
 }
 
-// Versions are decimal numbers that grow (Kubernetes promises so since 1.35); of anything else
-// nobody knows.
+// Compares resource versions, which are increasing decimal numbers (Kubernetes guarantees this
+// since 1.35). False if one of them is anything else.
 bool IsOlder(std::string_view version, std::string_view than) {
   const auto number = [](std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -67,9 +67,9 @@ void Reflector::Run() {
     if (status.ok()) continue;
     ++stats_.failures;
     if (absl::IsOutOfRange(status)) {
-      // The cache goes on serving what it has until the new list replaces it in one step. That one
-      // must be of now: an old version, asked for with a page size, would be answered exactly, and
-      // the watch would expire again.
+      // The cache keeps its content until the new list replaces it in one step. The list must be a
+      // live one: a request for pages of an old version would be answered with exactly that
+      // version, and the watch would expire again.
       from_quorum_ = true;
       listed_ = false;
     }
@@ -87,7 +87,7 @@ absl::Status Reflector::List() {
   try {
     return TakeList();
   } catch (const Json::exception& error) {
-    return absl::DataLossError(StrCat("the list cannot be read: ", error.what()));
+    return absl::DataLossError(StrCat("the list cannot be parsed: ", error.what()));
   }
 }
 
@@ -95,7 +95,7 @@ absl::Status Reflector::TakeList() {
   std::vector<Object> objects;
   std::string version, next;
   do {
-    // "0" lets the server answer from its cache.
+    // Version "0" lets the server answer from its cache.
     std::string path = StrCat(options_.path, "?limit=", kPageSize);
     if (!next.empty())
       path += StrCat("&continue=", UrlEncode(next));
@@ -121,16 +121,17 @@ absl::Status Reflector::TakeList() {
   return absl::OkStatus();
 }
 
-// A server that we lost may come back with an older state: restored from a backup, or wiped. It
-// then takes a watch from our version, which is of its future, and says nothing for ever.
+// After a restore from a backup, or after data loss, a server may have an older state. It then
+// accepts a watch from a version of its future and never sends an event, so its version is checked
+// first.
 absl::Status Reflector::Resume() {
   if (!broken_) return Watch();
   ASSIGN_OR_RETURN(const Json list, client_.Get(options_.path + "?limit=1"));
   const std::string version =
       list.value("metadata", Json::object()).value("resourceVersion", std::string());
   if (IsOlder(version, version_))
-    return absl::OutOfRangeError(
-        StrCat("the server is at version ", version, ", which is before our ", version_));
+    return absl::OutOfRangeError(StrCat("the server is at version ", version,
+                                        ", which is before the last known version ", version_));
   broken_ = false;
   return Watch();
 }
@@ -169,7 +170,7 @@ absl::Status Reflector::OnEvent(std::string_view line) {
   try {
     return TakeEvent(line);
   } catch (const Json::exception& error) {
-    // A field of an unexpected type; one bad event must not stop the others.
+    // A field has an unexpected type. One bad event must not stop the others.
     ++stats_.bad_events;
     LogWarning("ignoring a watch event", {{"path", options_.path}, {"why", error.what()}});
     return absl::OkStatus();
@@ -184,7 +185,7 @@ absl::Status Reflector::TakeEvent(std::string_view line) {
     return absl::OkStatus();
   };
   if (!event.is_object() || !event.contains("object") || !event["object"].is_object())
-    return bad("it is no event");
+    return bad("it is not an event");
   const std::string type = event.value("type", "");
   Json& object = event["object"];
   if (type == "ERROR") {

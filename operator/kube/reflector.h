@@ -1,5 +1,5 @@
-// Keeps an ObjectCache in step with the API server: list once, then watch, through closed
-// connections, resets, expired versions, refusals and silence. Runs on its own thread.
+// Keeps an ObjectCache synchronized with the API server: lists once, then watches. Recovers from
+// closed connections, resets, expired versions, refusals and silence. Runs on its own thread.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -14,20 +14,21 @@
 namespace strobe::kube {
 
 struct ReflectorOptions {
-  std::string path{};  // Of the collection, such as /apis/strobe.dev/v1alpha1/profilerequests.
-  Nanos watch_timeout =
-      std::chrono::seconds(290);          // Asked of the server; a silence 5 s longer ends a watch.
+  std::string path{};  // Path of the collection, such as /apis/strobe.dev/v1alpha1/profilerequests.
+  // The duration of a watch that the server is asked for. After a silence of 5 s more, the watch is
+  // ended here.
+  Nanos watch_timeout = std::chrono::seconds(290);
   std::function<void()> became_synced{};  // Called once, from the reflector's thread.
 };
 
-// What happened, for metrics and tests.
+// Counters for metrics and tests.
 struct ReflectorStats {
   std::atomic<std::uint64_t> lists{0}, watches{0}, events{0}, failures{0}, bad_events{0};
 };
 
 class Reflector {
  public:
-  // `changed` is called with the key of every object that may differ from what it was.
+  // `changed` is called with the key of every object that may have changed.
   Reflector(const Clock& clock, Client& client, ReflectorOptions options, ObjectCache& cache,
             std::function<void(const std::string&)> changed);
   ~Reflector();
@@ -43,7 +44,7 @@ class Reflector {
   absl::Status List();
   absl::Status Resume();
   absl::Status Watch();
-  // OutOfRange: the version has expired and a list is due.
+  // OutOfRange if the version has expired and a list is due.
   absl::Status OnEvent(std::string_view line);
   absl::Status TakeEvent(std::string_view line);
   absl::Status TakeList();
@@ -54,18 +55,18 @@ class Reflector {
   ObjectCache& cache_;
   const std::function<void(const std::string&)> changed_;
   Backoff backoff_;
-  std::string version_;  // Of the last event or list; opaque.
+  std::string version_;  // The version of the last event or list; opaque.
   bool listed_ = false;
   bool broken_ = false;  // The last list or watch failed.
-  bool from_quorum_ =
-      false;  // After an expiry: what a server has in its cache may have expired too.
+  // Set after an expiry: the version in a server's cache may have expired too.
+  bool from_quorum_ = false;
   std::atomic<bool> synced_{false};
   ReflectorStats stats_;
   Stop stop_;
   std::thread thread_;
 };
 
-// Removes what only costs memory: managedFields and the last-applied annotation.
+// Removes managedFields and the last-applied annotation, which only cost memory.
 void Trim(Json& object);
 
 }  // namespace strobe::kube

@@ -43,7 +43,7 @@ void RequestCluster::Remember(const ProfileRequest& request, Json object) {
   Json& metadata = object["metadata"];
   metadata.erase("managedFields");
   const std::string version = VersionOf(object);
-  // A write that changed nothing keeps the version.
+  // A write without a change keeps the version.
   if (version == request.resource_version) return;
   MutexLock lock(&mutex_);
   Written& written = written_[KeyOf(object)];
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
                                                               const PodQuery& query) {
   std::vector<PodInfo> pods;
   const std::string base = StrCat("/api/v1/namespaces/", space, "/pods");
-  // A few names are cheaper one by one than the whole namespace.
+  // A few pods are cheaper to get one by one than by listing the namespace.
   constexpr std::size_t kFewNames = 16;
   if (!query.names.empty() && query.names.size() <= kFewNames) {
     for (const std::string& name : query.names) {
@@ -93,14 +93,14 @@ absl::StatusOr<JobShape> RequestCluster::DescribeJob(const std::string& space, c
       return JobShape{.unknown = StrCat("there is no ", who, ", or its API is not installed")};
     if (absl::IsPermissionDenied(object.status())) {
       return JobShape{.unknown = StrCat("the operator may not read ", who,
-                                        " (the chart's ClusterRole gives it the verb get)")};
+                                        " (the chart's ClusterRole grants the verb get)")};
     }
     RETURN_IF_ERROR(object.status());
     const std::optional<JobRef> other = StandsFor(ref, *object);
     if (!other) return ParseJob(ref.kind, *object);
     ref = *other;
   }
-  return JobShape{.unknown = StrCat(who, " refers to too many others")};
+  return JobShape{.unknown = StrCat(who, " has too many levels of references")};
 }
 
 absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,
@@ -109,7 +109,7 @@ absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,
       {"metadata", {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}};
   absl::StatusOr<Json> patched =
       client_.MergePatch(RequestPath(request.space, request.name), patch);
-  // Taking the last finalizer off deletes the object.
+  // Removing the last finalizer deletes the object.
   if (absl::IsNotFound(patched.status()) && request.deleting) return absl::OkStatus();
   RETURN_IF_ERROR(patched.status());
   Remember(request, *std::move(patched));

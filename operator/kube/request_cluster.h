@@ -1,4 +1,5 @@
-// The reconciler's Cluster port over the API client and the cache of ProfileRequests.
+// Implements the reconciler's Cluster interface with the API client and the cache of
+// ProfileRequests.
 #pragma once
 #include <map>
 #include <set>
@@ -15,7 +16,7 @@ namespace strobe::kube {
 
 class RequestCluster final : public Cluster {
  public:
-  // All outlive the cluster.
+  // All arguments must outlive this object.
   RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events);
 
   absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override;
@@ -30,8 +31,8 @@ class RequestCluster final : public Cluster {
                    const std::string& action, const std::string& note) override;
 
  private:
-  // Our last write of an object, until the watch has brought it. Versions are opaque and only
-  // compared for equality: as long as the cache shows one that this write came after, it lags.
+  // The last object written here, until the watch delivers it. Versions are opaque and only
+  // compared for equality: the cache lags as long as it has a version that this write superseded.
   struct Written {
     Object object;
     std::set<std::string> superseded;

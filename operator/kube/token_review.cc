@@ -10,7 +10,7 @@
 namespace strobe::kube {
 namespace {
 
-// A sidecar asks again; the server's few threads must not all wait.
+// Short, because a sidecar retries, and the server's few threads must not all wait.
 constexpr Nanos kReviewLimit = std::chrono::seconds(10);
 
 std::string First(const Json& extra, const char* key) {

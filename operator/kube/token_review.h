@@ -1,4 +1,4 @@
-// Enrolling's ports over the API server.
+// Implements the interfaces of operator/enroll with the API server.
 #pragma once
 #include <string>
 

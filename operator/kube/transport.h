@@ -1,5 +1,5 @@
-// HTTP to one API server, whatever library does it. Implementations are safe for concurrent use and
-// throw nothing.
+// HTTP requests to one API server, independent of the library. Implementations are safe for
+// concurrent use and do not throw.
 #pragma once
 #include <functional>
 #include <optional>
@@ -14,10 +14,11 @@ namespace strobe::kube {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string path{};  // With query, starting with '/'.
+  std::string path{};  // Starts with '/'; includes the query.
   std::string body{};
   std::string content_type = "application/json";
-  Nanos timeout = std::chrono::seconds(30);  // Unary: of the whole call. Stream: of each silence.
+  // Unary: the limit on the whole call. Stream: the limit on each silence.
+  Nanos timeout = std::chrono::seconds(30);
 };
 
 struct HttpResponse {
@@ -26,17 +27,17 @@ struct HttpResponse {
   std::optional<Nanos> retry_after{};
 };
 
-// Ends streams and waits from another thread; set once.
+// Ends streams and waits from another thread. Set once.
 using Stop = Notification;
 
 class Transport {
  public:
   virtual ~Transport() = default;
-  // An answer of any HTTP status is a response; errors are of the transport: Unavailable,
-  // DeadlineExceeded, Unauthenticated (our own credentials cannot be read).
+  // Returns a response for every HTTP status. Errors concern the transport: Unavailable,
+  // DeadlineExceeded, Unauthenticated (the client's own credentials cannot be read).
   virtual absl::StatusOr<HttpResponse> Unary(const HttpRequest& request) = 0;
-  // Blocks until the stream has ended, was stopped (Cancelled) or `chunk` returned false
-  // (Cancelled). An answer other than 200 comes back with its body and no chunk.
+  // Blocks until the stream has ended, or returns Cancelled after `stop` or when `chunk` returns
+  // false. A response other than 200 is returned with its body, without calling `chunk`.
   virtual absl::StatusOr<HttpResponse> Stream(
       const HttpRequest& request, const Stop& stop,
       const std::function<bool(std::string_view)>& chunk) = 0;

@@ -143,7 +143,7 @@ absl::StatusOr<Identity> FrontDoor::ForeignIdentity() const {
 absl::Status FrontDoor::OpenWebhooks() {
   HttpOptions options{.listen = deps_.config.webhook.listen,
                       .most_connections = kMostWebhookConnections,
-                      .most_body_bytes = kMostReviewBytes,
+                      .most_body_bytes = kMaxReviewBytes,
                       .threads = kWebhookThreads,
                       .identity = &keeper_.server()};
   if (!deps_.config.webhook.certificate.empty()) {

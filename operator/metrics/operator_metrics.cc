@@ -34,7 +34,7 @@ const Histogram::BucketBoundaries kReconcileBuckets = {
     0.7,   0.8,  0.9,   1,    1.25, 1.5,  1.75, 2,    2.5, 3,    3.5, 4,    4.5, 5,
     6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
 
-// client-go's own.
+// The buckets that client-go uses.
 const Histogram::BucketBoundaries kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
                                                    0.01, 0.1,  1,    10,   100,  1000};
 
@@ -51,7 +51,7 @@ struct OperatorMetrics::Families {
           .Register(registry);
   Gauge& active = BuildGauge()
                       .Name("strobe_captures_active")
-                      .Help("Captures under way.")
+                      .Help("Captures that run now.")
                       .Register(registry)
                       .Add({});
   Family<Counter>& attempts = BuildCounter()
@@ -60,33 +60,33 @@ struct OperatorMetrics::Families {
                                   .Register(registry);
   Family<Counter>& outcomes = BuildCounter()
                                   .Name("strobe_worker_outcomes_total")
-                                  .Help("How single workers' captures ended, by cause.")
+                                  .Help("Workers' captures that ended, by outcome.")
                                   .Register(registry);
   Histogram& skew = BuildHistogram()
                         .Name("strobe_capture_start_skew_seconds")
-                        .Help("Largest difference of two workers' starts in an attempt.")
+                        .Help("Largest difference between two workers' starts in an attempt.")
                         .Register(registry)
                         .Add({}, kSkewBuckets);
   Histogram& clock_error =
       BuildHistogram()
           .Name("strobe_clock_error_seconds")
-          .Help("How uncertain a worker's clock offset was, one observation per worker.")
+          .Help("Uncertainty of a worker's clock offset, one observation per worker.")
           .Register(registry)
           .Add({}, kSkewBuckets);
   Family<Histogram>& stages = BuildHistogram()
                                   .Name("strobe_capture_stage_seconds")
                                   .Help(
-                                      "How long a stage took: preflight, arm, delay, record, "
+                                      "Duration of a stage: preflight, arm, delay, record, "
                                       "collect, upload (slowest worker), publish.")
                                   .Register(registry);
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
-                               .Help("Bytes of traces in logdirs, by the logdir's scheme.")
+                               .Help("Bytes of traces written to logdirs, by the logdir's scheme.")
                                .Register(registry);
   Family<Counter>& reports_replaced =
       BuildCounter()
           .Name("strobe_worker_reports_replaced_total")
-          .Help("Reports of workers that newer ones replaced before they were looked at.")
+          .Help("Workers' reports that were replaced by newer ones before they were processed.")
           .Register(registry);
   Family<Gauge>& last_success = BuildGauge()
                                     .Name("strobe_last_success_timestamp_seconds")
@@ -94,7 +94,7 @@ struct OperatorMetrics::Families {
                                     .Register(registry);
   Family<Gauge>& build_info = BuildGauge()
                                   .Name("strobe_build_info")
-                                  .Help("Constant 1 with the version.")
+                                  .Help("Constant 1, with the version as a label.")
                                   .Register(registry);
 
   Family<Counter>& reconciles = BuildCounter()
@@ -103,13 +103,14 @@ struct OperatorMetrics::Families {
                                     .Register(registry);
   Family<Counter>& reconcile_errors = BuildCounter()
                                           .Name("controller_runtime_reconcile_errors_total")
-                                          .Help("Reconciliations that failed and are tried again.")
+                                          .Help("Reconciliations that failed and are retried.")
                                           .Register(registry);
   Family<Histogram>& reconcile_time = BuildHistogram()
                                           .Name("controller_runtime_reconcile_time_seconds")
-                                          .Help("How long a reconciliation took.")
+                                          .Help("Duration of a reconciliation.")
                                           .Register(registry);
-  // Where they are known only: we know no terminal errors, panics or timeouts of reconciliations.
+  // controller-runtime's metrics for terminal errors, panics and timeouts are left out, because
+  // these do not exist here.
   Gauge& workers = BuildGauge()
                        .Name("controller_runtime_max_concurrent_reconciles")
                        .Help("Reconciliations that may run at once.")
@@ -139,23 +140,23 @@ struct OperatorMetrics::Families {
                                .Add(queue_labels);
   Histogram& queue_wait = BuildHistogram()
                               .Name("workqueue_queue_duration_seconds")
-                              .Help("How long keys waited.")
+                              .Help("Time that keys waited.")
                               .Register(registry)
                               .Add(queue_labels, kQueueBuckets);
   Histogram& queue_work = BuildHistogram()
                               .Name("workqueue_work_duration_seconds")
-                              .Help("How long keys were worked on.")
+                              .Help("Time that keys were processed.")
                               .Register(registry)
                               .Add(queue_labels, kQueueBuckets);
   Gauge& queue_unfinished =
       BuildGauge()
           .Name("workqueue_unfinished_work_seconds")
-          .Help("For how long the keys that are worked on now have been, together.")
+          .Help("Sum of the times for which the current keys have been processed.")
           .Register(registry)
           .Add(queue_labels);
   Gauge& queue_longest = BuildGauge()
                              .Name("workqueue_longest_running_processor_seconds")
-                             .Help("For how long the key that is worked on longest has been.")
+                             .Help("Longest time for which a current key has been processed.")
                              .Register(registry)
                              .Add(queue_labels);
   Family<Counter>& requests = BuildCounter()
@@ -164,7 +165,7 @@ struct OperatorMetrics::Families {
                                   .Register(registry);
   Family<Histogram>& request_time = BuildHistogram()
                                         .Name("rest_client_request_duration_seconds")
-                                        .Help("How long requests to the API server took.")
+                                        .Help("Duration of requests to the API server.")
                                         .Register(registry);
   Family<Counter>& webhooks = BuildCounter()
                                   .Name("controller_runtime_webhook_requests_total")
@@ -176,7 +177,7 @@ struct OperatorMetrics::Families {
                                           .Register(registry);
   Family<Histogram>& webhook_time = BuildHistogram()
                                         .Name("controller_runtime_webhook_latency_seconds")
-                                        .Help("How long answering a review took.")
+                                        .Help("Time to answer a review.")
                                         .Register(registry);
   Family<Counter>& injections = BuildCounter()
                                     .Name("strobe_injections_total")
@@ -184,33 +185,34 @@ struct OperatorMetrics::Families {
                                         "Pods seen by the injecting webhook, by result (injected, "
                                         "unchanged, skipped, failed).")
                                     .Register(registry);
-  Family<Counter>& damaged = BuildCounter()
-                                 .Name("strobe_injections_damaged_total")
-                                 .Help(
-                                     "Injections that others had undone (lost) or broken "
-                                     "(mutilated) when the pod was stored.")
-                                 .Register(registry);
+  Family<Counter>& damaged =
+      BuildCounter()
+          .Name("strobe_injections_damaged_total")
+          .Help(
+              "Injections that another webhook had removed (lost) or changed "
+              "(modified) when the pod was stored.")
+          .Register(registry);
   Family<Gauge>& uninjected = BuildGauge()
                                   .Name("strobe_uninjected_pods")
                                   .Help(
-                                      "Pods that carry the label strobe.dev/inject but have no "
-                                      "sidecar that works.")
+                                      "Pods with the label strobe.dev/inject but without a "
+                                      "working sidecar.")
                                   .Register(registry);
   Family<Counter>& enrollments = BuildCounter()
                                      .Name("strobe_enrollments_total")
                                      .Help(
-                                         "Sidecars that asked for a certificate, by result (ok, "
+                                         "Sidecars that requested a certificate, by result (ok, "
                                          "denied, invalid, failed).")
                                      .Register(registry);
   Family<Counter>& refused_peers =
       BuildCounter()
           .Name("strobe_refused_peers_total")
-          .Help("Connections ended because of who the other side was, by server and reason.")
+          .Help("Connections refused because of the peer's identity, by server and reason.")
           .Register(registry);
   Family<Counter>& panics =
       BuildCounter()
           .Name("strobe_panics_total")
-          .Help("Exceptions that ended a piece of work, by where; each is a defect of Strobe.")
+          .Help("Exceptions that ended a piece of work, by place. Each is a defect of Strobe.")
           .Register(registry);
   Family<Gauge>& leader = BuildGauge()
                               .Name("leader_election_master_status")
@@ -224,7 +226,7 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
     families_->reconciles.Add({{"controller", kController}, {"result", result}});
   }
   families_->reconcile_errors.Add({{"controller", kController}});
-  // There from the start, so that a first one is an increase.
+  // Created at the start, so that the first exception is an increase from 0.
   for (const char* where : {"reconcile", "capture", "events", "executor", "http", "watch", "lease",
                             "authorities", "enroll"})
     families_->panics.Add({{"where", where}});
@@ -263,7 +265,8 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
 }
 
 void OperatorMetrics::CaptureEnded(const ProfileRequest& request, const std::string& result) {
-  // All of a namespace's counters begin together, so that rates of failures see the first one.
+  // Creates all counters of a namespace together, so that a rate of failures sees the first
+  // failure.
   for (const char* known : {"Succeeded", "Failed", "Cancelled"})
     families_->captures.Add({{"namespace", request.space}, {"result", known}});
   families_->captures.Add({{"namespace", request.space}, {"result", result}}).Increment();

@@ -1,5 +1,6 @@
-// The operator's numbers, low in cardinality: pod names stand in statuses and manifests only. Names
-// of the controller and the client equal controller-runtime's, so that its dashboards work.
+// The operator's metrics. Their cardinality is low: pod names appear only in statuses and
+// manifests. The metrics of the controller and the API client have controller-runtime's names, so
+// that its dashboards work.
 #pragma once
 #include <map>
 #include <memory>
@@ -30,10 +31,10 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
 
   // `result` is ok, denied, invalid or failed.
   void Enrolled(const std::string& result);
-  // Connections turned away: `server` is enrollment or worker (a sidecar that is not who it should
-  // be); `reason` is handshake or PeerVerdict's name.
+  // Counts refused connections. `server` is enrollment or worker (a sidecar with a wrong identity);
+  // `reason` is "handshake" or the name of a PeerVerdict.
   void PeerRefused(const std::string& server, const std::string& reason);
-  // Of pods that carry the label but cannot be profiled, at the last look.
+  // Sets the number of pods that have the label but cannot be profiled.
   void UninjectedPods(const std::map<std::string, int>& by_namespace);
 
   // `result` is success, requeue_after or error.
@@ -42,21 +43,22 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   void Started(Nanos waited) override;
   void Finished(Nanos took) override;
   void Retried() override;
-  // Of the moment; before Render.
+  // Sets the current load. Call it before Render.
   void QueueLoad(const WorkQueue::Load& load, int workers);
   void Requested(const std::string& method, int status, Nanos took);
   void Leading(bool leading, const std::string& lease);
 
-  // In Prometheus' text format.
+  // The metrics in Prometheus's text format.
   std::string Render() const;
 
  private:
   struct Families;
   const std::unique_ptr<Families> families_;
-  // A namespace that a review names. Strangers can send reviews, so their number is bounded.
+  // The label for a namespace that a review names. Untrusted clients can send reviews, so the
+  // number of namespaces is limited.
   std::string SpaceLabel(const std::string& space);
 
-  std::set<std::string> known_uninjected_;  // Of UninjectedPods' one caller.
+  std::set<std::string> known_uninjected_;  // Used only by the single caller of UninjectedPods.
   Mutex mutex_;
   std::set<std::string> spaces_ ABSL_GUARDED_BY(mutex_);
 };

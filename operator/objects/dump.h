@@ -1,12 +1,12 @@
-// JSON as text.
+// Serializes JSON.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
 
 namespace strobe::kube {
 
-// What is no UTF-8 in it is replaced, where nlohmann's own dump() throws: whoever writes what came
-// from somewhere else writes it by this.
+// Serializes a value and replaces invalid UTF-8, for which nlohmann's own dump() throws. Use it for
+// all values that contain text from outside.
 std::string Dump(const nlohmann::json& value);
 
 }  // namespace strobe::kube

@@ -18,7 +18,7 @@ constexpr std::array<JobKind, 17> kKinds = {{
     {"ReplicaSet", "apps", "v1", "replicasets"},
     {"DaemonSet", "apps", "v1", "daemonsets"},
     {"JobSet", "jobset.x-k8s.io", "v1alpha2", "jobsets"},
-    // A TrainJob runs as a JobSet of its own name, whose labels its pods carry.
+    // A TrainJob runs as a JobSet of the same name, whose labels its pods have.
     {"TrainJob", "jobset.x-k8s.io", "v1alpha2", "jobsets"},
     {"LeaderWorkerSet", "leaderworkerset.x-k8s.io", "v1", "leaderworkersets"},
     {"PyTorchJob", "kubeflow.org", "v1", "pytorchjobs"},
@@ -37,7 +37,7 @@ bool IsTrue(const Json& object, const char* name) {
   const Json& value = Member(object, name);
   return value.is_boolean() && value.get<bool>();
 }
-// A count; numbers that no job can have become just too many.
+// Reads a count. Implausible numbers become "too many".
 std::size_t Count(const Json& object, const char* name, std::size_t otherwise) {
   const Json& value = Member(object, name);
   if (!value.is_number_integer()) return otherwise;
@@ -55,10 +55,11 @@ const Json& List(const Json& object, const char* name) {
   return value.is_array() ? value : kEmpty;
 }
 
-// Pods that a batch/v1 Job's spec asks for at one time.
+// The number of pods that a batch/v1 Job runs at the same time.
 std::size_t PodsOfJob(const Json& spec) {
   const std::size_t parallelism = Count(spec, "parallelism", 1);
-  // Without completions it is a queue of work: as many as may run, until one ends well.
+  // Without completions, the job is a work queue and runs up to `parallelism` pods until one
+  // succeeds.
   return std::min(parallelism, Count(spec, "completions", parallelism));
 }
 
@@ -93,7 +94,7 @@ JobShape ParseReplicas(const Json& object) {
 JobShape ParseDaemonSet(const Json& object) {
   const Json& status = Member(object, "status");
   if (!Member(status, "desiredNumberScheduled").is_number_integer())
-    return {.unknown = "the DaemonSet does not say yet on how many nodes it should run"};
+    return {.unknown = "the DaemonSet's status does not have the desired number of nodes yet"};
   return {.roles = {{.replicas = Count(status, "desiredNumberScheduled", 0)}}};
 }
 
@@ -105,7 +106,7 @@ JobShape ParseLeaderWorkerSet(const Json& object) {
           .suspended = replicas == 0};
 }
 
-// "pytorchReplicaSpecs": {"Master": {...}, "Worker": {...}} and its like.
+// Reads Kubeflow's jobs, such as "pytorchReplicaSpecs": {"Master": {...}, "Worker": {...}}.
 JobShape ParseKubeflowJob(const Json& object) {
   const Json& spec = Member(object, "spec");
   JobShape shape{.suspended = IsTrue(Member(spec, "runPolicy"), "suspend")};
@@ -130,7 +131,7 @@ JobShape ParseRayCluster(const Json& object) {
   shape.roles.push_back({.name = "head", .replicas = 1, .trains = false});
   for (const Json& group : List(spec, "workerGroupSpecs")) {
     if (IsTrue(group, "suspend")) continue;
-    // The autoscaler writes what it wants into replicas too, within these bounds.
+    // The autoscaler also writes the desired number into replicas, within these bounds.
     const std::size_t most = Count(group, "maxReplicas", kMaxWorkers + 1);
     const std::size_t least = std::min(Count(group, "minReplicas", 0), most);
     shape.roles.push_back({.name = TextOf(group, "groupName"),
@@ -166,7 +167,7 @@ std::vector<std::string> JobPaths(const std::string& space, const JobRef& job) {
   const JobKind* kind = FindJobKind(job.kind);
   if (kind == nullptr) return {};
   std::vector<std::string> versions = Split(kind->versions, ',');
-  // A TrainJob's version is not the JobSet's.
+  // A TrainJob's apiVersion is not that of its JobSet.
   if (!job.api_version.empty() && job.kind != "TrainJob") {
     const std::size_t slash = job.api_version.find('/');
     const std::string version = slash == std::string::npos ? "" : job.api_version.substr(slash + 1);
@@ -194,9 +195,9 @@ JobShape ParseJob(std::string_view kind, const Json& object) {
                    : kind == "StatefulSet" || kind == "ReplicaSet" ? ParseReplicas(object)
                    : kind.ends_with("Job") && kind != "RayJob"
                        ? ParseKubeflowJob(object)
-                       : JobShape{.unknown = StrCat("a ", kind, " does not say it")};
+                       : JobShape{.unknown = StrCat("a ", kind, " does not define its size")};
   if (shape.unknown.empty() && shape.roles.empty())
-    shape.unknown = StrCat("the ", kind, " says of no pods");
+    shape.unknown = StrCat("the ", kind, " defines no pods");
   return shape;
 }
 
@@ -206,7 +207,7 @@ std::optional<JobRef> StandsFor(const JobRef& job, const Json& object) {
   if (job.kind == "RayJob") name = TextOf(status, "rayClusterName");
   if (job.kind == "RayService")
     name = TextOf(Member(status, "activeServiceStatus"), "rayClusterName");
-  // Whoever wrote the status does not choose what else the operator reads.
+  // The name comes from a status, whose writer must not choose what else the operator reads.
   const bool safe = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });

@@ -1,5 +1,5 @@
-// Jobs of all kinds to how many workers they should have. Unstructured: only the few fields that
-// say it are looked at, so that every version of a kind that has them is understood.
+// Determines how many workers a job of any kind should have. Reads only the few fields that define
+// it from unstructured JSON, so every version of a kind with these fields is supported.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,24 +11,26 @@
 
 namespace strobe::kube {
 
-// Where a kind of job is found.
+// The API location of a kind of job.
 struct JobKind {
   std::string_view kind, group;
-  std::string_view versions;  // To try, in this order, when the user names none; with commas.
+  // The versions to try in this order if the user names none, separated by commas.
+  std::string_view versions;
   std::string_view plural;
 };
 
-// Null for a kind of whose size nobody knows.
+// Null for a kind whose size is not known.
 const JobKind* FindJobKind(std::string_view kind);
 
-// Paths to try one after the other until one is there. Empty when `job.api_version` is not of the
-// kind's own group: users do not choose what the operator reads.
+// The paths to try in order until one exists. Empty if `job.api_version` is not of the kind's own
+// group, because users must not choose what the operator reads.
 std::vector<std::string> JobPaths(const std::string& space, const JobRef& job);
 
-// What an object of that kind says of itself; `unknown` when it does not say it.
+// Reads the size of a job; `unknown` has the reason if the object does not define it.
 JobShape ParseJob(std::string_view kind, const nlohmann::json& object);
 
-// The object that says it instead: a RayJob's cluster. Nothing when it is the job's own.
+// The object that defines the size instead, such as a RayJob's cluster. Nothing if it is the job
+// itself.
 std::optional<JobRef> StandsFor(const JobRef& job, const nlohmann::json& object);
 
 }  // namespace strobe::kube

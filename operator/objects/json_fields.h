@@ -1,4 +1,4 @@
-// Fields that several of our objects have. For the readers in this folder.
+// Reads fields that several of Strobe's objects have. For use in this folder.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace strobe::kube {
 
-// Nothing when the field is missing or no time.
+// Nothing if the field is missing or is not a time.
 inline std::optional<WallTime> ReadTime(const nlohmann::json& object, const char* field) {
   WallTime time{};
   const auto found = object.find(field);
@@ -20,8 +20,8 @@ inline std::optional<WallTime> ReadTime(const nlohmann::json& object, const char
   return time;
 }
 
-// Into a Nanos or an optional one; a field that is missing leaves the target as it is. Throws as
-// nlohmann-json does when the field is no text.
+// Reads a duration into a Nanos or optional<Nanos>. A missing field leaves the target unchanged.
+// Throws nlohmann's exceptions if the field is not a string.
 template <typename T>
 absl::Status ReadDuration(const nlohmann::json& object, const char* field, T& target) {
   const auto found = object.find(field);

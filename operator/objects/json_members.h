@@ -1,4 +1,4 @@
-// Members of JSON that somebody else has written: nothing here throws, whatever stands there.
+// Access to members of untrusted JSON. Nothing here throws.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace strobe::kube {
 
-// A null where there is none.
+// The member, or a JSON null if there is none.
 inline const nlohmann::json& Member(const nlohmann::json& object, const std::string& name) {
   static const nlohmann::json kNothing;
   if (!object.is_object()) return kNothing;
@@ -15,13 +15,13 @@ inline const nlohmann::json& Member(const nlohmann::json& object, const std::str
   return found == object.end() ? kNothing : *found;
 }
 
-// Empty where there is no text.
+// The member's text; empty if it is not a string.
 inline std::string TextOf(const nlohmann::json& object, const std::string& name) {
   const nlohmann::json& value = Member(object, name);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-// The index of the entry whose `field` is `text`; none when there is none.
+// The index of the entry whose `field` is `text`; nothing if there is none.
 inline std::optional<std::size_t> FindBy(const nlohmann::json& list, const char* field,
                                          std::string_view text) {
   for (std::size_t i = 0; list.is_array() && i < list.size(); ++i) {

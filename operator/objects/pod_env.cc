@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::json;
 using Values = std::map<std::string, std::string>;
 
-// References may multiply a text; no rank is longer.
+// References can multiply a text, and no rank is longer.
 constexpr std::size_t kMaxExpandedBytes = 1024;
 
 std::optional<std::string> Find(const Values& values, const std::string& key) {
@@ -19,7 +19,7 @@ std::optional<std::string> Find(const Values& values, const std::string& key) {
   return found == values.end() ? std::nullopt : std::optional(found->second);
 }
 
-// "metadata.labels['key']" and its kind; nothing for a path of another form.
+// Returns the key in a path such as "metadata.labels['key']"; nothing for another path.
 std::optional<std::string> KeyOf(std::string_view path, std::string_view map) {
   if (!path.starts_with(map) || !path.ends_with("']")) return std::nullopt;
   path.remove_prefix(map.size());
@@ -30,14 +30,15 @@ std::optional<std::string> KeyOf(std::string_view path, std::string_view map) {
 std::optional<std::string> Field(const std::string& path, const PodInfo& pod) {
   if (path == "metadata.name") return pod.name;
   if (path == "metadata.uid") return pod.uid;
-  // Kubernetes gives an empty text for a label that is not there.
+  // Kubernetes resolves a missing label to an empty text.
   if (const auto key = KeyOf(path, "metadata.labels")) return Find(pod.labels, *key).value_or("");
   if (const auto key = KeyOf(path, "metadata.annotations"))
     return Find(pod.annotations, *key).value_or("");
   return std::nullopt;
 }
 
-// Nothing when it refers to what is not known. "$$" stands for "$", as Kubernetes has it.
+// Expands references as Kubernetes does; "$$" is "$". Nothing if a referenced variable is not
+// known.
 std::optional<std::string> Expand(const std::string& text, const Values& before) {
   if (text.find('$') == std::string::npos) return text;
   std::string expanded;
@@ -73,7 +74,7 @@ std::map<std::string, std::string> ReadRankVariables(const Json& container, cons
   Values values;
   for (const Json& variable : container.value("env", Json::array())) {
     const std::string name = variable.value("name", "");
-    // The last of a name counts, also when nobody knows what it is.
+    // The last variable of a name applies, even if its value is not known.
     if (std::optional<std::string> value = ValueOf(variable, values, pod))
       values[name] = *std::move(value);
     else

@@ -1,4 +1,5 @@
-// A container's variables as its process sees them, as far as the pod object alone tells.
+// Reads a container's environment variables as its process sees them, as far as the pod object
+// tells.
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,10 +9,10 @@
 
 namespace strobe::kube {
 
-// Those that IsRankVariable names. Literal values, the pod's own fields (fieldRef) and references
-// to variables before them ("$(NAME)") are resolved; what comes from elsewhere, such as a Secret,
-// is left out. `pod` has its metadata. Throws as nlohmann-json does when a field has the wrong
-// type.
+// Reads the variables that IsRankVariable selects. Resolves literal values, the pod's own fields
+// (fieldRef) and references to earlier variables ("$(NAME)"). Values from elsewhere, such as a
+// Secret, are left out. `pod` must have its metadata. Throws nlohmann's exceptions if a field has
+// the wrong type.
 std::map<std::string, std::string> ReadRankVariables(const nlohmann::json& container,
                                                      const PodInfo& pod);
 

@@ -29,7 +29,7 @@ int PortOf(const Json& container) {
   return 0;
 }
 
-// "0" is how somebody takes a device away that a template asks for.
+// True for a quantity other than 0. "0" removes a device that a template requests.
 bool IsSome(const Json& quantity) {
   if (quantity.is_number()) return quantity != 0;
   return quantity.is_string() && quantity != "0";
@@ -43,7 +43,7 @@ void ReadStates(const Json& status, PodInfo& pod) {
       state.restarts = entry.value("restartCount", 0);
       const Json now = entry.value("state", Json::object());
       if (now.contains("waiting")) state.waiting = now["waiting"].value("reason", "");
-      // One that has been started again ended in its last state.
+      // A container that was restarted has its end in lastState.
       for (const Json& ended : {entry.value("lastState", Json::object()), now}) {
         if (!ended.contains("terminated")) continue;
         const Json& end = ended["terminated"];
@@ -56,12 +56,13 @@ void ReadStates(const Json& status, PodInfo& pod) {
 }
 
 void ReadContainers(const Json& spec, PodInfo& pod) {
-  // Injected as a native sidecar, which is an init container; a plain container does too.
+  // The sidecar is injected as a native sidecar, which is an init container. A plain container is
+  // accepted too.
   for (const char* list : {"initContainers", "containers"}) {
     for (const Json& container : spec.value(list, Json::array())) {
       if (container.value("name", "") != kSidecarContainer || pod.sidecar_port != 0) continue;
       pod.sidecar_port = PortOf(container);
-      // Such a one never ends, so that nothing after it ever begins.
+      // Without restartPolicy: Always, the init container never ends and blocks the pod.
       if (std::string_view(list) == "initContainers" &&
           container.value("restartPolicy", "") != "Always") {
         pod.damage =
@@ -79,7 +80,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   }
 }
 
-// Whom injection chose, else whom it would choose.
+// Reads the trainers that injection chose, or those that it would choose.
 void ReadTrainers(PodInfo& pod) {
   const auto status = pod.annotations.find(kStatusAnnotation);
   const Json written =
@@ -121,7 +122,7 @@ PodInfo ParsePod(const Json& object) {
     ReadContainers(object.value("spec", Json::object()), pod);
     ReadTrainers(pod);
   } catch (const Json::exception&) {
-    // The rest stays empty; a pod without a port is reported as one without a sidecar.
+    // The remaining fields stay empty. A pod without a port is reported as a pod without a sidecar.
   }
   return pod;
 }

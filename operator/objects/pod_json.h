@@ -1,4 +1,4 @@
-// Pod objects to core values.
+// Converts pod objects to core values.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -6,10 +6,10 @@
 
 namespace strobe::kube {
 
-// What is missing or of another type than expected is left empty.
+// Fields that are missing or have another type are left empty.
 PodInfo ParsePod(const nlohmann::json& object);
 
-// What a container asks for. Whatever it is, nothing is thrown.
+// The devices that a container requests. Never throws.
 ContainerDevices DevicesOf(const nlohmann::json& container);
 
 }  // namespace strobe::kube

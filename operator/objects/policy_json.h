@@ -1,4 +1,4 @@
-// ProfilePolicy objects to core values.
+// Converts ProfilePolicy objects to core values.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace strobe::kube {
 
-// A policy that cannot be read allows nothing and says so in `invalid`.
+// A policy that cannot be parsed allows nothing; `invalid` has the reason.
 ProfilePolicy ParsePolicy(const nlohmann::json& object);
 
 }  // namespace strobe::kube

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As the CRD's default, which objects from before it lack.
+// The CRD's default, which objects from before that default lack.
 constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
 constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
 
@@ -26,7 +26,7 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   if (target.contains("selector")) {
     ASSIGN_OR_RETURN(const LabelSelector selector,
                      ReadSelector(target["selector"], "target.selector"));
-    // Would be every pod of the namespace.
+    // An empty selector would select every pod of the namespace.
     if (selector.requirements.empty())
       return absl::InvalidArgumentError("target.selector is empty");
     spec.selector = selector.ToText();
@@ -60,7 +60,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   RETURN_IF_ERROR(ReadDuration(start, "readyTimeout", capture.ready_timeout));
   capture.at = ReadTime(start, "at");
   if (start.contains("at") && !capture.at)
-    return absl::InvalidArgumentError("start.at is no time between 1970 and 2100");
+    return absl::InvalidArgumentError("start.at is not a time between 1970 and 2100");
   RETURN_IF_ERROR(ReadDuration(spec, "collectTimeout", capture.collect_timeout));
   RETURN_IF_ERROR(ReadDuration(spec, "maxSkew", capture.max_skew));
   capture.on_late_start =
@@ -73,7 +73,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(spec.value("logdir", "")));
   capture.logdir = logdir.url();
   capture.run = spec.value("run", DefaultRunName(request.created, request.name, request.uid));
-  // What has been begun keeps its name, also when a later version would choose another.
+  // A run that was started keeps its name, even if a later version would choose another one.
   if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
       !begun.empty())
     capture.run = begun;
@@ -90,7 +90,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   const Json abort = spec.value("abortWhen", Json::object());
   capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
   capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
-  // The schema keeps these out, where it is the one that this operator came with.
+  // The CRD's schema refuses these values, but an older schema may be installed.
   if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
     return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
   if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)
@@ -136,7 +136,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.start_time = ReadTime(object, "startTime");
   status.completion_time = ReadTime(object, "completionTime");
   status.retry_time = ReadTime(object, "retryTime");
-  // Whoever may write statuses may write any number; attempts are counted through.
+  // The status may contain any number, and attempts are iterated, so the number is limited.
   constexpr int kMaxAttempts = 10;
   status.attempt = std::clamp(object.value("attempt", 0), 0, kMaxAttempts);
   status.queue_position = object.value("queuePosition", std::size_t{0});
@@ -161,7 +161,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   }
 }
 
-// Pairs of key and text, without those that are empty.
+// An object of the pairs whose text is not empty.
 Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
   Json object = Json::object();
   for (const auto& [key, text] : pairs) {
@@ -253,9 +253,8 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     }
     json["outcomes"] = std::move(outcomes);
   }
-  // The uid keeps a status from being written to a namesake that was created since, the version
-  // from being written over one that this operator has not seen: a leader that was replaced must
-  // not undo what its successor wrote.
+  // The UID prevents writing to a new object with the same name. The version prevents overwriting a
+  // status that this operator has not seen: a former leader must not undo its successor's writes.
   return {{"apiVersion", kApiVersion},
           {"kind", "ProfileRequest"},
           {"metadata", Texts({{"name", request.name},

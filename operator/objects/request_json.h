@@ -1,4 +1,5 @@
-// ProfileRequest objects to core values, and statuses back. Nothing else knows these paths.
+// Converts ProfileRequest objects to core values, and statuses back. No other code knows these
+// paths.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,15 +9,16 @@
 
 namespace strobe::kube {
 
-// Of the collection: one namespace's, or every namespace's when it is empty.
+// The path of the collection of one namespace, or of all namespaces if `space` is empty.
 std::string RequestsPath(const std::string& space);
 std::string RequestPath(const std::string& space, const std::string& name);
 
-// A spec that cannot be carried out is told in `invalid`, which names the field; the schema keeps
-// most such objects out. InvalidArgument: not even the metadata can be read.
+// If the spec cannot be carried out, `invalid` has the reason and names the field; the schema
+// refuses most such objects. InvalidArgument if not even the metadata can be parsed.
 absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
 
-// The object to apply to /status; refused when the request has changed since it was read.
+// The object to apply to /status. The API server refuses it if the request has changed since it was
+// read.
 nlohmann::json StatusToJson(const ProfileRequest& request, const RequestStatus& status);
 
 }  // namespace strobe::kube

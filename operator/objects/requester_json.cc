@@ -12,9 +12,10 @@ using Json = nlohmann::json;
 
 constexpr char kSealed[] = "sealed", kSeal[] = "seal";
 
-// What a request asks for and of whom, by fields that a later version of the schema gives no new
-// defaults to: else those would break the seals of requests that wait. The rest of the spec makes a
-// capture longer or shorter, and not one of somebody else.
+// The part of a request that the seal covers: what is captured, for how long, and where it goes. It
+// contains only fields for which a later version of the schema adds no defaults, because new
+// defaults would break the seals of waiting requests. The other fields do not turn the capture into
+// a different one.
 std::string ContentOf(const Json& object) {
   const Json spec = object.value("spec", Json::object());
   const Json target = spec.value("target", Json::object());

@@ -1,4 +1,5 @@
-// Who asked, between the API server's reviews, our annotation and core values.
+// Converts the requester's identity between the API server's reviews, Strobe's annotation and core
+// values.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,20 +12,21 @@
 
 namespace strobe::kube {
 
-Requester ParseRequester(const nlohmann::json& user_info);  // authentication.k8s.io UserInfo.
+// `user_info` is a UserInfo of authentication.k8s.io.
+Requester ParseRequester(const nlohmann::json& user_info);
 nlohmann::json RequesterToJson(const Requester& requester);
 
-// The text of kRequesterAnnotation for an object that is being created in `space`.
+// Returns the value of kRequesterAnnotation for an object that is being created in `space`.
 std::string SealRequester(const nlohmann::json& object, const std::string& space,
                           const Requester& requester, WallTime now, const std::string& key);
 
-// As an object's annotation has it; nothing when there is none or it cannot be read. Whether the
-// seal holds is another question.
+// The content of an object's annotation.
 struct StampedRequester {
   Requester requester{};
   SealedAdmission admission{};
   std::string seal{};
 };
+// Nothing if there is no annotation or it cannot be parsed. Does not check the seal.
 std::optional<StampedRequester> RequesterOf(const nlohmann::json& object, const std::string& space);
 
 }  // namespace strobe::kube

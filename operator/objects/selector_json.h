@@ -1,4 +1,4 @@
-// Label selectors as objects have them.
+// Parses label selectors.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace strobe::kube {
 
-// InvalidArgument names what is wrong below `field`, such as "target.selector.matchLabels: ...".
-// Throws as nlohmann-json does when a field has the wrong type.
+// InvalidArgument names the error below `field`, such as "target.selector.matchLabels: ...". Throws
+// nlohmann's exceptions if a field has the wrong type.
 absl::StatusOr<LabelSelector> ReadSelector(const nlohmann::json& selector,
                                            const std::string& field);
 

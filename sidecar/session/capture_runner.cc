@@ -5,21 +5,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/analysis/judge.h"
-#include "collector/xplane/summary.h"
 #include "common/base/duration.h"
 #include "common/base/guard.h"
 #include "common/base/log.h"
-#include "common/base/sha256.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
 #include "sidecar/session/job_guard.h"
+#include "sidecar/session/trace_file.h"
 #include "sidecar/session/trace_report.h"
 
 namespace strobe::session {
 namespace {
-
-constexpr std::size_t kMaxMessageBytes = 1024;
 
 Outcome OutcomeOf(const absl::Status& upload) {
   switch (upload.code()) {
@@ -33,27 +28,31 @@ Outcome OutcomeOf(const absl::Status& upload) {
   }
 }
 
-void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
-  report.set_outcome(static_cast<v1::Outcome>(outcome));
-  report.set_message(CutUtf8(message, kMaxMessageBytes));
-}
-
-// Whether the source's complaint is the better account of a trace that is judged so. It is of one
-// that is empty; a trace that is late, or has no device, is so for reasons of its own, and what is
-// only a loss of events must not hide that.
-bool Explains(Outcome source, Outcome judged) {
-  if (source == Outcome::kOk) return judged == Outcome::kOk;
-  const bool empty = judged == Outcome::kNoHostEvents || judged == Outcome::kNoDeviceActivity;
-  return empty || Describe(source).badness >= Describe(judged).badness;
-}
-
+// Counts the wall clock's steps since the operator measured it, or from now on if the plan does not
+// contain the measurement. The upper limit keeps forged values from overflowing later sums.
 ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 62;
-  const std::int64_t told = plan.wall_less_monotonic_ns();
-  return told <= 0 || told > kMost ? ClockSteps(clock) : ClockSteps(clock, Nanos{told});
+  constexpr std::int64_t kMaxDifference = std::int64_t{1} << 62;
+  const std::int64_t measured = plan.wall_less_monotonic_ns();
+  return measured <= 0 || measured > kMaxDifference ? ClockSteps(clock)
+                                                    : ClockSteps(clock, Nanos{measured});
 }
 
 }  // namespace
+
+// Measures how long each stage of a capture takes.
+class CaptureRunner::Stopwatch {
+ public:
+  explicit Stopwatch(const Clock& clock) : clock_(clock), stage_(clock.MonoNow()) {}
+  // The time since the last call, in ns.
+  std::int64_t Lap() {
+    const MonoTime now = clock_.MonoNow();
+    return (now - std::exchange(stage_, now)).count();
+  }
+
+ private:
+  const Clock& clock_;
+  MonoTime stage_;
+};
 
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
                              std::function<void(const v1::Report&)> ended, JobMonitor* monitor)
@@ -107,7 +106,8 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
 }
 
 void CaptureRunner::Restore(std::vector<v1::Report> reports) {
-  // One at a time is delivered under the eyes of whoever asked for it: the last.
+  // The newest capture that can be resumed becomes the live one again, so that its client can watch
+  // it. The others count as ended; the spool retries their traces in the background.
   const auto resumed = std::find_if(reports.rbegin(), reports.rend(), [this](const auto& report) {
     return delivery_.CanResume(report);
   });
@@ -120,8 +120,8 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
     if (report.state() != v1::DONE) {
       const bool safe = delivery_.CanResume(report);
       SetOutcome(safe ? Outcome::kUploadFailed : Outcome::kWorkerLost,
-                 safe ? "the sidecar was restarted; the trace is in its spool"
-                      : "the sidecar was restarted and the trace is gone",
+                 safe ? "the sidecar was restarted; the trace is kept in its spool"
+                      : "the sidecar was restarted and the trace was lost",
                  report);
       report.set_state(v1::DONE);
       delivery_.Ended(report);
@@ -217,7 +217,7 @@ void CaptureRunner::Run() {
     }
     const absl::Status ran = RunGuarded("capture", [&] { RunCapture(std::move(report), *live); });
     if (!ran.ok()) FinishFailed(Words(ran), *live);
-    // A trace may have been hundreds of megabytes; an idle sidecar must not keep them.
+    // Returns freed memory to the system: a trace may have taken hundreds of megabytes.
     malloc_trim(0);
   }
 }
@@ -226,7 +226,7 @@ void CaptureRunner::FinishFailed(const std::string& why, Live& live) {
   v1::Report report;
   {
     MutexLock lock(&mutex_);
-    if (live_.get() != &live) return;  // It had ended already.
+    if (live_.get() != &live) return;  // The capture had ended before the exception.
     report = *session_.Find(session_.holder());
   }
   SetOutcome(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
@@ -235,7 +235,7 @@ void CaptureRunner::FinishFailed(const std::string& why, Live& live) {
     live.delivery->Ended(report);
     if (ended_) ended_(report);
   });
-  // Whatever came before: a worker that stays held can never be captured again.
+  // Also if the calls above failed: otherwise the worker could never be captured again.
   Publish(report);
 }
 
@@ -263,7 +263,7 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
                                    Live& live) {
   if (url.ok()) {
     report.set_url(*url);
-    // What the trace itself is worth was judged before.
+    // MakeTraceFile has set the outcome.
     return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
                   live);
   }
@@ -271,7 +271,7 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
   {
     MutexLock lock(&mutex_);
     if (live.suspended && live.delivery->CanResume(report)) {
-      LogInfo("the trace waits in the spool for the next start",
+      LogInfo("the trace waits in the spool for the next start of the sidecar",
               {{"capture", report.capture_id()}});
       live_.reset();
       return;
@@ -279,8 +279,8 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
     reason = live.reason;
   }
   const Outcome outcome = OutcomeOf(url.status());
-  // Size and checksum stay: by them a later try knows its own object in the store, and whoever
-  // finds the trace there later can check it.
+  // The report keeps size and checksum. A later upload recognizes its own object by them, and a
+  // user who finds the trace later can verify it.
   Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
 }
 
@@ -305,7 +305,7 @@ void CaptureRunner::FinishCancelled(v1::Report& report, Live& live) {
   Finish(Outcome::kCancelled, reason, report, live);
 }
 
-// Somebody ended the recording early: the window is what had been recorded by then.
+// After an early end, reduces the plan's window to what was recorded.
 void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
   MutexLock lock(&mutex_);
   v1::CapturePlan& plan = *report.mutable_plan();
@@ -314,25 +314,30 @@ void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
 }
 
 void CaptureRunner::RunCapture(v1::Report report, Live& live) {
-  const v1::CapturePlan plan = report.plan();
-  const auto finish = [&](Outcome outcome, std::string_view message) {
-    Finish(outcome, message, report, live);
-  };
-  MonoTime stage = clock_.MonoNow();
-  const auto lap = [&] {
-    const MonoTime now = clock_.MonoNow();
-    return (now - std::exchange(stage, now)).count();
-  };
-  if (report.state() == v1::UPLOADING) {
-    LogInfo("goes on with an upload", {{"capture", plan.capture_id()}});
-    const absl::StatusOr<std::string> url = live.delivery->Resume(report, live.cancel);
-    report.set_upload_took_ns(lap());
-    return FinishDelivery(url, report, live);
-  }
+  if (report.state() == v1::UPLOADING) return ResumeDelivery(std::move(report), live);
+  const v1::CapturePlan& plan = report.plan();
   LogInfo("armed", {{"capture", plan.capture_id()},
                     {"request", plan.request()},
                     {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
-  // A moment, whatever happens to the wall clock until then: the other workers keep to it too.
+  Stopwatch watch(clock_);
+  std::optional<Recording> recording = RecordWindow(report, live, watch);
+  if (!recording || live.cancel.cancelled()) return FinishCancelled(report, live);
+  if (live.terminate.cancelled()) Shorten(live, report);
+  if (live.harm) {  // The guard has stopped, so nothing writes it any more.
+    recording->outcome = Outcome::kAborted;
+    recording->message = live.harm->message;
+  }
+  std::vector<std::string> pieces = MakeTraceFile(*std::move(recording), report);
+  if (pieces.empty())
+    return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
+                  live);
+  Deliver(std::move(pieces), std::move(report), live, watch);
+}
+
+std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
+                                                     Stopwatch& watch) {
+  const v1::CapturePlan plan = report.plan();
+  // A monotonic time, so that all workers start together even if this wall clock is set meanwhile.
   const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
   const auto wait_until = [&](MonoTime time) { live.cancel.WaitFor(time - clock_.MonoNow()); };
   std::optional<JobGuard> guard;
@@ -343,80 +348,50 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   wait_until(start - source_.lead());
   if (live.cancel.cancelled()) {
     if (guard) *report.mutable_job() = guard->Stop();
-    return FinishCancelled(report, live);
+    return std::nullopt;
   }
 
   report.set_state(v1::RECORDING);
   Publish(report);
-  lap();
+  watch.Lap();
   if (guard) guard->Recording(start - clock_.MonoNow());
   const Nanos set = live.steps.Since();
   Recording recording = source_.Record(OnClockSetBy(set, plan), live.cancel, live.terminate, [&] {
     if (guard) guard->Collecting();
-    report.set_record_took_ns(lap());
+    report.set_record_took_ns(watch.Lap());
     report.set_state(v1::COLLECTING);
     Publish(report);
   });
-  if (report.state() == v1::COLLECTING) report.set_collect_took_ns(lap());
+  if (report.state() == v1::COLLECTING) report.set_collect_took_ns(watch.Lap());
   if (guard) *report.mutable_job() = guard->Stop();
   for (const auto& [reason, events] : recording.dropped)
     (*report.mutable_dropped_events())[reason] = events;
+  // The source knows the clock's steps since the call of Record; the report counts from arming.
   recording.clock_set_at_start += set;
   recording.clock_set_at_stop += set;
   TellOfClock(recording, report);
   for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
   FillProcesses(std::move(recording.processes), report);
-  if (live.cancel.cancelled()) return FinishCancelled(report, live);
-  if (live.terminate.cancelled()) Shorten(live, report);
-  if (live.harm) {  // Nobody sets it any more.
-    recording.outcome = Outcome::kAborted;
-    recording.message = live.harm->message;
-  }
-  if (recording.xspace.empty()) return finish(recording.outcome, recording.message);
+  return recording;
+}
 
-  absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
-  if (!summary.ok()) {
-    return finish(Outcome::kProfilerStartFailed,
-                  StrCat("the source answered with something that is no trace: ",
-                         summary.status().message()));
-  }
-  CorrectTimes(recording, *summary);
-  FillFromTrace(*summary, report);
-  const Judgement judged = JudgeTrace(
-      *summary,
-      {.window = Window{FromUnixNanos(plan.instant_ns()), Nanos{report.plan().duration_ns()}},
-       .expects_device = plan.expects_device(),
-       .host_level = plan.tracers().host()});
-  report.set_covers_window(judged.covers_window);
-  if (Explains(recording.outcome, judged.outcome))
-    SetOutcome(recording.outcome, recording.message, report);
-  else
-    SetOutcome(judged.outcome, judged.message, report);
-  const std::string plane = EncodeStrobePlane(report, recording.clock_set_at_start);
-  if (const std::string why = TooLarge(plan, recording.xspace.size() + plane.size()); !why.empty())
-    return finish(Outcome::kTruncated, why);
-  const bool late = judged.outcome == Outcome::kLateStart || report.outcome() == v1::LATE_START;
-  if (plan.discard_late() && late) {
-    const std::string& why = report.outcome() == v1::LATE_START ? report.message() : judged.message;
-    return finish(Outcome::kLateStart, StrCat(why, "; discarded as asked"));
-  }
-
-  std::vector<std::string> pieces;
-  pieces.push_back(std::move(recording.xspace));
-  pieces.push_back(plane);
-  Sha256 hash;
-  for (const std::string& piece : pieces) {
-    hash.Update(piece);
-    report.set_bytes(report.bytes() + piece.size());
-  }
-  report.set_sha256(hash.Hex());
+void CaptureRunner::Deliver(std::vector<std::string> pieces, v1::Report report, Live& live,
+                            Stopwatch& watch) {
   report.set_state(v1::UPLOADING);
-  // The store's deadline is looked at on the clock as it is now.
+  // The delivery compares the plan's deadline with the wall clock as it is now.
   v1::Report delivered = report;
   *delivered.mutable_plan() = OnClockSetBy(live.steps.Since(), report.plan());
   const absl::StatusOr<std::string> url =
       live.delivery->Deliver(delivered, std::move(pieces), live.cancel, [&] { Publish(report); });
-  report.set_upload_took_ns(lap());
+  report.set_upload_took_ns(watch.Lap());
+  FinishDelivery(url, report, live);
+}
+
+void CaptureRunner::ResumeDelivery(v1::Report report, Live& live) {
+  LogInfo("resuming an upload", {{"capture", report.capture_id()}});
+  Stopwatch watch(clock_);
+  const absl::StatusOr<std::string> url = live.delivery->Resume(report, live.cancel);
+  report.set_upload_took_ns(watch.Lap());
   FinishDelivery(url, report, live);
 }
 

@@ -1,5 +1,5 @@
-// Carries one capture at a time through its states on its own thread: wait for the instant, record,
-// judge, deliver. Nobody has to watch. Safe for concurrent use.
+// Runs one capture at a time on a thread of its own: waits for the start, records, judges,
+// delivers. It continues without a client that watches. Safe for concurrent use.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,61 +20,68 @@ namespace strobe::session {
 
 class CaptureRunner {
  public:
-  // All outlive the runner.
-  // `ended` is told every capture's last report, just before anybody else can see it. Without a
-  // monitor nobody looks at how the job fares.
+  // All arguments must outlive the runner. `ended` is called with the last report of every capture,
+  // just before others can see it. Without a monitor, the training job is not watched.
   CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
                 std::function<void(const v1::Report&)> ended = nullptr,
                 JobMonitor* monitor = nullptr);
-  ~CaptureRunner();  // Cancels what is live and waits for it to end.
+  ~CaptureRunner();  // Cancels the live capture and waits for its end.
   CaptureRunner(const CaptureRunner&) = delete;
   CaptureRunner& operator=(const CaptureRunner&) = delete;
 
-  // `delivery`, when given, takes this capture's trace instead of the runner's own and must live
-  // until the capture is DONE.
+  // Accepts or refuses a capture. `delivery`, if given, receives the trace instead of the runner's
+  // own delivery and must live until the capture is DONE.
   v1::ArmResponse Arm(const v1::CapturePlan& plan, Delivery* delivery = nullptr);
-  // Takes over what an earlier process knew, and goes on with the delivery that it left. Before the
-  // first Arm.
+  // Takes over the reports of an earlier process, oldest first, and resumes its delivery. Call it
+  // before the first Arm.
   void Restore(std::vector<v1::Report> reports);
   std::optional<v1::Report> Find(std::string_view capture_id) const;
-  // The report once it differs from state `known`, or whatever it is when the time is up; nothing
-  // for an unknown capture.
+  // Waits until the capture's state differs from `known`, at most `timeout`, and returns the
+  // report. Nothing for an unknown capture.
   std::optional<v1::Report> WaitForChange(std::string_view capture_id, v1::CaptureState known,
                                           Nanos timeout) const;
-  // False when the capture is not known. A DONE capture stays as it is.
+  // Cancels a capture. False if it is unknown. A DONE capture does not change.
   bool Cancel(std::string_view capture_id, std::string_view reason);
-  // Stops the recording early and keeps what there is.
+  // Ends the recording early and keeps the trace. False if the capture is not live.
   bool Terminate(std::string_view capture_id);
   std::string holder() const;
   Nanos WorstLateness() const;
-  // Refuses new captures; true when the live one ended in time.
+  // Refuses new captures and waits for the live one. True if it ended within `timeout`.
   bool Drain(Nanos timeout);
-  // Stops what is live: a delivery so that a later process can go on with it, anything else for
-  // good.
+  // Stops the live capture before the process ends. A delivery is interrupted such that a later
+  // process can resume it; a capture in an earlier state is cancelled.
   void Suspend();
 
  private:
   struct Live {
     explicit Live(const ClockSteps& since) : steps(since) {}
 
-    const ClockSteps steps;  // Since the clock was measured, which the plan's times are on.
+    // Counts from when the operator measured the clock that the plan's times refer to.
+    const ClockSteps steps;
     Cancellation cancel, terminate;
     std::string reason;
-    std::optional<Harm> harm{};  // Why the guard ended it.
+    std::optional<Harm> harm{};  // The reason why the job guard ended the capture.
     std::optional<MonoTime> terminated_at{};
-    bool suspended = false;  // A delivery that was cut short is not the capture's end.
+    bool suspended = false;  // An interrupted delivery does not end the capture.
     Delivery* delivery = nullptr;
   };
 
+  class Stopwatch;
+
   void Run();
-  // Ends the capture for the job's sake.
+  // Ends the capture because it harms the job.
   void Abort(const Harm& harm, Live& live);
   void FinishCancelled(v1::Report& report, Live& live);
-  // After an exception.
+  // Ends the capture after an exception.
   void FinishFailed(const std::string& why, Live& live);
   void Shorten(const Live& live, v1::Report& report) const;
+  // Runs one capture from its present state to its end.
   void RunCapture(v1::Report report, Live& live);
-  // From the recorded trace to the end, or from where an earlier process was.
+  // Waits for the start and records. Nothing if the capture was cancelled before the start.
+  std::optional<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
+  void Deliver(std::vector<std::string> pieces, v1::Report report, Live& live, Stopwatch& watch);
+  // Continues a delivery that an earlier process began.
+  void ResumeDelivery(v1::Report report, Live& live);
   void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);
   void FinishDelivery(const absl::StatusOr<std::string>& url, v1::Report& report, Live& live);
   void Publish(const v1::Report& report);
@@ -90,7 +97,7 @@ class CaptureRunner {
   std::shared_ptr<Live> live_ ABSL_GUARDED_BY(mutex_);  // Set by Arm, reset when DONE.
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it starts when the rest is there.
+  std::thread thread_;  // Declared last: the thread uses the members above.
 };
 
 }  // namespace strobe::session

@@ -10,10 +10,10 @@
 namespace strobe::session {
 namespace {
 
-// One slow step may be a checkpoint; so many in a row are a slow job.
+// A single slow step may be a checkpoint; this many slow steps in a row mean that the job is slow.
 constexpr std::size_t kSteps = 3;
-constexpr std::size_t kMostSteps = 64;  // Remembered of each loop.
-constexpr std::size_t kMostLoops = 64;
+constexpr std::size_t kMaxSteps = 64;  // Steps remembered per loop.
+constexpr std::size_t kMaxLoops = 64;
 
 template <typename Range>
 Nanos Median(const Range& range) {
@@ -25,7 +25,7 @@ Nanos Median(const Range& range) {
 
 void Remember(Nanos step, std::deque<Nanos>& steps) {
   steps.push_back(step);
-  if (steps.size() > kMostSteps) steps.pop_front();
+  if (steps.size() > kMaxSteps) steps.pop_front();
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ std::optional<Harm> HarmRule::SeeMemory(const JobSigns& signs) {
 std::optional<Harm> HarmRule::SeeSteps(const JobSigns& signs, MonoTime now) {
   for (const JobStep& step : signs.steps) {
     if (since_ == MonoTime{}) {
-      if (before_.contains(step.loop) || before_.size() < kMostLoops)
+      if (before_.contains(step.loop) || before_.size() < kMaxLoops)
         Remember(step.end - step.begin, before_[step.loop]);
     } else if (recording_ && step.loop == loop_) {
       last_end_ = std::max(last_end_, step.end);
@@ -83,7 +83,7 @@ std::optional<Harm> HarmRule::SeeSteps(const JobSigns& signs, MonoTime now) {
     const Nanos now_usual = Median(std::vector<Nanos>(during_.end() - kSteps, during_.end()));
     if (now_usual > allowed) return harm(now_usual, "");
   }
-  // None that ends is slow too; it may take as long as three that are just not too slow.
+  // A step that does not end is slow as well. It may take as long as three steps at the limit.
   if (now - last_end_ > static_cast<int>(kSteps) * allowed)
     return harm(now - last_end_, "none has ended for ");
   return std::nullopt;

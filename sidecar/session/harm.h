@@ -1,5 +1,4 @@
-// When does a capture harm the job so much that it has to end? Pure: signs come in, a verdict goes
-// out.
+// Decides when a capture harms the training job and must end. Pure.
 #pragma once
 #include <deque>
 #include <map>
@@ -12,15 +11,16 @@
 namespace strobe::session {
 
 struct HarmLimits {
-  // Of the memory limit that the trainer is nearest to; 0 = any.
+  // The highest allowed memory use, in percent of the limit that the trainer is closest to; 0 is no
+  // limit.
   std::uint32_t memory_percent = 0;
-  // How much longer than before steps may take while recorded; 0 = any.
+  // The highest allowed increase of the step time while recording, in percent; 0 is no limit.
   std::uint32_t slowdown_percent = 0;
 };
 
 struct Harm {
-  std::string message{};  // What was seen, and which limit it passed.
-  // Collecting what was recorded so far does the job no further harm.
+  std::string message{};  // What was observed, and the limit that it exceeds.
+  // True if the trace recorded so far can be collected without further harm.
   bool keep = false;
 };
 
@@ -28,10 +28,11 @@ class HarmRule {
  public:
   explicit HarmRule(HarmLimits limits) : limits_(limits) {}
 
-  // The recording begins then: steps from there on are compared with those seen so far.
+  // Recording begins at `since`. Later steps are compared with the steps seen before.
   void Recording(MonoTime since);
-  // The recording has ended: steps are not looked at any more.
+  // Recording has ended. Steps are not compared any more.
   void Collecting() { recording_ = false; }
+  // Evaluates the latest signs. Returns the harm, if there is any.
   std::optional<Harm> See(const JobSigns& signs, MonoTime now);
   v1::JobEffect effect() const;
 
@@ -42,7 +43,8 @@ class HarmRule {
   const HarmLimits limits_;
   std::uint32_t memory_peak_ = 0;                    // Percent.
   std::map<std::string, std::deque<Nanos>> before_;  // By loop.
-  // The loop that took most of the time before, and its usual step; empty when too few were seen.
+  // The loop that took most of the time before recording, and its median step. Empty if too few
+  // steps were seen.
   std::string loop_;
   Nanos usual_{};
   bool recording_ = false;

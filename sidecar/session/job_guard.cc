@@ -20,7 +20,7 @@ JobGuard::JobGuard(const Clock& clock, JobMonitor& monitor, const v1::CapturePla
       on_harm_(std::move(on_harm)),
       rule_(HarmLimits{plan.abort_memory_percent(), plan.abort_slowdown_percent()}),
       thread_([this, plan] {
-        // Without it the capture is not looked after, but it goes on.
+        // If the guard fails, the capture goes on without it.
         (void)RunGuarded("job_guard", [&] { Run(plan); });
       }) {}
 
@@ -50,7 +50,7 @@ void JobGuard::Run(const v1::CapturePlan& plan) {
     {
       MutexLock lock(&mutex_);
       harm = rule_.See(signs, clock_.MonoNow());
-      // The recording ends now, and steps that it does not slow down any more say nothing of it.
+      // Recording ends now, so later steps are not slowed down and must not be compared.
       if (harm) rule_.Collecting();
     }
     if (harm && !std::exchange(told, true)) on_harm_(*harm);

@@ -1,5 +1,5 @@
-// Looks at how the trainer fares from shortly before a capture until its trace is collected, on a
-// thread of its own, and says when the capture harms it.
+// Watches the trainer on a thread of its own, from shortly before a capture until its trace is
+// collected, and reports when the capture harms it.
 #pragma once
 #include <functional>
 #include <thread>
@@ -15,21 +15,23 @@ namespace strobe::session {
 
 class JobGuard {
  public:
-  // How long before the instant it is early enough to begin: steps before are compared with those
-  // that are recorded.
+  // The guard starts this long before the instant. The steps in that time are compared with those
+  // during recording.
   static constexpr Nanos kLookBefore = std::chrono::minutes(2);
 
-  // `on_harm` is called at most once, from the guard's thread. Clock and monitor outlive it.
+  // `on_harm` is called at most once, from the guard's thread. `clock` and `monitor` must outlive
+  // this object.
   JobGuard(const Clock& clock, JobMonitor& monitor, const v1::CapturePlan& plan,
            std::function<void(const Harm&)> on_harm);
   ~JobGuard() { Stop(); }
   JobGuard(const JobGuard&) = delete;
   JobGuard& operator=(const JobGuard&) = delete;
 
-  // The recording begins after so long.
+  // Announces that recording begins after `in`.
   void Recording(Nanos in);
+  // Announces that recording has ended.
   void Collecting();
-  // What the job went through. Nothing is called any more when this returns.
+  // Stops the guard and returns the effect on the job. No callback runs after it returns.
   v1::JobEffect Stop();
 
  private:
@@ -41,7 +43,7 @@ class JobGuard {
   Cancellation stop_;
   Mutex mutex_;
   HarmRule rule_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // Last: it starts when the rest is there.
+  std::thread thread_;  // Declared last: the thread uses the members above.
 };
 
 }  // namespace strobe::session

@@ -1,4 +1,4 @@
-// What a session needs from the world.
+// The interfaces through which captures reach the outside.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,76 +17,82 @@
 
 namespace strobe::session {
 
+// The result of recording one worker.
 struct Recording {
-  Outcome outcome = Outcome::kUnknown;  // kOk: the source has no complaint of its own.
+  Outcome outcome = Outcome::kUnknown;  // kOk if the source reports no problem.
   std::string message{};
-  std::string xspace{};  // May hold a part of the trace even when the outcome is a cause.
+  // A serialized XSpace. It may contain a part of the trace even if the outcome is not kOk.
+  std::string xspace{};
   std::map<std::string, std::uint64_t> dropped{};  // See Report.dropped_events.
-  // One per process; see Report.processes. Their times are those of the wall clock as it was when
-  // Record was called.
+  // One row per process; see Report.processes. Times refer to the wall clock as it was when Record
+  // was called.
   std::vector<v1::ProcessReport> processes{};
-  // By how much the wall clock had been set since then when the trace's start and its stop were
-  // read from it. The trace's own times are off by so much.
+  // How far the wall clock had been set, since the call of Record, when the trace's start and its
+  // end were read from it. The trace's own times are wrong by these amounts.
   Nanos clock_set_at_start{0}, clock_set_at_stop{0};
 };
 
-// Where a worker's events come from.
+// A source of a worker's events.
 class Source {
  public:
   virtual ~Source() = default;
-  // What can record at present. Returns by the deadline.
+  // Returns the available sources and whether each is ready. Takes at most `timeout`.
   virtual std::vector<v1::Source> Probe(Nanos timeout) = 0;
-  // How long before the guard's start Record wants to be called.
+  // How long before the start of the guard Record must be called.
   virtual Nanos lead() const = 0;
-  // Records [instant - guard, instant + duration + guard) and returns when the trace is collected,
-  // the plan's deadline has passed or the capture is cancelled. Calls `collecting` when it has
-  // stopped recording. `terminate` ends the recording early but keeps what there is.
+  // Records [instant - guard, instant + duration + guard). Returns when the trace is collected, the
+  // plan's deadline has passed, or the capture is cancelled. Calls `collecting` when recording has
+  // stopped. `terminate` ends the recording early and keeps what was recorded.
   virtual Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                            const Cancellation& terminate,
                            const std::function<void()>& collecting) = 0;
 };
 
 struct JobStep {
-  std::string loop{};  // The program and the annotation's name: steps of one loop are alike.
+  // The program and the name of the annotation. Steps with the same loop are comparable.
+  std::string loop{};
   MonoTime begin{}, end{};
 };
 
-// How the job fares, as far as its programs tell.
+// Observations of the training job, as far as its programs report them.
 struct JobSigns {
-  // Bytes, of the container's memory limit that is nearest; limit 0 = none, or nobody tells.
+  // In bytes, for the container's memory limit that is closest. A limit of 0 means that there is
+  // none or it is not known.
   std::uint64_t memory_used = 0, memory_limit = 0;
-  std::vector<JobStep> steps{};  // That ended since the last look.
-  bool steps_missing = false;    // Some may have ended unseen.
+  std::vector<JobStep> steps{};  // Steps that ended since the last call.
+  bool steps_missing = false;    // True if further steps may have ended without being seen.
 };
 
+// Observes the training job.
 class JobMonitor {
  public:
   virtual ~JobMonitor() = default;
-  // Called in turns, by one thread at a time. Between Begin and End programs are asked for what the
-  // plan's limits need.
+  // The functions are called by one thread at a time. Between Begin and End, programs are asked for
+  // the data that the plan's limits need.
   virtual void Begin(const v1::CapturePlan& plan) = 0;
   virtual JobSigns Look() = 0;
   virtual void End() = 0;
 };
 
-// Where a finished trace goes. Called by one thread at a time.
+// The destination of a finished trace. Called by one thread at a time.
 class Delivery {
  public:
   virtual ~Delivery() = default;
-  // ResourceExhausted when there is no room for one more trace.
+  // ResourceExhausted if there is no space for another trace.
   virtual absl::Status Room(const v1::CapturePlan& plan) = 0;
-  // Returns the trace's URL. `pieces` are the file, one after the other; its size and checksum
-  // stand in the report. Calls `uploading` when the trace is as safe as it can be and its upload
-  // begins. Cancelled when told so; the trace is then still safe if Resume can have it.
+  // Writes the trace and returns its URL. `pieces` are the file's content in order; the report has
+  // its size and checksum. Calls `uploading` when the trace is stored as safely as possible and its
+  // upload begins. Cancelled if `cancel` is set; Resume can then continue if CanResume is true.
   virtual absl::StatusOr<std::string> Deliver(const v1::Report& report,
                                               std::vector<std::string> pieces,
                                               const Cancellation& cancel,
                                               const std::function<void()>& uploading) = 0;
-  // Goes on with what a process that has died began to deliver.
+  // True if the delivery of this report's trace, begun by an earlier process, can be resumed.
   virtual bool CanResume(const v1::Report& report) = 0;
+  // Continues the delivery and returns the trace's URL.
   virtual absl::StatusOr<std::string> Resume(const v1::Report& report,
                                              const Cancellation& cancel) = 0;
-  // The capture's last report, just before anybody else sees it.
+  // Called with the capture's last report, just before others can see it.
   virtual void Ended(const v1::Report& report) = 0;
 };
 

@@ -19,8 +19,9 @@ absl::Status CheckRange(std::string_view field, std::int64_t value, Nanos least,
 
 absl::Status CheckName(std::string_view field, const std::string& value, std::size_t longest) {
   if (IsSafeName(value, longest)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(
-      field, " must be 1 to ", longest, " characters of [A-Za-z0-9._-], not starting with a dot"));
+  return absl::InvalidArgumentError(
+      StrCat(field, " must have 1 to ", longest,
+             " characters of [A-Za-z0-9._-], not starting with a dot"));
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes) {
   if (plan.max_bytes() > 0 && bytes > plan.max_bytes())
     return StrCat("the trace has ", bytes, " bytes, allowed are ", plan.max_bytes());
   if (bytes > kLargestTrace)
-    return StrCat("the trace has ", bytes, " bytes; XProf opens no file of 2 GiB or more");
+    return StrCat("the trace has ", bytes, " bytes; XProf cannot open files of 2 GiB or more");
   return "";
 }
 
@@ -54,6 +55,7 @@ void Session::Restore(v1::Report report) {
 }
 
 ArmDecision Session::Arm(const v1::CapturePlan& plan, WallTime now) {
+  // A repeated Arm, such as after a lost answer, is accepted but not fresh.
   if (Find(plan.capture_id()) != nullptr) return {.accepted = true};
   if (HasLive()) {
     const v1::Report& live = reports_.back();

@@ -1,6 +1,6 @@
-// What one worker's captures are and may become. Pure: time is an argument, nothing blocks.
+// The captures of one worker and their states. Pure: the time is an argument and nothing blocks.
 // Invariants: at most one capture is not DONE; a capture id is armed at most once; the last
-// kRemembered finished reports are kept, older ones are forgotten.
+// kRemembered finished reports are kept.
 #pragma once
 #include <deque>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace strobe::session {
 
-// A sidecar cannot start a source sooner than this.
+// The shortest time in which a sidecar can start a source.
 inline constexpr Nanos kShortestLead = std::chrono::milliseconds(20);
 inline constexpr Nanos kLongestLead = std::chrono::hours(1);
 inline constexpr Nanos kShortestDuration = std::chrono::milliseconds(1);
@@ -21,35 +21,36 @@ inline constexpr Nanos kLongestDuration = std::chrono::minutes(10);
 inline constexpr Nanos kLongestGuard = std::chrono::seconds(10);
 inline constexpr std::size_t kRemembered = 64;
 
-// XProf reads a worker's file as one protobuf message, and those end before 2 GiB: of a larger file
-// it says "Can't parse" (tried with 2.24.2), and files side by side it takes for several hosts.
+// XProf parses a worker's file as one protobuf message, which cannot have 2 GiB. For a larger file
+// it reports "Can't parse" (verified with 2.24.2), and it takes several files for several hosts.
 inline constexpr std::uint64_t kLargestTrace = (std::uint64_t{1} << 31) - 1;
 
 struct ArmDecision {
   bool accepted = false;
-  bool fresh = false;  // Accepted for the first time: somebody has to run it now.
+  bool fresh = false;  // Accepted for the first time, so the caller must run it.
   Outcome refusal = Outcome::kUnknown;
   std::string message{};
 };
 
-// Why a trace of so many bytes is not kept; empty when it is.
+// The reason why a trace of this size is refused; empty if it is not.
 std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes);
 
-// InvalidArgument names the field; refusals that depend on time or on other captures are not here.
+// Checks the plan's fields. InvalidArgument names the invalid field. Refusals that depend on the
+// time or on other captures are not checked here.
 absl::Status CheckPlan(const v1::CapturePlan& plan);
 
 class Session {
  public:
-  // What an earlier process knew, oldest first. Only before the first Arm.
+  // Adds a report of an earlier process, oldest first. Call it before the first Arm.
   void Restore(v1::Report report);
   ArmDecision Arm(const v1::CapturePlan& plan, WallTime now);
-  // Null when not known (any more).
+  // Null if the capture is unknown or forgotten.
   const v1::Report* Find(std::string_view capture_id) const;
-  // Replaces the live capture's report. Its state never goes back.
+  // Replaces the live capture's report. Ignored if the state would go back.
   void Update(const v1::Report& report);
-  // The live capture's id, empty when there is none.
+  // The live capture's id; empty if there is none.
   std::string holder() const;
-  // How late captures began at worst, of those remembered; never negative.
+  // The largest start delay of the remembered captures; never negative.
   Nanos WorstLateness() const;
 
  private:
@@ -58,7 +59,7 @@ class Session {
   std::deque<v1::Report> reports_;  // Oldest first; only the last may be live.
 };
 
-// Start of recording against the planned start of the guard; positive is late.
+// The actual start minus the planned start of the guard; positive if late.
 Nanos Lateness(const v1::Report& report);
 
 }  // namespace strobe::session

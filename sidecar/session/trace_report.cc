@@ -18,8 +18,8 @@
 namespace strobe::session {
 namespace {
 
-constexpr int kMostPlanes = 32;
-constexpr int kMostNotes = 8;
+constexpr int kMaxPlanes = 32;
+constexpr int kMaxNotes = 8;
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr int kMaxProcesses = 64;
 constexpr std::size_t kMaxProcessNameBytes = 128;
@@ -31,11 +31,11 @@ void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report) {
   report.set_stopped_ns(trace.stopped_ns);
   report.set_events(trace.events);
   for (const xplane::PlaneSummary& plane : trace.planes) {
-    if (report.planes_size() < kMostPlanes) report.add_planes(CutUtf8(plane.name, kMaxTextBytes));
+    if (report.planes_size() < kMaxPlanes) report.add_planes(CutUtf8(plane.name, kMaxTextBytes));
   }
   for (const auto* notes : {&trace.errors, &trace.warnings}) {
     for (const std::string& note : *notes) {
-      if (report.notes_size() < kMostNotes) report.add_notes(CutUtf8(note, kMaxTextBytes));
+      if (report.notes_size() < kMaxNotes) report.add_notes(CutUtf8(note, kMaxTextBytes));
     }
   }
 }
@@ -77,11 +77,11 @@ void TellOfClock(const Recording& recording, v1::Report& report) {
   if (recording.clock_set_at_start != Nanos{0})
     report.add_notes(StrCat("the worker's wall clock was set by ",
                             FormatDuration(recording.clock_set_at_start),
-                            " between arming and the start; the start was kept to its moment"));
+                            " between arming and the start; the planned start did not move"));
   const Nanos during = recording.clock_set_at_stop - recording.clock_set_at_start;
   if (during != Nanos{0})
     report.add_notes(StrCat("the worker's wall clock was set by ", FormatDuration(during),
-                            " during the recording; what comes after that is misplaced"));
+                            " during the recording; later events are misplaced"));
 }
 
 std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
@@ -110,7 +110,7 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
   for (v1::ProcessReport process : report.processes()) {
     MoveTimes(clock_set, process);
     std::string json;
-    // Fails for text that is not UTF-8 only, which FillProcesses lets nobody put there.
+    // Fails only for text that is not UTF-8; FillProcesses has made the text valid.
     (void)google::protobuf::util::MessageToJsonString(process, &json);
     stats.emplace_back(xplane::kProcess, std::move(json));
   }
@@ -121,10 +121,10 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
 
 std::string CaptureOfTail(std::string_view tail) {
   constexpr char kPlaneTag = (1 << 3) | 2;  // XSpace.planes.
-  constexpr int kMaxTries = 16;  // Of bytes that only look like the last plane of a file.
+  constexpr int kMaxTries = 16;  // Limits attempts with bytes that only look like the last plane.
   int tries = 0;
-  // From the front: what could be taken for the beginning of a plane within the last one comes
-  // later.
+  // Searches from the front, because bytes inside the last plane may look like the beginning of a
+  // plane.
   for (std::size_t at = 0; at < tail.size(); ++at) {
     const std::string_view rest = tail.substr(at);
     if (rest.front() != kPlaneTag) continue;

@@ -1,4 +1,4 @@
-// What a trace adds to a capture's report, and what the report adds to the trace.
+// Transfers facts between a trace and its capture's report.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,30 +12,35 @@
 
 namespace strobe::session {
 
-// Start, stop, events, plane names (at most 32) and the trace's own complaints (at most 8).
+// Fills start, stop, events, plane names (at most 32) and the trace's own errors and warnings (at
+// most 8).
 void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report);
 
-// A row per process, worst first; see Report.processes for the bounds.
+// Adds a row per process, worst first; see Report.processes for the limits.
 void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report);
 
-// The `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that the file
-// can be aligned with its siblings without the manifest; and what it was judged to be. Its times
-// are on the clock that the trace itself is on: the report's, and set by `clock_set` since.
+// Encodes the `Strobe` plane: capture id, instant, window, guard, clock offset and error, so that
+// the file can be aligned with other workers' files without the manifest, and the outcome.
+// `clock_set` is how far the wall clock was set since arming; the plane's times are moved by it, to
+// match the trace's own times.
 std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set = Nanos{0});
 
-// For wall clocks that are set between arming and the end. A report's times are those of the clock
-// as it was when the capture was armed, because the plan's are, and the measured clock offset.
+// The following functions correct times if the wall clock was set after arming. A report's times
+// always refer to the clock as it was at arming, as do the plan and the measured clock offset.
+// Returns the plan with absolute times on a clock that was set by `set`.
 v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan);
+// Moves the times that are known.
 void MoveTimes(Nanos by, v1::ProcessReport& process);
+// Converts the trace's times to the clock as it was at arming.
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
-// A note for people, where the clock was set.
+// Adds a note for people if the clock was set.
 void TellOfClock(const Recording& recording, v1::Report& report);
 
-// More than that plane ever has, also with a row for each of the most processes that are told of
-// and all their text escaped. It is the last thing in a file.
+// An upper limit on the size of that plane, with a row for the maximal number of processes and all
+// text escaped. It is the last part of a file.
 inline constexpr std::size_t kMaxStrobePlaneBytes = 512 << 10;
-// The capture that a trace is of, by the Strobe plane at the end of its bytes; empty when it does
-// not end with one.
+// The capture id in the Strobe plane at the end of a file's bytes. Empty if the bytes do not end
+// with such a plane.
 std::string CaptureOfTail(std::string_view tail);
 
 }  // namespace strobe::session

@@ -30,7 +30,7 @@ constexpr int kMaxGenerations = 64;
 
 absl::StatusOr<int> OpenDirectory(const std::string& path) {
   std::error_code error;
-  // Programs of all users of the pod put their files here.
+  // Programs of all users of the pod create files here.
   if (fs::create_directories(path, error)) chmod(path.c_str(), 0777);
   const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return absl::ErrnoToStatus(errno, path);
@@ -47,26 +47,27 @@ std::string_view What(FailureStep step) {
     case FailureStep::kMap:
       return "there is no address space for its ring file";
     case FailureStep::kThreadKey:
-      return "the program has used up its keys for thread-specific data";
+      return "the program has no key for thread-specific data left";
   }
-  return "its ring file could not be made";
+  return "its ring file could not be created (unknown step)";
 }
 
 std::string_view Remedy(FailureStep step, int error) {
   if (step == FailureStep::kMap) return "; raise the program's limit of address space (ulimit -v)";
   if (error == ENOSPC || error == EDQUOT)
-    return "; give the shared volume more room and restart the program";
+    return "; enlarge the shared volume and restart the program";
   if (error == EACCES || error == EROFS || error == EPERM)
     return "; let the program's user write to the shared volume";
   return "";
 }
 
-// 0 when the process is gone.
+// Returns the parent's process ID; 0 if the process has ended.
 std::uint32_t ParentOf(std::uint32_t pid) {
   std::ifstream stat(StrCat("/proc/", pid, "/stat"));
   std::string text;
   std::getline(stat, text);
-  // "PID (NAME) STATE PARENT ...", and the name may hold anything.
+  // The line is "PID (NAME) STATE PARENT ...". NAME may contain any character, so the search starts
+  // behind the last ')'.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
   return static_cast<std::uint32_t>(std::strtoul(text.c_str() + name_end + 4, nullptr, 10));
@@ -145,7 +146,7 @@ bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours)
   return false;
 }
 
-// A younger one may have begun in a capture that has not found it yet.
+// A younger file may belong to a capture that has not found it yet.
 bool AgentDirectory::RemoveIfDead(OpenedRings& opened) const {
   constexpr std::uint64_t kMinAgeNs = 60'000'000'000;
   if (pid_ || opened.lives || opened.error != wire::RingFileError::kNone) return false;
@@ -161,7 +162,7 @@ void AgentDirectory::CleanUp() const {
   for (const std::string& path : RingFiles(path_)) {
     OpenedRings opened = OpenRings(path);
     wire::RingFile& file = opened.rings.file;
-    // What a guest records at present is the guest's.
+    // A program that a guest currently records is left to the guest.
     if (opened.error != wire::RingFileError::kNone || !file.Lease()) continue;
     for (std::size_t i = 0; i < wire::kWishers; ++i) file.Wish(static_cast<wire::Wisher>(i), 0);
     file.header()->device_control.store(0);
@@ -170,7 +171,7 @@ void AgentDirectory::CleanUp() const {
   }
 }
 
-// Writing to space that is there already works on a full volume as well.
+// Reserves space in advance, so that programs can write to it on a full volume.
 void AgentDirectory::ReserveFailures() const {
   const int file = openat(lock_, "failures", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file < 0) return;
@@ -194,7 +195,7 @@ void AgentDirectory::Order(const wire::Orders& orders) const {
       file >= 0 && fchmod(file, 0644) == 0 && write(file, &orders, sizeof orders) == sizeof orders;
   if (file >= 0) close(file);
   if (!written || renameat(lock_, "orders.new", lock_, "orders") != 0) {
-    LogWarning("programs that begin in mid-capture are recorded late",
+    LogWarning("programs that start during a capture are recorded late",
                {{"directory", path_}, {"error", std::generic_category().message(errno)}});
     unlinkat(lock_, "orders.new", 0);
     unlinkat(lock_, "orders", 0);
@@ -221,7 +222,8 @@ void AgentDirectory::ForgetFailures() const {
   const int file = OpenFailures();
   if (file < 0) return;
   if (wire::TryLockByte(file, F_WRLCK, wire::kFailureGuardByte)) {
-    // Written over and not cut off: on a full volume nobody else could be told of any more.
+    // Overwrites the records instead of truncating the file: on a full volume the space could not
+    // be reserved again.
     constexpr wire::Failure kFree{};
     ForEachFailure(file, [&](off_t at, const wire::Failure&, bool lives) {
       if (!lives) (void)!pwrite(file, &kFree, sizeof kFree, at);

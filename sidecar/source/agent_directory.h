@@ -1,4 +1,4 @@
-// The directory where programs with the agent and their sidecar meet: $STROBE_DIR/agent.
+// The directory $STROBE_DIR/agent, where programs with the agent and their sidecar exchange files.
 #pragma once
 #include <memory>
 #include <optional>
@@ -11,21 +11,21 @@
 
 namespace strobe {
 
-// A process that could not make its ring file.
+// A process that could not create its ring file.
 struct FailedProgram {
-  std::string container{};  // As the program says it; empty when it does not.
+  std::string container{};  // The container as the program reports it; empty if it does not.
   std::string label{};      // "<program> <pid>".
-  std::string message{};    // What failed, and what to do about it.
+  std::string message{};    // What failed and what to do about it.
 };
 
 // Safe for concurrent use.
 class AgentDirectory {
  public:
-  // Serves every program of the directory, alone: FailedPrecondition when another sidecar does.
-  // Makes the directory if need be. Switches off what a sidecar that died left switched on.
+  // Becomes the owner, which serves every program of the directory. Creates the directory if needed
+  // and switches off what a dead sidecar left on. FailedPrecondition if another sidecar owns it.
   static absl::StatusOr<std::unique_ptr<AgentDirectory>> Own(const std::string& path);
-  // Serves the process `pid` and its descendants, beside whoever owns the directory. Each program
-  // is recorded by one of them at a time.
+  // Becomes a guest, which serves the process `pid` and its descendants, beside the owner of the
+  // directory. A program is recorded by one sidecar at a time.
   static absl::StatusOr<std::unique_ptr<AgentDirectory>> Join(const std::string& path,
                                                               std::uint32_t pid);
   ~AgentDirectory();
@@ -33,20 +33,20 @@ class AgentDirectory {
   AgentDirectory& operator=(const AgentDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  // Is this program one of those that are served? `forked_from_ours`: so is the one it was forked
-  // from.
+  // True if this sidecar serves the program. `forked_from_ours` tells that it serves the program
+  // from which this one was forked.
   bool Concerns(const wire::RingFile& file, bool forked_from_ours) const;
-  // Removes the file of a program that is gone for long and that nobody looks at: they would fill
-  // the volume where no capture comes to remove them. True when it is gone.
+  // Removes the file of a program that ended long ago and that no child uses, because such files
+  // would fill the volume while no capture removes them. True if it was removed.
   bool RemoveIfDead(OpenedRings& opened) const;
-  // What programs that begin from now on do at once; nothing to ask for removes the orders. Only an
-  // owner's are obeyed by programs of all kinds, so a guest gives none. A full volume makes them
-  // fail: such programs are then recorded from when they are found.
+  // Writes the orders for programs that start from now on; orders that request nothing remove the
+  // file. Only the owner writes orders, because programs of all sidecars follow them. On a full
+  // volume the write fails and such programs are recorded only from when they are found.
   void Order(const wire::Orders& orders) const;
-  // Those that still run, and those that failed since then (CLOCK_MONOTONIC in ns) and have ended;
-  // at most 64. Only an owner knows of them.
+  // Returns programs that failed and still run, or failed after `since_ns` (CLOCK_MONOTONIC) and
+  // have ended; at most 64. Empty for a guest.
   std::vector<FailedProgram> Failures(std::uint64_t since_ns) const;
-  // Makes room for new ones in the places of those who have ended; nobody is told of them any more.
+  // Frees the records of programs that have ended.
   void ForgetFailures() const;
 
  private:
@@ -54,14 +54,14 @@ class AgentDirectory {
       : path_(std::move(path)), lock_(lock), pid_(pid) {}
   void CleanUp() const;
   void ReserveFailures() const;
-  int OpenFailures() const;  // -1 for a guest, and when there are none.
+  int OpenFailures() const;  // Returns -1 for a guest or if there is no file.
 
   const std::string path_;
-  const int lock_;                          // Of the directory; -1 for a guest.
-  const std::optional<std::uint32_t> pid_;  // Whose family a guest serves.
+  const int lock_;                          // The lock on the directory; -1 for a guest.
+  const std::optional<std::uint32_t> pid_;  // The process whose family a guest serves.
 };
 
-// The words of an order that asks for nothing.
+// Orders that request nothing.
 wire::Orders NoOrders();
 
 }  // namespace strobe

@@ -23,19 +23,20 @@ namespace {
 using session::Recording;
 using std::chrono::milliseconds;
 
-// Programs see the control word with their next scope; CUPTI takes its time to start.
+// Programs read the control word with their next scope. CUPTI needs longer to start.
 constexpr Nanos kAnnotationLead = milliseconds(20);
 constexpr Nanos kDeviceLead = milliseconds(1000);
-// How long after the end a program may take to hand over its devices' last records.
+// How long after the end to wait for a program's last device records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 constexpr Nanos kDrainEvery = milliseconds(2);
-constexpr Nanos kFindNewbornEvery = milliseconds(50);  // Programs that have just started.
+// How often to look for programs that have just started.
+constexpr Nanos kFindNewbornEvery = milliseconds(50);
 constexpr std::size_t kMaxNoteBytes = 1024;
 
 std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
 
-// As a program's header has them; what does not fit is not known to programs, whose CUPTI then
-// meets the server's own and says so.
+// Returns the ports in the layout of a program's header. Ports beyond its capacity are left out.
+// CUPTI then reports in their programs that the framework's profiler is its subscriber already.
 std::array<std::uint64_t, 2> PortsOf(const v1::CapturePlan& plan) {
   constexpr std::size_t kPortsPerWord = 4;
   std::array<std::uint64_t, 2> words{};
@@ -50,7 +51,7 @@ std::array<std::uint64_t, 2> PortsOf(const v1::CapturePlan& plan) {
   return words;
 }
 
-// What the trace says of itself.
+// Encodes the plane that describes the trace itself.
 std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int64_t stopped_ns,
                         const CaptureTimes& times) {
   const auto wall = [&](std::int64_t ns) { return static_cast<std::uint64_t>(times.Wall(ns)); };
@@ -73,7 +74,7 @@ std::vector<v1::Source> AgentSource::Probe(Nanos) {
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
     if (directory_.RemoveIfDead(opened)) continue;
-    // A forked child that has not recorded anything yet looks at its parent's file.
+    // A forked child that has not recorded yet uses its parent's file.
     if (opened.error == wire::RingFileError::kNone &&
         (opened.lives || opened.rings.file.HasHeirs()))
       ++living;
@@ -101,7 +102,8 @@ Nanos AgentSource::lead() const {
   return kAnnotationLead;
 }
 
-// From here on the monotonic clock counts, because the wall clock may be set in mid-window.
+// Converts the plan's times to the monotonic clock, because the wall clock may be set during the
+// window.
 CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
   const std::int64_t before = MonotonicNow();
   const std::int64_t wall = ToUnixNanos(clock_.WallNow());
@@ -159,7 +161,8 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
                               const Cancellation& terminate,
                               const std::function<void()>& collecting) {
   CaptureTimes times = TimesOf(plan);
-  // As records, and twice as a trace while it is made.
+  // A record may be in memory up to four times: as a record, and as parts of the trace while it is
+  // built.
   std::uint64_t budget = std::min(options_.max_bytes, MemoryRoom(4));
   ProgramSet programs(directory_, WishesOf(plan, times));
   RecordUntilEnd(cancel, terminate, times, programs, budget);
@@ -172,8 +175,8 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
   return Collect(times, plan.expects_device(), programs);
 }
 
-// CUPTI hands its last records over when it is switched off, and more of them than the ring holds
-// if nobody read meanwhile.
+// CUPTI returns its last records when it is disabled. They may not fit into the ring at once, so
+// the rings are drained meanwhile.
 void AgentSource::AwaitDevices(const Cancellation& cancel, ProgramSet& programs,
                                std::uint64_t& budget) const {
   const MonoTime deadline = clock_.MonoNow() + kDeviceGrace;
@@ -192,7 +195,7 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
             .message =
                 StrCat("no program with the agent runs",
                        programs.container().empty() ? "" : " in container ", programs.container(),
-                       "; ", directory_.path(), " has no rings of a living one")};
+                       "; ", directory_.path(), " has no ring file of a running program")};
   }
   TraceSpan span{.start_ns = times.start_ns - options_.look_back.count(),
                  .stop_ns = times.stop_ns,
@@ -212,17 +215,17 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
     std::move(verdict.warnings.begin(), verdict.warnings.end(), std::back_inserter(warnings));
     if (const auto reached = counted[i]->KeptOnly(span)) {
       warnings.push_back(StrCat(facts.label, ": its rings held only the last ",
-                                FormatDuration(Nanos{*reached}), " before the start of the ",
+                                FormatDuration(Nanos{*reached}), " before the start, of ",
                                 FormatDuration(options_.look_back),
-                                " wanted; a larger STROBE_RING_KB holds more"));
+                                " requested; increase STROBE_RING_KB"));
     }
     if (const std::uint64_t jump = counted[i]->DeviceClockJumpNs(); jump > 0) {
       warnings.push_back(StrCat(facts.label, ": CUPTI's clock was set by ",
                                 FormatDuration(Nanos{jump}),
                                 "; device events around that moment are misplaced"));
     }
-    // The worker's recording is whole from when the last of its programs was switched on, to when
-    // the first was switched off; programs that came or went meanwhile have no part in that.
+    // The worker's recording is complete from when its last program was switched on until the first
+    // one was switched off. Programs that started or ended meanwhile do not count.
     if (facts.on_ns > std::max(times.start_ns, facts.born_ns))
       started = std::max(started, facts.on_ns);
     if (facts.lives && !facts.ended_cleanly) stopped = std::min(stopped, facts.off_ns);

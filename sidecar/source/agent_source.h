@@ -1,5 +1,5 @@
-// Records what the agent inside a worker's programs writes into its rings: annotations, and what
-// the programs' GPUs do.
+// Records through the agent inside a worker's programs: annotations, and the activity of their
+// GPUs.
 #pragma once
 #include <string>
 
@@ -11,21 +11,20 @@
 namespace strobe {
 
 struct AgentOptions {
-  // Most bytes of records kept of one capture; what comes after is counted and dropped.
+  // The limit on records kept per capture, in bytes. Further records are counted and dropped.
   std::uint64_t max_bytes = 256u << 20;
-  // With a FlightRecorder: how far before its start a capture reaches, as far as the rings go, and
-  // the level at which programs go on recording afterwards.
+  // With a FlightRecorder: how far before its start a capture reaches, if the rings go back that
+  // far, and the level at which programs continue to record afterwards.
   Nanos look_back{0};
   std::uint32_t idle_level = 0;
 };
 
-// Programs are told to record a little early, and what lies outside of the guarded window is left
-// out. When each program's recording really was switched on and off is read from the clock at that
-// moment, never taken from the plan. Record is not to be called twice at once; Probe is safe at any
-// time.
+// Programs start recording slightly early, and events outside of the guarded window are left out.
+// The times at which a program was really switched on and off are read from the clock, not taken
+// from the plan. Record must not be called concurrently; Probe may be called at any time.
 class AgentSource final : public session::Source {
  public:
-  // `directory` outlives it.
+  // `clock` and `directory` must outlive this object.
   AgentSource(const Clock& clock, const AgentDirectory& directory, AgentOptions options)
       : clock_(clock), directory_(directory), options_(options) {}
 

@@ -13,15 +13,17 @@ using session::Recording;
 
 namespace {
 
-constexpr Nanos kLook = std::chrono::milliseconds(100);  // At a server of this pod.
+// The limit for probing a server in the same pod.
+constexpr Nanos kLook = std::chrono::milliseconds(100);
 
 }  // namespace
 
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
   const auto ready = [](const v1::Source& source) { return source.ready(); };
-  // Every injected pod names one server, whether its trainer has one or not: where the agent is,
-  // that one may be missing. Several are named only by somebody who has them.
+  // Injection configures one server address in every pod, whether the trainer has a server or not.
+  // If the agent is ready, that server may be missing. Several addresses are configured only by
+  // users who have several servers.
   if (servers.size() == 1 && std::any_of(agents.begin(), agents.end(), ready))
     std::erase_if(servers, [&](const auto& source) { return !ready(source); });
   else if (std::all_of(servers.begin(), servers.end(), ready))
@@ -37,21 +39,22 @@ Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& ca
                              const std::function<void()>& collecting) {
   if (plan.source() == v1::SOURCE_FRAMEWORK)
     return framework_.Record(plan, cancel, terminate, collecting);
-  // All containers of a pod share its ports: nobody can tell whose profiler server answers.
+  // Containers of a pod share its ports, so a profiler server's container cannot be determined.
   if (plan.source() == v1::SOURCE_AGENT || !plan.container().empty())
     return agent_.Record(plan, cancel, terminate, collecting);
 
-  // The agent's source runs also when no program is there yet: one that begins in mid-window is one
-  // of the worker's processes, and its absence must not look like a whole recording.
-  // CUPTI has one subscriber per process: where the framework's own profiler answers, the process'
-  // devices are its.
+  // The agent's source also runs if there is no program yet. A program that starts during the
+  // window belongs to the worker, and without it the recording would wrongly seem complete.
+  //
+  // CUPTI has one subscriber per process. Where the framework's profiler answers, it records the
+  // process's devices.
   v1::CapturePlan agent_plan = plan;
   agent_plan.clear_framework_servers();
   for (const v1::Source& server : framework_.Probe(kLook)) {
     if (server.ready()) agent_plan.add_framework_servers(server.address());
   }
 
-  // Collecting begins when both have stopped.
+  // Collecting begins when both sources have stopped.
   std::atomic<int> recording{2};
   const auto stopped = [&] {
     if (--recording == 0) collecting();

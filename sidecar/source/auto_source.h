@@ -1,13 +1,14 @@
-// A worker's sources as one: the framework's profiler servers and the agent.
+// Combines the sources of a worker: the framework's profiler servers and the agent.
 #pragma once
 #include "sidecar/session/ports.h"
 
 namespace strobe {
 
-// The plan says which; SOURCE_AUTO records with all that are there and joins what they recorded.
+// The plan selects the source. SOURCE_AUTO records from all available sources and joins the
+// results.
 class AutoSource final : public session::Source {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   AutoSource(session::Source& framework, session::Source& agent)
       : framework_(framework), agent_(agent) {}
 

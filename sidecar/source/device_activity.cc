@@ -6,7 +6,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::size_t kMostDevices = 64;  // Of one program; no machine has more.
+constexpr std::size_t kMaxDevices = 64;  // Per program; no machine has more.
 
 template <typename T>
 bool Take(std::span<const std::uint64_t> payload, std::uint64_t& budget, std::vector<T>& to) {
@@ -53,7 +53,7 @@ bool DeviceActivity::Add(wire::RecordType type, std::span<const std::uint64_t> p
     case RecordType::kMarker:
       return Take(payload, budget, markers);
     case RecordType::kDevice:
-      return devices.size() >= kMostDevices || Take(payload, budget, devices);
+      return devices.size() >= kMaxDevices || Take(payload, budget, devices);
     case RecordType::kClock:
       return Take(payload, budget, clocks);
     case RecordType::kText:
@@ -71,14 +71,14 @@ std::string_view DeviceActivity::Text(std::uint32_t number) const {
 DeviceClock::DeviceClock(std::vector<wire::ClockRecord> moments) : moments_(std::move(moments)) {
   std::stable_sort(moments_.begin(), moments_.end(),
                    [](const auto& a, const auto& b) { return a.device_ns < b.device_ns; });
-  // Two moments at one device time have no line between them.
+  // Two moments with the same device time do not define a line.
   const auto same = [](const auto& a, const auto& b) { return a.device_ns == b.device_ns; };
   moments_.erase(std::unique(moments_.begin(), moments_.end(), same), moments_.end());
 }
 
 std::uint64_t DeviceClock::Ticks(std::uint64_t device_ns) const {
   if (moments_.size() < 2) return moments_.empty() ? 0 : moments_.front().ticks;
-  // The pair around it, or the nearest one.
+  // Uses the pair of moments around the time, or the nearest pair.
   auto after = std::upper_bound(moments_.begin() + 1, moments_.end() - 1, device_ns,
                                 [](std::uint64_t ns, const auto& m) { return ns < m.device_ns; });
   const wire::ClockRecord &a = *(after - 1), &b = *after;
@@ -96,7 +96,7 @@ std::uint64_t DeviceClock::jump_ns(double ns_per_tick) const {
     const double ticked = static_cast<double>(static_cast<std::int64_t>(b.ticks - a.ticks));
     const double off =
         std::abs(static_cast<double>(b.device_ns - a.device_ns) - ticked * ns_per_tick);
-    // A clock that is off by less than one part in a thousand drifts; it does not jump.
+    // A deviation below one part in a thousand is drift, not a step.
     if (off <= worst || off < std::abs(ticked) * ns_per_tick / 1000) continue;
     worst = off;
     jumped = true;

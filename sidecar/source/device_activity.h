@@ -1,4 +1,4 @@
-// What one program's devices did, as its device ring told it.
+// The activity of one program's devices, as read from its device ring.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace strobe {
 
-// Records in the order in which they came, which is not that of their times.
+// Records in the order of arrival, which is not the order of their times.
 struct DeviceActivity {
   std::vector<wire::KernelRecord> kernels{};
   std::vector<wire::CopyRecord> copies{};
@@ -26,28 +26,28 @@ struct DeviceActivity {
   std::vector<wire::ClockRecord> clocks{};
   std::unordered_map<std::uint32_t, std::string> texts{};
 
-  // Takes one record of the ring. False when `budget`, in bytes, does not hold it. What is no
-  // record of ours is passed over.
+  // Adds one record of the ring. False if it does not fit into `budget`, which is in bytes. Ignores
+  // records that are invalid.
   bool Add(wire::RecordType type, std::span<const std::uint64_t> payload, std::uint64_t& budget);
 
-  // "?" for a text that was overwritten before it was read.
+  // The text with this number; "?" if it was overwritten before it was read.
   std::string_view Text(std::uint32_t number) const;
 };
 
-// CUPTI's clock in terms of the ring's ticks: straight lines between the moments at which the
-// program compared the two, so that a clock that is set costs only what lies around that.
+// Converts CUPTI's clock to ticks by linear interpolation between the moments at which the program
+// compared the two. A step of a clock therefore affects only the events around it.
 class DeviceClock {
  public:
   explicit DeviceClock(std::vector<wire::ClockRecord> moments);
 
   bool known() const { return !moments_.empty(); }
   std::uint64_t Ticks(std::uint64_t device_ns) const;
-  // The largest amount, in ns, by which the clock left its line between two moments; what is below
-  // a millisecond is not counted.
+  // The largest step, in ns, of CUPTI's clock against the interpolation; 0 if it is below a
+  // millisecond.
   std::uint64_t jump_ns(double ns_per_tick) const;
 
  private:
-  std::vector<wire::ClockRecord> moments_;  // By device time.
+  std::vector<wire::ClockRecord> moments_;  // Sorted by device time.
 };
 
 }  // namespace strobe

@@ -14,10 +14,10 @@ namespace {
 using xplane::PlaneBuilder;
 using xplane::Ref;
 
-// XLA keeps this number for the line of CUPTI's own overhead.
+// XLA reserves this number for the line of CUPTI's own overhead.
 constexpr std::int64_t kOverheadLine = static_cast<std::int32_t>(0xdeadbeef) + 6;
 
-// CUpti_ActivityOverheadKind.
+// The names of CUpti_ActivityOverheadKind.
 std::string_view OverheadName(std::uint32_t kind) {
   switch (kind) {
     case 1:
@@ -70,7 +70,7 @@ std::map<std::uint32_t, std::vector<HostCall>> DevicePlanes::Add(const DeviceTra
   std::map<std::uint32_t, std::vector<HostCall>> calls;
   if (!trace.clock.known()) return calls;
 
-  std::map<std::uint32_t, std::uint32_t> planes;  // The program's ordinals.
+  std::map<std::uint32_t, std::uint32_t> planes;  // Keyed by the program's ordinals.
   for (const wire::DeviceRecord& device : activity.devices)
     planes.emplace(device.ordinal, PlaneOf(device, activity.Text(device.name)));
   AddStreams(trace, planes);
@@ -118,7 +118,7 @@ void DevicePlanes::AddStreams(const DeviceTrace& trace,
   const auto add = [&](std::uint32_t device, std::uint32_t stream, std::uint64_t begin,
                        std::uint64_t end, StreamWork::Type type, std::size_t index) {
     const auto plane = planes.find(device);
-    // Work that was still running has no end yet.
+    // Work that was still running when recording ended has no end time.
     if (plane == planes.end() || begin == 0 || end < begin) return;
     const StreamWork work{trace.scale.Ps(trace.clock.Ticks(begin)),
                           trace.scale.Ps(trace.clock.Ticks(end)), type,
@@ -149,7 +149,7 @@ void DevicePlanes::AddStreams(const DeviceTrace& trace,
   for (auto& [place, works] : streams) {
     const auto& [number, stream] = place;
     Plane& plane = planes_.at(number);
-    // Streams of a second program on the same device may have the first one's numbers.
+    // Streams of different programs on the same device may have the same number.
     const std::int64_t line =
         static_cast<std::int64_t>((plane.programs - 1) << 32) | static_cast<std::int64_t>(stream);
     AddStreamLine({.activity = activity,
@@ -189,7 +189,7 @@ void DevicePlanes::AddRanges(const DeviceTrace& trace) {
     if (begin < 0 || end > length_ps_ || end < begin) return;
     threads[from.thread].push_back({begin, end, from.name, from.domain});
   };
-  // Both ends come in the order of their times, but not always in one buffer.
+  // Beginnings and ends arrive in the order of their times, but not always in the same buffer.
   for (const wire::MarkerRecord& marker : activity.markers) {
     if ((marker.flags & kBegins) != 0) open[marker.id] = &marker;
     if ((marker.flags & kMark) != 0) add(marker, at(marker), at(marker));

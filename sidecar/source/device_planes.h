@@ -1,5 +1,5 @@
-// GPU planes as XLA writes them, so that XProf's tools know them: a plane per device, a line per
-// stream, and the stats and detail strings by which kernels, copies and launches are told apart.
+// Builds GPU planes in XLA's format, which XProf's tools expect: a plane per device, a line per
+// stream, and the stats by which kernels, copies and launches are recognized.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace strobe {
 
-// The ring's ticks as picoseconds since the window began.
+// Converts the ring's ticks to picoseconds since the window began.
 struct TickScale {
   std::uint64_t ticks = 0;
-  std::int64_t ps = 0;  // At those ticks.
+  std::int64_t ps = 0;  // The time at `ticks`.
   double ps_per_tick = 1;
 
   std::int64_t Ps(std::uint64_t at) const {
@@ -26,33 +26,35 @@ struct TickScale {
   }
 };
 
-// What is shown of one program.
+// The device activity of one program.
 struct DeviceTrace {
   const DeviceActivity& activity;
   DeviceClock clock;
   TickScale scale{};
-  std::string label{};  // Tells its lines from other programs'; empty when it is the only one.
+  // Distinguishes its lines from other programs'; empty if it is the only one.
+  std::string label{};
 };
 
-// A call of CUDA, for its thread's line.
+// A call of CUDA, to be shown on its thread's line.
 struct HostCall {
   std::int64_t begin_ps = 0, end_ps = 0;
-  std::string_view name{};        // The activity's.
-  std::uint64_t correlation = 0;  // As the device's events have it; 0 = none of them has it.
+  std::string_view name{};  // Refers to the activity's text.
+  // Equal to that of the device events it caused; 0 if there are none.
+  std::uint64_t correlation = 0;
   std::uint32_t device = 0, context = 0;
 };
 
 class DevicePlanes {
  public:
-  // Events are kept that lie within [0, length) of the window.
+  // Keeps events within [0, length_ps) of the window.
   explicit DevicePlanes(std::int64_t length_ps) : length_ps_(length_ps) {}
 
-  // One more program. Returns its calls by thread, in the order of their times. Devices that
-  // programs share (as their UUIDs tell) share a plane; other programs' device 0 gets a free
-  // number.
+  // Adds a program. Returns its CUDA calls by thread, sorted by time. Programs that use the same
+  // device, as determined by its UUID, share a plane. A different device with an ordinal that is
+  // taken gets a free number.
   std::map<std::uint32_t, std::vector<HostCall>> Add(const DeviceTrace& trace);
 
-  // Fields of an XSpace. Ends the building.
+  // Returns serialized fields of an XSpace. Call it once, at the end.
   std::string Encode();
 
  private:
@@ -68,7 +70,7 @@ class DevicePlanes {
   void AddRanges(const DeviceTrace& trace);
 
   const std::int64_t length_ps_;
-  std::map<std::uint32_t, Plane> planes_;  // By number.
+  std::map<std::uint32_t, Plane> planes_;  // By plane number.
   xplane::PlaneBuilder ranges_{xplane::kNvtxPlane};
   bool has_ranges_ = false;
   std::uint64_t programs_ = 0;

@@ -19,36 +19,37 @@ struct ResultInfo {
   std::string_view meaning;
 };
 
-// Those that switching on can meet (cupti_result.h), and what each says of the capture.
+// The results that enabling CUPTI may return (cupti_result.h), and the outcome for each.
 constexpr std::array kResults = {
     ResultInfo{7, "CUPTI_ERROR_INVALID_OPERATION", Outcome::kProfilerStartFailed, ""},
     ResultInfo{8, "CUPTI_ERROR_OUT_OF_MEMORY", Outcome::kProfilerStartFailed,
-               "no memory was left for it"},
+               "there is no memory left"},
     ResultInfo{9, "CUPTI_ERROR_HARDWARE", Outcome::kProfilerStartFailed, ""},
     ResultInfo{13, "CUPTI_ERROR_NOT_READY", Outcome::kProfilerStartFailed, ""},
     ResultInfo{14, "CUPTI_ERROR_NOT_COMPATIBLE", Outcome::kVersionMismatch,
-               "this CUPTI does not fit the driver or another profiling mode is on"},
+               "this CUPTI does not match the driver, or another profiling mode is active"},
     ResultInfo{15, "CUPTI_ERROR_NOT_INITIALIZED", Outcome::kProfilerStartFailed,
                "CUPTI found no working driver"},
     ResultInfo{21, "CUPTI_ERROR_INVALID_KIND", Outcome::kVersionMismatch,
                "this CUPTI does not know the kind of record"},
     ResultInfo{23, "CUPTI_ERROR_DISABLED", Outcome::kBusy,
-               "another tool has switched CUPTI off in this process"},
+               "another tool has disabled CUPTI in this process"},
     ResultInfo{26, "CUPTI_ERROR_HARDWARE_BUSY", Outcome::kBusy,
                "another profiler (DCGM, Nsight) holds the device"},
     ResultInfo{27, "CUPTI_ERROR_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
-               "the device does not support it"},
+               "the device does not support profiling"},
     ResultInfo{33, "CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
                "the device is virtual"},
     ResultInfo{35, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", Outcome::kPermissionDenied,
-               "the driver lets only administrators profile"},
+               "the driver allows profiling for administrators only"},
     ResultInfo{36, "CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED", Outcome::kBusy,
                "an older profiler holds CUPTI in this process"},
     ResultInfo{38, "CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED", Outcome::kVersionMismatch, ""},
     ResultInfo{39, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", Outcome::kBusy,
                "another profiler holds CUPTI in this process"},
     ResultInfo{40, "CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES",
-               Outcome::kPermissionDenied, "the virtual device's host lets nobody profile"},
+               Outcome::kPermissionDenied,
+               "the host of the virtual device does not allow profiling"},
     ResultInfo{41, "CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED", Outcome::kPermissionDenied,
                "the device is in confidential mode"},
     ResultInfo{43, "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED", Outcome::kProfilerStartFailed,
@@ -67,17 +68,17 @@ std::string_view StepWords(DeviceStep step) {
     case DeviceStep::kSubscribe:
       return "subscribing to CUPTI";
     case DeviceStep::kRegisterCallbacks:
-      return "giving CUPTI buffers";
+      return "registering buffers with CUPTI";
     case DeviceStep::kEnableKernels:
-      return "switching on the recording of kernels";
+      return "enabling the recording of kernels";
     case DeviceStep::kEnableCopies:
-      return "switching on the recording of copies";
+      return "enabling the recording of copies";
     case DeviceStep::kTimestamp:
       return "reading CUPTI's clock";
     case DeviceStep::kReserve:
-      return "making room for records";
+      return "reserving space for records";
     case DeviceStep::kSwitchOff:
-      return "switching CUPTI off";
+      return "disabling CUPTI";
     case DeviceStep::kFlush:
     case DeviceStep::kNone:
       break;
@@ -88,15 +89,15 @@ std::string_view StepWords(DeviceStep step) {
 DeviceVerdict Failed(const DeviceStatus& status) {
   if (status.step == DeviceStep::kReserve)
     return {Outcome::kProfilerStartFailed,
-            "the shared volume has no room for device records; give the emptyDir 32Mi more"};
+            "the shared volume has no space for device records; enlarge the emptyDir by 32Mi"};
   if (status.step == DeviceStep::kSwitchOff)
     return {Outcome::kProfilerStartFailed,
-            "CUPTI could not be switched off once and is left alone until the program restarts"};
+            "CUPTI could not be disabled and is not used again until the program restarts"};
   const ResultInfo* info = Find(status.result);
   const std::string name = CuptiResultName(status.result);
   if (status.step == DeviceStep::kFlush)
     return {Outcome::kEventsDropped,
-            StrCat("device records are missing: fetching CUPTI's last ones failed: ", name)};
+            StrCat("device records are missing: fetching CUPTI's last records failed: ", name)};
   if (info == nullptr)
     return {Outcome::kProfilerStartFailed, StrCat(StepWords(status.step), " failed: ", name)};
   return {info->outcome, StrCat(StepWords(status.step), " failed: ", name,
@@ -114,13 +115,13 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
   if (!status.asked) return {};
   if (status.refusal == wire::DeviceRefusal::kSwitchedOff)
     return {Outcome::kDeviceTraceMissing,
-            "its environment says STROBE_DEVICE=off, so its devices were not recorded"};
+            "its devices were not recorded because its environment has STROBE_DEVICE=off"};
   if (status.refusal == wire::DeviceRefusal::kNoThread)
     return {Outcome::kProfilerStartFailed,
             "no thread could be started in the program to record its devices; raise its limit of "
             "threads (pids, ulimit -u)"};
   if (!status.answered) {
-    // Without CUDA there is nobody to answer, and nothing to record.
+    // Without CUDA there is no device thread, and nothing to record.
     if (!status.uses_cuda) return {};
     return {Outcome::kProfilerStartFailed,
             "the agent's device thread did not answer; the program may have been stopped"};
@@ -131,34 +132,35 @@ DeviceVerdict JudgeDevice(const DeviceStatus& status) {
       return {};
     case DevicePhase::kNoCupti:
       return {Outcome::kCuptiUnavailable,
-              "no libcupti.so.12 or .13 that fits the driver was found; put CUPTI into the image, "
-              "or name it with STROBE_CUPTI"};
+              "no libcupti.so.12 or .13 that matches the driver was found; add CUPTI to the image, "
+              "or set STROBE_CUPTI to its path"};
     case DevicePhase::kFramework:
-      return {Outcome::kOk, "its devices were recorded by the profiler server in it"};
+      return {Outcome::kOk, "its devices were recorded by its own profiler server"};
     case DevicePhase::kKineto:
       return {Outcome::kDeviceTraceMissing,
               "PyTorch's own profiler (Kineto) is in this process, and recording devices beside it "
-              "would switch the program's own GPU profiling off until it restarts; "
-              "STROBE_DEVICE=force in the program's environment records them all the same"};
+              "would disable the program's own GPU profiling until it restarts; set "
+              "STROBE_DEVICE=force in the program's environment to record them anyway"};
     case DevicePhase::kFailed:
       return Failed(status);
     case DevicePhase::kArmed:
       return {Outcome::kEventsDropped,
-              "device records are missing: CUPTI did not hand over its last ones in time"};
+              "device records are missing: CUPTI did not return its last records in time"};
     case DevicePhase::kFlushed:
       break;
   }
   if (status.buffers_lost > 0) {
     return {Outcome::kEventsDropped,
             StrCat(status.buffers_lost,
-                   " buffers of device records are missing: another profiler of the process took "
-                   "CUPTI over in mid-capture")};
+                   " buffers of device records are missing: another profiler in the process took "
+                   "CUPTI over during the capture")};
   }
   if (status.lost > 0) {
-    return {Outcome::kEventsDropped,
-            StrCat(status.lost,
-                   " device records are missing: the program made them faster than CUPTI's buffers "
-                   "were read")};
+    return {
+        Outcome::kEventsDropped,
+        StrCat(status.lost,
+               " device records are missing: the program produced them faster than CUPTI's buffers "
+               "were read")};
   }
   return {};
 }

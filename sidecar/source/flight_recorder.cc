@@ -38,7 +38,7 @@ void FlightRecorder::Wish(std::uint32_t level) const {
 void FlightRecorder::Run() {
   wire::Orders orders = NoOrders();
   orders.wishes[static_cast<std::size_t>(kIdle)] = level_;
-  directory_.Order(orders);  // Captures put it back.
+  directory_.Order(orders);  // A capture replaces the orders and restores them at its end.
   do {
     Wish(level_);
   } while (!stop_.WaitFor(std::chrono::seconds(1)));

@@ -1,6 +1,6 @@
-// Keeps programs recording their annotations although no capture runs, so that a capture can reach
-// back. Rings overwrite their oldest records, so this costs a program what a capture does, and
-// memory nothing more than the rings.
+// Keeps programs recording annotations while no capture runs, so that a capture can reach back in
+// time. Rings overwrite their oldest records, so this needs no memory beyond the rings; it costs a
+// program as much time as a capture.
 #pragma once
 #include <cstdint>
 #include <thread>
@@ -12,10 +12,10 @@ namespace strobe {
 
 class FlightRecorder {
  public:
-  // Programs that begin later record from their beginning; those that cannot read the directory's
-  // orders within a second. `level` as tracers.host. `directory` outlives it.
+  // `level` is that of tracers.host. Programs that start later record from their start if they can
+  // read the directory's orders, otherwise within a second. `directory` must outlive this object.
   FlightRecorder(const AgentDirectory& directory, std::uint32_t level);
-  // Programs stop recording.
+  // Makes programs stop recording.
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;

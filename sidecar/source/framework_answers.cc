@@ -18,8 +18,8 @@ namespace {
 using session::Recording;
 using xplane::TraceSummary;
 
-// Whatever file name the server chose. The trainer writes there too: what lies there is neither
-// believed to be small nor to be a file.
+// Reads the trace that an older server wrote to the shared directory, under any file name. The
+// trainer can write there too, so the entry may be large or not a regular file.
 CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& session_id,
                             std::string& trace) {
   if (shared.directory.empty())
@@ -47,7 +47,7 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
       verdict = {Outcome::kProfilerStartFailed, Words(text.status())};
     }
   }
-  (void)store->Delete(keys);  // And the directory with them.
+  (void)store->Delete(keys);  // Also removes the empty directory.
   return verdict;
 }
 
@@ -57,7 +57,7 @@ bool HasDevice(const TraceSummary& summary) {
   });
 }
 
-// On the wall clock that the plan is on.
+// Converts the trace's times to the wall clock as it was when the plan was made.
 void CorrectTimes(const RecordingTimes& times, Nanos set_at_start, TraceSummary& summary) {
   if (summary.started_ns != 0) summary.started_ns -= set_at_start.count();
   if (summary.stopped_ns != 0) summary.stopped_ns -= times.SetAtStop().count();
@@ -77,10 +77,9 @@ Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
   const int badness = Describe(judged.outcome).badness;
   if (set != Nanos{0} && badness <= Describe(Outcome::kLateStart).badness) {
     judged.outcome = Outcome::kLateStart;
-    judged.message =
-        StrCat("the wall clock was set by ", FormatDuration(set),
-               " during the recording; what comes after that is misplaced in the trace",
-               judged.message.empty() ? "" : "; ", judged.message);
+    judged.message = StrCat("the wall clock was set by ", FormatDuration(set),
+                            " during the recording; later events are misplaced in the trace",
+                            judged.message.empty() ? "" : "; ", judged.message);
   }
   if (!judged.message.empty()) judged.message = StrCat(who, ": ", judged.message);
   return judged;
@@ -98,7 +97,8 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   return row;
 }
 
-// A single process' trace as it is, several ones with the process named behind each plane.
+// Appends a trace to `whole`. With several processes, their address is added to the names of the
+// planes.
 absl::Status AddTrace(std::string trace, const std::string& tag, bool several, std::string& whole) {
   if (several) return xplane::AppendXSpace(trace, tag, whole);
   whole = std::move(trace);
@@ -141,7 +141,8 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
     else
       failed(answer, summary.status());
   }
-  // That nobody has a device is judged of the whole worker: others may have recorded it.
+  // A missing device plane is a fault only if no process of the worker has one, because another
+  // process may have recorded the device.
   const bool devices = std::any_of(summaries.begin(), summaries.end(), HasDevice);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     FrameworkAnswer& answer = answers[i];

@@ -1,4 +1,4 @@
-// What the profiler servers of a worker answered, as one recording with a row for each of them.
+// Joins the answers of a worker's profiler servers to one recording with a row for each.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,25 +14,25 @@ namespace strobe {
 
 struct FrameworkAnswer {
   std::string address{};
-  ServerAge age = ServerAge::kSince2026;  // Otherwise host annotations were left out.
-  CallVerdict verdict{Outcome::kOk, ""};  // Why there is no trace.
+  // For any other age, host annotations were left out.
+  ServerAge age = ServerAge::kSince2026;
+  CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
   std::string trace{};
 };
 
-// Where older servers write their traces, and what may be taken from there.
+// The directory where older servers write their traces, and the limits for reading it.
 struct SharedTraces {
-  std::string directory{};  // Empty: nowhere.
+  std::string directory{};  // Empty if there is none.
   std::uint64_t most_bytes = 0;
   StoreLimits limits{};
 };
 
-// Takes the trace out of a call that has ended, or out of the directory where an older server wrote
-// it.
+// Takes the trace from a call that has ended, or from the directory where an older server wrote it.
 FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
                            const SharedTraces& shared);
 
-// Judges each trace by itself and joins them; keeps every trace that came and that takes no more
-// than `most_memory` to be read. Pure.
+// Judges each trace separately and joins the traces. Keeps every trace that can be read with at
+// most `most_memory` bytes. Pure.
 session::Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
                                std::uint64_t most_memory, std::vector<FrameworkAnswer> answers);
 

@@ -19,37 +19,37 @@ namespace {
 using session::Recording;
 using std::chrono::milliseconds;
 
-// The server must have the request before the start also when the machine is crowded, and cannot be
-// cancelled once it has it; a quarter of a second is enough for the one and bearable for the other.
+// The request is sent this long before the start. The server must receive it in time even on a
+// loaded machine, but cannot be cancelled afterwards.
 constexpr Nanos kSendAhead = milliseconds(250);
-// Before that it is asked how old it is. Where it takes long to answer, the request goes out later.
+// Time for determining a server's age before that. If the server answers slowly, the request is
+// sent up to kLatestSend before the start.
 constexpr Nanos kAskFor = milliseconds(250);
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kShortestAsk = milliseconds(50);
-// A container's framework does not change while it runs; this only bounds for how long a server is
-// believed that has become too busy to answer.
+// How long a server's age is remembered in case it becomes too busy to answer. It does not change
+// while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
 constexpr Nanos kSlice = milliseconds(20);
 
-// How large an answer of each of a worker's processes may be. What is larger is refused before it
-// is read.
+// The limit on the answer of each process. A larger answer is refused before it is read.
 struct AnswerLimit {
   int bytes = std::numeric_limits<int>::max();
-  std::string words = "gRPC carries no more than 2 GiB";
+  std::string words = "gRPC is limited to 2 GiB";
 };
 
 AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
-  constexpr std::uint64_t kAround = 64 << 10;  // An answer is a little more than its trace.
+  constexpr std::uint64_t kAround = 64 << 10;  // An answer is slightly larger than its trace.
   AnswerLimit limit;
   const auto lower = [&limit](std::uint64_t bytes, std::uint64_t trace, std::string_view cause) {
     if (bytes < static_cast<std::uint64_t>(limit.bytes))
-      limit = {static_cast<int>(bytes), StrCat("allowed are ", trace, cause)};
+      limit = {static_cast<int>(bytes), StrCat("allowed are ", trace, " bytes", cause)};
   };
   if (plan.max_bytes() > 0)
     lower(plan.max_bytes() + kAround, plan.max_bytes(), " (maxBytesPerWorker)");
-  // As it comes from the network, and as text.
+  // An answer is in memory twice: as received from the network, and as a string.
   const std::uint64_t room = MemoryRoom(2 * processes);
-  lower(room, room, ", what is left of the sidecar's memory limit");
+  lower(room, room, ", the rest of the sidecar's memory limit");
   return limit;
 }
 
@@ -65,7 +65,7 @@ std::vector<tensorflow::ProfileRequest> RequestsFor(const v1::CapturePlan& plan,
   return requests;
 }
 
-// Follows the calls until all have ended.
+// Waits until all calls have ended.
 void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cancel,
            const Cancellation& terminate, const std::function<void()>& collecting) {
   const Nanos set_when_sent = times.set();
@@ -85,7 +85,8 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cance
       stopped = true;
       collecting();
     }
-    // Servers count the duration on the wall clock: set back, they would go on for so much longer.
+    // Servers measure the duration on the wall clock. If it was set back, they would record longer
+    // by that amount.
     if (stopped && times.set() != set_when_sent) end_sessions();
   }
   times.Ended();
@@ -111,7 +112,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     source.set_kind(v1::SOURCE_FRAMEWORK);
     source.set_address(options_.addresses[i]);
     grpc_connectivity_state state = channels[i]->GetState(false);
-    // Refused is an answer too: do not sit out the deadline for it.
+    // A refused connection is an answer too; waiting for the deadline would not help.
     while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE &&
            channels[i]->WaitForStateChange(state, deadline)) {
       state = channels[i]->GetState(false);
@@ -123,7 +124,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
       channels[i].reset();
     }
   }
-  // For captures to come, when the machine may be busier.
+  // Determines the ages now, because the machine may be busier during a capture.
   LearnAges(channels, until - clock_.MonoNow());
   return sources;
 }
@@ -153,11 +154,11 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& address : options_.addresses)
     channels.push_back(ConnectToProfiler(address, limit.bytes));
-  // Whoever asks for no host annotations endangers nobody.
+  // Without host annotations, old servers are safe.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
     ages = LearnAges(channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
-  // Once a server has the request it cannot be called off before the start.
+  // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kSendAhead, Nanos{0}))) {
     collecting();
     return {.outcome = Outcome::kCancelled, .message = "cancelled before the start"};
@@ -180,7 +181,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
   }
-  // All of them are read once more when they are one.
+  // Joining the traces copies all of them once more.
   const std::uint64_t room = MemoryRoom(2 * channels.size());
   return JoinAnswers(plan, times, room, std::move(answers));
 }

@@ -1,4 +1,4 @@
-// Records through the profiler servers of a worker's own processes.
+// Records through the profiler servers inside a worker's processes.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,16 +14,17 @@
 namespace strobe {
 
 struct FrameworkOptions {
-  // host:port of each profiler server; several when the worker has one process per device.
+  // host:port of each profiler server. A worker with one process per device has several.
   std::vector<std::string> addresses;
-  // A directory that sidecar and trainer both see under this path, for servers from before 2025-09,
-  // which cannot answer with the trace. Empty: such servers are refused.
+  // A directory that has the same path in sidecar and trainer, for servers from before 2025-09,
+  // which cannot return the trace in their answer. If it is empty, such servers are refused.
   std::string shared_dir{};
-  // Ask servers from before 2026 for host annotations too, although that can crash their process.
+  // Request host annotations also from servers from before 2026, although that can crash their
+  // process.
   bool host_tracing_on_old_servers = false;
 };
 
-// Record is not to be called twice at once; Probe is safe at any time.
+// Record must not be called concurrently; Probe may be called at any time.
 class FrameworkSource final : public session::Source {
  public:
   FrameworkSource(const Clock& clock, FrameworkOptions options);
@@ -40,8 +41,8 @@ class FrameworkSource final : public session::Source {
     MonoTime at{};
   };
 
-  // Asks those that are connected, and remembers what they say. Where one does not answer in time,
-  // what it said lately counts.
+  // Asks the servers whose channel is not null and remembers their ages. If a server does not
+  // answer in time, uses its remembered age.
   std::vector<ServerAge> LearnAges(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                                    Nanos timeout);
 

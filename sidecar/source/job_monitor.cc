@@ -16,17 +16,18 @@ namespace {
 using session::JobSigns;
 using std::chrono::milliseconds;
 
-constexpr Nanos kFindMonitoredEvery = milliseconds(200);  // Programs that have just started.
-// Between two looks at both clocks, for the rate to be exact enough.
-constexpr std::uint64_t kLeastSpanNs = 10'000'000;
-// An older answer says nothing of now.
+// How often to look for programs that have just started.
+constexpr Nanos kFindMonitoredEvery = milliseconds(200);
+// The minimal interval between two readings of both clocks, so that the rate is accurate.
+constexpr std::uint64_t kMinSpanNs = 10'000'000;
+// An older reading is not used.
 constexpr std::uint64_t kFreshNs = 1'000'000'000;
 constexpr std::uint32_t kStepLevel = 1;
 constexpr std::size_t kMaxPrograms = 512;
-// What claims to be longer is no step.
+// A longer step is not plausible.
 constexpr double kLongestStepNs = 3.6e12;
 
-// The name of the annotation of a training step.
+// Returns the name of an annotation if it marks a training step.
 std::optional<std::string_view> LoopOf(std::string_view text) {
   if (!Contains(text, "step_num=")) return std::nullopt;
   const xplane::TraceMeText parsed = xplane::ParseTraceMe(text);
@@ -64,7 +65,7 @@ void RingMonitor::FindPrograms() {
     if (memory_until_ > 0) header.attend_until.store(memory_until_, std::memory_order_relaxed);
     if (steps_) {
       file.Wish(wire::Wisher::kSteps, kStepLevel);
-      // A capture that is under way has its own.
+      // A running capture has set its own filter.
       if (header.wishes[static_cast<std::size_t>(wire::Wisher::kCapture)].load() == 0)
         header.filter.store(~0u, std::memory_order_relaxed);
     }
@@ -84,13 +85,14 @@ JobSigns RingMonitor::Look() {
   return signs;
 }
 
-// Programs of one container tell the same; what is nearest to its limit counts.
+// Uses the reading that is closest to its limit. Programs of one container report the same values.
 void RingMonitor::LookAtMemory(const Program& program, JobSigns& signs) const {
   const wire::FileHeader& header = *program.rings.file.header();
   const std::uint64_t read_at = header.memory_read_at.load(std::memory_order_acquire);
   const std::uint64_t now = wire::MonotonicNs();
   if (read_at == 0 || now > read_at + kFreshNs) {
-    // A program whose annotations are not recorded has a thread only if it uses CUDA.
+    // Wakes the device thread, which starts the attendance thread. Without annotations, nothing
+    // else would.
     program.rings.file.WakeProgram();
     return;
   }
@@ -107,7 +109,7 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
   const wire::FileHeader& header = *file.header();
   if (header.control.load(std::memory_order_relaxed) == 0) signs.steps_missing = true;
   const wire::TickMoment now = wire::MonotonicMoment(program.ticks);
-  if (now.other_ns - program.opened.other_ns < kLeastSpanNs || now.ticks == program.opened.ticks)
+  if (now.other_ns - program.opened.other_ns < kMinSpanNs || now.ticks == program.opened.ticks)
     return;
   const double ns_per_tick = static_cast<double>(now.other_ns - program.opened.other_ns) /
                              static_cast<double>(now.ticks - program.opened.ticks);

@@ -1,4 +1,4 @@
-// What programs with the agent tell of how they fare: their memory's use, and their training steps.
+// Reads the observations of programs with the agent: memory use and training steps.
 #pragma once
 #include <map>
 #include <string>
@@ -14,10 +14,10 @@
 namespace strobe {
 
 // Steps are annotations with step_num (StepTraceMe, strobe.Trace(..., step_num=...)). While steps
-// matter, annotations of the first level are switched on, whatever a capture asks for.
+// are needed, annotations of level 1 are switched on even if no capture asks for them.
 class RingMonitor final : public session::JobMonitor {
  public:
-  // `directory` outlives it.
+  // `clock` and `directory` must outlive this object.
   RingMonitor(const Clock& clock, const AgentDirectory& directory)
       : clock_(clock), directory_(directory) {}
 
@@ -29,7 +29,7 @@ class RingMonitor final : public session::JobMonitor {
   struct Program {
     GuardedRings rings{};
     wire::TickKind ticks{};
-    wire::TickMoment opened{};  // With CLOCK_MONOTONIC.
+    wire::TickMoment opened{};  // Ticks and CLOCK_MONOTONIC when the file was opened.
     std::string name{};
     std::vector<wire::RingReader> readers{};
     std::uint64_t lost = 0;
@@ -41,10 +41,11 @@ class RingMonitor final : public session::JobMonitor {
 
   const Clock& clock_;
   const AgentDirectory& directory_;
-  std::map<std::string, Program> programs_;  // By ring file.
+  std::map<std::string, Program> programs_;  // By path of the ring file.
   wire::RecordBuffer buffer_{};
-  std::uint64_t memory_until_ = 0;  // See FileHeader.attend_until; 0 = memory does not matter.
-  bool steps_ = false;              // Do they matter?
+  // See FileHeader::attend_until; 0 if memory use is not needed.
+  std::uint64_t memory_until_ = 0;
+  bool steps_ = false;  // True if steps are needed.
   MonoTime found_{};
 };
 

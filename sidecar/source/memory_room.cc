@@ -11,7 +11,8 @@ std::uint64_t MemoryRoom(std::uint64_t copies) {
   const wire::MemoryUse use = wire::ReadMemoryUse();
   if (use.limit == 0) return std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t left = use.limit - std::min(use.used, use.limit);
-  return left / 10 * 9 / std::max<std::uint64_t>(copies, 1);  // The tenth is for everything else.
+  // A tenth is left for everything else.
+  return left / 10 * 9 / std::max<std::uint64_t>(copies, 1);
 }
 
 }  // namespace strobe

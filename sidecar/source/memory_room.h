@@ -1,11 +1,11 @@
-// A trace must not cost the sidecar its life.
+// Limits traces in memory, so that the sidecar stays below its memory limit.
 #pragma once
 #include <cstdint>
 
 namespace strobe {
 
-// How many bytes may be taken in when `copies` of them are held at once, so that this process stays
-// below its own memory limit; the largest number when it has none.
+// The largest size in bytes of which `copies` fit into the rest of this process's memory limit. The
+// largest integer if there is no limit.
 std::uint64_t MemoryRoom(std::uint64_t copies);
 
 }  // namespace strobe

@@ -5,8 +5,10 @@
 namespace strobe {
 namespace {
 
-constexpr std::uint64_t kRegistersTogether = 256;  // A warp's registers come in such portions,
-constexpr std::uint64_t kSchedulers = 4;           // from the quarter that its scheduler has.
+// Registers are allocated per warp in portions of this size.
+constexpr std::uint64_t kRegistersTogether = 256;
+// Each scheduler of a core has its own quarter of the registers.
+constexpr std::uint64_t kSchedulers = 4;
 
 std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -27,7 +29,8 @@ double OccupancyPercent(const wire::KernelRecord& kernel, const wire::DeviceReco
         device.registers / kSchedulers / per_warp * kSchedulers / warps;
     blocks = std::min(blocks, by_registers);
   }
-  const std::uint64_t reserved = device.major >= 8 ? 1024 : 0;  // The runtime's own, per block.
+  // Used by the CUDA runtime, per block.
+  const std::uint64_t reserved = device.major >= 8 ? 1024 : 0;
   const std::uint64_t portion = device.major >= 8 ? 128 : 256;
   const std::uint64_t shared = RoundUp(
       static_cast<std::uint64_t>(kernel.static_shared) + kernel.dynamic_shared + reserved, portion);

@@ -1,4 +1,4 @@
-// How much of a GPU core's thread slots a kernel can fill.
+// Computes the share of a GPU core's thread slots that a kernel can fill.
 #pragma once
 #include <cstdint>
 
@@ -6,8 +6,8 @@
 
 namespace strobe {
 
-// Theoretical occupancy in percent, 0 when the device's limits are not known. The rules by which
-// registers and shared memory are handed out are those of NVIDIA's occupancy calculator for compute
+// Returns the theoretical occupancy in percent; 0 if the device's limits are not known. Registers
+// and shared memory are allocated by the rules of NVIDIA's occupancy calculator for compute
 // capability 7.0 and newer.
 double OccupancyPercent(const wire::KernelRecord& kernel, const wire::DeviceRecord& device);
 

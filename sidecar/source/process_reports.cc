@@ -30,8 +30,9 @@ std::string Words(const v1::ProcessReport& process) {
   return StrCat(process.name(), ": ", process.message());
 }
 
-// Every injected pod names a server, whether its trainer has one or not. Where the agent records
-// instead, that is nobody's loss; several servers are named only by somebody who has them.
+// Injection configures one server address in every pod, whether the trainer has a server or not. If
+// the agent records instead, nothing is missing. Several addresses are configured only by users who
+// have several servers.
 bool IsOnlyTheDefault(const Recording& framework) {
   return framework.outcome == Outcome::kNoSource && framework.processes.size() <= 1;
 }
@@ -57,7 +58,7 @@ void ConcludeProcesses(Recording& recording) {
 
 Recording JoinRecordings(Recording framework, Recording agent) {
   if (IsOnlyTheDefault(framework)) return agent;
-  // A program with the agent that ended before it could be recorded had nothing to tell.
+  // A program with the agent that ended before it could be recorded is not a fault.
   if (agent.outcome == Outcome::kNoSource && agent.processes.empty()) agent.outcome = Outcome::kOk;
   Recording joined = std::move(framework);
   Worsen(agent.outcome, std::move(agent.message), joined);
@@ -72,7 +73,7 @@ Recording JoinRecordings(Recording framework, Recording agent) {
   const absl::Status status = xplane::AppendXSpace(agent.xspace, "agent", joined.xspace);
   if (!status.ok())
     Worsen(Outcome::kProfilerStartFailed,
-           StrCat("what the agent recorded is no trace: ", status.message()), joined);
+           StrCat("the agent's recording is not a valid trace: ", status.message()), joined);
   return joined;
 }
 

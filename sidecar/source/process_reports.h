@@ -1,4 +1,4 @@
-// What became of a worker's processes, and what that makes of the worker. Pure.
+// Derives a worker's result from the results of its processes. Pure.
 #pragma once
 #include <string>
 
@@ -6,12 +6,12 @@
 
 namespace strobe {
 
-// Gives the recording the outcome of its worst process, with a message that says how many of how
-// many are as asked and names the worst one. Leaves an outcome that is worse than all of theirs.
+// Sets the recording's outcome to that of its worst process. The message tells how many processes
+// were recorded as asked and names the worst one. A worse outcome that is set already is kept.
 void ConcludeProcesses(session::Recording& recording);
 
-// Makes one recording of those of the framework's servers and of the agent, each concluded. What
-// the agent recorded is kept whatever happened to the servers, and the other way round.
+// Joins the recordings of the framework's servers and of the agent, after ConcludeProcesses for
+// each. Each is kept even if the other one failed.
 session::Recording JoinRecordings(session::Recording framework, session::Recording agent);
 
 }  // namespace strobe

@@ -11,7 +11,7 @@ namespace {
 
 using wire::DevicePhase;
 
-// Keeps the cause that explains most.
+// Keeps the worst outcome that is added.
 class RowBuilder {
  public:
   explicit RowBuilder(v1::ProcessReport& row) : row_(row) {
@@ -31,7 +31,7 @@ class RowBuilder {
 
 std::string For(std::int64_t ns) { return FormatDuration(Nanos{ns}); }
 
-// When the program was there to be recorded.
+// The interval in which the program could be recorded.
 std::int64_t LifeBegins(const ProgramFacts& facts, const CaptureTimes& times) {
   return std::max(facts.born_ns, times.start_ns);
 }
@@ -41,20 +41,20 @@ std::int64_t LifeEnds(const ProgramFacts& facts, const CaptureTimes& times) {
   return std::min(facts.ended_cleanly ? facts.ended_ns : facts.seen_ns, times.stop_ns);
 }
 
-// A recording that begins late or ends early has a hole where the program ran.
+// Detects a recording that begins late or ends early while the program ran.
 void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
   const std::int64_t wanted_from = std::max(facts.born_ns, times.instant_ns);
   const std::int64_t wanted_until = std::min(LifeEnds(facts, times), times.end_ns);
   if (wanted_until <= wanted_from) return;
   if (facts.on_ns == 0) {
-    row.Add(Outcome::kLateStart, "its recording was not switched on before the window ended");
+    row.Add(Outcome::kLateStart, "recording was not switched on before the window ended");
   } else if (facts.on_ns > wanted_from) {
     row.Add(Outcome::kLateStart,
             StrCat("recording began ", For(facts.on_ns - wanted_from), " after the ",
                    facts.born_ns > times.instant_ns ? "program did" : "instant"));
   } else if (facts.off_ns < wanted_until) {
     row.Add(Outcome::kLateStart,
-            StrCat("its recording was switched off ", For(wanted_until - facts.off_ns),
+            StrCat("recording was switched off ", For(wanted_until - facts.off_ns),
                    " before the window ended, by somebody else"));
   }
 }
@@ -68,15 +68,16 @@ void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder
   if (facts.lives) return;
   const bool device_armed = facts.device.answered && facts.device.phase == DevicePhase::kArmed;
   if (!device_armed && facts.replaced)
-    return row.Add(Outcome::kOk, "replaced itself by another program (exec)");
-  if (!device_armed && facts.seen_ns >= times.end_ns) return;  // The window was over.
+    return row.Add(Outcome::kOk, "was replaced by another program (exec)");
+  if (!device_armed && facts.seen_ns >= times.end_ns) return;  // It ended after the window.
   const bool recorded = facts.kept > 0 || facts.ever_recorded || facts.device.uses_cuda;
-  // Whole records of a program that is gone can still be read; what CUPTI held is lost.
+  // Complete records of a program that has ended can still be read; those in CUPTI's buffers are
+  // lost.
   if (!device_armed && (facts.parent_lives || !recorded))
-    return row.Add(Outcome::kOk, "ended while it was recorded; nobody knows how");
+    return row.Add(Outcome::kOk, "ended while it was recorded; the cause is not known");
   row.Add(Outcome::kWorkerLost,
-          "ended while it was recorded, and not by its own exit; the trace has what it had written "
-          "until then");
+          "ended while it was recorded, and not by its own exit; the trace contains what it wrote "
+          "before");
 }
 
 void JudgeRecords(const ProgramFacts& facts, RowBuilder& row) {
@@ -89,9 +90,9 @@ void JudgeRecords(const ProgramFacts& facts, RowBuilder& row) {
   if (facts.lost == 0) return;
   row.Add(Outcome::kEventsDropped,
           StrCat(facts.lost, " of ", facts.kept + facts.lost,
-                 " records are missing: the program made them faster than they could be read, or "
-                 "more of them than fit into the sidecar's memory or the shared volume; lower "
-                 "tracers.host, or give the program a larger STROBE_RING_KB"));
+                 " records are missing: the program produced them faster than they could be read, "
+                 "or more than fit into the sidecar's memory or the shared volume; lower "
+                 "tracers.host or increase STROBE_RING_KB of the program"));
 }
 
 void JudgeDevices(const ProgramFacts& facts, const CaptureTimes& times, bool expects_device,
@@ -99,7 +100,7 @@ void JudgeDevices(const ProgramFacts& facts, const CaptureTimes& times, bool exp
   const bool gone = !facts.lives && !facts.ended_cleanly;
   if (!gone) {
     DeviceVerdict device = JudgeDevice(facts.device);
-    // Devices that were left out on purpose are missing only where somebody waits for them.
+    // Devices that were left out on purpose are a fault only if the capture expects a device.
     if (device.outcome == Outcome::kDeviceTraceMissing && !expects_device)
       device.outcome = Outcome::kOk;
     if (device.outcome != Outcome::kOk)
@@ -111,9 +112,9 @@ void JudgeDevices(const ProgramFacts& facts, const CaptureTimes& times, bool exp
   const std::int64_t wanted_from = std::max(facts.cuda_since_ns, times.instant_ns);
   const std::int64_t wanted_until = std::min(LifeEnds(facts, times), times.end_ns);
   if (*facts.device_began_ns > wanted_from) {
-    hole = StrCat("its devices were recorded from ", For(*facts.device_began_ns - wanted_from),
-                  facts.cuda_since_ns > times.instant_ns ? " after it started CUDA on"
-                                                         : " after the start on");
+    hole = StrCat(
+        "its devices were recorded only from ", For(*facts.device_began_ns - wanted_from),
+        facts.cuda_since_ns > times.instant_ns ? " after it started CUDA" : " after the start");
   } else if (facts.device.phase == DevicePhase::kFlushed && !facts.ended_cleanly &&
              *facts.device_ended_ns < wanted_until) {
     hole = StrCat("its devices were recorded only until ",

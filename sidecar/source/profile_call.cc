@@ -18,7 +18,7 @@ std::string SessionId(const v1::CapturePlan& plan, std::size_t index) {
 tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::size_t index,
                                               std::string_view repository_root) {
   const std::int64_t length = plan.duration_ns() + 2 * plan.guard_ns();
-  // The server counts whole milliseconds since it started and may stop up to one early.
+  // The server counts whole milliseconds since its start and may stop up to one early.
   const auto duration_ms =
       static_cast<std::uint64_t>((length + kNanosPerMilli - 1) / kNanosPerMilli + 1);
   tensorflow::ProfileRequest request;
@@ -53,19 +53,19 @@ CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view a
   };
   switch (code) {
     case grpc::StatusCode::UNAVAILABLE:
-      // gRPC says "failed to connect" when nobody listened and other words when a connection broke.
+      // gRPC's message contains "connect" only if nobody listened, not if a connection broke later.
       if (Contains(text, "connect") || Contains(text, "Connection refused")) {
         return verdict(Outcome::kNoSource, "nobody listens");
       }
-      return verdict(Outcome::kWorkerLost, "vanished while it recorded");
+      return verdict(Outcome::kWorkerLost, "was lost while it recorded");
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return verdict(Outcome::kDeadlineExceeded, "did not answer in time");
     case grpc::StatusCode::CANCELLED:
       return verdict(Outcome::kCancelled, "the recording was cancelled");
     case grpc::StatusCode::UNIMPLEMENTED:
-      return verdict(Outcome::kVersionMismatch, "is no tensorflow.ProfilerService");
+      return verdict(Outcome::kVersionMismatch, "is not a tensorflow.ProfilerService");
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return verdict(Outcome::kTruncated, "the trace is too large to be sent");
+      return verdict(Outcome::kTruncated, "the trace is too large to send");
     default:
       break;
   }
@@ -74,12 +74,12 @@ CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view a
             StrCat("profiler server at ", address, " ", kCannotAnswerWithTrace)};
   }
   if (Contains(text, "Another profiling session active")) {
-    return verdict(Outcome::kBusy, "somebody else is profiling this process");
+    return verdict(Outcome::kBusy, "another client is profiling this process");
   }
   if (ContainsIgnoreCase(text, "INSUFFICIENT_PRIVILEGES")) {
-    return verdict(Outcome::kPermissionDenied, "the driver refused");
+    return verdict(Outcome::kPermissionDenied, "the driver denied access");
   }
-  return verdict(Outcome::kProfilerStartFailed, "refused or failed");
+  return verdict(Outcome::kProfilerStartFailed, "the request was refused or failed");
 }
 
 }  // namespace strobe

@@ -1,4 +1,4 @@
-// What a Profile request to a framework's server says and what its answer means. Pure.
+// Builds Profile requests to a framework's server and interprets their failures. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,19 +9,20 @@
 
 namespace strobe {
 
-// `index` tells the worker's processes apart; ids are never used twice, because a server remembers
-// a Terminate for an id that has not come yet.
+// `index` distinguishes the worker's processes. An id is never used twice, because a server
+// remembers a Terminate for an id that it does not know yet.
 std::string SessionId(const v1::CapturePlan& plan, std::size_t index);
 
-// Where servers that cannot answer with the trace (from before 2025-09) would write it. They take
-// an empty root for the trainer's working directory; below this one nobody can write, and they
-// answer with an error that names it. Newer servers do not look at it.
+// The repository root for servers that cannot return the trace in their answer (before 2025-09).
+// They would take an empty root for the trainer's working directory. Nobody can write below this
+// path, so they answer with an error that contains it. Newer servers ignore it.
 inline constexpr std::string_view kNoRepository = "/proc/strobe";
 inline constexpr std::string_view kCannotAnswerWithTrace =
     "cannot answer with its trace (servers since 2025-09 can); upgrade the framework, or mount a "
     "directory in both containers and pass --shared-dir";
 
-// Without a `repository_root` the server is to answer with the trace or not to write it at all.
+// If `repository_root` is empty, the server must return the trace in its answer and must not write
+// it.
 tensorflow::ProfileRequest MakeProfileRequest(const v1::CapturePlan& plan, std::size_t index,
                                               std::string_view repository_root);
 
@@ -30,7 +31,7 @@ struct CallVerdict {
   std::string message;
 };
 
-// Of a call that failed with gRPC status `code`.
+// Interprets a call that failed with gRPC status `code`.
 CallVerdict JudgeCallFailure(int code, std::string_view text, std::string_view address);
 
 }  // namespace strobe

@@ -9,7 +9,10 @@ using tensorflow::ProfilerService;
 
 std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int most_bytes) {
   grpc::ChannelArguments arguments;
+  // Does not share connections, and their back-off, with earlier channels to the same address.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // The profiler server is on the same pod network, where a proxy of the environment must not be
+  // used.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(most_bytes);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
@@ -38,7 +41,7 @@ ProfileCalls::ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& ch
   }
 }
 
-// Callbacks refer to this object, so it waits for them; cancelling makes that short.
+// Waits for the callbacks, because they refer to this object. Cancelling keeps the wait short.
 ProfileCalls::~ProfileCalls() {
   TryCancel();
   MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// The Profile calls of one capture.
+// Runs the Profile calls of one capture.
 #pragma once
 #include <grpcpp/grpcpp.h>
 
@@ -13,12 +13,12 @@
 
 namespace strobe {
 
-// A fresh connection each time: an idle sidecar then holds none and retries none, and a trainer
-// that came back is found at once instead of after a back-off. Answers of more than `most_bytes`
-// are refused before they are read.
+// Opens a new connection for each capture. An idle sidecar then holds and retries none, and a
+// trainer that was restarted is reached at once, without a back-off. Answers of more than
+// `most_bytes` are refused before they are read.
 std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int most_bytes);
 
-// One call per process of the worker, all in flight at once. Not for several threads.
+// One call per process of the worker, all at the same time. Not thread-safe.
 class ProfileCalls {
  public:
   struct Call {
@@ -29,19 +29,19 @@ class ProfileCalls {
     grpc::Status status;
   };
 
-  // As many requests as channels. Every call ends after `time_left`.
+  // Requires as many requests as channels. Every call ends after `time_left`.
   ProfileCalls(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                std::vector<tensorflow::ProfileRequest> requests, Nanos time_left);
-  ~ProfileCalls();  // Cancels what has not ended.
+  ~ProfileCalls();  // Cancels calls that have not ended.
   ProfileCalls(const ProfileCalls&) = delete;
   ProfileCalls& operator=(const ProfileCalls&) = delete;
 
-  // True when all calls have ended.
+  // Waits for at most `duration`. True if all calls have ended.
   bool WaitFor(Nanos duration);
   void TryCancel();
-  // Ends the sessions early; the Profile calls then answer with what was recorded.
+  // Ends the sessions early. The Profile calls then return what was recorded.
   void Terminate();
-  // In the order of the channels; only after all calls have ended.
+  // The calls in the order of the channels. Call it only after all calls have ended.
   std::vector<std::unique_ptr<Call>>& calls() { return calls_; }
 
  private:

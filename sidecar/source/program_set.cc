@@ -17,9 +17,9 @@ namespace {
 
 using wire::RingFileError;
 
-// A directory with more is damaged or hostile; each costs a mapping and what is read of it.
+// A directory with more files is damaged or hostile. Each file costs a mapping and its records.
 constexpr std::ptrdiff_t kMaxMapped = 512;
-// With those that came and went.
+// Including programs that have ended.
 constexpr std::size_t kMaxPrograms = 65'536;
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -29,7 +29,7 @@ v1::ProcessReport Unreadable(const OpenedRings& opened, const std::string& path)
     return MissingProcess(
         StrCat("process ", opened.pid), Outcome::kVersionMismatch,
         StrCat("its agent writes ring files of version ", opened.version, ", this sidecar reads ",
-               wire::kVersion, "; let program and sidecar use the agent of one release"));
+               wire::kVersion, "; use the agent and the sidecar of the same release"));
   }
   if (opened.error == RingFileError::kUnreadable) {
     return MissingProcess(FileName(path), Outcome::kProfilerStartFailed,
@@ -65,12 +65,12 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   const bool readable = opened.error == RingFileError::kNone;
   if (readable && !directory_.Concerns(file, ForkedFromOurs(file))) return;
   if (!readable) {
-    // Only a running program makes it worth a word.
+    // Reports the file only if its program runs.
     if (opened.lives) missing_.emplace(path, Unreadable(opened, path));
     return;
   }
   if (first_ && !opened.lives && !file.HasHeirs()) {
-    // Nobody will write to it any more, and nobody asked for what it holds.
+    // The program has ended, and the records from before the capture are not wanted.
     unlink(path.c_str());
     return;
   }
@@ -81,8 +81,8 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     missing_.emplace(
         path,
         MissingProcess(label, Outcome::kProfilerStartFailed,
-                       "it does not say in which container it runs, so it may be of the one "
-                       "that was asked for; let it keep STROBE_CONTAINER in its environment"));
+                       "it does not say in which container it runs, so it may be in the requested "
+                       "one; keep STROBE_CONTAINER in its environment"));
     return;
   }
   const auto mapped = std::count_if(programs_.begin(), programs_.end(),
@@ -145,8 +145,8 @@ void ProgramSet::SwitchOff() {
   if (ordered) OrderNewborn(false);
   for (const auto& [path, program] : programs_) program->SwitchOff();
   if (!ordered) return;
-  // Programs that took their orders, or their parent's wishes, just before are found now: whoever
-  // begins later finds none any more.
+  // Finds programs that read the orders, or were forked, just before. Programs that start later
+  // find no orders any more.
   for (const std::string& path : RingFiles(directory_.path())) {
     if (programs_.contains(path) || missing_.contains(path)) continue;
     OpenedRings opened = OpenRings(path);
@@ -202,7 +202,7 @@ std::vector<ProgramFacts> ProgramSet::Facts() const {
     if (!program->settled()) facts.parent_lives = ParentLives(*program);
     const std::string container = wire::ContainerOf(path);
     facts.replaced = std::any_of(programs_.begin(), programs_.end(), [&](const auto& other) {
-      // Each container may have process IDs of its own.
+      // Process IDs are unique only within a container.
       return wire::ContainerOf(other.first) == container && other.second->pid() == program->pid() &&
              program->process_began() != 0 &&
              other.second->process_began() == program->process_began() &&

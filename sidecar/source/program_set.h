@@ -1,4 +1,4 @@
-// The programs of a worker that one capture records through the agent.
+// The set of programs of a worker that one capture records through the agent.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,48 +15,53 @@
 
 namespace strobe {
 
-// What is wanted of each program.
+// The requests to each program.
 struct ProgramWishes {
-  std::string recorder{};   // Who records, for the words that another sidecar says.
-  std::string container{};  // Programs of this container alone; empty = of all.
+  // The name of this recording, which other sidecars show in their messages.
+  std::string recorder{};
+  // Only programs of this container are recorded; empty for all.
+  std::string container{};
   std::uint32_t level = 0, filter = ~0u;
-  std::uint32_t idle_level = 0;  // Of the flight recorder, which goes on.
+  std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;
-  bool look_back = false;  // What the rings still hold of before belongs to the capture.
+  // Records that the rings still hold from before belong to the capture.
+  bool look_back = false;
   std::array<std::uint64_t, 2> framework_ports{};
   std::uint64_t attend_until_ns = 0;  // CLOCK_MONOTONIC.
 };
 
 class ProgramSet {
  public:
-  // `directory` outlives it.
+  // `directory` must outlive this object.
   ProgramSet(const AgentDirectory& directory, ProgramWishes wishes)
       : directory_(directory), wishes_(std::move(wishes)) {}
-  ~ProgramSet();  // Switches off what is still on.
+  ~ProgramSet();  // Switches all programs off.
   ProgramSet(const ProgramSet&) = delete;
   ProgramSet& operator=(const ProgramSet&) = delete;
 
-  // Looks for programs: at the beginning, and for younger ones every now and then, which may have
-  // ended already. `device_time`: how long devices may be armed from now on.
+  // Looks for programs. The first call finds those that exist, and later calls those that started
+  // since, even if they have ended. `device_time` limits how long devices may stay armed from now
+  // on.
   void Find(Nanos device_time);
-  // Switches annotations on, for programs that begin later too.
+  // Switches annotations on, also for programs that start later.
   void SwitchOn();
-  // Looks for programs a last time, and switches all off.
+  // Looks for programs a last time and switches all off.
   void SwitchOff();
+  // Reads new records of all programs. `budget` is the number of bytes that may still be kept.
   void Drain(std::uint64_t& budget);
-  // Lets go of programs that are gone; their records stay.
+  // Reads the rest of programs that have ended and closes their files. Their records are kept.
   void Settle(std::uint64_t& budget);
-  // After the last drain: records that were made and never came are lost.
+  // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
-  // Have all handed over what their devices did?
+  // True if all programs have delivered their device records.
   bool DevicesSettled() const;
 
-  // The programs that were there to be recorded.
+  // The programs that ran during the capture.
   std::vector<RecordedProgram*> Counted() const;
-  // What was seen of each, in the order of programs(); nothing of those that were gone before.
+  // The observations of each program in Counted().
   std::vector<ProgramFacts> Facts() const;
-  // Processes that cannot be recorded: held by another sidecar, of another version, or without a
-  // ring file. Known after the first Find.
+  // Processes that cannot be recorded, because another sidecar holds them, they have another
+  // version, or they have no ring file. Known after the first Find.
   std::vector<v1::ProcessReport> Missing() const;
   const std::string& container() const { return wishes_.container; }
 

@@ -17,15 +17,16 @@ namespace {
 
 using wire::DevicePhase;
 
-// CUPTI's clock and ours agree to a fraction of this; a call that seems to begin so little before
-// the annotation around it began within it.
+// CUPTI's clock and the ticks agree to a fraction of this. A call that seems to begin this little
+// before its surrounding annotation is moved into it.
 constexpr std::int64_t kClockSlackPs = 2'000'000;
 constexpr std::uint64_t kAttendanceSlackNs = 1'000'000'000;
 
-// What goes onto a thread's line, in the order of begin and, for equal ones, outer first.
+// An event of a thread's line. Events are sorted by begin; of events with the same begin, the outer
+// one comes first.
 struct LineEvent {
   std::int64_t begin_ps = 0, end_ps = 0;
-  const HostCall* call = nullptr;  // Else an annotation:
+  const HostCall* call = nullptr;  // Null for an annotation.
   std::string_view text{};
 };
 
@@ -35,8 +36,8 @@ void Order(std::vector<LineEvent>& events) {
   });
 }
 
-// `events` are annotations, in order. Events of one line nest; the clocks' small disagreement must
-// not break that.
+// Inserts calls into the sorted annotations `events`. Events of a line must nest, so small
+// differences of the clocks are corrected.
 void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events) {
   const std::size_t annotations = events.size();
   for (const HostCall& call : calls) {
@@ -52,7 +53,7 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
     events.push_back(event);
   }
   Order(events);
-  std::vector<std::int64_t> ends;  // Of what is open.
+  std::vector<std::int64_t> ends;  // The ends of the open events.
   for (LineEvent& event : events) {
     while (!ends.empty() && ends.back() <= event.begin_ps) ends.pop_back();
     if (event.call != nullptr && !ends.empty() && event.end_ps > ends.back())
@@ -88,7 +89,7 @@ RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t le
   OpenReaders(from);
 }
 
-// Rings that are begun later are the capture's from their first record.
+// Rings that are created later belong to the capture from their first record.
 void RecordedProgram::OpenReaders(From from) {
   const std::uint32_t rings =
       std::min(header().rings.load(std::memory_order_acquire), file_.max_rings());
@@ -106,14 +107,15 @@ void RecordedProgram::SwitchOn(std::uint32_t filter) {
   on_ = true;
   header().filter.store(filter, std::memory_order_relaxed);
   file_.Wish(wire::Wisher::kCapture, level_);
-  // Read after the switch, so that a sidecar that was stopped in between claims less, not more.
+  // Reads the clock after switching on: if the sidecar is suspended in between, it claims less
+  // time, not more.
   on_ns_ = on_since_birth_ ? static_cast<std::int64_t>(born_ns_) : MonotonicNow();
   off_ns_ = on_ns_;
 }
 
 void RecordedProgram::CheckOn() {
   if (!on_ || settled_) return;
-  // The time comes before the look: at that time at least it was on.
+  // Reads the clock before the control word: annotations were on at least at that time.
   const std::int64_t now = MonotonicNow();
   on_ = CaptureWish(file_) == level_ && header().control.load(std::memory_order_relaxed) >= level_;
   if (on_) off_ns_ = now;
@@ -142,8 +144,8 @@ void RecordedProgram::ArmDevice(Nanos most, const std::array<std::uint64_t, 2>& 
   for (std::size_t i = 0; i < framework_ports.size(); ++i)
     to.framework_ports[i].store(framework_ports[i], std::memory_order_relaxed);
   to.device_until = wire::MonotonicNs() + static_cast<std::uint64_t>(most.count());
-  // A program that was born with the wish in its orders goes on with that one. Any other gets a
-  // number that it has not answered to, and never 0.
+  // A program that received the request by its orders keeps that request's number. Any other
+  // program gets a new number that it has not answered, and never 0.
   wish_ = from_ == From::kStart ? to.device_control.load() : 0;
   if (wish_ == 0) wish_ = static_cast<std::uint32_t>(to.device_state.load() >> 32) + 1;
   if (wish_ == 0) wish_ = 1;
@@ -158,7 +160,7 @@ void RecordedProgram::TellRecorder(std::string_view recorder) {
 }
 
 void RecordedProgram::AskAttendance(std::uint64_t until_ns) {
-  // The job guard may have asked already, and for longer than the recording takes.
+  // The job guard may have requested it already, for a longer time.
   if (header().attend_until.load(std::memory_order_relaxed) >= until_ns - kAttendanceSlackNs)
     return;
   header().attend_until.store(until_ns, std::memory_order_relaxed);
@@ -225,7 +227,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .lost = lost(),
                      .device = device_status()};
   facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
-  // It ended after it was seen last, whatever it says.
+  // It ended after it was last seen to run, whatever its header contains.
   facts.ended_ns =
       std::clamp(static_cast<std::int64_t>(from.ended_ns.load(std::memory_order_relaxed)), on_ns_,
                  MonotonicNow());
@@ -246,7 +248,7 @@ std::optional<std::int64_t> RecordedProgram::KeptOnly(const TraceSpan& span) con
   const std::int64_t wanted = span.recording_ns - span.start_ns;
   if (wanted == 0 || !wrapped_) return std::nullopt;
   const TickScale scale = Scale(span);
-  std::int64_t latest = 0;  // Of the threads' first events.
+  std::int64_t latest = 0;  // The latest of the threads' first events.
   for (const auto& [id, thread] : threads_) {
     if (!thread.events.empty())
       latest = std::max(latest, scale.Ps(thread.events.front().begin) / 1000);
@@ -268,7 +270,7 @@ std::uint64_t RecordedProgram::lost() const {
   if (settled_) return settled_->lost;
   std::uint64_t lost = over_budget_ + unseen_ + WithoutRing() - without_ring_before_;
   std::uint64_t dropped = 0;
-  // What ends after the last drain began before recording stopped, and outside of the window.
+  // Events that end after the last drain are outside of the window.
   for (const wire::RingReader& reader : readers_) {
     lost += reader.lost();
     dropped += reader.dropped();
@@ -283,11 +285,11 @@ void RecordedProgram::CountUnseen() {
   const bool lives = Lives();
   for (std::size_t i = 0; i < readers_.size(); ++i) {
     const wire::RingReader& reader = readers_[i];
-    // Scopes that end after the recording did are outside of the window.
+    // Scopes that end after the recording are outside of the window.
     const std::uint64_t made = !lives                    ? reader.made()
                                : i < made_at_off_.size() ? made_at_off_[i]
                                                          : 0;
-    // A writer that was killed may have counted a record that it did not show any more.
+    // A writer that was killed may have counted a record that it did not complete.
     const std::uint64_t unseen = reader.unseen(made), allowed = lives ? 0 : 1;
     if (unseen > allowed && !reader.damaged()) unseen_ += unseen;
   }
@@ -299,7 +301,7 @@ void RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) {
   OpenReaders(From::kStart);
   for (wire::RingReader& reader : readers_) {
     reader.Drain(buffer, [&](const wire::ScopeRecord& record) {
-      // Somebody else asked for more than this capture.
+      // Another wisher requested a higher level than this capture.
       if (record.level > level_) return;
       const std::uint64_t cost = sizeof(Event) + record.text.size();
       if (cost > budget) {
@@ -323,7 +325,7 @@ void RecordedProgram::DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& bud
       buffer, [&](wire::RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
         const bool fits = device_.Add(type, payload, budget);
         if (wire::HasNumber(type)) ++(fits ? kept_ : over_budget_);
-        // Seen also of what does not fit.
+        // Also read from records that do not fit into the budget.
         if (type == wire::RecordType::kClock && payload.size() >= wire::kWordsOf<wire::ClockRecord>)
           last_device_ticks_ = wire::FromWords<wire::ClockRecord>(payload).ticks;
       });
@@ -343,7 +345,7 @@ TickScale RecordedProgram::Scale(const TraceSpan& span) const {
 
 std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
   const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - begin_.ticks));
-  // A forged time stays within a day of the capture.
+  // Limits forged times to a day around the capture.
   constexpr double kDayNs = 86'400e9;
   return static_cast<std::int64_t>(begin_.other_ns) +
          static_cast<std::int64_t>(std::clamp(since * NsPerTick(), -kDayNs, kDayNs));

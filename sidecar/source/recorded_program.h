@@ -1,5 +1,5 @@
-// One process with the agent, while it is recorded: its ring file's control words, and what has
-// been read out of its rings so far.
+// One program with the agent while it is recorded: its ring file's control words, and the records
+// read from its rings.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,85 +20,86 @@
 
 namespace strobe {
 
-// Where the trace begins and ends, CLOCK_MONOTONIC in ns. Its lines count from the start.
+// The time range of the trace in ns of CLOCK_MONOTONIC. Its lines count from the start.
 struct TraceSpan {
   std::int64_t start_ns = 0, stop_ns = 0;
-  std::int64_t recording_ns = 0;  // When recording began; later than start_ns when it reaches back.
+  // The time when recording began. It is later than start_ns if the capture reaches back.
+  std::int64_t recording_ns = 0;
 };
 
 class RecordedProgram {
  public:
-  // What of the rings belongs to the capture.
+  // The part of the rings that belongs to the capture.
   enum class From {
-    kNow,     // What comes from here on.
-    kStart,   // All: the program is younger than the capture.
-    kOldest,  // And what the rings still hold of before.
+    kNow,     // Records from now on.
+    kStart,   // All records, because the program is younger than the capture.
+    kOldest,  // All records that the rings still hold, including earlier ones.
   };
-  // Annotations up to `level` are kept; 0 = none. The caller holds the file's lease.
+  // Keeps annotations up to `level`; 0 keeps none. The caller must hold the file's lease.
   RecordedProgram(GuardedRings rings, From from, std::uint32_t level);
   RecordedProgram(const RecordedProgram&) = delete;
   RecordedProgram& operator=(const RecordedProgram&) = delete;
 
-  // Switches annotations on, for masks that meet the filter. A program that its orders or its
-  // parent switched on has been on since it began.
+  // Switches annotations on for masks that have a bit in common with the filter. A program that its
+  // orders or its parent switched on counts as on since its start.
   void SwitchOn(std::uint32_t filter);
-  // Notes whether annotations are still switched on; drains call it too.
+  // Checks whether annotations are still on. Drain calls it too.
   void CheckOn();
-  // Ends what SwitchOn and ArmDevice began.
+  // Undoes SwitchOn and ArmDevice.
   void SwitchOff();
-  // Asks for the devices' records, at most for so long, but for devices of the process that listens
-  // on one of the ports.
+  // Requests device records for at most `most`. A process that listens on one of the ports leaves
+  // its devices to its own profiler server.
   void ArmDevice(Nanos most, const std::array<std::uint64_t, 2>& framework_ports);
-  // Whose lease this is, for what other sidecars say.
+  // Writes the holder of the lease, which other sidecars show in their messages.
   void TellRecorder(std::string_view recorder);
-  // Asks the program to attend the capture until then; see FileHeader.
+  // Requests the attendance thread until `until_ns`; see FileHeader::attend_until.
   void AskAttendance(std::uint64_t until_ns);
-  // Is there nothing more to wait for? True as well for a program that is gone, or that has no
+  // True if no more device records are expected, also for a program that has ended or does not use
   // CUDA.
   bool DeviceSettled() const;
 
-  // Looks whether the program runs.
+  // Checks whether the program runs.
   bool Lives();
-  // False for a program that was gone before the capture, whose forked children still look at it.
+  // False if the program had ended before the capture and only forked children use its file.
   bool lived() const { return lived_; }
-  // Reads what is left of a program that is gone and lets go of its file, which is removed unless a
-  // forked child looks at it.
+  // Reads the rest of a program that has ended and closes its file. Removes the file unless a
+  // forked child uses it.
   void Settle(bool parent_lives, wire::RecordBuffer& buffer, std::uint64_t& budget);
   bool settled() const { return settled_.has_value(); }
   std::uint32_t pid() const { return pid_; }
   std::uint64_t born_ns() const { return born_ns_; }
   // See FileHeader::process_began.
   std::uint32_t process_began() const { return process_began_; }
-  // Name of the ring file of the program that it was forked from; empty when there is none.
+  // The name of the ring file of the program that this one was forked from. Empty if there is none.
   const std::string& forked_from() const { return forked_from_; }
   // "<program> <pid>".
   const std::string& label() const { return label_; }
 
-  // What was seen of it; `replaced` is left to whoever knows the other programs, and parent_lives
-  // too while it is not settled.
+  // The observations of the program. The caller fills in `replaced`, which depends on other
+  // programs, and also `parent_lives` while the program is not settled.
   ProgramFacts Facts();
-  // How much of the time before recording began is there, in ns, when a ring has lost a part of it.
+  // If a ring has lost a part of the time before recording began: how much of it is left, in ns.
   std::optional<std::int64_t> KeptOnly(const TraceSpan& span) const;
-  // By how much CUPTI's clock was set meanwhile; 0 = it was not.
+  // The largest step of CUPTI's clock during the capture; 0 if there was none.
   std::uint64_t DeviceClockJumpNs() const;
 
-  // Reads what has come. `budget` is how many bytes may be kept in all; what does not fit is
-  // counted.
+  // Reads new records. `budget` is the number of bytes that may still be kept; records beyond it
+  // are counted.
   void Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
   std::uint64_t kept() const { return kept_; }
   std::uint64_t lost() const;
-  // After the last drain: records that the program made and that never came are lost.
+  // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
 
-  // Adds a line per thread to the host's plane, and the devices' planes. `label` as in DeviceTrace.
+  // Adds a line per thread to the host plane, and the device planes. For `label`, see DeviceTrace.
   void Build(const TraceSpan& span, const std::string& label, xplane::PlaneBuilder& host,
              DevicePlanes& devices) const;
 
  private:
   struct Event {
     std::uint64_t begin = 0, end = 0;  // Ticks.
-    std::size_t text = 0;              // Where in the thread's text,
-    std::size_t size = 0;              // and how long.
+    std::size_t text = 0;              // Offset in the thread's text.
+    std::size_t size = 0;              // Size of the text in bytes.
   };
   struct Thread {
     std::string name;
@@ -119,8 +120,9 @@ class RecordedProgram {
   GuardedRings rings_;
   wire::RingFile& file_ = rings_.file;
   const wire::TickKind kind_;
-  const wire::TickMoment begin_;  // With CLOCK_MONOTONIC.
-  // Copies: the program might change them.
+  // Ticks and CLOCK_MONOTONIC when the recording of this program began.
+  const wire::TickMoment begin_;
+  // Copies of the header's values, because the program can change them.
   const std::uint32_t pid_;
   const std::uint64_t born_ns_;
   const std::uint32_t process_began_;
@@ -131,11 +133,12 @@ class RecordedProgram {
   const From from_;
   std::int64_t on_ns_ = 0, off_ns_ = 0, seen_ns_ = 0;
   bool on_ = false, attended_ = false;
-  bool wrapped_ = false;  // A ring had overwritten some of what was before.
+  bool wrapped_ = false;  // A ring had overwritten records from before the recording.
   std::vector<wire::RingReader> readers_;
-  std::vector<std::uint64_t> made_at_off_;  // By reader: records made when it was switched off.
+  // Records that each reader's ring had when recording was switched off.
+  std::vector<std::uint64_t> made_at_off_;
   std::map<std::uint32_t, Thread> threads_;
-  std::optional<ProgramFacts> settled_;  // The last facts; the file is gone.
+  std::optional<ProgramFacts> settled_;  // The last observations, after the file was closed.
   std::uint64_t kept_ = 0, over_budget_ = 0, unseen_ = 0;
   const std::uint64_t without_ring_before_;
   std::uint64_t dropped_before_ = 0;

@@ -30,6 +30,8 @@ void RecordingTimes::Look() {
   const MonoTime now = clock_.MonoNow();
   const Nanos set = steps_.Since();
   const Nanos change = set - set_;
+  // It is not known whether a step since the last call happened before or after the start, so both
+  // values are kept; SetAtStart chooses.
   if (now >= start_ && !started_) {
     started_ = true;
     set_before_start_ = set_;

@@ -1,4 +1,4 @@
-// When a recording is to begin and to end, and whether somebody sets the wall clock meanwhile.
+// The planned start and end of a recording, with detection of steps of the wall clock.
 #pragma once
 #include "common/base/clock.h"
 #include "common/base/clock_steps.h"
@@ -6,31 +6,33 @@
 
 namespace strobe {
 
-// The plan's times become moments when this is made; setting the wall clock does not move them. Not
-// for several threads.
+// Converts the plan's times to monotonic times at construction, so that later steps of the wall
+// clock do not move them. Not thread-safe.
 class RecordingTimes {
  public:
   RecordingTimes(const Clock& clock, const v1::CapturePlan& plan);
 
-  // From now; 0 when it has passed.
+  // The time from now; 0 if it has passed.
   Nanos UntilStart() const { return Until(start_); }
   Nanos UntilStop() const { return Until(stop_); }
   Nanos UntilDeadline() const { return Until(deadline_); }
-  // The recording ends here, earlier than planned.
+  // Ends the recording now, earlier than planned.
   void StopNow();
-  // What of the window is recorded: its duration, or less after StopNow.
+  // The recorded part of the window: its duration, or less after StopNow.
   Nanos Recorded() const;
 
-  // Looks at the wall clock; to be called every few milliseconds from before the start on.
+  // Checks the wall clock. Call it every few milliseconds from before the start on.
   void Look();
-  // The last look: nothing records any more, perhaps since before the planned stop.
+  // The last check. Recording has ended, perhaps before the planned end.
   void Ended();
-  // By how much the clock was set since this was made, at the last look.
+  // How far the wall clock had been set since construction, as of the last check.
   Nanos set() const { return set_; }
-  // By how much it was set between start and stop, or so near to them that nobody can tell.
+  // How far it was set between start and end, or so close to them that the order cannot be
+  // determined.
   Nanos set_while_recording() const { return set_while_recording_; }
-  // What a wall time that was read at the start (or stop) was off by. `read` helps where the clock
-  // was set just then: the recording is taken to have begun as near to the plan as it can have.
+  // The error of a wall time that was read at the start or at the end. `read` helps if the clock
+  // was set close to the start: the recording is then assumed to have begun as close to the plan as
+  // possible.
   Nanos SetAtStart(WallTime read) const;
   Nanos SetAtStop() const { return set_at_stop_; }
 

@@ -27,7 +27,7 @@ OpenedRings OpenRings(const std::string& path) {
   opened.error = file.Check();
   if (opened.error != wire::RingFileError::kNotOurs) {
     opened.version = file.header()->version;
-    opened.pid = file.header()->pid;  // At the same place in all versions.
+    opened.pid = file.header()->pid;  // The offset is the same in all versions.
   }
   opened.rings.file = std::move(file);
   opened.rings.guard = *std::move(guard);

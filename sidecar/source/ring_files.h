@@ -1,4 +1,4 @@
-// The ring files of a directory, as a sidecar opens them: written by programs that may be killed,
+// Opens the ring files of a directory for the sidecar. Programs that write them may be killed,
 // truncate them, or be hostile.
 #pragma once
 #include <cstdint>
@@ -10,24 +10,26 @@
 
 namespace strobe {
 
-// A ring file whose disappearing pages read as zeros.
+// A ring file in which lost pages read as zeros.
 struct GuardedRings {
   wire::RingFile file{};
-  // After `file`: the guard ends before the mapping does.
+  // Declared after `file`, so that the guard ends before the mapping.
   ForeignMemory guard{};
 };
 
 struct OpenedRings {
-  GuardedRings rings{};  // Usable when error is kNone.
+  GuardedRings rings{};  // Usable if `error` is kNone.
   wire::RingFileError error = wire::RingFileError::kUnreadable;
-  bool lives = false;  // Its program runs, or may run; said also of files that cannot be read.
-  std::uint32_t version = 0;  // Of the file, as far as it says so,
-  std::uint32_t pid = 0;      // and of the program.
+  // The program runs, or may run. Also set for files that cannot be read.
+  bool lives = false;
+  std::uint32_t version = 0;  // The version of the file, if known.
+  std::uint32_t pid = 0;      // The process ID of the program, if known.
 };
 
 OpenedRings OpenRings(const std::string& path);
 
-// Paths, sorted, at most 4,096 of them; none when the directory cannot be read.
+// Returns the paths of the ring files, sorted, at most 4,096. Empty if the directory cannot be
+// read.
 std::vector<std::string> RingFiles(const std::string& directory);
 
 }  // namespace strobe

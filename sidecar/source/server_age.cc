@@ -12,7 +12,7 @@ namespace strobe {
 namespace {
 
 const char kMethod[] = "/tensorflow.ProfilerService/GetSnapshot";
-// Field 1, a text of 255 bytes, of which none follows.
+// A truncated message: field 1, a string of 255 bytes, without its content.
 constexpr std::string_view kNoMessage = "\x0a\xff\x01";
 
 struct Question {
@@ -64,14 +64,15 @@ std::string_view WhyNoHostTracing(ServerAge age) {
     case ServerAge::kSince2026:
       return "";
     case ServerAge::kBefore2026:
-      return "is from before 2026 (jaxlib before 0.9.0, TensorFlow before 2.21), where recording "
-             "host annotations can crash the trainer; they were left out. Upgrade the framework, "
-             "ask with tracers.host 0, or allow it with --host-tracing-on-old-servers";
+      return "is from before 2026 (jaxlib before 0.9.0, TensorFlow before 2.21), and recording "
+             "host annotations can crash such a trainer; they were left out. Upgrade the "
+             "framework, "
+             "set tracers.host to 0, or allow it with --host-tracing-on-old-servers";
     case ServerAge::kUnknown:
       break;
   }
-  return "did not tell in time whether it is from before 2026, where recording host annotations "
-         "can crash the trainer; they were left out";
+  return "did not tell in time whether it is from before 2026; recording host annotations "
+         "can crash such a trainer, so they were left out";
 }
 
 }  // namespace strobe

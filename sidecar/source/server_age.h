@@ -1,11 +1,11 @@
-// Is a profiler server one whose trainer survives a capture? Found out without harm.
+// Determines, without harm, whether a profiler server's trainer survives a capture.
 //
-// jaxlib 0.5.0 to 0.8.3 crashes or hangs when a session that was asked for from outside records
-// host annotations and TensorFlow cannot be imported (docs/explanation/harm.md). The protocol has
-// no question for a version, but servers since 2026-01 know a method more, GetSnapshot. A request
-// whose bytes are no message tells whether it is there: gRPC refuses the bytes (INTERNAL) before
-// anything runs, or does not know the method (UNIMPLEMENTED). jaxlib 0.9.0 is the first release
-// that has the method and the first that is safe.
+// jaxlib 0.5.0 to 0.8.3 crashes or hangs if a remote session records host annotations and
+// TensorFlow cannot be imported (docs/explanation/harm.md). The protocol has no request for a
+// version, but servers since 2026-01 have an additional method, GetSnapshot. A request whose bytes
+// are not a valid message shows whether the method exists: gRPC either refuses the bytes (INTERNAL)
+// before anything runs, or does not know the method (UNIMPLEMENTED). jaxlib 0.9.0 is the first
+// release with the method and the first that is safe.
 #pragma once
 #include <grpcpp/grpcpp.h>
 
@@ -18,19 +18,20 @@
 namespace strobe {
 
 enum class ServerAge {
-  kUnknown,     // Did not answer, or in no way that servers in the field do.
+  kUnknown,     // No answer, or an unexpected one.
   kBefore2026,  // May crash when host annotations are recorded.
   kSince2026,
 };
 
-// One per channel; kUnknown for null. Returns when all have answered, or at the deadline.
+// Returns one age per channel; kUnknown for a null channel. Returns when all servers have answered,
+// or at the deadline.
 std::vector<ServerAge> AskAges(std::span<const std::shared_ptr<grpc::Channel>> channels,
                                std::chrono::system_clock::time_point deadline);
 
-// What an answer of this status says.
+// Interprets the status of an answer.
 ServerAge AgeOf(grpc::StatusCode code);
 
-// For people: why host annotations were left out; empty for kSince2026.
+// The reason why host annotations were left out, for people. Empty for kSince2026.
 std::string_view WhyNoHostTracing(ServerAge age);
 
 }  // namespace strobe

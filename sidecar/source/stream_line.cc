@@ -19,7 +19,7 @@ using xplane::PlaneBuilder;
 using xplane::Ref;
 using xplane::RefId;
 
-// In the order of the types' bits.
+// The names of the types, in the order of their bits.
 constexpr std::array<std::string_view, 9> kTypeNames = {"Compute",   "MemcpyH2D",   "MemcpyD2H",
                                                         "MemcpyD2D", "MemcpyP2P",   "MemcpyOther",
                                                         "Memset",    "MemoryAlloc", "MemoryFree"};
@@ -28,7 +28,7 @@ std::string_view TypeName(StreamWork::Type type) {
   return kTypeNames[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint32_t>(type)))];
 }
 
-// CUpti_ActivityMemoryKind.
+// The names of CUpti_ActivityMemoryKind.
 std::string_view MemoryName(std::uint32_t kind) {
   constexpr std::array<std::string_view, 8> kNames = {"unknown",       "pageable",      "pinned",
                                                       "device",        "array",         "managed",
@@ -61,7 +61,8 @@ std::string LineName(std::uint32_t stream, std::uint32_t types, std::string_view
   return StrCat("Stream #", stream, "(", Join(names, ","), ")", label.empty() ? "" : " ", label);
 }
 
-// Writes events, and looks names up once only: a stream may have millions of the same few.
+// Writes events. Caches the metadata of names, because a stream may have millions of events with
+// few names.
 class Writer {
  public:
   Writer(const StreamLine& line, PlaneBuilder& plane)
@@ -130,7 +131,7 @@ class Writer {
     plane_.AddEventStat(plane_.StatId(stat), Ref{text});
   }
 
-  using Shape = std::array<std::uint32_t, 9>;  // All that a kernel's details are made of.
+  using Shape = std::array<std::uint32_t, 9>;  // All values of which a kernel's details consist.
 
   const StreamLine& line_;
   PlaneBuilder& plane_;

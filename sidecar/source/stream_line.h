@@ -1,4 +1,4 @@
-// One stream of a GPU as a line, with XLA's names and detail strings for what a stream does.
+// Writes one stream of a GPU as a line, with XLA's names and detail strings.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace strobe {
 
-// One thing that a stream did.
+// One operation of a stream.
 struct StreamWork {
-  // A line carries in its name what its stream had to do; XProf looks for "Compute" there.
+  // The name of a line lists the types of its operations; XProf looks for "Compute" there.
   enum Type : std::uint32_t {
     kCompute = 1,
     kMemcpyH2D = 2,
@@ -25,19 +25,19 @@ struct StreamWork {
     kMemoryAlloc = 128,
     kMemoryFree = 256
   };
-  // Of a CUpti_ActivityMemcpyKind.
+  // The type for a CUpti_ActivityMemcpyKind.
   static Type CopyType(std::uint8_t kind);
 
   std::int64_t begin_ps = 0, end_ps = 0;
   Type type = kCompute;
-  std::uint32_t index = 0;  // In the activity's list of its type.
+  std::uint32_t index = 0;  // Index in the activity's list for this type.
 };
 
-// What frameworks said that calls belong to, by correlation.
+// The frameworks' numbers for operations, by correlation.
 class StreamLabels {
  public:
   explicit StreamLabels(const DeviceActivity& activity);
-  // Null when nobody said anything.
+  // Null if there is no number.
   const std::uint64_t* External(std::uint32_t correlation) const;
 
  private:
@@ -48,13 +48,13 @@ struct StreamLine {
   const DeviceActivity& activity;
   const StreamLabels& labels;
   const wire::DeviceRecord& device;
-  std::int64_t line = 0;  // Its id in the plane.
+  std::int64_t line = 0;  // The line's id in the plane.
   std::uint32_t stream = 0;
-  std::uint64_t correlation_base = 0;  // Added to the program's numbers.
-  std::string_view label{};            // Behind the line's name; may be empty.
+  std::uint64_t correlation_base = 0;  // Added to the program's correlation numbers.
+  std::string_view label{};            // Appended to the line's name; may be empty.
 };
 
-// Sorts `works`, and adds the line to the plane.
+// Sorts `works` and adds the line to the plane.
 void AddStreamLine(const StreamLine& line, std::vector<StreamWork>& works,
                    xplane::PlaneBuilder& plane);
 

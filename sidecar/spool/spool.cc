@@ -31,7 +31,7 @@ namespace util = google::protobuf::util;
 constexpr std::string_view kTrace = ".xplane.pb";
 constexpr std::string_view kReport = ".report.json";
 constexpr std::string_view kUpload = ".upload.json";
-// Left to others on the same disk: a full emptyDir gets the pod evicted.
+// Space that stays free on the disk, because a full emptyDir gets the pod evicted.
 constexpr std::uint64_t kLeftFree = 16u << 20;
 
 template <typename Message>
@@ -46,7 +46,7 @@ bool ReadJson(const std::string& path, Message& message) {
   std::ifstream in(path);
   std::ostringstream text;
   util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // A newer sidecar may have written it.
+  options.ignore_unknown_fields = true;  // A newer sidecar may have written the file.
   return in && text << in.rdbuf() && util::JsonStringToMessage(text.str(), &message, options).ok();
 }
 
@@ -67,8 +67,8 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& directory,
   if (lock < 0) return FileError(errno, "use the spool", directory);
   std::unique_ptr<Spool> spool(new Spool(directory, lock, capacity));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        StrCat("another sidecar uses the spool ", directory, "; give each its own"));
+    return absl::FailedPreconditionError(StrCat("another sidecar uses the spool ", directory,
+                                                "; give each sidecar its own directory"));
   }
   RETURN_IF_ERROR(spool->Recover());
   return spool;
@@ -97,7 +97,7 @@ absl::Status Spool::Recover() {
     if (ReadJson(file.native(), report) && report.capture_id() == without(file, kReport)) {
       found.emplace_back(fs::last_write_time(file, error), std::move(report));
     } else {
-      LogWarning("the spool holds a report that cannot be read; it is set aside",
+      LogWarning("the spool has a report that cannot be read; the report is set aside",
                  {{"file", file.native()}});
       fs::rename(file, file.native() + ".unreadable", error);
     }
@@ -151,7 +151,7 @@ absl::Status Spool::Add(const v1::Report& report, std::span<const std::string_vi
   const MemoryBytes bytes(pieces);
   if (bytes.size() > free_bytes()) {
     return absl::ResourceExhaustedError(StrCat("the spool ", directory_, " has ", free_bytes(),
-                                               " bytes left, the trace has ", bytes.size()));
+                                               " bytes left, but the trace has ", bytes.size()));
   }
   FileStore files(directory_);
   RETURN_IF_ERROR(files.Put(report.capture_id() + std::string(kTrace), bytes, {}));
@@ -209,7 +209,8 @@ absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState&
   progress.set_id(state.id);
   progress.set_part_bytes(state.part_bytes);
   for (const std::string& part : state.parts) progress.add_parts(part);
-  // Not flushed: a machine that crashes costs at most the parts since then.
+  // Not flushed: if the machine crashes, only the parts since the last write-back are uploaded
+  // again.
   const std::string path = PathOf(capture_id, kUpload), hidden = path + ".partial";
   {
     std::ofstream out(hidden, std::ios::trunc);

@@ -1,5 +1,5 @@
-// A bounded directory where traces are safe until the store has them, and the journal that tells a
-// restarted sidecar what they are. See README.md for the files.
+// A directory of bounded size that keeps traces until the store has them, with a journal that lets
+// a restarted sidecar continue. README.md lists the files.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -22,22 +22,23 @@ namespace strobe {
 // Safe for concurrent use.
 class Spool {
  public:
-  // Makes the directory if need be. FailedPrecondition when another sidecar uses it.
+  // Opens the directory and creates it if needed. `capacity` is the limit on traces in bytes.
+  // FailedPrecondition if another sidecar uses it.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(const std::string& directory,
                                                      std::uint64_t capacity);
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
-  // The reports that were there when the spool was opened, oldest first.
+  // The reports that the directory had when the spool was opened, oldest first.
   std::vector<v1::Report> recovered() const;
 
-  // What can still be added: by the capacity and by the disk.
+  // The number of bytes that can be added, limited by the capacity and by the disk.
   std::uint64_t free_bytes() const;
   std::uint64_t used_bytes() const;
   std::size_t traces() const;
 
-  // Makes trace and report safe. ResourceExhausted when there is no room.
+  // Stores trace and report durably. ResourceExhausted if there is not enough space.
   absl::Status Add(const v1::Report& report, std::span<const std::string_view> pieces);
   absl::Status SaveReport(const v1::Report& report);
   bool HasTrace(const std::string& capture_id) const;
@@ -57,8 +58,9 @@ class Spool {
   const int lock_;
   const std::uint64_t capacity_;
   mutable Mutex mutex_;
-  std::map<std::string, std::uint64_t> traces_ ABSL_GUARDED_BY(mutex_);  // Capture to bytes.
-  std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);             // Captures, oldest first.
+  // Capture id to size in bytes.
+  std::map<std::string, std::uint64_t> traces_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);  // Capture ids, oldest first.
   std::vector<v1::Report> recovered_ ABSL_GUARDED_BY(mutex_);
 };
 

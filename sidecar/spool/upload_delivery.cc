@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 constexpr std::uint64_t kSmallestRoom = 1 << 20;
 constexpr Nanos kLongestWait = minutes(10);
-// What one try in the background, and giving an upload up, may take.
+// Limits for one attempt in the background, and for aborting an upload.
 constexpr Nanos kBackgroundTry = minutes(10);
 constexpr Nanos kAbortTry = seconds(5);
 
@@ -40,7 +40,7 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
 UploadDelivery::~UploadDelivery() {
   stopping_.Cancel();
   {
-    MutexLock lock(&mutex_);  // Wakes the thread.
+    MutexLock lock(&mutex_);  // Unlocking wakes the thread.
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -50,16 +50,15 @@ absl::Status UploadDelivery::Room(const v1::CapturePlan& plan) {
   const std::uint64_t free = spool_->free_bytes();
   const std::uint64_t wanted = std::max<std::uint64_t>(kSmallestRoom, plan.max_bytes());
   if (free >= wanted) return absl::OkStatus();
-  return absl::ResourceExhaustedError(StrCat("the spool has ", free, " bytes left of the ", wanted,
-                                             " that this capture may need; ", spool_->traces(),
-                                             " traces with ", spool_->used_bytes(),
-                                             " bytes in it wait for their store"));
+  return absl::ResourceExhaustedError(StrCat(
+      "the spool has ", free, " bytes left of the ", wanted, " that this capture may need; ",
+      spool_->traces(), " traces with ", spool_->used_bytes(), " bytes wait for their upload"));
 }
 
 StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
                                      const Cancellation& cancel) const {
   const Nanos left = FromUnixNanos(plan.deadline_ns()) - clock_.WallNow();
-  // Up to the deadline whatever fails for a cause that a retry can cure is tried again.
+  // Retries failures that a retry can cure until the deadline.
   return {.deadline = clock_.MonoNow() + left, .patience = Nanos::max(), .cancellation = &cancel};
 }
 
@@ -91,7 +90,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& repo
   const std::string path = spool_->TracePath(report.capture_id());
   ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
   if (!report.sha256().empty()) return UploadNow(report, *bytes, limits, true);
-  // An older sidecar cleared it when an upload failed.
+  // Older sidecars cleared the checksum when an upload failed.
   v1::Report with_checksum = report;
   ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), HashBytes(*bytes));
   return UploadNow(with_checksum, *bytes, limits, true);
@@ -105,16 +104,16 @@ absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
   if (spool_ != nullptr) {
     const absl::Status added = spool_->Add(report, views);
     if (added.ok()) {
-      // The disk has it now; a slow store must not cost the pod its memory.
+      // The trace is on disk, so its memory is released before the upload.
       views.clear();
       pieces.clear();
       pieces.shrink_to_fit();
       uploading();
       return UploadSpooled(report, LimitsOf(report.plan(), cancel));
     }
-    // Better than losing the trace: it goes straight to the store, and only a death of this process
-    // on the way could cost it.
-    LogWarning("the trace does not fit into the spool; it is uploaded from memory",
+    // Uploads the trace from memory instead of losing it. It is lost only if this process ends
+    // meanwhile.
+    LogWarning("the trace does not fit into the spool and is uploaded from memory",
                {{"capture", report.capture_id()}, {"error", Words(added)}});
   }
   uploading();
@@ -135,8 +134,8 @@ void UploadDelivery::Ended(const v1::Report& report) {
   if (spool_ == nullptr) return;
   if (const absl::Status saved = spool_->SaveReport(report); !saved.ok())
     LogWarning("cannot keep a report in the spool", {{"error", Words(saved)}});
-  // Only now: whoever is killed before the report is safe finds the trace again, and that the store
-  // has it.
+  // Done last: if the process is killed before the report is stored, the next one finds the trace
+  // and sees that the store has it.
   RemoveOrKeep(report);
 }
 
@@ -149,7 +148,7 @@ void UploadDelivery::RemoveOrKeep(const v1::Report& report) {
 
 void UploadDelivery::Keep(const v1::Report& report) {
   const WallTime until = FromUnixNanos(report.plan().deadline_ns()) + limits_.keep;
-  LogWarning("the trace stays in the spool and is tried again",
+  LogWarning("the trace stays in the spool; its upload will be tried again",
              {{"capture", report.capture_id()},
               {"file", spool_->TracePath(report.capture_id())},
               {"until", FormatRfc3339(until)}});
@@ -160,7 +159,7 @@ void UploadDelivery::Keep(const v1::Report& report) {
                                 .until = until};
 }
 
-// Gives a trace up: also what the store has of it already, if it can be reached.
+// Discards a trace, and aborts its upload if the store can be reached.
 void UploadDelivery::Drop(const v1::Report& report) {
   const UploadState state = spool_->LoadUpload(report.capture_id());
   if (!state.id.empty()) {
@@ -209,14 +208,14 @@ void UploadDelivery::TryKept(Kept kept) {
                                                .patience = seconds(5),
                                                .cancellation = &stopping_});
   if (url.ok()) {
-    LogInfo("a kept trace has arrived", {{"capture", capture}, {"url", *url}});
+    LogInfo("a kept trace was uploaded", {{"capture", capture}, {"url", *url}});
     spool_->RemoveTrace(capture);
     if (events_.late) events_.late();
     return forget();
   }
   if (stopping_.cancelled()) return;
   if (clock_.WallNow() > kept.until) {
-    LogError("a trace was kept in the spool as long as it may be and is given up",
+    LogError("a kept trace could not be uploaded in time and is discarded",
              {{"capture", capture}, {"error", Words(url.status())}});
     Drop(kept.report);
     if (events_.dropped) events_.dropped();

@@ -1,5 +1,5 @@
-// Puts traces into their plan's logdir: first into the spool, then into the store. What the store
-// does not take within the capture's deadline stays in the spool and is tried again in the
+// Writes traces to their plan's logdir: first to the spool, then to the store. A trace that the
+// store does not accept before the capture's deadline stays in the spool and is retried in the
 // background.
 #pragma once
 #include <functional>
@@ -19,22 +19,22 @@
 namespace strobe {
 
 struct UploadEvents {
-  std::function<void()> late = nullptr;     // A kept trace has arrived after all.
-  std::function<void()> dropped = nullptr;  // A kept trace was given up.
+  std::function<void()> late = nullptr;     // A kept trace was uploaded.
+  std::function<void()> dropped = nullptr;  // A kept trace was discarded.
 };
 
 struct UploadLimits {
-  // How long a trace that could not be uploaded is kept and tried again.
+  // How long a trace is kept and retried after its upload failed.
   Nanos keep = std::chrono::hours(6);
-  std::uint64_t bytes_per_second = 0;  // Of all uploads together; 0 = as fast as it goes.
-  // Before a kept trace is tried for the first time; doubles from then on.
+  std::uint64_t bytes_per_second = 0;  // The limit for all uploads together; 0 is no limit.
+  // The time before the first retry of a kept trace. It doubles with every retry.
   Nanos first_wait = std::chrono::seconds(15);
 };
 
 class UploadDelivery final : public session::Delivery {
  public:
-  // All outlive it. Without a spool (null) traces go from memory to the store and die with the
-  // process.
+  // All arguments must outlive this object. Without a spool (null), traces are uploaded from memory
+  // and are lost if the process ends.
   UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* spool, UploadLimits limits = {},
                  UploadEvents events = {});
   ~UploadDelivery() override;
@@ -77,7 +77,7 @@ class UploadDelivery final : public session::Delivery {
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
   Cancellation stopping_;
-  std::thread thread_;  // Last, and only with a spool.
+  std::thread thread_;  // Declared last: the thread uses the members above. Runs only with a spool.
 };
 
 }  // namespace strobe

@@ -142,7 +142,7 @@ void Space(std::string_view bytes) {
   xplane::Summarize(bytes).status().IgnoreError();
   // Its names once more, and what the allocator rounds up.
   const std::size_t most =
-      2 * xplane::Space::kFree + (xplane::Space::kMostPerByte + 4) * bytes.size();
+      2 * xplane::Space::kFree + (xplane::Space::kMaxPerByte + 4) * bytes.size();
   if (allocations.peak() > most) {
     std::fprintf(stderr, "%zu bytes took %zu bytes of memory\n", bytes.size(), allocations.peak());
     std::abort();

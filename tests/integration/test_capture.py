@@ -87,7 +87,7 @@ def test_a_spec_that_only_the_operator_can_refuse_is_refused_at_once(kubectl, op
     kubectl.apply(profile_request("odd", "gs://bu cket/x"))
     request = wait_finished(kubectl, "odd", 10)
     assert condition(request, "Failed")["reason"] == "InvalidSpec"
-    assert "bucket name with odd characters" in condition(request, "Failed")["message"]
+    assert "bucket name with invalid characters" in condition(request, "Failed")["message"]
     kubectl.run("delete", "profilerequest", "odd", "--timeout=10s")
 
 

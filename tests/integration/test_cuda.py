@@ -118,15 +118,15 @@ FAULTS = [
     ("enable:10=35", "PermissionDenied", "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"),
     ("enable:10=14", "VersionMismatch", "CUPTI_ERROR_NOT_COMPATIBLE"),
     ("enable:1=26", "Busy", "DCGM"),
-    ("register=1", "ProfilerStartFailed", "giving CUPTI buffers"),
+    ("register=1", "ProfilerStartFailed", "registering buffers with CUPTI"),
     ("timestamp=999", "ProfilerStartFailed", "CUPTI's clock"),
     ("enable:12=21 enable:39=27 enable:49=21", "Ok", ""),  # What we can do without.
     ("late_ms=3", "EventsDropped", "faster than CUPTI's buffers were read"),
-    ("flush_ms=8000", "EventsDropped", "did not hand over"),
+    ("flush_ms=8000", "EventsDropped", "did not return its last records"),
     ("flush=999", "EventsDropped", "CUPTI_ERROR_UNKNOWN"),
     ("after_unsubscribe=1", "Ok", ""),
     ("foreign=1", "Ok", ""),  # Buffers that are not ours are left alone.
-    ("unsubscribe=999", "ProfilerStartFailed", "could not be switched off"),
+    ("unsubscribe=999", "ProfilerStartFailed", "could not be disabled"),
 ]
 
 

@@ -62,7 +62,7 @@ def test_a_file_system_that_hangs_holds_no_worker(group, trainers, tmp_path, han
     hang.off()
     trace = hang.directory / "plugins/profile/r" / f"{told['name']}.xplane.pb"
     wait_until(trace.exists, 60, "the kept trace")
-    worker.sidecar.wait_for("a kept trace has arrived", 30)
+    worker.sidecar.wait_for("a kept trace was uploaded", 30)
     assert trace.stat().st_size == int(told["bytes"])
     assert [f.name for f in trace.parent.iterdir()] == [trace.name], "what the first try had begun is gone"
     assert capture(worker, hang.directory, run="again")["outcome"] == "Ok"

@@ -65,7 +65,7 @@ def test_errors_name_what_is_wrong(rig, logdir):
     import grpc
 
     _, stub, pb = rig
-    for change, words in (({"run": "../x"}, "run"), ({"logdir": "relative"}, "logdir"), ({"logdir": "gs://bucket/x?endpoint=http://y"}, "is not taken"),
+    for change, words in (({"run": "../x"}, "run"), ({"logdir": "relative"}, "logdir"), ({"logdir": "gs://bucket/x?endpoint=http://y"}, "is not accepted"),
                           ({"worker": ""}, "worker"), ({"duration_ns": 0}, "duration")):
         plan = make_plan(pb, logdir)
         for key, value in change.items():

@@ -157,7 +157,7 @@ def test_whoever_asks_cannot_send_the_pods_identity_elsewhere(versity, make_work
     worker, = make_workers(1, sidecar_env=versity.env)
     stolen = versity.strobe("capture", "--insecure-plaintext", "--workers", worker.address, "--attempts", 1, "--quiet",
                             "--logdir", f"{versity.url}?endpoint=http://127.0.0.1:1", check=False)
-    assert stolen.returncode == 1 and "endpoint is not taken from a logdir's URL" in stolen.stdout
+    assert stolen.returncode == 1 and "endpoint is not accepted from a logdir's URL" in stolen.stdout
 
 
 def test_errors_are_one_sentence(versity, tmp_path):

@@ -165,7 +165,7 @@ def test_limits_and_waiting(secure, kubectl, make_workers, logdir):
     create(kubectl, profile_request("first", logdir), check=True)
     assert condition(wait_finished(kubectl, "first"), "Succeeded")["status"] == "True"
     done = create(kubectl, profile_request("second", logdir), check=True)
-    assert "it will wait" in done.stderr and "minInterval" in done.stderr
+    assert "the request will wait" in done.stderr and "minInterval" in done.stderr
     wait_until(lambda: condition(kubectl.get("profreq", "second"), "Succeeded")["reason"] == "WaitingForPolicy", 10, "the wait")
     assert condition(wait_finished(kubectl, "second"), "Succeeded")["status"] == "True"
 
@@ -415,8 +415,8 @@ def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logd
     allow(kubectl, logdir)
     stripper(again=True, also_probe=True)
     done = create(kubectl, pod("a"), check=True)
-    assert "the injection is mutilated: restartPolicy is gone" in done.stderr
-    assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="mutilated") == 1
+    assert "the injection is modified: restartPolicy is gone" in done.stderr
+    assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="modified") == 1
     create(kubectl, profile_request("r", logdir, target={"pods": ["a"]}), check=True)
     wait_until(lambda: "has lost its restartPolicy" in condition(kubectl.get("profreq", "r"), "Succeeded").get("message", ""), 15, "the report")
     # One that was created while we were away.

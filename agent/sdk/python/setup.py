@@ -1,4 +1,4 @@
-"""The extension, and the programs that CMake built: $STROBE_BIN or build/bin of the checkout."""
+"""Builds the wheel: the extension, and the programs that CMake built in $STROBE_BIN or build/bin."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-SDK = HERE.parent  # Holds strobe/agent_api.h.
+SDK = HERE.parent  # Contains strobe/agent_api.h.
 BIN = Path(os.environ.get("STROBE_BIN", HERE.parents[2] / "build" / "bin"))
 
 

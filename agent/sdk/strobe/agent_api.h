@@ -1,7 +1,7 @@
-/* What libstrobe_agent.so offers to annotations, as a C ABI. Programs use strobe/trace_me.h; this
- * is for bindings to other languages.
+/* The C ABI of libstrobe_agent.so. C++ programs use strobe/trace_me.h instead; this header is for
+ * bindings to other languages.
  *
- * The library is found, never linked: a program runs the same without it. */
+ * Look the library up at run time, never link it, so that a program also runs without it. */
 #ifndef STROBE_AGENT_API_H_
 #define STROBE_AGENT_API_H_
 #include <stddef.h>
@@ -12,22 +12,24 @@ extern "C" {
 #endif
 
 typedef struct strobe_agent_api {
-  uint32_t version; /* 1. Later versions only add members behind these. */
-  uint32_t size;    /* Of this struct in the library. */
-  /* 0 while nobody records, else the level up to which is recorded: 1 critical, 2 info, 3 verbose.
-   * Read it atomically; it may change at any time. Valid for the life of the process. */
+  uint32_t version; /* It is 1. Later versions only add members behind these. */
+  uint32_t size;    /* The size of this struct in the library, in bytes. */
+  /* The level up to which scopes are recorded: 0 none, 1 critical, 2 info, 3 verbose. It may change
+   * at any time, so read it atomically. The pointer is valid for the life of the process. */
   const uint32_t* control;
-  /* The clock of `scope`. */
+  /* Reads the clock that `scope` uses, in ticks of unspecified length. */
   uint64_t (*now)(void);
-  /* One finished scope of the calling thread. Never blocks; text beyond 2,000 bytes is cut.
-   * Metadata stands behind the name: "name#key=value,key=value#". */
+  /* Records a finished scope of the calling thread. `begin` and `end` are values of `now`. Text
+   * beyond about 2,000 bytes is cut. Metadata follows the name: "name#key=value,key=value#". Never
+   * blocks. */
   void (*scope)(int level, uint64_t begin, uint64_t end, const char* text, size_t size);
-  /* Scopes that were given a mask are recorded only when it meets this one; as `control`. */
+  /* A bit mask. Record a scope with a mask only if the two have a bit in common. Read it as
+   * `control`. */
   const uint32_t* filter;
 } strobe_agent_api;
 
-/* The library's only symbol for programs. Never NULL; the same pointer each time. Where the library
- * cannot record (no $STROBE_DIR, no room) its control stays 0. */
+/* Returns the same pointer each time, never NULL. If the library cannot record, because $STROBE_DIR
+ * is not set or has no space, `control` stays 0. This is the library's only symbol for programs. */
 const strobe_agent_api* strobe_agent_api_v1(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-// VTune (Intel's ITT interface) hears of the profiler's objects when STROBE_WITH_ITT is defined and
-// the program is linked with ittnotify; without, nothing of this file is compiled. Used by
-// profiler.h only.
+// Forwards the profiler's objects to VTune through Intel's ITT interface. Requires STROBE_WITH_ITT
+// to be defined and ittnotify to be linked; otherwise the functions do nothing. Only profiler.h
+// uses this file.
 #pragma once
 #ifdef STROBE_WITH_ITT
 #include <ittnotify.h>

@@ -1,11 +1,21 @@
-// A profiler inside the program, with the interface of MXNet's: objects, a chrome://tracing file, a
-// table. Header only, C++17. It needs no sidecar and no capture; tasks, frames, events and marks
-// are annotations for a sidecar as well, and objects of VTune with STROBE_WITH_ITT (itt.h).
+// An in-process profiler with the interface of MXNet's profiler: it writes chrome://tracing files
+// and tables of statistics. Header only, C++17. It works without a sidecar. If a sidecar captures
+// the program, tasks, frames, events and marks appear in the trace as annotations. With
+// STROBE_WITH_ITT they appear in VTune as well (itt.h).
 //
 //   namespace profiler = strobe::profiler;
-//   profiler::set_config({.filename = "profile.json", .aggregate_stats = true});   // C++20; or set
-//   members profiler::set_state("run"); profiler::Domain domain("training"); profiler::Task
-//   load(domain, "load"); { profiler::Scope scope(load); ... } profiler::set_state("stop");
+//   profiler::Config config;
+//   config.filename = "profile.json";
+//   config.aggregate_stats = true;
+//   profiler::set_config(config);
+//   profiler::set_state("run");
+//   profiler::Domain domain("training");
+//   profiler::Task load(domain, "load");
+//   {
+//     profiler::Scope scope(load);
+//     ...
+//   }
+//   profiler::set_state("stop");
 //   profiler::dump();
 //   std::cout << profiler::dumps();
 #pragma once
@@ -31,21 +41,21 @@
 
 namespace strobe::profiler {
 
-// What went wrong, in words; empty when nothing did.
+// The result of a call. `error` is empty on success.
 struct Status {
   std::string error{};
   explicit operator bool() const { return error.empty(); }
 };
 
 struct Config {
-  std::string filename = "profile.json";  // Where dump writes.
-  // Taken for compatibility: they choose among the operators of MXNet's engine, which does not run
-  // here. Objects are measured in any case.
+  std::string filename = "profile.json";  // The file that dump writes.
+  // Accepted for compatibility and ignored. In MXNet they select operators of its engine. Objects
+  // are always measured.
   bool profile_all = false, profile_symbolic = false, profile_imperative = false;
   bool profile_memory = false, profile_api = false;
   bool continuous_dump = false;  // Write the file every dump_period seconds while running.
-  double dump_period = 1;        // 0.1 to 3600.
-  bool aggregate_stats = false;  // Keep the table of dumps.
+  double dump_period = 1;        // In seconds, 0.1 to 3600.
+  bool aggregate_stats = false;  // Collect the statistics that dumps() prints.
 };
 
 enum class MarkerScope { kProcess, kThread, kGlobal };
@@ -85,7 +95,7 @@ inline std::string JsonText(std::string_view text) {
 }
 
 struct Measured {
-  char kind;  // As chrome://tracing names them: X, C, i.
+  char kind;  // The phase in chrome://tracing: X (duration), C (counter) or i (instant).
   MarkerScope scope;
   int thread;
   std::string category, name;
@@ -98,14 +108,15 @@ struct Total {
   std::int64_t sum_ns = 0, least_ns = 0, most_ns = 0;
 };
 
-// What the functions below act on.
+// The state of the profiler, shared by the functions below.
 class State {
  public:
-  static constexpr std::size_t kMostEvents =
-      1'000'000;  // More are counted and left out of the file.
+  // Further events are counted and left out of the file.
+  static constexpr std::size_t kMaxEvents = 1'000'000;
 
   static State& The() {
-    static State& state = *new State;  // Objects may measure until the process is gone.
+    static State& state =
+        *new State;  // Never destroyed: objects may measure until the process ends.
     return state;
   }
 
@@ -159,13 +170,13 @@ class State {
       total.sum_ns += length;
       ++total.count;
     }
-    if (events_.size() < kMostEvents)
+    if (events_.size() < kMaxEvents)
       events_.push_back(std::move(measured));
     else
       ++dropped_;
   }
 
-  // Beside its place until it is whole.
+  // Writes a temporary file and renames it, so that readers never see a partial file.
   Status Write() {
     std::lock_guard<std::mutex> one(writing_);
     std::vector<Measured> events;
@@ -227,14 +238,14 @@ class State {
     const std::chrono::duration<double> period(config_.dump_period);
     while (!stopped_.wait_for(lock, period, [this] { return !running_; })) {
       lock.unlock();
-      Write();  // A full disk is no reason to end; the last one says it.
+      Write();  // A full disk does not stop the profiler; the last dump reports the error.
       lock.lock();
     }
   }
 
-  std::mutex changing_;  // One set_state at a time.
-  std::mutex writing_;   // One file at a time.
-  std::mutex mutex_;     // Guards the rest.
+  std::mutex changing_;  // Serializes calls of set_state.
+  std::mutex writing_;   // Serializes writes of the file.
+  std::mutex mutex_;     // Guards the members below.
   std::condition_variable stopped_;
   Config config_;
   bool running_ = false;
@@ -247,7 +258,7 @@ class State {
 
 }  // namespace internal
 
-// Sets up the profiler; refused while it runs.
+// Sets the configuration. Fails while the profiler runs.
 inline Status set_config(Config config) {
   return internal::State::The().Configure(std::move(config));
 }
@@ -256,7 +267,7 @@ inline Status set_config(Config config) {
 // writes the file when continuous_dump is on.
 inline Status set_state(std::string_view state) { return internal::State::The().SetState(state); }
 
-// Objects measure nothing until resume.
+// Stops measuring until resume().
 inline void pause() {
   itt::Pause();
   internal::State::The().SetPaused(true);
@@ -266,8 +277,8 @@ inline void resume() {
   internal::State::The().SetPaused(false);
 }
 
-// Writes what was measured to the file, for chrome://tracing and Perfetto. `finished` stops the
-// profiler.
+// Writes the measurements to the file, for chrome://tracing and Perfetto. If `finished` is true,
+// stops the profiler first.
 inline Status dump(bool finished = true) {
   if (finished) {
     if (Status status = set_state("stop"); !status) return status;
@@ -278,8 +289,8 @@ inline Status dump(bool finished = true) {
 enum class SortBy { kTotal, kAverage, kMin, kMax, kCount };
 enum class Format { kTable, kJson };
 
-// The aggregate statistics, in milliseconds; they are kept while aggregate_stats is on. `reset`
-// forgets them afterwards.
+// Returns the aggregate statistics, in milliseconds. They are collected while aggregate_stats is
+// on. `reset` clears them afterwards.
 inline std::string dumps(bool reset = false, Format format = Format::kTable,
                          SortBy sort_by = SortBy::kTotal, bool ascending = false) {
   std::uint64_t dropped = 0;
@@ -343,7 +354,7 @@ inline std::string dumps(bool reset = false, Format format = Format::kTable,
   return out;
 }
 
-// A name that groups objects. Must outlive them.
+// A name that groups objects. It must outlive them.
 class Domain {
  public:
   explicit Domain(std::string name) : name_(std::move(name)), itt_(name_) {}
@@ -355,7 +366,7 @@ class Domain {
   const itt::Domain itt_;
 };
 
-// Measures from start to stop, on one thread. May be used again.
+// Measures from start() to stop() on one thread. Reusable.
 class Duration {
  public:
   void start() {
@@ -391,7 +402,7 @@ class Duration {
   std::int64_t begin_ns_ = 0;
 };
 
-// Starts and stops one of them.
+// Starts a Duration and stops it at the end of the C++ scope.
 class Scope {
  public:
   explicit Scope(Duration& duration) : duration_(duration) { duration_.start(); }
@@ -403,7 +414,7 @@ class Scope {
   Duration& duration_;
 };
 
-// A piece of work of a domain.
+// A piece of work that belongs to a domain.
 class Task final : public Duration {
  public:
   Task(const Domain& domain, const std::string& name)
@@ -416,7 +427,7 @@ class Task final : public Duration {
   const itt::Name itt_;
 };
 
-// One round of something that repeats, such as an iteration.
+// A round of repeated work, such as an iteration.
 class Frame final : public Duration {
  public:
   Frame(const Domain& domain, const std::string& name)
@@ -428,7 +439,7 @@ class Frame final : public Duration {
   const Domain& domain_;
 };
 
-// A piece of work of no domain.
+// A piece of work without a domain.
 class Event final : public Duration {
  public:
   explicit Event(const std::string& name) : Duration("event", name), itt_(name) {}
@@ -439,7 +450,7 @@ class Event final : public Duration {
   const itt::Event itt_;
 };
 
-// A value over time. Any thread.
+// A value over time. Safe for concurrent use.
 class Counter {
  public:
   Counter(const Domain& domain, std::string name, double value = 0)
@@ -490,7 +501,7 @@ class Marker {
  public:
   Marker(const Domain& domain, std::string name)
       : domain_(domain), name_(std::move(name)), itt_(name_) {}
-  // `scope`: how far the mark reaches in the viewer.
+  // `scope` is the extent of the marker in the viewer.
   void mark(MarkerScope scope = MarkerScope::kProcess) const {
     TraceMe::InstantActivity(name_);
     itt::Mark(domain_.itt(), itt_, scope == MarkerScope::kThread);

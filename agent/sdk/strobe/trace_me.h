@@ -1,11 +1,11 @@
-// Annotations for C++ programs. Header only; needs the C++17 standard library and -ldl, links no
-// Strobe library, and does next to nothing while no capture runs or no agent is there.
+// Annotations for C++ programs. Header only; requires C++17 and -ldl and links no Strobe library.
+// While no capture runs, or if there is no agent, a scope costs a load and a compare.
 //
 //   strobe::TraceMe scope("load_batch");
 //   strobe::TraceMe scope([&] { return strobe::TraceMeEncode("matmul", {{"m", m}, {"n", n}}); });
-//   strobe::StepTraceMe step("train", step_number);   // XProf groups a capture by these.
-//   strobe::TraceMeProducer send("enqueue");          // An arrow leads from here
-//   strobe::TraceMeConsumer take("work", send.id());  // to here, on whatever thread.
+//   strobe::StepTraceMe step("train", step_number);   // XProf groups a capture by steps.
+//   strobe::TraceMeProducer send("enqueue");          // The viewer draws an arrow from here ...
+//   strobe::TraceMeConsumer take("work", send.id());  // ... to here, even on another thread.
 #pragma once
 #include <dlfcn.h>
 
@@ -24,7 +24,7 @@
 
 namespace strobe {
 
-// Recorded are scopes whose level is at most the capture's tracers.host.
+// A scope is recorded if its level is at most the capture's tracers.host.
 enum TraceMeLevel : int { kCritical = 1, kInfo = 2, kVerbose = 3 };
 
 namespace trace_me_internal {
@@ -55,14 +55,14 @@ inline const strobe_agent_api* FindAgent() {
   return found->version >= 1 ? found : &kNoAgent;
 }
 
-// Good before and after initialization; the agent is looked for when the program starts.
+// Valid before and after static initialization. The agent is looked up when the program starts.
 inline const strobe_agent_api* agent = &kNoAgent;
 inline const bool looked = (agent = FindAgent(), true);
 
 }  // namespace trace_me_internal
 
-// A value of a key. Numbers are written as such; text must not hold '#', and commas only within
-// quotes or brackets.
+// A key and its value. Text must not contain '#', and contains commas only within quotes or
+// brackets.
 class TraceMeArg {
  public:
   template <typename T>
@@ -88,7 +88,7 @@ class TraceMeArg {
   bool is_text_ = false;
 };
 
-// "name#key=value,key=value#".
+// Returns "name#key=value,key=value#".
 inline std::string TraceMeEncode(std::string_view name, std::initializer_list<TraceMeArg> args) {
   std::size_t size = name.size() + 2;
   for (const TraceMeArg& arg : args) size += arg.key().size() + arg.value().size() + 2;
@@ -106,11 +106,12 @@ inline std::string TraceMeEncode(std::string_view name, std::initializer_list<Tr
   return text;
 }
 
-// One scope of the calling thread, from construction to Stop or destruction.
+// A scope of the calling thread, from construction to Stop() or destruction.
 class TraceMe {
  public:
-  // Scopes with a mask (not 0) are recorded only when it meets the capture's filter, by which one
-  // can choose among the parts of a program.
+  // True if a capture records scopes of this level. A scope with a mask other than 0 is recorded
+  // only if the mask and the capture's filter have a bit in common, so that a capture can select
+  // parts of a program.
   static bool Active(int level = kCritical, std::uint32_t mask = 0) {
     return __atomic_load_n(trace_me_internal::agent->control, __ATOMIC_RELAXED) >=
                static_cast<std::uint32_t>(level) &&
@@ -118,7 +119,7 @@ class TraceMe {
             (mask & __atomic_load_n(trace_me_internal::agent->filter, __ATOMIC_RELAXED)) != 0);
   }
 
-  // The name must stay until the scope ends, as literals and variables of an outer scope do.
+  // `name` is not copied and must stay valid until the scope ends.
   explicit TraceMe(std::string_view name, int level = kCritical, std::uint32_t mask = 0) {
     if (!Active(level, mask)) return;
     name_ = name;
@@ -126,13 +127,13 @@ class TraceMe {
   }
   explicit TraceMe(const char* name, int level = kCritical, std::uint32_t mask = 0)
       : TraceMe(std::string_view(name), level, mask) {}
-  // Takes the name over.
+  // Takes ownership of the name.
   explicit TraceMe(std::string&& name, int level = kCritical, std::uint32_t mask = 0) {
     if (!Active(level, mask)) return;
     Own(std::move(name));
     Begin(level);
   }
-  // Makes the name only when it is recorded.
+  // Calls `generator` for the name only if the scope is recorded.
   template <typename Generator, std::enable_if_t<std::is_invocable_v<Generator>, bool> = true>
   explicit TraceMe(Generator&& generator, int level = kCritical, std::uint32_t mask = 0) {
     if (!Active(level, mask)) return;
@@ -143,7 +144,7 @@ class TraceMe {
   TraceMe(const TraceMe&) = delete;
   TraceMe& operator=(const TraceMe&) = delete;
 
-  // Adds what was not known at the start; `generator` returns TraceMeEncode("", {...}).
+  // Adds metadata that was not known at the start. `generator` returns TraceMeEncode("", {...}).
   template <typename Generator>
   void AppendMetadata(Generator&& generator) {
     if (begin_ == 0) return;
@@ -168,7 +169,8 @@ class TraceMe {
     owned_ = false;
   }
 
-  // For scopes that do not nest: begin here, hand the result to ActivityEnd on the same thread.
+  // For scopes that do not nest. Pass the result of ActivityStart to ActivityEnd on the same
+  // thread.
   static std::uint64_t ActivityStart(int level = kCritical) {
     return Active(level) ? trace_me_internal::agent->now() : 0;
   }
@@ -194,8 +196,8 @@ class TraceMe {
     owned_ = true;
   }
 
-  std::uint64_t begin_ = 0;  // 0 = not recorded.
-  bool owned_ = false;       // The name is text_, else name_.
+  std::uint64_t begin_ = 0;  // In ticks; 0 if the scope is not recorded.
+  bool owned_ = false;       // The name is in text_; otherwise in name_.
   int level_;
   union {
     std::string_view name_;
@@ -205,7 +207,7 @@ class TraceMe {
   };
 };
 
-// One training step; XProf's step views need these.
+// A training step. XProf's step views require them.
 class StepTraceMe : public TraceMe {
  public:
   explicit StepTraceMe(std::string_view name, std::int64_t step)
@@ -214,7 +216,7 @@ class StepTraceMe : public TraceMe {
         }) {}
 };
 
-// What kind of hand-over an arrow stands for; numbers as XProf knows them.
+// The kind of hand-over that an arrow shows. The numbers are those of XProf.
 enum class TraceMeContext : int {
   kGeneric = 0,
   kExecutor = 2,
@@ -224,7 +226,8 @@ enum class TraceMeContext : int {
   kThreadpool = 15
 };
 
-// Where work is handed over: a queue's push, a task's start. Its id goes with the work.
+// Marks the place where work is handed over, such as a queue's push. Pass its id along with the
+// work.
 class TraceMeProducer : public TraceMe {
  public:
   explicit TraceMeProducer(std::string_view name, TraceMeContext type = TraceMeContext::kGeneric,
@@ -240,9 +243,10 @@ class TraceMeProducer : public TraceMe {
             },
             level),
         id_(id) {}
-  // Unique among the threads of a process; other processes begin elsewhere, most likely.
+  // Unique within the process. It starts at the current time, so that ids of other processes most
+  // likely differ.
   static std::uint64_t NewId() {
-    // Positive as a signed number, as which XProf reads it.
+    // The top bit is clear, because XProf reads a signed number.
     static std::atomic<std::uint64_t> last{trace_me_internal::agent->now() << 20 >> 1 | 1};
     return last.fetch_add(1, std::memory_order_relaxed);
   }
@@ -250,7 +254,8 @@ class TraceMeProducer : public TraceMe {
   const std::uint64_t id_;
 };
 
-// Where the work is done. Without an arrow when the producer was not recorded (id 0).
+// Marks the place where the work is done. There is no arrow if the producer was not recorded (id
+// 0).
 class TraceMeConsumer : public TraceMe {
  public:
   TraceMeConsumer(std::string_view name, std::uint64_t id,

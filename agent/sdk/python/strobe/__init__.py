@@ -1,7 +1,7 @@
 """Annotations for Python programs, recorded by a Strobe sidecar.
 
-Nothing is recorded, and next to nothing is spent, while no capture runs. The environment says where the
-sidecar looks: ``STROBE_DIR`` is a directory that both see (in Kubernetes a shared emptyDir).
+While no capture runs, nothing is recorded and the cost is negligible. The environment variable
+``STROBE_DIR`` names a directory that the program and the sidecar share (in Kubernetes, an emptyDir).
 
 >>> import strobe
 >>> for step in range(3):
@@ -12,7 +12,7 @@ sidecar looks: ``STROBE_DIR`` is a directory that both see (in Kubernetes a shar
 import os as _os
 from pathlib import Path as _Path
 
-# The extension finds the agent by this; what the user set comes first.
+# The extension loads the agent from this path. A value that the user has set takes precedence.
 _os.environ.setdefault("STROBE_AGENT", str(_Path(__file__).resolve().parent / "lib" / "libstrobe_agent.so"))
 
 from . import client, profiler, server  # noqa: E402

@@ -16,15 +16,15 @@ _LONGEST = "10m"
 
 
 class _Capture:
-    """`strobe capture` of the sidecar beside this process, until it is told to end."""
+    """A running `strobe capture` command that records this process through its sidecar."""
 
     def __init__(self, command: List[str]):
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        start_new_session=True)  # Ctrl-C is this program's, not the capture's.
+                                        start_new_session=True)  # In a session of its own, so that Ctrl-C reaches only this program.
         self.lines: List[str] = []
         self.out = ""
         self.recording = False
-        self.settled = threading.Event()  # It records, or it has ended.
+        self.settled = threading.Event()  # Set when the capture records or has ended.
         self.readers = [threading.Thread(target=read, daemon=True) for read in (self._read_progress, self._read_result)]
         for reader in self.readers:
             reader.start()
@@ -59,20 +59,20 @@ _capture: Optional[_Capture] = None
 
 
 def start(logdir: str, options: Any = None, run: Optional[str] = None, framework: Optional[str] = None) -> None:
-    """Begins to record this program; returns when it is recorded. stop() ends that.
+    """Starts to record this program and returns when recording has begun. stop() ends it.
 
     Args:
       logdir: an absolute path or a URL (s3, gs, az).
       options: as in strobe.client.trace.
-      run: name of the run in the logdir [<time>_capture].
+      run: name of the run in the logdir; the default is <time>_capture.
       framework: host:port of this program's own profiler server (such as jax.profiler.start_server's), to
-        be recorded as well. Counts with the first start() of a process.
+        record from it as well. Only the first start() of a process uses this argument.
 
     Raises:
       RuntimeError: a capture runs already, or no sidecar could be started.
       strobe.client.InvalidArgumentError, strobe.client.UnavailableError: as strobe.client.trace.
 
-    A recording that nobody stops ends after ten minutes.
+    A recording that is not stopped ends after ten minutes.
 
     >>> import os, strobe, tempfile
     >>> logdir = tempfile.mkdtemp()
@@ -99,13 +99,13 @@ def start(logdir: str, options: Any = None, run: Optional[str] = None, framework
 
 
 def stop(save: bool = True) -> Optional[Dict[str, Any]]:
-    """Ends what start() began, and returns when the trace lies in the logdir: the run's manifest.
+    """Ends the recording, waits until the trace is in the logdir, and returns the run's manifest.
 
-    save=False gives the recording up instead, and returns None.
+    With save=False it discards the recording and returns None.
 
     Raises:
       RuntimeError: nothing is being recorded.
-      strobe.client.UnavailableError: the trace could not be had or written.
+      strobe.client.UnavailableError: the trace could not be recorded or written.
     """
     global _capture
     with _lock:

@@ -1,4 +1,4 @@
-"""The programs in the wheel, as commands."""
+"""Entry points that run the programs in the wheel."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-/* strobe.Trace: the limited API of CPython 3.9, so that one wheel serves every later version. */
+/* strobe.Trace. Uses the limited API of CPython 3.9, so that one wheel serves every later version. */
 #include <Python.h>
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "strobe/agent_api.h"
 
-/* In the stable ABI since 3.10, and the same in 3.9. */
+/* The stable ABI has it since 3.10; it is the same in 3.9. */
 #ifndef METH_FASTCALL
 #define METH_FASTCALL 0x0080
 #endif
@@ -20,7 +20,7 @@ static void NoScope(int level, uint64_t begin, uint64_t end, const char* text, s
 static const strobe_agent_api kNoAgent = {1, sizeof(strobe_agent_api), &kOff, NoClock, NoScope};
 static const strobe_agent_api* agent = &kNoAgent;
 
-/* Once there is a directory to record into: the agent looks for it only the first time. */
+/* Loads the agent once $STROBE_DIR is set: the agent reads it only the first time. */
 static void FindAgent(void) {
   const char* dir = getenv("STROBE_DIR");
   if (dir == NULL || *dir == '\0') return;
@@ -48,20 +48,20 @@ typedef struct {
 
 /* ---- text */
 
-enum { kMostText = 2000 };
+enum { kMaxText = 2000 };
 
 typedef struct {
-  char bytes[kMostText];
+  char bytes[kMaxText];
   size_t size;
 } Text;
 
 static void Append(Text* text, const char* more, size_t size) {
-  if (size > kMostText - text->size) size = kMostText - text->size;
+  if (size > kMaxText - text->size) size = kMaxText - text->size;
   memcpy(text->bytes + text->size, more, size);
   text->size += size;
 }
 
-/* False with an exception. */
+/* Appends str(object). Returns 0 with a Python exception set on failure. */
 static int AppendObject(Text* text, PyObject* object) {
   Py_ssize_t size = 0;
   const char* utf8;
@@ -114,7 +114,7 @@ static PyObject* root_key;
 static PyObject* level_key;
 static PyObject* one;
 static PyTypeObject* trace_type;
-static PyObject* wrap; /* Makes a decorated function; see below. */
+static PyObject* wrap; /* The Python function that wraps a decorated function; defined below. */
 
 static int TakeMetadata(Trace* self, PyObject* kwargs) {
   PyObject* level = PyDict_GetItem(kwargs, level_key);
@@ -128,7 +128,7 @@ static int TakeMetadata(Trace* self, PyObject* kwargs) {
     self->level = (uint32_t)number;
     if (PyDict_DelItem(kwargs, level_key) < 0) return 0;
   }
-  /* A step is what a trace is grouped by. */
+  /* "_r" marks a step, by which viewers group a trace. */
   if (PyDict_GetItem(kwargs, step_num_key) != NULL && PyDict_SetItem(kwargs, root_key, one) < 0)
     return 0;
   if (PyDict_Size(kwargs) > 0) {
@@ -151,7 +151,7 @@ static PyObject* TraceNew(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
   self->metadata = NULL;
   self->begin = 0;
   self->level = 1;
-  /* The dict is this call's own. */
+  /* No copy is needed: CPython creates a new dict for every call. */
   if (kwargs != NULL && !TakeMetadata(self, kwargs)) {
     Py_DECREF(self);
     return NULL;
@@ -223,14 +223,14 @@ static PyMethodDef trace_methods[] = {
     {"__enter__", TraceEnter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))TraceExit, METH_FASTCALL, NULL},
     {"set_metadata", (PyCFunction)(void (*)(void))TraceSetMetadata, METH_VARARGS | METH_KEYWORDS,
-     "Adds metadata to a scope that runs: what was not known when it began."},
+     "Adds metadata that was not known when the scope began. Only while the scope runs."},
     {NULL, NULL, 0, NULL}};
 
 static const char trace_doc[] =
     "Trace(name, *, step_num=..., level=1, **metadata)\n--\n\n"
     "A scope of the calling thread in a capture's trace: a context manager, or a decorator.\n\n"
     "name: what the trace viewer shows. step_num: marks a training step, by which XProf groups a\n"
-    "capture. level: 1 critical, 2 info, 3 verbose; recorded when a capture's tracers.host is at least\n"
+    "capture. level: 1 critical, 2 info, 3 verbose; recorded if the capture's tracers.host is at least\n"
     "that. metadata: keys with values that str() can write; without '#', commas only within quotes\n"
     "or brackets. Nothing is evaluated or kept while no capture runs.\n\n"
     ">>> with Trace(\"call\", function_name=\"f\") as call:\n"
@@ -259,14 +259,14 @@ static PyObject* Attach(PyObject* module, PyObject* unused) {
 }
 
 static PyMethodDef module_methods[] = {
-    {"attach", Attach, METH_NOARGS, "Looks for the agent again; after $STROBE_DIR was set."},
+    {"attach", Attach, METH_NOARGS, "Looks for the agent again. Call it after setting $STROBE_DIR."},
     {"active", IsActive, METH_VARARGS,
      "active(level=1)\n--\n\nIs a capture running that records scopes of this level?"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "strobe._trace", NULL, -1, module_methods};
 
-/* A fresh scope for each call, so that recursion and threads do not share one. */
+/* Creates a new scope for each call, so that recursion and threads do not share one. */
 static const char wrap_source[] =
     "import functools as _functools\n"
     "def wrap(Trace, name, metadata, function, level):\n"

@@ -1,4 +1,4 @@
-"""Captures of other processes: what ``strobe capture`` does, for Python programs.
+"""Captures other processes: ``strobe capture`` as a Python function.
 
 >>> from strobe import client
 >>> client.trace("localhost:1", "/tmp/logs", 0)
@@ -17,13 +17,13 @@ __all__ = ["InvalidArgumentError", "UnavailableError", "trace"]
 
 
 class InvalidArgumentError(ValueError):
-    """An argument fails its validation; the message names it."""
+    """An argument is invalid; the message names it."""
 
 
 class UnavailableError(RuntimeError):
-    """No trace could be had of enough workers; the message says why.
+    """Too few workers could be recorded; the message says why.
 
-    ``manifest`` holds what became of each worker, where a capture was tried at all.
+    ``manifest`` has the outcome of each worker, or is None if no capture was attempted.
     """
 
     def __init__(self, message: str, manifest: Optional[Dict[str, Any]] = None):
@@ -36,10 +36,10 @@ _OPTIONS = {"host_tracer_level": "--host-tracer-level", "device_tracer_level": "
 
 
 def options_to_flags(options: Union[None, Mapping[str, Any], Any]) -> List[str]:
-    """What trace's options are as flags of ``strobe capture``."""
+    """Translates trace's options to flags of ``strobe capture``."""
     if options is None:
         return []
-    # A namedtuple is no mapping, and its fields are attributes.
+    # A namedtuple is not a Mapping; its fields are attributes.
     get = options.get if isinstance(options, Mapping) else lambda key: getattr(options, key, None)
     flags = []
     for key, flag in _OPTIONS.items():
@@ -52,9 +52,9 @@ def options_to_flags(options: Union[None, Mapping[str, Any], Any]) -> List[str]:
 
 def trace(service_addr: str, logdir: str, duration_ms: int, worker_list: str = "", num_tracing_attempts: int = 3,
           options: Union[None, Mapping[str, Any], Any] = None) -> Dict[str, Any]:
-    """Records all workers from one instant and blocks until their traces lie in the logdir.
+    """Records all workers from the same instant and blocks until their traces are in the logdir.
 
-    Takes what ``tf.profiler.experimental.client.trace`` takes, and tells more: the returned dict is the
+    Takes the arguments of ``tf.profiler.experimental.client.trace``. The returned dict is the
     run's manifest (``strobe.json``) with every worker's outcome, clock offset and start.
 
     Args:
@@ -68,8 +68,8 @@ def trace(service_addr: str, logdir: str, duration_ms: int, worker_list: str = "
         (0-3), ``device_tracer_level`` (0-1), ``python_tracer_level`` (0-1) and ``delay_ms``.
 
     Raises:
-      InvalidArgumentError: an argument fails its validation.
-      UnavailableError: enough workers could not be recorded.
+      InvalidArgumentError: an argument is invalid.
+      UnavailableError: too few workers could be recorded.
     """
     command = [path_of("strobe"), "capture", "--insecure-plaintext", "--quiet", "--output", "json",
                "--workers", service_addr, "--logdir", logdir, "--duration", f"{duration_ms}ms",

@@ -1,7 +1,7 @@
-"""A profiler inside the program, with the interface of MXNet's: objects, a chrome://tracing file, a table.
+"""An in-process profiler with the interface of MXNet's profiler. Writes chrome://tracing files and tables.
 
-It needs no sidecar and no capture; what its objects measure also goes into the captures of a sidecar, as
-annotations do.
+It works without a sidecar. If a sidecar captures the program, the measurements also appear in the trace as
+annotations.
 
 >>> from strobe import profiler
 >>> profiler.set_config(profile_all=True, filename="/tmp/chrome_tracing_profile.json", aggregate_stats=True)
@@ -33,13 +33,13 @@ from ._trace import Trace
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dumps", "pause", "resume", "set_config", "set_state"]
 
-_MOST_EVENTS = 1_000_000
+_MAX_EVENTS = 1_000_000
 _FLAGS = ("profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "continuous_dump", "aggregate_stats")
 _MARKER_SCOPES = {"process": "p", "thread": "t", "global": "g"}
 
 
 class _State:
-    """What set_config and set_state say, and what was measured."""
+    """The configuration, the state and the measurements."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -63,7 +63,7 @@ class _State:
         with self.lock:
             if thread not in self.threads:
                 self.threads[thread] = threading.current_thread().name
-            if len(self.events) < _MOST_EVENTS:
+            if len(self.events) < _MAX_EVENTS:
                 self.events.append((kind, category, name, thread, begin, duration, detail))
             else:
                 self.dropped += 1
@@ -149,11 +149,11 @@ def _dump_again_and_again() -> None:
         try:
             dump(finished=False)
         except OSError:
-            pass  # A full disk is no reason to end; the last dump says it.
+            pass  # A full disk does not stop the profiler; the last dump reports the error.
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Objects measure nothing until resume()."""
+    """Stops measuring until resume()."""
     _check_process(profile_process)
     _state.paused, _state.recording = True, False
 
@@ -165,7 +165,7 @@ def resume(profile_process: str = "worker") -> None:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Writes what was measured to the file, for chrome://tracing and Perfetto. finished stops the profiler.
+    """Writes the measurements to the file, for chrome://tracing and Perfetto. finished=True stops the profiler.
 
     Raises:
       OSError: the file cannot be written.
@@ -197,7 +197,7 @@ _COLUMNS = {"count": 0, "total": 1, "min": 2, "max": 3, "avg": 4}
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """The aggregate statistics as text; they are kept while aggregate_stats is on.
+    """Returns the aggregate statistics as text. They are collected while aggregate_stats is on.
 
     Args:
       reset: forget them afterwards.
@@ -250,7 +250,7 @@ class Domain:
 
 
 class _Duration:
-    """Measures from start() to stop(), on one thread; also as a context manager. May be used again."""
+    """Measures from start() to stop() on one thread. Reusable; also a context manager."""
 
     def __init__(self, category: str, name: str):
         self.name = name
@@ -283,7 +283,7 @@ class _Duration:
 
 
 class Task(_Duration):
-    """A piece of work of a domain."""
+    """A piece of work that belongs to a domain."""
 
     def __init__(self, domain: Domain, name: str):
         super().__init__(domain.name, name)
@@ -299,7 +299,7 @@ class Frame(_Duration):
 
 
 class Event(_Duration):
-    """A piece of work of no domain."""
+    """A piece of work without a domain."""
 
     def __init__(self, name: str):
         super().__init__("event", name)
@@ -364,7 +364,7 @@ class Marker:
 
 @atexit.register
 def _at_exit() -> None:
-    # Who asked for continuous dumps wants the last one too.
+    # With continuous dumps, the last one is written at exit.
     if _state.running and _state.flags["continuous_dump"]:
         try:
             set_state("stop")

@@ -1,4 +1,4 @@
-"""A sidecar beside this process, for use outside Kubernetes."""
+"""Runs a sidecar for this process, for use outside Kubernetes."""
 
 import atexit
 import os
@@ -15,14 +15,14 @@ __all__ = ["Server", "start"]
 
 
 class Server:
-    """A running sidecar. Ends with the process that started it, or by stop()."""
+    """A running sidecar. It ends with the process that started it, or by stop()."""
 
     def __init__(self, process: subprocess.Popen, address: str):
         self._process = process
         self.address = address  # host:port, for strobe.client.trace and `strobe capture`.
 
     def stop(self) -> None:
-        """Lets a running capture finish (25 s at most) and ends the sidecar. May be called again."""
+        """Waits for a running capture (at most 25 s) and ends the sidecar. May be called repeatedly."""
         if self._process.poll() is None:
             self._process.terminate()
         self._process.wait()
@@ -32,18 +32,19 @@ def start(port: int, host: str = "localhost", framework: Optional[str] = None, f
           all_programs: bool = False) -> Server:
     """Starts a sidecar that records this program and the processes that it starts.
 
-    Each program may have its own, such as every rank of a job, also in a pod whose injected sidecar
-    serves all of them: a program is recorded by one sidecar at a time, and the other one answers Busy.
+    Every program, such as every rank of a job, may start its own sidecar, even in a pod with an injected
+    sidecar that serves all programs. Only one sidecar records a program at a time; the other one
+    answers Busy.
 
     Args:
-      port: where it listens; 0 picks a free port.
-      host: the interface; "0.0.0.0" lets other machines in, which may then profile this program.
+      port: the port to listen on; 0 picks a free port.
+      host: the interface to listen on. With "0.0.0.0", any machine that can connect may profile this program.
       framework: host:port of a profiler server (such as jax.profiler.start_server's) to record as well.
-      flags: more flags of strobe-sidecar.
-      all_programs: record every program with the same STROBE_DIR. Only one sidecar may do so.
+      flags: further flags of strobe-sidecar.
+      all_programs: record every program with the same STROBE_DIR. Only one sidecar per directory may do so.
 
     Raises:
-      RuntimeError: it did not start; the message holds its words.
+      RuntimeError: the sidecar did not start; the message contains its output.
     """
     if not os.environ.get("STROBE_DIR"):
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

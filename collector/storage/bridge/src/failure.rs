@@ -1,4 +1,4 @@
-//! The crate's errors as codes of bridge.h.
+//! Converts the crate's errors to the codes of bridge.h.
 
 use std::error::Error as StdError;
 use std::ffi::{c_char, c_int, CString};
@@ -52,13 +52,13 @@ impl Failure {
     }
 }
 
-/// A C string of its own; what lies behind a NUL is cut off.
+/// Returns a new C string. The text is cut at a NUL.
 pub fn owned_text(text: &str) -> *mut c_char {
     let clean = text.split('\0').next().unwrap_or_default();
     CString::new(clean).map(CString::into_raw).unwrap_or(std::ptr::null_mut())
 }
 
-/// The crate tells the status only in its text: "... status code: 403 Forbidden: <body>".
+/// The crate reports the HTTP status only in its text: "... status code: 403 Forbidden: <body>".
 fn status_in(text: &str) -> c_int {
     const MARK: &str = "status code: ";
     text.find(MARK)
@@ -78,7 +78,7 @@ fn network_failure(error: &Error) -> bool {
     false
 }
 
-/// The whole chain; an error that repeats its source's words is not said twice.
+/// The messages of the whole chain of errors. A message that another one contains is left out.
 fn words(error: &Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

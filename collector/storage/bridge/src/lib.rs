@@ -1,4 +1,4 @@
-//! The object_store crate behind the C interface of bridge.h, which says what each function does.
+//! The object_store crate behind the C interface of bridge.h, which documents each function.
 
 mod failure;
 mod open;
@@ -29,7 +29,7 @@ type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, usize, u64, c_in
 
 pub struct Store {
     opened: Opened,
-    // Last, so that connections end before the threads that serve them.
+    // Dropped last, so that connections end before the threads that serve them.
     runtime: Arc<Runtime>,
 }
 
@@ -40,7 +40,7 @@ pub struct Call {
     cancelled: *const AtomicU8,
 }
 
-/// The threads live as long as any store is open: an idle sidecar has none.
+/// The threads exist as long as a store is open, so an idle sidecar has none.
 fn runtime() -> Result<Arc<Runtime>, Failure> {
     static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -86,7 +86,7 @@ fn guarded(error: *mut ErrorOut, work: impl FnOnce() -> Result<(), Failure>) -> 
     let failure = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => return 0,
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(INTERNAL, "the storage library panicked"),
+        Err(_) => Failure::new(INTERNAL, "the storage library panicked; this is a defect"),
     };
     // SAFETY: bridge.h.
     unsafe { failure.write_to(error) }
@@ -107,7 +107,7 @@ unsafe fn path(raw: *const c_char) -> Result<Path, Failure> {
     Path::parse(text(raw)?).map_err(|e| Failure::new(BAD_CONFIG, e.to_string()))
 }
 
-/// The bytes are Rust's own: a request that was given up may hold them for a while.
+/// Copies the bytes, because a request that was abandoned may hold them for a while.
 unsafe fn payload(reader: Reader, context: *mut c_void, offset: u64, size: usize) -> Result<PutPayload, Failure> {
     let mut bytes = vec![0u8; size];
     if size > 0 && reader(context, offset, bytes.as_mut_ptr(), size) != 0 {
@@ -125,8 +125,7 @@ unsafe fn attributes(sha256: *const c_char) -> Result<Attributes, Failure> {
     Ok(attributes)
 }
 
-/// # Safety
-/// As bridge.h says; so for all below.
+/// The requirements are those of bridge.h, here and in all functions below.
 #[no_mangle]
 pub unsafe extern "C" fn strobe_store_open(
     scheme: *const c_char,
@@ -306,7 +305,7 @@ pub unsafe extern "C" fn strobe_store_delete(
                 Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(Failure::from(error)),
             };
-            // One by one is one request as well, and S3 servers without DeleteObjects take it.
+            // A single key also takes one request, which S3 servers without DeleteObjects support.
             if let [only] = paths.as_slice() {
                 return deleted_one(store.opened.objects.delete(only).await.map(|()| only.clone()));
             }

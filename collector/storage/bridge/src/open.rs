@@ -1,4 +1,4 @@
-//! From a scheme, a bucket and options to the crate's stores.
+//! Creates the crate's stores from a scheme, a bucket and options.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::failure::{Failure, BAD_CONFIG};
 pub struct Opened {
     pub objects: Arc<dyn ObjectStore>,
     pub uploads: Arc<dyn MultipartStore>,
-    /// The same store, but every request of it is refused when the object exists. The crate can ask
-    /// for that when it writes an object in one request, but not when it completes an upload.
+    /// The same store, except that every request is refused if the object exists. The crate
+    /// supports this condition for single-request writes but not for completing an upload.
     pub commits: Arc<dyn MultipartStore>,
-    /// Whether a multipart upload can carry metadata.
+    /// True if a multipart upload can have metadata.
     pub upload_metadata: bool,
 }
 
@@ -27,7 +27,7 @@ fn bad(why: impl std::fmt::Display) -> Failure {
 }
 
 fn client_options(ca_bundle: Option<&str>) -> Result<ClientOptions, Failure> {
-    // Time limits are the caller's, per call; these only find connections that are dead.
+    // The caller limits the time of each call. These timeouts only detect dead connections.
     let mut options = ClientOptions::new()
         .with_timeout_disabled()
         .with_connect_timeout(std::time::Duration::from_secs(5))
@@ -35,7 +35,7 @@ fn client_options(ca_bundle: Option<&str>) -> Result<ClientOptions, Failure> {
     if let Some(path) = ca_bundle {
         let pem = std::fs::read(path).map_err(|e| bad(format!("cannot read the CA bundle {path}: {e}")))?;
         let certificates = Certificate::from_pem_bundle(&pem)
-            .map_err(|e| bad(format!("the CA bundle {path} is no PEM file: {e}")))?;
+            .map_err(|e| bad(format!("the CA bundle {path} is not a PEM file: {e}")))?;
         if certificates.is_empty() {
             return Err(bad(format!("the CA bundle {path} has no certificate")));
         }
@@ -52,7 +52,7 @@ fn refuse_existing(name: http::header::HeaderName, value: &'static str) -> Heade
     headers
 }
 
-/// Whoever repeats requests must see each failure, so the crate repeats none.
+/// Disables the crate's retries, because the caller retries and must see each failure.
 fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..Default::default() }
 }
@@ -102,7 +102,7 @@ pub fn open(scheme: &str, bucket: &str, mut options: HashMap<String, String>) ->
                     .build()
                     .map_err(bad)?,
             );
-            // A shared key signs the condition, and the crate has no place for it there.
+            // A shared key signs the condition, which the crate does not support here.
             Ok(Opened { objects: store.clone(), uploads: store.clone(), commits: store, upload_metadata: false })
         }
         _ => Err(bad(format!("unknown scheme {scheme}://"))),

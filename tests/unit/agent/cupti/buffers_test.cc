@@ -13,7 +13,7 @@ class BuffersTest : public testing::Test {
   void TearDown() override { ForgetBuffers(); }
 };
 
-// A foreign buffer used to be written behind the end of the list of idle ones.
+// Regression: a foreign buffer was written behind the end of the list of idle buffers.
 TEST_F(BuffersTest, OnlyBuffersThatWereLentAreTakenBack) {
   std::vector<std::uint8_t*> lent;
   while (std::uint8_t* buffer = LendBuffer()) lent.push_back(buffer);

@@ -20,7 +20,7 @@ class Listener {
     bind(socket_, reinterpret_cast<sockaddr*>(&address), size);
     listen(socket_, 1);
     getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
-    port = ntohs(address.sin6_port);  // At the same place in both families.
+    port = ntohs(address.sin6_port);  // The port is at the same offset for IPv4 and IPv6.
   }
   ~Listener() { close(socket_); }
   std::uint16_t port = 0;
@@ -34,7 +34,7 @@ TEST(ListensOn, KnowsThisProcessSockets) {
   std::uint16_t gone = 0;
   for (const int family : {AF_INET, AF_INET6}) {
     const Listener listener(family);
-    if (listener.port == 0) continue;  // Without IPv6.
+    if (listener.port == 0) continue;  // This machine has no IPv6.
     const std::array<std::uint16_t, 2> ports = {1, listener.port};
     EXPECT_TRUE(ListensOn(ports));
     gone = listener.port;

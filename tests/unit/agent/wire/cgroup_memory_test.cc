@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A root directory with files as the kernel has them.
+// A root directory with the files of the kernel's cgroup file system.
 class CgroupMemoryTest : public testing::Test {
  protected:
   void SetUp() override {

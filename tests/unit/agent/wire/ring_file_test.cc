@@ -160,7 +160,7 @@ TEST_F(RingFileTest, AnotherFileUnderItsDescriptorIsLeftAlone) {
   const pid_t child = fork();
   if (child == 0) {
     RingFile file = Create(small_);
-    // The program closes everything, and its own file gets the number of ours.
+    // The program closes all descriptors, and a file of its own gets the number of the ring file's.
     const int pipe_end = fcntl(told[1], F_DUPFD, 500);
     for (int fd = 3; fd < 500; ++fd) close(fd);
     const std::string other = directory_ + "/own";
@@ -225,7 +225,7 @@ TEST_F(RingFileTest, WithoutAddressSpaceItSaysSo) {
   EXPECT_TRUE(fs::is_empty(directory_)) << "nothing is left behind";
 }
 
-// A record that proves itself: all of it follows from its number.
+// A record whose content is derived from its number, so that the reader can verify it.
 void WriteProof(RingWriter& writer, std::uint64_t number) {
   writer.Scope(1, number, number * 3,
                std::string(number % 50, static_cast<char>('a' + number % 26)));
@@ -261,9 +261,10 @@ TEST_F(RingFileTest, WritersMayBeKilledAtAnyPoint) {
     reader.Drain(buffer_, check);
     const std::uint64_t made = file.ring(0)->made.load();
     EXPECT_EQ(seen + reader.lost() + reader.unseen(), made) << "each is read, lost or still there";
-    // Killed between counting a record and showing it, the writer leaves one that nobody sees.
+    // If the writer is killed between counting and publishing a record, that record is never
+    // visible.
     EXPECT_GE(last + 2, made) << "the last whole record is there";
-    // A thread that takes the ring over goes on where the dead one stopped.
+    // A thread that takes the ring over continues where the dead one stopped.
     RingWriter next(file.ring(0), file.data(0), file.ring_words());
     WriteProof(next, made);
     EXPECT_EQ(reader.Drain(buffer_, check), 1u);
@@ -292,7 +293,7 @@ TEST_F(RingFileTest, ReadersMayBeKilledAtAnyPoint) {
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
   }
-  // Nobody read to the end; whoever comes next finds the newest ones whole.
+  // Nothing has read the ring to its end; the next reader must find the newest records intact.
   RingReader reader(file.ring(0), file.data(0), file.ring_words());
   reader.SkipToOldest();
   std::uint64_t last = 0;

@@ -26,7 +26,7 @@ struct Ring {
   RecordBuffer buffer{};
 };
 
-// Text that proves itself: its length and letters follow from the number.
+// A text whose length and letters are derived from the number, so that the reader can verify it.
 std::string TextOf(std::uint64_t number) {
   return std::string(number % 40, static_cast<char>('a' + number % 26));
 }
@@ -182,13 +182,13 @@ TEST(Ring, RubbishNeverLeadsOutOfTheRing) {
     });
     ring.header.head = ~0ull;
     ring.header.claimed = ~0ull;
-    // A head far beyond the ring: everything there counts as overwritten.
+    // A head far beyond the ring: everything in it counts as overwritten.
     RingReader(&ring.header, ring.data.data(), kWords).Drain(ring.buffer, [](const ScopeRecord&) {
     });
   }
 }
 
-// A reader that believed these would step through memory for years.
+// A reader that trusted these values would step through memory for years.
 TEST(Ring, ForgedPositionsEndADrainAndAreTold) {
   struct Forged {
     std::uint64_t head, claimed;
@@ -208,7 +208,8 @@ TEST(Ring, ForgedPositionsEndADrainAndAreTold) {
   }
 }
 
-// Found by a storm held against the workloads' notes: not a record came, and nobody said so.
+// Regression: no record arrived and no loss was reported. Found by the storm test, which compares
+// captures with the workloads' notes.
 TEST(Ring, PositionsThatWereForgedWhenAReaderBeganAreTold) {
   for (const bool number : {false, true}) {
     Ring ring;
@@ -217,7 +218,7 @@ TEST(Ring, PositionsThatWereForgedWhenAReaderBeganAreTold) {
     (number ? ring.header.made : ring.header.head) = 1ull << 40;
     if (!number) ring.header.claimed = 1ull << 40;
     RingReader reader = ring.Reader();
-    Write(writer, 1);  // The writer knows where it is.
+    Write(writer, 1);  // The writer keeps its own position.
     reader.Drain(ring.buffer, [](const ScopeRecord&) {});
     EXPECT_TRUE(reader.damaged()) << number;
   }

@@ -117,8 +117,8 @@ TEST_F(FileStoreTest, StopsWhenCancelled) {
   EXPECT_FALSE(fs::exists(root_ + "/r/x"));
 }
 
-// What a trainer that writes to the same volume can put in our way. `victim_` is a directory that
-// only we may write to.
+// Obstacles that a trainer with access to the same volume can create. Only the test may write to
+// the directory `victim_`.
 class HostileVolumeTest : public FileStoreTest {
  protected:
   HostileVolumeTest() {

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// As the crate words an answer of S3.
+// The crate's message for an answer of S3.
 StoreFailure S3Answer(int code, int status, const std::string& s3_code, const std::string& words) {
   return {code, status,
           StrCat("Generic S3 error: Error performing PUT https://h/b/k in 2ms - Server returned "

@@ -62,7 +62,7 @@ TEST(ResolveStoreOptions, ForeignUrlsCannotSendOurIdentityElsewhere) {
   for (const char* url :
        {"s3://b?endpoint=http://evil", "gs://b?proxy=http://evil", "az://b?ca_bundle=/evil.pem"}) {
     EXPECT_THAT(Complaint(url, UrlOptions::kHarmless),
-                HasSubstr("is not taken from a logdir's URL"));
+                HasSubstr("is not accepted from a logdir's URL"));
   }
   EXPECT_EQ(Complaint("s3://b?region=eu&path_style=true", UrlOptions::kHarmless), "");
 }

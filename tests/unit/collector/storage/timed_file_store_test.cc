@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::SizeIs;
 
-// A file system that hangs is made by tests/integration/test_file_stores.py.
+// tests/integration/test_file_stores.py tests with a file system that hangs.
 class TimedFileStoreTest : public testing::Test {
  protected:
   TimedFileStoreTest() { root_ = mkdtemp(name_.data()); }
@@ -46,8 +46,8 @@ TEST_F(TimedFileStoreTest, WhoeverSetsNoLimitPaysForNoThread) {
   EXPECT_EQ(dynamic_cast<TimedFileStore*>(OpenFileStore(root_, {}).get()), nullptr);
 }
 
-// Whoever waits is told at once, and the thread that comes back later finds nobody: it must not
-// read from bytes that are gone, nor give its file a name.
+// The waiter returns at once. The thread that returns later must not read the released bytes, nor
+// give its file a name.
 class SlowBytes final : public ByteSource {
  public:
   std::uint64_t size() const override { return 4 << 20; }

@@ -43,7 +43,7 @@ class UploadTest : public testing::Test {
     hash.Update(bytes_);
     sha256_ = hash.Hex();
   }
-  // Fails `call` once, at its n-th time.
+  // Makes the n-th call of `call` fail.
   static std::function<absl::Status(const std::string&)> FailOnce(const std::string& call, int n) {
     auto left = std::make_shared<std::atomic<int>>(n);
     return [call, left](const std::string& seen) {

@@ -52,7 +52,7 @@ TEST(TypedValue, IsWhatXlaMakesOfText) {
   EXPECT_EQ(std::get<Ref>(TypedValue("")).text, "");
 }
 
-// Protobuf refuses a whole trace for one such name.
+// Protobuf refuses a whole trace because of one invalid name.
 TEST(PlaneBuilder, TextThatIsNoUtf8StaysReadable) {
   PlaneBuilder plane("plane \xff");
   plane.BeginLine(1, "line \xe2\x82", 0);

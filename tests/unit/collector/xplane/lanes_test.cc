@@ -16,7 +16,7 @@ struct Given {
   std::int64_t begin, length;
 };
 
-// Lane and depth of each, in the order of their times.
+// Lane and depth of each event, sorted by time.
 std::vector<Placed> Place(const std::vector<Given>& events, std::int64_t timestamp_ns = 0) {
   static std::vector<std::string> keep;  // Lines refer to their bytes.
   PlaneBuilder plane("p");
@@ -60,7 +60,7 @@ TEST(Lanes, HostileNumbersEndAtTheEdge) {
     EXPECT_LE(event.begin_ps, event.end_ps);
 }
 
-// Within a lane two events nest or lie apart, and no lane is opened that is not needed to.
+// Checks that two events of a lane nest or do not overlap, and that no lane is opened without need.
 TEST(Lanes, HoldWhateverComes) {
   std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
   for (int round = 0; round < 200; ++round) {

@@ -63,7 +63,7 @@ TEST(Space, ShowsWhatTheBuilderWrote) {
   EXPECT_EQ(plane->StatId("nothing"), 0);
 }
 
-// Reads all there is; what counts is that nothing is read outside and that nothing hangs.
+// Reads everything. The test is that nothing reads out of bounds or hangs.
 void ReadAll(std::string_view bytes) {
   const absl::StatusOr<Space> space = Space::Read(bytes);
   if (!space.ok()) return;
@@ -82,7 +82,7 @@ void ReadAll(std::string_view bytes) {
 TEST(Space, RefusesEveryCut) {
   const std::string bytes = Sample();
   for (std::size_t size = 1; size < bytes.size(); ++size) {
-    // A copy of its own, so that a sanitizer sees any read behind it.
+    // An exact copy, so that a sanitizer detects any read behind its end.
     const std::string cut = bytes.substr(0, size);
     EXPECT_EQ(Space::Read(cut).status().code(), absl::StatusCode::kDataLoss) << size;
   }
@@ -111,14 +111,14 @@ std::string Repeat(std::string_view piece, std::size_t times) {
   return bytes;
 }
 
-// Within one plane.
+// All of them in one plane.
 std::string Plane(const std::string& content) {
   std::string bytes;
   wire::AppendBytesField(1, content, bytes);
   return bytes;
 }
 
-// Two bytes of the input took 250 of memory: 200 MB of them ended a sidecar.
+// Regression: two bytes of input took 250 bytes of memory, so a 200 MB trace ended a sidecar.
 TEST(Space, WhatIsMadeToTakeMemoryIsRefused) {
   std::string names;
   for (std::uint32_t i = 0; i < 200'000; ++i) {

@@ -26,7 +26,7 @@ TEST(ThreadExecutor, RunsInTheOrderOfPostingAndOfTime) {
 
 TEST(ThreadExecutor, ManyThreadsMayPost) {
   ThreadExecutor executor;
-  int count = 0;  // Only the executor's thread touches it.
+  int count = 0;  // Accessed by the executor's thread only.
   Notification all;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -34,7 +34,7 @@ TEST(Certificate, OnlyTheHolderOfAKeyHasItCertified) {
   const std::string request = *NewSigningRequest(*NewKey());
   EXPECT_TRUE(Certify(authority, request, claim).ok());
 
-  // Somebody else's key in a request that one signs oneself.
+  // A request that contains another key than the one that signed it.
   const openssl::Key own = *openssl::ReadKey(*NewKey()), other = *openssl::ReadKey(*NewKey());
   const openssl::SigningRequest forged(X509_REQ_new());
   X509_REQ_set_pubkey(forged.get(), other.get());

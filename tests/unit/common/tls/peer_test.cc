@@ -41,9 +41,9 @@ TEST(Peer, EverybodyElseIsToldApart) {
   EXPECT_EQ(JudgePeer(Issue(authority), rule, kPeerNow - hours(2)), PeerVerdict::kExpired);
   EXPECT_EQ(JudgePeer(Issue(authority), {authority.certificate, "u2.pod.strobe.dev"}, kPeerNow),
             PeerVerdict::kWrongName);
-  // The authority itself is nobody's peer.
+  // The authority's own certificate is not a valid peer certificate.
   EXPECT_NE(JudgePeer(authority.certificate, rule, kPeerNow), PeerVerdict::kOk);
-  // A leaf certifies nobody.
+  // A leaf certificate must not certify others.
   const KeyPair leaf = *NewCertificate(authority, {"x", {"x"}, Usage::kServer, kPeerValid});
   EXPECT_FALSE(NewCertificate(leaf, {"x", {"x"}, Usage::kServer, kPeerValid}).ok());
   EXPECT_EQ(JudgePeer(Issue(authority), {"", "u1.pod.strobe.dev"}, kPeerNow),

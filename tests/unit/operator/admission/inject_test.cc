@@ -60,7 +60,7 @@ TEST(Inject, OnlyAddsAndOnlyOnce) {
   for (const Json& operation : first.patch) EXPECT_EQ(operation["op"], "add");
   const Json patched = Pod().patch(first.patch);
   EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
-  // Not even when the settings have changed meanwhile: the pod is what it was admitted as.
+  // The pod stays as it was admitted even if the settings have changed since.
   InjectionSettings other = kSettings;
   other.image = "strobe-sidecar:2";
   EXPECT_THAT(Inject(patched, other, "other roots").patch, IsEmpty());
@@ -97,7 +97,7 @@ TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
   EXPECT_THAT(Inject(pod, kSettings, "").warnings, Contains(HasSubstr("\"nobody\"")));
 }
 
-// What injection takes for an accelerator and what a capture expects come from one table.
+// Injection and captures recognize accelerators by the same table.
 TEST(Inject, AgreesWithCapturesAboutWhoTrains) {
   for (const char* resource :
        {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-2g.20gb", "amd.com/cpx_nps4",
@@ -106,7 +106,8 @@ TEST(Inject, AgreesWithCapturesAboutWhoTrains) {
     pod["spec"]["containers"] = {
         {{"name", "proxy"}, {"resources", {{"limits", {{"nvidia.com/hostdev", 1}}}}}},
         {{"name", "train"}, {"resources", {{"limits", {{resource, 1}}}}}}};
-    // Before and after: as a capture would choose, and as it reads what was chosen.
+    // A capture chooses the same trainers before the injection and reads them from the annotation
+    // after it.
     EXPECT_THAT(kube::ParsePod(pod).trainers, testing::ElementsAre("train")) << resource;
     EXPECT_THAT(kube::ParsePod(Apply(pod)).trainers, testing::ElementsAre("train")) << resource;
   }
@@ -202,7 +203,7 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
   const Json whole = Apply(Pod());
   Json stripped = whole;
   stripped["spec"]["initContainers"][0].erase("restartPolicy");
-  EXPECT_THAT(InjectionDamage(stripped), HasSubstr("mutilated: restartPolicy"));
+  EXPECT_THAT(InjectionDamage(stripped), HasSubstr("modified: restartPolicy"));
   EXPECT_EQ(Apply(stripped), whole);
   Json lost = whole;
   lost["spec"].erase("initContainers");
@@ -210,7 +211,7 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
   EXPECT_EQ(Apply(lost), whole);
   Json without_volume = whole;
   without_volume["spec"]["volumes"].erase(0);
-  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("mutilated: the volume"));
+  EXPECT_THAT(InjectionDamage(without_volume), HasSubstr("modified: the volume"));
   EXPECT_EQ(InjectionDamage(Apply(without_volume)), "");
 }
 
@@ -222,7 +223,7 @@ TEST(Inject, AMountOfTheUsersInOurPlaceIsLeft) {
   EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, kRoots).patch, IsEmpty());
 }
 
-// Pods as other people's operators and charts make them; fields nobody here knows must survive.
+// Pods of other operators and charts. Fields that Strobe does not know must survive.
 TEST(Inject, OnACorpusOfRealPods) {
   std::size_t seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/pods")) {
@@ -234,7 +235,7 @@ TEST(Inject, OnACorpusOfRealPods) {
     EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty()) << entry.path();
     EXPECT_EQ(InjectionDamage(patched), "") << entry.path();
     for (const Json& step : Json::diff(pod, patched)) {
-      // A null is as good as nothing.
+      // A null counts as a missing field.
       const bool fills_null =
           step["op"] == "replace" && pod[Json::json_pointer(step["path"])].is_null();
       EXPECT_TRUE(step["op"] == "add" || fills_null) << entry.path() << " " << step;

@@ -22,7 +22,7 @@ class Observer final : public WebhookObserver {
   void InjectionDamaged(const std::string&, const std::string&) override {}
 };
 
-// An API server that does not answer, until it is let go.
+// An API server that does not answer until it is released.
 class StuckGatekeeper final : public Gatekeeper {
  public:
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest&, const Requester&, const Crowd&,
@@ -55,7 +55,7 @@ Request Review(const Json& object) {
                       .dump()};
 }
 
-// Eight handlers that waited ended the injection of pods.
+// Regression: eight handlers that waited for the API server stopped the injection of pods.
 TEST(Webhooks, RequestsThatAreCheckedDoNotTakeEveryThread) {
   const SystemClock clock;
   StuckGatekeeper gatekeeper;

@@ -42,7 +42,7 @@ class KubeGatekeeperTest : public testing::Test {
     return json({{"metadata", {{"labels", Json::object()}}}});
   }
 
-  // As it is stored: stamped by jane's creation of it.
+  // A stored request with the annotation from its creation by jane.
   Json Stored(WallTime sealed, WallTime created, const std::string& key = "key") {
     Json object = {{"metadata", {{"name", "look"}, {"namespace", "ml"}}},
                    {"spec", {{"logdir", "/logs"}, {"target", {{"pods", {"p"}}}}}}};
@@ -115,14 +115,14 @@ TEST_F(KubeGatekeeperTest, ASealIsOfNoUseToAnotherRequest) {
                                    {"/spec/run", "of-a-colleague"},
                                    {"/spec/reclaimPolicy", "Delete"}})
     EXPECT_THAT(with(place, value), HasSubstr("not as Strobe's webhook")) << place;
-  // What may be changed, and what a later schema may add.
+  // Fields that users may change, and fields that a later schema may add.
   EXPECT_THAT(with("/spec/cancel", true), IsEmpty());
   EXPECT_THAT(with("/spec/somethingNew", 5), IsEmpty());
 }
 
 TEST_F(KubeGatekeeperTest, ACopyOfAnOldRequestIsNotAdmitted) {
-  EXPECT_THAT(WhyNot(Stored(Now() - 1h, Now())), HasSubstr("is of another request"));
-  EXPECT_THAT(WhyNot(Stored(Now() + 1h, Now())), HasSubstr("is of another request"));
+  EXPECT_THAT(WhyNot(Stored(Now() - 1h, Now())), HasSubstr("belongs to another request"));
+  EXPECT_THAT(WhyNot(Stored(Now() + 1h, Now())), HasSubstr("belongs to another request"));
 }
 
 TEST_F(KubeGatekeeperTest, WhatIsOlderThanTheWebhooksIsNotAdmitted) {
@@ -172,7 +172,7 @@ TEST_F(KubeGatekeeperTest, WhereNoPolicyAsksNothingIsWrittenDown) {
 
 TEST_F(KubeGatekeeperTest, TheHistoryIsBounded) {
   policy_["minInterval"] = "5m";
-  // Only the last one is written down: a thousand ends each time is work for minutes.
+  // Only the latest end is stored: storing a thousand ends one by one would take minutes.
   for (int i = 0; i < 1499; ++i)
     history_.Ended("ns" + std::to_string(i), Now() + Nanos{i}, std::nullopt);
   history_.Ended("ns1499", Now() + Nanos{1499}, 1h);
@@ -193,7 +193,7 @@ TEST_F(KubeGatekeeperTest, CapturesOfAnOperatorBeforeUsCountAsActive) {
   EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);
 }
 
-// Many wait, and look again and again.
+// Many requests wait and are judged repeatedly.
 class BusyGatekeeperTest : public testing::Test {
  protected:
   BusyGatekeeperTest() {
@@ -222,7 +222,7 @@ class BusyGatekeeperTest : public testing::Test {
   bool away_ = false;
 };
 
-// 1,000 requests that waited made 1,500 calls a second.
+// Regression: 1,000 waiting requests made 1,500 calls a second.
 TEST_F(BusyGatekeeperTest, ManyWhoWaitShareWhatWasRead) {
   for (int i = 0; i < 1000; ++i) {
     const auto verdict = gatekeeper_.Glance(request_, {.active = 2});

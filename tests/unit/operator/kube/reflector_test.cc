@@ -92,7 +92,7 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
   }));
   EXPECT_FALSE(emptied);
   EXPECT_EQ(cache_.Get("ns/a"), nullptr) << "deleted while nobody watched";
-  // Told after the cache holds the new list, so that whoever is told sees it there.
+  // Called after the cache holds the new list, so that the callback sees it.
   EXPECT_TRUE(Eventually([this] { return TimesTold("ns/a") == 2; })) << "and somebody was told";
 }
 
@@ -111,7 +111,8 @@ TEST_F(ReflectorTest, AServerThatComesBackWithAnOlderStateIsListedAnew) {
   });
   transport_->AddStream({}, absl::UnavailableError("connection reset"));
   Run();
-  // A watch from version 1000 would be taken, and would wait for a future that is far away.
+  // The server would accept a watch from version 1000 and then wait for a version of the far
+  // future.
   ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/b") != nullptr; }));
   EXPECT_EQ(cache_.Get("ns/a"), nullptr);
 }

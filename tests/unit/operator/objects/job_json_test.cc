@@ -94,7 +94,7 @@ TEST(ParseJob, AWorkloadWaitsUntilItIsAdmitted) {
     "status": {"conditions": [{"type": "Admitted", "status": "True"}]}})"));
 }
 
-// A capture has no more than so many targets, whatever somebody writes into an object.
+// A capture has a maximal number of targets, whatever an object contains.
 TEST(ParseJob, NumbersThatNoJobCanHaveAreNotKnown) {
   EXPECT_EQ(Workers("Job", R"({"spec": {"parallelism": 2147483647}})"), std::nullopt);
   EXPECT_EQ(Workers("Job", R"({"spec": {"parallelism": 18446744073709551615}})"), std::nullopt);
@@ -129,7 +129,7 @@ TEST(JobPaths, TriesTheVersionsOfAKind) {
               ElementsAre("/apis/jobset.x-k8s.io/v1alpha2/namespaces/ml/jobsets/x"));
 }
 
-// The operator reads with its own rights: users do not choose the path.
+// The operator reads with its own rights, so users must not choose the path.
 TEST(JobPaths, UsersDoNotChooseWhatIsRead) {
   for (const char* version : {"v1", "apps/v1", "batch/", "batch/../../api/v1", "batch/v1/x", "/v1"})
     EXPECT_THAT(JobPaths("ml", {version, "Job", "x"}), IsEmpty()) << version;

@@ -73,7 +73,7 @@ TEST(ParsePod, TrainersAreWhomInjectionWroteDown) {
   }
 }
 
-// A rank is often a field of the pod, or made of another variable.
+// A rank is often a field of the pod or derived from another variable.
 TEST(ParsePod, ResolvesTheVariablesThatRanksComeFrom) {
   const auto env = [](const char* variables) {
     json object = json::parse(
@@ -92,12 +92,12 @@ TEST(ParsePod, ResolvesTheVariablesThatRanksComeFrom) {
     {"name": "I", "value": "4"}, {"name": "RANK", "value": "$(I)"},
     {"name": "NODE_RANK", "value": "$$(I)"}, {"name": "PROCESS_ID", "value": "$(LATER)"}])json";
   EXPECT_EQ(env(kReferences), (Env{{"RANK", "4"}, {"NODE_RANK", "$(I)"}}));
-  // What nobody here can know takes away what stood there before.
+  // A variable with an unknown value hides an earlier one with the same name.
   constexpr char kSecret[] = R"json([
     {"name": "RANK", "value": "1"},
     {"name": "RANK", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}])json";
   EXPECT_EQ(env(kSecret), Env{});
-  // A text cannot be made to grow without end.
+  // A text cannot grow without limit.
   constexpr char kBomb[] = R"json([
     {"name": "A", "value": "0123456789012345678901234567890123456789"},
     {"name": "B", "value": "$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)"},

@@ -64,7 +64,7 @@ TEST(ParseRequest, TakesASelectorWithAllOperators) {
   EXPECT_EQ(ParseRequest(object)->target.selector, "a=b,c in (x,y),d notin (z),e,!f");
 }
 
-// Such a request hung without any status: each list was answered by 400.
+// Regression: such a request stayed without a status, because each list was answered with 400.
 TEST(ParseRequest, RefusesALabelThatTheApiServerWouldRefuse) {
   const auto invalid = [](const char* selector) {
     json object = Object();

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Records at once, whatever the instant, and answers with a trace that covers the window.
+// Records at once, without waiting for the instant, and returns a trace that covers the window.
 class FakeSource final : public Source {
  public:
   std::vector<v1::Source> Probe(Nanos) override { return {}; }
@@ -71,13 +71,13 @@ class FakeDelivery final : public Delivery {
   std::vector<std::string> ended;
 };
 
-// Tells what it was told to tell.
+// Returns the signs that the test has set.
 class FakeMonitor final : public JobMonitor {
  public:
   void Begin(const v1::CapturePlan&) override { ++begun; }
   JobSigns Look() override {
     JobSigns signs{.memory_used = memory_used, .memory_limit = 100};
-    // Steps of a millisecond; slow ones since it was told so.
+    // Steps take one millisecond, and longer after the test slows them down.
     const MonoTime now{std::chrono::steady_clock::now().time_since_epoch()};
     if (steps) signs.steps.push_back({"train", now - (slow ? 50ms : 1ms), now});
     return signs;
@@ -297,8 +297,8 @@ TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {
   EXPECT_EQ(report.message(), "enough");
 }
 
-// Somebody sets this worker's wall clock while its capture waits. The other workers start when they
-// were told to, and so does this one.
+// This worker's wall clock is set while its capture waits. It must still start at the planned
+// moment, as the other workers do.
 class SteppedRunnerTest : public CaptureRunnerTest, public testing::WithParamInterface<Nanos> {
  protected:
   SteppedClock stepped_;
@@ -321,7 +321,7 @@ TEST_P(SteppedRunnerTest, TheMomentStaysAndTheTimesAreThoseOfTheArmedClock) {
   ASSERT_EQ(report.notes_size(), 1);
   EXPECT_THAT(report.notes(0), HasSubstr("wall clock was set by"));
 
-  // The file by itself says the same: its own times and its clock's offset belong together.
+  // The file alone must be consistent: its own times match the clock offset in it.
   const auto space = xplane::Space::Read(delivery_.bytes);
   std::map<std::string, std::int64_t> stamp;
   const xplane::Plane* plane = space->Find(xplane::kStrobePlane);

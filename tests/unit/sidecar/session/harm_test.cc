@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 constexpr MonoTime kBegin{1000s};
 
-// A loop whose steps follow each other without a pause.
+// A loop whose steps follow each other without a gap.
 class Loop {
  public:
   explicit Loop(HarmRule& rule) : rule_(rule) {}

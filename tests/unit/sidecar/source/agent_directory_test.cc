@@ -101,7 +101,7 @@ TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
   ASSERT_EQ(failures.size(), 3u);
   EXPECT_THAT(failures[0].label, HasSubstr(std::to_string(children[0])));
   EXPECT_THAT(failures[0].message, HasSubstr("No space left on device"));
-  EXPECT_THAT(failures[0].message, HasSubstr("give the shared volume more room"));
+  EXPECT_THAT(failures[0].message, HasSubstr("enlarge the shared volume"));
   kill(children[1], SIGKILL);
   waitpid(children[1], nullptr, 0);
   (*owner)->ForgetFailures();
@@ -119,7 +119,7 @@ TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
       << "also on a volume that is full by then";
 }
 
-// Programs that come and go would fill the volume until the next capture.
+// Files of short-lived programs would fill the volume until the next capture.
 TEST_F(AgentDirectoryTest, FilesOfThoseWhoAreGoneForLongAreRemoved) {
   const auto owner = AgentDirectory::Own(path_);
   ASSERT_TRUE(owner.ok());

@@ -74,7 +74,8 @@ TEST_F(AutoSourceTest, OneOfThemIsEnough) {
   EXPECT_EQ(Planes(recording), 2);
 }
 
-// Ready or not: a program that begins in mid-window is one of the worker's processes too.
+// The agent is asked even if it is not ready, because a program that starts during the window
+// belongs to the worker.
 TEST_F(AutoSourceTest, TheAgentRecordsAlsoBeforeAnybodyIsThere) {
   agent_.ready = false;
   EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 4);

@@ -31,7 +31,7 @@ wire::DeviceRecord Device(std::uint32_t ordinal, std::uint8_t uuid) {
           .shared = 233472};
 }
 
-// One tick is one nanosecond of the device's and of the window's.
+// One tick is one nanosecond of the device's clock and of the window.
 DeviceTrace Trace(const DeviceActivity& activity, std::string label = "") {
   return {activity, DeviceClock({{0, 0}, {1'000'000, 1'000'000}}), {0, 0, 1000}, std::move(label)};
 }
@@ -89,7 +89,8 @@ DeviceActivity OneOfEach() {
   return activity;
 }
 
-// All of it, as XProf would read it. After a wanted change: STROBE_GOLDEN=write sidecar_tests.
+// Compares the whole output with the golden file. After an intended change, run STROBE_GOLDEN=write
+// sidecar_tests.
 TEST(DevicePlanes, AreGolden) {
   const DeviceActivity activity = OneOfEach();
   DevicePlanes planes(1'000'000);
@@ -134,7 +135,7 @@ TEST(DevicePlanes, LeavesOutWhatLiesOutsideOrHasNotEnded) {
 
 TEST(DevicePlanes, ProgramsShareDevicesByUuid) {
   DeviceActivity first = OneOfEach(), second = OneOfEach(), third = OneOfEach();
-  second.devices = {Device(0, 2)};  // Sees another one as its device 0.
+  second.devices = {Device(0, 2)};  // Its device 0 is another physical device.
   DevicePlanes planes(1'000'000);
   planes.Add(Trace(first, "[a 1]"));
   planes.Add(Trace(second, "[b 2]"));

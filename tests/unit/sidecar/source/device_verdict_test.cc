@@ -55,7 +55,7 @@ TEST(DeviceVerdict, ResultsAreNamedAndExplained) {
             Outcome::kEventsDropped);
 }
 
-// Numbers may come from a hostile program.
+// A hostile program may write any numbers.
 TEST(DeviceVerdict, TakesAnyNumber) {
   EXPECT_EQ(JudgeDevice({.answered = true, .phase = static_cast<DevicePhase>(77)}).outcome,
             Outcome::kOk);

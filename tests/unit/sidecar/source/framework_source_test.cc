@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using session::Recording;
 using testing::HasSubstr;
 
-// What a busy machine may be late by.
+// The delay that a busy machine may cause.
 constexpr Nanos kGuard = 1s;
 
 class FrameworkSourceTest : public testing::Test {
@@ -31,7 +31,7 @@ class FrameworkSourceTest : public testing::Test {
   }
   Recording Record(std::vector<std::string> addresses, const std::string& shared = "") {
     FrameworkSource source(clock_, {std::move(addresses), shared, trust_});
-    source.Probe(5s);  // As the operator does before it plans.
+    source.Probe(5s);  // The operator probes before it plans.
     return source.Record(Plan(), cancel_, terminate_, [this] { ++collecting_; });
   }
   static Outcome OutcomeOf(const v1::ProcessReport& row) {
@@ -109,8 +109,7 @@ TEST_F(FrameworkSourceTest, WhatIsNoTraceCostsOnlyItself) {
   EXPECT_EQ(xplane::Summarize(recording.xspace)->events, 1u);
 }
 
-// Servers that cannot answer with the trace, on a machine where they can write nowhere but in a
-// shared directory.
+// Servers that cannot return the trace in their answer, and can write only to a shared directory.
 class OldServerTest : public FrameworkSourceTest {
  protected:
   OldServerTest() {
@@ -146,7 +145,7 @@ TEST_F(OldServerTest, IsToldWhatItNeeds) {
   EXPECT_EQ(old_.asked().repository_root(), "/proc/strobe");
 }
 
-// jaxlib 0.5.0 to 0.8.3 without TensorFlow does not survive host annotations.
+// jaxlib 0.5.0 to 0.8.3 without TensorFlow crashes when host annotations are recorded.
 TEST_F(OldServerTest, IsNotAskedForHostAnnotations) {
   old_.writes_file = false;
   const Recording recording = Record({old_.address(), server_.address()});
@@ -173,8 +172,8 @@ TEST_F(OldServerTest, IsAskedWhereSomebodyAnswersForIt) {
   EXPECT_EQ(old_.asked().opts().host_tracer_level(), 2u);
 }
 
-// The wall clock is set by so much at such a time after the plan was made; the start is after
-// 600 ms, the stop more than two seconds later.
+// A step of the wall clock, and when it happens after the plan was made. The start is after 600 ms,
+// the end more than two seconds later.
 struct Step {
   Nanos at, by;
 };
@@ -202,7 +201,7 @@ class ClockSteppedTest : public FrameworkSourceTest, public testing::WithParamIn
   Nanos took_{};
 };
 
-// Nobody else moved their start, and what is told is what was.
+// The start does not move, and the reported times are correct.
 TEST_P(ClockSteppedTest, TheStartStaysWhereItWasMeant) {
   const Recording recording = RecordWithStep(GetParam());
   ASSERT_EQ(recording.processes.size(), 1u);

@@ -5,7 +5,7 @@
 namespace strobe {
 namespace {
 
-// Limits of an H100 (compute capability 9.0), CUDA's programming guide.
+// The limits of an H100 (compute capability 9.0), from CUDA's programming guide.
 constexpr wire::DeviceRecord kHopper{
     .major = 9, .warp = 32, .threads = 2048, .blocks = 32, .registers = 65536, .shared = 233472};
 
@@ -14,7 +14,7 @@ double Percent(std::uint32_t threads, std::uint32_t registers, std::uint32_t sha
       {.block = {threads, 1, 1}, .dynamic_shared = shared, .registers = registers}, kHopper);
 }
 
-// Against NVIDIA's occupancy calculator.
+// Expected values from NVIDIA's occupancy calculator.
 TEST(Occupancy, IsTheCalculators) {
   EXPECT_EQ(Percent(128, 32, 0), 100);
   EXPECT_EQ(Percent(256, 64, 0), 50);     // Registers: 4 blocks of 8 warps.

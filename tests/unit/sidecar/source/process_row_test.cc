@@ -16,7 +16,7 @@ constexpr CaptureTimes kTimes{.start_ns = 10 * kSecond - 100 * kMs,
                               .end_ns = 12 * kSecond,
                               .wall_minus_monotonic_ns = 1000 * kSecond};
 
-// A program that was recorded as it should be.
+// A program that was recorded as planned.
 ProgramFacts Good() {
   return {.label = "train 7",
           .born_ns = kSecond,
@@ -152,9 +152,9 @@ TEST(ProcessRow, DevicesMustCoverTheWindowToo) {
   EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kOk);
   facts.device_began_ns = kTimes.instant_ns + 70 * kMs;
   EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kLateStart);
-  EXPECT_THAT(Row(facts).message(), HasSubstr("70ms after the start on"));
+  EXPECT_THAT(Row(facts).message(), HasSubstr("70ms after the start"));
   facts.cuda_since_ns = kTimes.instant_ns + 30 * kMs;
-  EXPECT_THAT(Row(facts).message(), HasSubstr("40ms after it started CUDA on"));
+  EXPECT_THAT(Row(facts).message(), HasSubstr("40ms after it started CUDA"));
   facts.device_began_ns = kTimes.start_ns;
   facts.device_ended_ns = kTimes.end_ns - 10 * kMs;
   EXPECT_THAT(Row(facts).message(), HasSubstr("only until 10ms before the window ended"));

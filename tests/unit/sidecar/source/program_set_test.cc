@@ -93,7 +93,7 @@ TEST_F(ProgramSetTest, AProgramThatItsOrdersSwitchedOnIsRecordedFromItsBeginning
   set.Find(kDeviceTime);
   set.SwitchOn();
   wire::RingFile program = Program();
-  program.Wish(wire::Wisher::kCapture, 1);  // As its orders say.
+  program.Wish(wire::Wisher::kCapture, 1);  // The program follows its orders.
   Annotate(program, "first words");
   set.Find(kDeviceTime);
   set.Drain(budget_);
@@ -175,7 +175,7 @@ TEST_F(ProgramSetTest, AChildKnowsItsParentAndAnExecItsSuccessor) {
   EXPECT_GE(replaced, 1) << "of the same process and younger";
 }
 
-// The trainer of a container that is restarted in mid-window is process 1 again.
+// The trainer of a container that restarts during the window has process ID 1 again.
 TEST_F(ProgramSetTest, ARestartedContainerIsNoExec) {
   const wire::RingFile killed = Program(), restarted = Program();
   ASSERT_NE(killed.header()->process_began, 0u);
@@ -210,7 +210,7 @@ TEST_F(ProgramSetTest, OfAContainerWhatSaysNothingOfItsOwnIsMissing) {
   EXPECT_THAT(set.Missing()[0].message(), HasSubstr("STROBE_CONTAINER"));
 }
 
-// Nothing is switched on for them but their devices, which their orders did at their birth.
+// Only their devices are switched on, which they did at their start by their orders.
 TEST_F(ProgramSetTest, ANewbornOfWhichNoAnnotationsAreWantedIsNotLate) {
   ProgramSet set(*directory_, {.level = 0, .devices = true});
   set.Find(kDeviceTime);

@@ -121,8 +121,9 @@ TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
   EXPECT_EQ(bucket_.Count("commit"), 1u);
 }
 
-// The store took the object and the answer was lost; the capture ended as UploadFailed. A later try
-// has to know its own object, or it calls it somebody else's and gives the trace up after hours.
+// The store accepted the object but its answer was lost, and the capture ended as UploadFailed. A
+// later attempt must recognize its own object; otherwise it would take it for another one and
+// discard the trace.
 class KeptTrace : public UploadDeliveryTest, public testing::WithParamInterface<bool> {};
 
 TEST_P(KeptTrace, KnowsItsOwnObject) {
@@ -140,7 +141,7 @@ TEST_P(KeptTrace, KnowsItsOwnObject) {
   ASSERT_EQ(bucket_.Bytes(Key("a")), "traceplane");
   report.set_state(v1::DONE);
   report.set_outcome(v1::UPLOAD_FAILED);
-  report.clear_sha256();  // As an older sidecar left it.
+  report.clear_sha256();  // Older sidecars cleared the checksum.
   delivery.Ended(report);
   while (spool_->HasTrace("a")) std::this_thread::sleep_for(1ms);
   while (arrived + dropped == 0) std::this_thread::sleep_for(1ms);

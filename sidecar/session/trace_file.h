@@ -1,0 +1,22 @@
+// Turns a finished recording into the trace file to deliver.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/outcome.h"
+#include "sidecar/session/ports.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe::session {
+
+// Sets the report's outcome and message. The message is made valid UTF-8 and limited in length.
+void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report);
+
+// Judges the recorded trace and fills the report's outcome, message and facts of the trace. Returns
+// the content of the file in pieces, to be written one after the other. Returns no pieces if there
+// is nothing to deliver: the source recorded nothing, or the trace is invalid, too large, or late
+// although the plan asks to discard late traces. The report's outcome is then final.
+std::vector<std::string> MakeTraceFile(Recording recording, v1::Report& report);
+
+}  // namespace strobe::session
