@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/capture_defaults.h"
 #include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
 #include "sidecar/source/framework_answers.h"
@@ -19,11 +20,9 @@ namespace {
 using session::Recording;
 using std::chrono::milliseconds;
 
-// The server must have the request before the start also when the machine is crowded, and cannot be
-// cancelled once it has it; a quarter of a second is enough for the one and bearable for the other.
-constexpr Nanos kSendAhead = milliseconds(250);
-// Before that it is asked how old it is. Where it takes long to answer, the request goes out later.
-constexpr Nanos kAskFor = milliseconds(250);
+// Time to ask the server how old it is before the request is sent: as long again. If the answer
+// takes longer, the request is sent later.
+constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kShortestAsk = milliseconds(50);
 // A container's framework does not change while it runs; this only bounds for how long a server is
@@ -128,7 +127,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   return sources;
 }
 
-Nanos FrameworkSource::lead() const { return kAskFor + kSendAhead; }
+Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead; }
 
 std::vector<ServerAge> FrameworkSource::LearnAges(
     const std::vector<std::shared_ptr<grpc::Channel>>& channels, Nanos timeout) {
@@ -158,7 +157,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
     ages = LearnAges(channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
   // Once a server has the request it cannot be called off before the start.
-  if (cancel.WaitFor(std::max(times.UntilStart() - kSendAhead, Nanos{0}))) {
+  if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
     return {.outcome = Outcome::kCancelled, .message = "cancelled before the start"};
   }
