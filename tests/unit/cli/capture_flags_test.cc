@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 
 // 2026-11-21 08:30:00 UTC.
-constexpr WallTime kNow{1'795'249'800s};
+constexpr WallTime kAskedAt{1'795'249'800s};
 
 CaptureFlags Flags() {
   CaptureFlags flags;
@@ -22,7 +22,7 @@ CaptureFlags Flags() {
 }
 
 TEST(ParseCaptureFlags, HasTheDefaultsOfTheHelpText) {
-  const auto spec = ParseCaptureFlags(Flags(), 4, kNow);
+  const auto spec = ParseCaptureFlags(Flags(), 4, kAskedAt);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->duration, 1s);
   EXPECT_EQ(spec->delay, std::nullopt);
@@ -53,7 +53,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
   flags.on_late_start = "Discard";
   flags.abort_slowdown = 150;
   flags.max_bytes = 1000;
-  const auto spec = ParseCaptureFlags(flags, 5, kNow);
+  const auto spec = ParseCaptureFlags(flags, 5, kAskedAt);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->run, "mine");
   EXPECT_EQ(spec->duration, 10min);
@@ -88,7 +88,7 @@ TEST(ParseCaptureFlags, NamesTheFlagThatIsWrong) {
   for (const auto& [spoil, words] : wrong) {
     CaptureFlags flags = Flags();
     spoil(flags);
-    const auto spec = ParseCaptureFlags(flags, 4, kNow);
+    const auto spec = ParseCaptureFlags(flags, 4, kAskedAt);
     EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument) << words;
     EXPECT_THAT(std::string(spec.status().message()), HasSubstr(words));
   }

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // 2026-11-21 08:30:00 UTC.
-constexpr WallTime kNow{1'795'249'800s};
+constexpr WallTime kChosenAt{1'795'249'800s};
 
 class ChooseRunsTest : public testing::Test {
  protected:
@@ -25,7 +25,7 @@ class ChooseRunsTest : public testing::Test {
   }
   absl::StatusOr<std::vector<std::string>> Choose(const std::string& named,
                                                   const RunChoice& choice) {
-    return ChooseRuns(store_, named, choice, kNow);
+    return ChooseRuns(store_, named, choice, kChosenAt);
   }
 
   MemoryBucket bucket_;

@@ -11,55 +11,55 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-WallTime At(int second) { return WallTime{} + std::chrono::seconds(second); }
+WallTime AtSecond(int second) { return WallTime{} + std::chrono::seconds(second); }
 
 TEST(WorkerQueue, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
   WorkerQueue queue;
-  EXPECT_EQ(queue.Enter("first", At(1), {"a", "b"}).ahead, 0u);
-  const WorkerQueue::Place place = queue.Enter("second", At(2), {"b", "c"});
+  EXPECT_EQ(queue.Enter("first", AtSecond(1), {"a", "b"}).ahead, 0u);
+  const WorkerQueue::Place place = queue.Enter("second", AtSecond(2), {"b", "c"});
   EXPECT_EQ(place.ahead, 1u);
   EXPECT_EQ(place.worker, "b");
   EXPECT_EQ(place.behind, "first");
   EXPECT_THAT(queue.Leave("first"), ElementsAre("second"));
-  EXPECT_EQ(queue.Enter("second", At(2), {"b", "c"}).ahead, 0u);
+  EXPECT_EQ(queue.Enter("second", AtSecond(2), {"b", "c"}).ahead, 0u);
 }
 
 TEST(WorkerQueue, CapturesOfOtherWorkersDoNotWait) {
   WorkerQueue queue;
-  queue.Enter("first", At(1), {"a"});
-  EXPECT_EQ(queue.Enter("second", At(2), {"b"}).ahead, 0u);
+  queue.Enter("first", AtSecond(1), {"a"});
+  EXPECT_EQ(queue.Enter("second", AtSecond(2), {"b"}).ahead, 0u);
 }
 
 TEST(WorkerQueue, TheOldestIsFirstWhoeverEntersFirst) {
   WorkerQueue queue;
-  queue.Enter("holder", At(0), {"a"});
-  EXPECT_EQ(queue.Enter("young", At(9), {"a"}).ahead, 1u);
-  EXPECT_EQ(queue.Enter("old", At(3), {"a"}).ahead, 1u);
-  EXPECT_EQ(queue.Enter("young", At(9), {"a"}).ahead, 2u);
+  queue.Enter("holder", AtSecond(0), {"a"});
+  EXPECT_EQ(queue.Enter("young", AtSecond(9), {"a"}).ahead, 1u);
+  EXPECT_EQ(queue.Enter("old", AtSecond(3), {"a"}).ahead, 1u);
+  EXPECT_EQ(queue.Enter("young", AtSecond(9), {"a"}).ahead, 2u);
   EXPECT_THAT(queue.Leave("holder"), ElementsAre("old"));
 }
 
 TEST(WorkerQueue, WhoWaitsForTwoWorkersIsNotOvertakenOnTheFreeOne) {
   WorkerQueue queue;
-  queue.Enter("holder", At(0), {"a"});
-  queue.Enter("wide", At(1), {"a", "b"});
-  EXPECT_EQ(queue.Enter("narrow", At(2), {"b"}).behind, "wide");
+  queue.Enter("holder", AtSecond(0), {"a"});
+  queue.Enter("wide", AtSecond(1), {"a", "b"});
+  EXPECT_EQ(queue.Enter("narrow", AtSecond(2), {"b"}).behind, "wide");
   EXPECT_THAT(queue.Leave("holder"), ElementsAre("wide"));
 }
 
 TEST(WorkerQueue, WhoRecordsAlreadyHasItsTurn) {
   WorkerQueue queue;
   queue.Hold("found", {"a"});
-  EXPECT_EQ(queue.Enter("later", At(1), {"a"}).ahead, 1u);
-  EXPECT_EQ(queue.Enter("found", At(5), {"a"}).ahead, 0u) << "it keeps its turn";
+  EXPECT_EQ(queue.Enter("later", AtSecond(1), {"a"}).ahead, 1u);
+  EXPECT_EQ(queue.Enter("found", AtSecond(5), {"a"}).ahead, 0u) << "it keeps its turn";
   EXPECT_EQ(queue.waiting(), 1u);
 }
 
 TEST(WorkerQueue, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
   WorkerQueue queue;
-  queue.Enter("x", At(0), {"a"});
-  queue.Enter("y", At(0), {"b"});
-  queue.Enter("both", At(1), {"a", "b"});
+  queue.Enter("x", AtSecond(0), {"a"});
+  queue.Enter("y", AtSecond(0), {"b"});
+  queue.Enter("both", AtSecond(1), {"a", "b"});
   EXPECT_THAT(queue.Leave("x"), IsEmpty()) << "b is still held";
   EXPECT_THAT(queue.Leave("y"), ElementsAre("both"));
   EXPECT_THAT(queue.Leave("nobody"), IsEmpty());
@@ -80,7 +80,7 @@ TEST(WorkerQueue, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
       waits.emplace("r" + std::to_string(i), workers);
     }
     const auto enter = [&](const std::string& key) {
-      if (queue.Enter(key, At(key.back()), waits.at(key)).ahead > 0) return;
+      if (queue.Enter(key, AtSecond(key.back()), waits.at(key)).ahead > 0) return;
       for (const auto& [other, workers] : holds) {
         for (const std::string& worker : waits.at(key))
           ASSERT_FALSE(workers.contains(worker)) << other << " and " << key << " on " << worker;
