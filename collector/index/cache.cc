@@ -174,7 +174,7 @@ absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view tra
     const absl::Status built = BuildInto(cache, path, trace, space, options);
     if (built.ok()) return StoredIndex::Open(path, source);
     if (!IsCacheFailure(built)) return built;
-    warning = StrCat("the index stays in memory: ", Words(built));
+    warning = StrCat("the index is kept in memory only: ", Words(built));
   }
   std::vector<std::uint64_t> words;
   std::size_t used = 0;

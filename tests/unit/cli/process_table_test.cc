@@ -55,7 +55,7 @@ TEST(ProcessesOf, AListThatCannotBeReadIsDataLoss) {
 
 TEST(ProcessesOf, ReadsAnEntryOfTheManifest) {
   v1::ManifestWorker worker;
-  *worker.add_processes() = Process("python 7", v1::OUTCOME_OK);
+  *worker.add_processes() = Process("python 7", v1::OK);
   worker.set_processes_left_out(2);
   const Processes processes = ProcessesOf(worker);
   EXPECT_THAT(processes.rows, SizeIs(1));
@@ -63,7 +63,7 @@ TEST(ProcessesOf, ReadsAnEntryOfTheManifest) {
 }
 
 TEST(WorthShowing, OnlyWhatTheWorkersOutcomeDoesNotTell) {
-  const v1::ProcessReport ok = Process("python 7", v1::OUTCOME_OK);
+  const v1::ProcessReport ok = Process("python 7", v1::OK);
   EXPECT_FALSE(WorthShowing({}, Outcome::kOk));
   EXPECT_FALSE(WorthShowing({{ok}}, Outcome::kOk));
   EXPECT_TRUE(WorthShowing({{ok}}, Outcome::kLateStart)) << "another outcome than the worker's";
@@ -72,9 +72,9 @@ TEST(WorthShowing, OnlyWhatTheWorkersOutcomeDoesNotTell) {
 
 TEST(ProcessTable, CountsTimesFromTheFirstStart) {
   const std::string table =
-      ProcessTable({{Process("python 8", v1::OUTCOME_OK, 1'002'000'000, 3'002'000'000),
-                     Process("python 7", v1::OUTCOME_OK, 1'000'000'000, 3'000'000'000),
-                     Process("server:9012", v1::OUTCOME_UNREACHABLE)},
+      ProcessTable({{Process("python 8", v1::OK, 1'002'000'000, 3'002'000'000),
+                     Process("python 7", v1::OK, 1'000'000'000, 3'000'000'000),
+                     Process("server:9012", v1::UNREACHABLE)},
                     4});
   EXPECT_THAT(table, HasSubstr("python 8      agent    Ok            2ms           2s"));
   EXPECT_THAT(table, HasSubstr("python 7      agent    Ok            0s            2s"));
@@ -83,10 +83,10 @@ TEST(ProcessTable, CountsTimesFromTheFirstStart) {
 }
 
 TEST(ProcessesJson, HasAnObjectPerProcess) {
-  v1::ProcessReport framework = Process("server:9012", v1::OUTCOME_UNREACHABLE);
+  v1::ProcessReport framework = Process("server:9012", v1::UNREACHABLE);
   framework.set_source(v1::SOURCE_FRAMEWORK);
   framework.set_message("connection refused");
-  const auto list = ProcessesJson({{Process("python 7", v1::OUTCOME_OK, 1000, 3000), framework}});
+  const auto list = ProcessesJson({{Process("python 7", v1::OK, 1000, 3000), framework}});
   ASSERT_THAT(list, SizeIs(2));
   EXPECT_EQ(list[0]["startedNs"], 1000);
   EXPECT_EQ(list[0]["stoppedNs"], 3000);

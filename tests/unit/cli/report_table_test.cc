@@ -94,7 +94,7 @@ TEST(RenderTable, ShowsTheProcessesOfAWorkerThatHasSeveral) {
   for (const char* name : {"python 7", "python 8"}) {
     v1::ProcessReport* process = worker.report.add_processes();
     process->set_name(name);
-    process->set_outcome(v1::OUTCOME_OK);
+    process->set_outcome(v1::OK);
   }
   EXPECT_THAT(Render("/logs", {worker}), HasSubstr("\nprocesses of a\nPROCESS    SOURCE"));
 }
