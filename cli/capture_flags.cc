@@ -98,10 +98,8 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--guard", flags.guard,
                      "time to record before and after the window, so that workers that start late "
                      "still cover it [from the measured lateness, at least 5ms]");
-  command.add_option(
-      "--max-skew", flags.max_skew,
-      "how far apart the workers may start; a capture that cannot keep this does not "
-      "begin [no limit]");
+  command.add_option("--max-skew", flags.max_skew,
+                     "largest time between the starts of two workers [any]");
 }
 
 void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
