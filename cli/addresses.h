@@ -1,4 +1,4 @@
-// What people write for workers on a command line.
+// Parses the addresses of workers on a command line.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,11 +9,14 @@
 
 namespace strobe {
 
-// A comma list of host:port or grpc://host:port, IPv6 in brackets; becomes one target each, named
-// "host_port". The error says which entry is wrong and how to write it.
+// Parses a comma list of host:port or grpc://host:port, with IPv6 addresses in brackets. Each entry
+// becomes a target: its name is the address, its file name is the address with characters replaced
+// that are not safe, and its rank is its place in the list. InvalidArgument says which entry is
+// wrong and how to write it.
 absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list);
 
-// Is this host:port on this machine by name (localhost, 127.x, ::1)?
+// Does this host:port name this machine itself (localhost, 127.x.x.x or [::1])? Names are not
+// resolved.
 bool IsLoopback(std::string_view address);
 
 }  // namespace strobe

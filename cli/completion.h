@@ -1,11 +1,13 @@
-// Shell completion scripts, made from the flags themselves.
+// `strobe completion`: shell completion scripts, made from the commands and flags themselves.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
 
 namespace strobe {
 
-// For "bash", "zsh" or "fish"; empty for any other shell.
+void AddCompletionFlags(CLI::App& command, std::string& shell);
+
+// The script for "bash", "zsh" or "fish"; empty for any other shell. `app` has all commands.
 std::string CompletionScript(const CLI::App& app, const std::string& shell);
 
 }  // namespace strobe

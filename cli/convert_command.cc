@@ -2,12 +2,12 @@
 #include <memory>
 #include <thread>
 
+#include "cli/common_flags.h"
 #include "cli/open_place.h"
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
 #include "cli/report_table.h"
 #include "cli/stats_json.h"
-#include "cli/storage_flags.h"
 #include "cli/trace_commands.h"
 #include "collector/analysis/event_stats.h"
 #include "collector/convert/chrome_trace.h"
@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 using convert::Sink;
 using convert::WorkerTrace;
 
-// For spreadsheets: quotes doubled, all texts quoted.
+// A CSV field within quotes. Quotes in the text are doubled.
 std::string CsvText(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -72,7 +72,7 @@ absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTrace
                         const Sink& sink) {
   if (opened.size() != 1)
     return absl::InvalidArgumentError(
-        StrCat("an index is of one trace, and here are ", opened.size(),
+        StrCat("an index can be made of one trace only, and the run has ", opened.size(),
                "; give one .xplane.pb file (strobe view makes those of a whole run)"));
   return index::BuildIndex(
       opened[0].bytes(), traces.workers[0].space,
@@ -120,27 +120,29 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
   command
       .add_option(
           "--to", flags.to,
-          "chrome (JSON; for chrome://tracing, Perfetto, speedscope), perfetto (native, "
-          "smaller and faster to load), stats (count and times per kind of event: CSV, or JSON "
-          "when the file ends in .json), index (of "
-          "one trace, which strobe view then need not make) or xplane (one trace of all workers, "
-          "for XProf; strobe merge is the same)")
+          "chrome (JSON for chrome://tracing, Perfetto and speedscope), perfetto (Perfetto's own "
+          "format, smaller and faster to load), stats (count and times of each kind of event, as "
+          "CSV, or as JSON when the file's name ends in .json), index (of one trace, so that "
+          "strobe "
+          "view opens it at once) or xplane (one trace of all workers for XProf, as strobe merge "
+          "writes it)")
       ->capture_default_str()
       ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "xplane"}));
   command
       .add_option("-o,--out", flags.out,
-                  "file to write, - for the standard output; .gz at its end compresses")
+                  "the file to write, compressed when its name ends in .gz; - = standard output")
       ->required();
-  command.add_flag("--quiet", flags.quiet, "no closing line");
+  command.add_flag("--quiet", flags.quiet, "do not print the size at the end");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "All workers of a run come onto one timeline, their clocks corrected as measured.\n"
+      "All workers of a run are put on one timeline; their clocks are corrected by the measured "
+      "offsets.\n"
       "Examples:\n"
       "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
       "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
       "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n"
-      "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
-      "wrong.");
+      "Exit code: 0 written, 1 the traces cannot be read or the file cannot be written, 2 a "
+      "flag is wrong.");
 }
 
 void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
@@ -148,15 +150,18 @@ void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
   command.add_option("place", flags.place, "a run, or a logdir (then its newest run)")->required();
   command
       .add_option("-o,--out", flags.out,
-                  "the .xplane.pb to write; in <folder>/plugins/profile/<run>/ XProf finds it")
+                  "the .xplane.pb file to write; XProf finds it in "
+                  "<folder>/plugins/profile/<run>/")
       ->required();
-  command.add_flag("--quiet", flags.quiet, "no closing line");
+  command.add_flag("--quiet", flags.quiet, "do not print the size at the end");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "Every plane gets its worker's name behind its own; clocks are corrected as measured.\n"
-      "Example: strobe merge gs://bucket/logs -o all.xplane.pb\n"
-      "Exit code: 0 written, 1 the traces cannot be read or the file not be written, 2 a flag is "
-      "wrong.");
+      "The name of each plane is followed by the name of its worker. Clocks are corrected by the "
+      "measured offsets.\n"
+      "Example:\n"
+      "  strobe merge gs://bucket/logs -o all.xplane.pb\n"
+      "Exit code: 0 written, 1 the traces cannot be read or the file cannot be written, 2 a "
+      "flag is wrong.");
 }
 
 int RunConvert(const ConvertFlags& flags) {
@@ -164,7 +169,7 @@ int RunConvert(const ConvertFlags& flags) {
   if (const absl::Status status = Convert(flags, written); !status.ok()) return Complain(status);
   if (!flags.quiet && flags.out != "-")
     std::cerr << "wrote " << flags.out << ", " << FormatBytes(written) << "\n";
-  return 0;
+  return kExitOk;
 }
 
 }  // namespace strobe

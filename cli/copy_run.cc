@@ -15,14 +15,19 @@
 namespace strobe {
 namespace {
 
-constexpr std::uint64_t kSmall = 8 << 20;
+// Objects up to this size are copied several at a time. Larger ones are copied one by one, because
+// each of them is read and written in parallel.
+constexpr std::uint64_t kMaxSmallBytes = 8 << 20;
 constexpr std::size_t kSmallAtOnce = 8;
 
+// The copy of one run.
 class Copy {
  public:
   Copy(ObjectStore& from, ObjectStore& to, const std::function<void(CopyProgress)>& progress)
       : from_(from), to_(to), progress_(progress) {}
 
+  // Takes the total size, and the checksums that the manifest promises. Called before the first
+  // One.
   void Expect(const RunSummary& run, std::uint64_t bytes) {
     MutexLock lock(&mutex_);
     all_ = bytes;
@@ -32,13 +37,13 @@ class Copy {
     }
   }
 
+  // Copies one object.
   absl::Status One(const StoredObject& object) {
     const PrefetchedBytes bytes(from_, object.key, object.bytes);
     ASSIGN_OR_RETURN(const std::string actual, HashBytes(bytes));
     const auto promised = sha256_.find(object.key);
     if (promised != sha256_.end() && promised->second != actual) {
-      return absl::DataLossError(StrCat(object.key,
-                                        " has not the checksum that its manifest says; ",
+      return absl::DataLossError(StrCat(object.key, " does not have the checksum in its manifest; ",
                                         "it was damaged or replaced after the capture"));
     }
     std::uint64_t told = 0;
@@ -61,7 +66,7 @@ class Copy {
   ObjectStore& from_;
   ObjectStore& to_;
   const std::function<void(CopyProgress)>& progress_;
-  std::map<std::string, std::string> sha256_;  // Set before the first One.
+  std::map<std::string, std::string> sha256_;  // By key. Constant once the first object is copied.
   Mutex mutex_;
   std::uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t all_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -80,13 +85,14 @@ absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std
 
   std::vector<StoredObject> small, large, last;
   for (StoredObject& object : objects) {
-    auto& group = object.key == ManifestKey(run) ? last : object.bytes <= kSmall ? small : large;
+    auto& group = object.key == ManifestKey(run)   ? last
+                  : object.bytes <= kMaxSmallBytes ? small
+                                                   : large;
     group.push_back(std::move(object));
   }
   std::vector<absl::Status> statuses(small.size());
   ParallelFor(small.size(), kSmallAtOnce, [&](std::size_t i) { statuses[i] = copy.One(small[i]); });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
-  // Each of these is read and written in parallel by itself.
   for (const StoredObject& object : large) RETURN_IF_ERROR(copy.One(object));
   for (const StoredObject& object : last) RETURN_IF_ERROR(copy.One(object));
   return totals;

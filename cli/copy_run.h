@@ -1,4 +1,4 @@
-// Copies a run from one logdir into another and proves that the copy is the same.
+// Copies a run from one logdir to another and verifies the copy.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 namespace strobe {
 
 struct CopyProgress {
-  std::uint64_t done = 0, all = 0;  // Bytes.
+  std::uint64_t done = 0, all = 0;  // Bytes of the run.
 };
 
 struct CopyTotals {
@@ -16,9 +16,13 @@ struct CopyTotals {
   std::uint64_t bytes = 0;
 };
 
-// Objects that are there already with the same bytes are left alone, ones with other bytes are an
-// error. Checksums of the manifest are verified; DataLoss names the object that does not have its
-// own. The manifest comes last. `progress` may be called from any thread, one at a time.
+// Copies all objects of the run. An object that the target already has with the same bytes is left
+// alone, so that a copy that was interrupted can be repeated. The manifest is copied last: where
+// there is a manifest, the run is complete. `progress` is called from several threads, one at a
+// time. Errors:
+//   NotFound       there is no such run
+//   DataLoss       a trace does not have the checksum that the manifest gives it
+//   AlreadyExists  the target has an object of that name with other bytes
 absl::StatusOr<CopyTotals> CopyRun(ObjectStore& from, ObjectStore& to, const std::string& run,
                                    const std::function<void(CopyProgress)>& progress);
 

@@ -4,17 +4,17 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "cli/common_flags.h"
 #include "cli/copy_run.h"
 #include "cli/logdir_commands.h"
 #include "cli/open_place.h"
 #include "cli/report_table.h"
-#include "cli/storage_flags.h"
 #include "common/base/strings.h"
 
 namespace strobe {
 namespace {
 
-// "[=======>      ]  48%  1.02 GB of 2.15 GB  310 MB/s  <run>", on a terminal only.
+// Shows "[=======>      ]  48%  1.02 GB of 2.15 GB  310 MB/s  <run>" if stderr is a terminal.
 class ProgressBar {
  public:
   ProgressBar(std::string label, bool quiet)
@@ -57,43 +57,36 @@ class ProgressBar {
 void AddCpFlags(CLI::App& command, CpFlags& flags) {
   command.add_option("from", flags.from, "URL of a run, or a logdir with --run or --all")
       ->required();
-  command.add_option("to", flags.to, "logdir that gets the run under its own name")->required();
-  command.add_option("--run", flags.runs, "name of a run of the logdir; may be given many times");
-  command.add_flag("--all", flags.all, "all runs of the logdir");
-  command.add_flag("--quiet", flags.quiet, "no progress");
+  command.add_option("to", flags.to, "the logdir to copy to; runs keep their names")->required();
+  AddRunChoiceFlags(command, flags.choice);
+  command.add_flag("--quiet", flags.quiet, "show no progress");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "Checksums of strobe.json are verified. What is there already with the same bytes is left\n"
-      "alone, so a copy that was cut can be begun again; other bytes are never overwritten.\n"
+      "Traces must have the checksums in the run's strobe.json. Objects that the target already "
+      "has "
+      "are\nleft alone, so a copy that was interrupted can be repeated. An object with other bytes "
+      "is "
+      "never\noverwritten.\n"
       "Examples:\n"
       "  strobe cp s3://bucket/logs/plugins/profile/2026_11_21_08_30_00_bench /tmp/logs\n"
       "  strobe cp gs://bucket/logs az://archive/logs --run 2026_11_21_08_30_00_bench\n"
-      "Exit code: 0 copied, 1 not or not all, 2 a flag is wrong.");
+      "Exit code: 0 copied, 1 not or not all of it copied, 2 a flag is wrong.");
 }
 
 int RunCp(const CpFlags& flags) {
-  const auto stores = CommandStores(flags.storage_config);
-  if (!stores.ok()) return Complain(stores.status());
-  const absl::StatusOr<OpenPlace> from = OpenRunPlace(**stores, flags.from);
+  const absl::StatusOr<OpenPlace> from = OpenRunPlace(flags.from, flags.storage_config);
   if (!from.ok()) return Complain(from.status());
-  const absl::StatusOr<OpenPlace> to = OpenRunPlace(**stores, flags.to);
+  const absl::StatusOr<OpenPlace> to = OpenRunPlace(flags.to, flags.storage_config);
   if (!to.ok()) return Complain(to.status());
   if (!to->place.run.empty()) {
     return Complain(
         absl::InvalidArgumentError("the target must be a logdir, not a run: a run keeps its name"));
   }
-  std::vector<std::string> runs = flags.runs;
-  if (!from->place.run.empty()) runs.push_back(from->place.run);
-  if (flags.all) {
-    absl::StatusOr<std::vector<std::string>> found = ListRuns(*from->store);
-    if (!found.ok()) return Complain(found.status());
-    runs = *std::move(found);
-  }
-  if (runs.empty()) {
-    return Complain(absl::InvalidArgumentError(
-        "say which run: give the run's URL, --run NAME or --all; strobe ls lists them"));
-  }
-  for (const std::string& run : runs) {
+  const absl::StatusOr<std::vector<std::string>> runs =
+      ChooseRuns(*from->store, from->place.run, flags.choice, SystemClock().WallNow());
+  if (!runs.ok()) return Complain(runs.status());
+  if (runs->empty()) std::cerr << "nothing to copy\n";
+  for (const std::string& run : *runs) {
     absl::StatusOr<CopyTotals> totals;
     {
       ProgressBar bar(run, flags.quiet);
@@ -106,7 +99,7 @@ int RunCp(const CpFlags& flags) {
                 << FormatBytes(totals->bytes) << "\n";
     }
   }
-  return 0;
+  return kExitOk;
 }
 
 }  // namespace strobe

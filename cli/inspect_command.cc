@@ -4,12 +4,12 @@
 #include <set>
 #include <sstream>
 
+#include "cli/common_flags.h"
 #include "cli/open_place.h"
 #include "cli/open_traces.h"
 #include "cli/process_table.h"
 #include "cli/report_table.h"
 #include "cli/stats_json.h"
-#include "cli/storage_flags.h"
 #include "cli/trace_commands.h"
 #include "collector/analysis/event_stats.h"
 #include "collector/analysis/steps.h"
@@ -28,13 +28,14 @@ using convert::WorkerTrace;
 
 std::string Time(std::int64_t ps) { return FormatDuration(Nanos{ps / 1000}); }
 
+// The steps that share an annotation's name.
 struct StepSummary {
   std::string name;
-  std::vector<std::int64_t> lengths_ps;
-  std::int64_t first = 0, last = 0;
+  std::vector<std::int64_t> lengths_ps;  // Sorted.
+  std::int64_t first = 0, last = 0;      // The smallest and the largest number.
 };
 
-// By the annotation's name, in the order in which the first of each began.
+// Groups steps by name, in the order in which the first one of each name began.
 std::vector<StepSummary> SumSteps(const std::vector<Step>& steps) {
   std::vector<StepSummary> sums;
   for (const Step& step : steps) {
@@ -52,13 +53,13 @@ std::vector<StepSummary> SumSteps(const std::vector<Step>& steps) {
   return sums;
 }
 
-// One worker, as far as both outputs need it.
+// What is shown of one worker, as a table or as JSON.
 struct Inspected {
   std::string worker{};
   bool has_trace = true;
-  std::int64_t shift_ns = 0;
+  std::int64_t shift_ns = 0;  // After the first worker.
   std::vector<PlaneStats> planes{};
-  std::vector<std::size_t> lines{};  // As many as planes.
+  std::vector<std::size_t> lines{};  // The number of lines of each plane.
   std::vector<StepSummary> steps{};
   std::vector<std::string> problems{};
   Verdict verdict{};
@@ -88,13 +89,14 @@ std::string Median(const std::vector<std::int64_t>& sorted) {
   return Time(sorted[sorted.size() / 2]);
 }
 
-// A worker of which the manifest knows more than any trace, because it left none.
+// A worker without a trace, of which only the manifest tells.
 Inspected Missing(const v1::ManifestWorker& worker) {
   Inspected result{.worker = worker.name(), .has_trace = false};
   result.verdict.judgement.outcome = OutcomeOfName(worker.outcome());
   result.verdict.judgement.message = worker.message();
   result.processes = ProcessesOf(worker);
-  result.verdict.evidence.emplace_back("left no trace; the run's manifest says how it ended");
+  result.verdict.evidence.emplace_back(
+      "there is no trace; this is how the manifest says that it ended");
   return result;
 }
 
@@ -177,34 +179,6 @@ Json ToJson(const Inspected& worker) {
           {"problems", worker.problems}};
 }
 
-}  // namespace
-
-void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
-  command
-      .add_option("place", flags.place,
-                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
-      ->required();
-  command.add_option("--top", flags.top, "so many kinds of events per plane; 0 = none")
-      ->capture_default_str();
-  command.add_option("--plane", flags.plane, "only planes whose name holds this");
-  command.add_flag("--expect-device", flags.expect_device,
-                   "the job uses an accelerator: a trace without its plane is no good trace");
-  command.add_option("--output", flags.output, "table or json (all kinds)")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
-  AddStorageConfigFlag(command, flags.storage_config);
-  command.footer(
-      "Says first whether the trace is good, and if not why and what to do; strobe outcomes lists "
-      "the causes.\n"
-      "Examples:\n"
-      "  strobe inspect /nfs/logs\n"
-      "  strobe inspect gs://bucket/logs/plugins/profile/RUN --plane GPU --top 30\n"
-      "  strobe inspect worker-0.xplane.pb --output json | jq '.[0].steps'\n"
-      "Exit code: 0 read, 1 the traces cannot be read, 2 a flag is wrong.");
-}
-
-namespace {
-
 absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& traces,
                                                   const InspectFlags& flags) {
   ASSIGN_OR_RETURN(const AlignedTraces aligned, convert::AlignTraces(traces));
@@ -225,17 +199,41 @@ absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& 
 
 }  // namespace
 
+void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
+  command
+      .add_option("place", flags.place,
+                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      ->required();
+  command
+      .add_option("--top", flags.top, "how many kinds of events to show for each plane; 0 = none")
+      ->capture_default_str();
+  command.add_option("--plane", flags.plane, "show only planes whose name contains this text");
+  command.add_flag("--expect-device", flags.expect_device,
+                   "the job uses an accelerator: call a trace without its plane incomplete");
+  AddOutputFlag(command, flags.output, " with all kinds of events");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(
+      "The first lines tell whether the trace is complete and, if not, why and what to do. strobe "
+      "outcomes lists the causes.\n"
+      "Examples:\n"
+      "  strobe inspect /nfs/logs\n"
+      "  strobe inspect gs://bucket/logs/plugins/profile/RUN --plane GPU --top 30\n"
+      "  strobe inspect worker-0.xplane.pb --output json | jq '.[0].steps'\n"
+      "Exit code: 0 shown, 1 the traces cannot be read, 2 a flag is wrong.");
+}
+
 int RunInspect(const InspectFlags& flags) {
   const absl::StatusOr<std::vector<OpenTrace>> traces =
       OpenTraces(flags.place, flags.storage_config);
   if (!traces.ok()) return Complain(traces.status());
   const absl::StatusOr<std::vector<Inspected>> workers = InspectAll(*traces, flags);
-  // Names lie in the traces: what is printed is made first and looked after once more.
+  // The whole text is made before any of it is printed. Names refer to the mapped files, so that a
+  // file that is changed meanwhile would show garbage.
   std::ostringstream out;
   if (workers.ok() && flags.output == "json") {
     Json all = Json::array();
     for (const Inspected& worker : *workers) all.push_back(ToJson(worker));
-    // Names are whatever the program gave; what is no UTF-8 is replaced.
+    // The profiled program chose the names. JSON must be UTF-8, so that other bytes are replaced.
     out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else if (workers.ok()) {
     for (std::size_t i = 0; i < workers->size(); ++i) {
@@ -246,7 +244,7 @@ int RunInspect(const InspectFlags& flags) {
   if (const absl::Status status = convert::Unchanged(*traces, workers.status()); !status.ok())
     return Complain(status);
   std::cout << out.str();
-  return 0;
+  return kExitOk;
 }
 
 }  // namespace strobe

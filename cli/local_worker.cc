@@ -16,7 +16,7 @@
 namespace strobe {
 namespace {
 
-// The very sidecar of a pod, reached without a port.
+// The sidecar that runs in pods, here in this process and reached without a port.
 class LocalSidecar {
  public:
   LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
@@ -50,6 +50,7 @@ class LocalSidecar {
   std::shared_ptr<Worker> worker_;
 };
 
+// A sidecar, until its first answer shows that it is a stock profiler server.
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
   MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target,
@@ -97,7 +98,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
       local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_,
                                               host_tracing_on_old_servers_);
     }
-    // The probe measured our own clock; only on this machine is that the trainer's too.
+    // The probe measured this machine's clock. That is the trainer's clock only if it runs here
+    // too.
     const bool same_clock = IsLoopback(target_.address);
     chosen().Check(capture_id, timeout,
                    [done = std::move(done), same_clock](absl::StatusOr<Preflight> answer) {

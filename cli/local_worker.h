@@ -1,4 +1,4 @@
-// Stock profiler servers as workers: a sidecar inside this process stands between.
+// Lets stock profiler servers take part in a capture, through a sidecar inside this process.
 #pragma once
 #include <memory>
 
@@ -9,9 +9,9 @@
 
 namespace strobe {
 
-// Connects to sidecars through `sidecars`; an address that answers a sidecar's first question with
-// Unimplemented is taken for a stock profiler server. All outlive every worker. For
-// `host_tracing_on_old_servers` see FrameworkOptions.
+// Connects to workers whose kind is not known. Each one is first asked as a sidecar, through
+// `sidecars`; if it answers Unimplemented, it is treated as a stock profiler server. All references
+// must outlive every worker. For `host_tracing_on_old_servers` see FrameworkOptions.
 class MixedConnector final : public WorkerConnector {
  public:
   MixedConnector(const Clock& clock, StoreOpener& stores, WorkerConnector& sidecars,

@@ -1,32 +1,33 @@
-// `strobe ls`, `strobe cp` and `strobe rm`: the runs of a logdir, wherever it lies.
+// `strobe ls`, `strobe cp` and `strobe rm`: list, copy and delete the runs of logdirs.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
+
+#include "cli/run_choice.h"
 
 namespace strobe {
 
 struct LsFlags {
   std::string place{}, storage_config{}, output = "table";
-  std::size_t limit = 100;
+  std::size_t limit = 100;  // Runs.
   bool all = false, objects = false;
 };
 struct CpFlags {
   std::string from{}, to{}, storage_config{};
-  std::vector<std::string> runs{};
-  bool all = false, quiet = false;
+  RunChoice choice{};
+  bool quiet = false;
 };
 struct RmFlags {
-  std::string place{}, storage_config{}, older_than{};
-  std::vector<std::string> runs{};
-  bool all = false, yes = false, dry_run = false;
+  std::string place{}, storage_config{};
+  RunChoice choice{};
+  bool yes = false, dry_run = false;
 };
 
 void AddLsFlags(CLI::App& command, LsFlags& flags);
 void AddCpFlags(CLI::App& command, CpFlags& flags);
 void AddRmFlags(CLI::App& command, RmFlags& flags);
 
-// 0 = done; 1 = the store did not let us; 2 = the flags are wrong.
+// These return the exit code; see common_flags.h.
 int RunLs(const LsFlags& flags);
 int RunCp(const CpFlags& flags);
 int RunRm(const RmFlags& flags);

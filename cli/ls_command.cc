@@ -1,15 +1,15 @@
 #include <iostream>
 
+#include "cli/common_flags.h"
 #include "cli/logdir_commands.h"
 #include "cli/open_place.h"
 #include "cli/runs.h"
-#include "cli/storage_flags.h"
 #include "common/base/strings.h"
 
 namespace strobe {
 namespace {
 
-// As they come: a logdir may have millions.
+// Prints objects as they are listed, because a logdir may have millions of them.
 int ListObjects(const OpenPlace& open) {
   const std::string prefix = open.place.run.empty() ? "" : RunPrefix(open.place.run);
   const absl::Status status = open.store->List(prefix, [](const StoredObject& object) {
@@ -17,7 +17,7 @@ int ListObjects(const OpenPlace& open) {
     return static_cast<bool>(std::cout);
   });
   std::cout.flush();
-  return status.ok() ? 0 : Complain(status);
+  return status.ok() ? kExitOk : Complain(status);
 }
 
 int ListOneRun(const LsFlags& flags, const OpenPlace& open) {
@@ -31,34 +31,31 @@ int ListOneRun(const LsFlags& flags, const OpenPlace& open) {
   const RunSummary run = ReadRun(*open.store, open.place.run);
   std::cout << (flags.output == "json" ? RunsJson(open.place.logdir, {run})
                                        : RunTable(run, *objects));
-  return 0;
+  return kExitOk;
 }
 
 }  // namespace
 
 void AddLsFlags(CLI::App& command, LsFlags& flags) {
   command.add_option("logdir", flags.place, "a logdir, or the URL of one of its runs")->required();
-  command.add_option("--limit", flags.limit, "only so many runs, the newest")
+  command.add_option("--limit", flags.limit, "how many runs to list; the newest ones come first")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_flag("--all", flags.all, "all runs");
-  command.add_flag("--objects", flags.objects, "every object with its bytes instead of the runs");
-  command.add_option("--output", flags.output, "table or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
+  command.add_flag("--all", flags.all, "list all runs");
+  command.add_flag("--objects", flags.objects,
+                   "list objects and their sizes in bytes instead of runs");
+  AddOutputFlag(command, flags.output);
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
       "Examples:\n"
       "  strobe ls gs://my-bucket/logs\n"
       "  strobe ls 's3://my-bucket/logs?endpoint=https://minio.example:9000' --all --output json\n"
       "  strobe ls /nfs/logs/plugins/profile/2026_11_21_08_30_00_bench   # one run\n"
-      "Exit code: 0 listed, 1 the store did not let us, 2 a flag is wrong.");
+      "Exit code: 0 listed, 1 the logdir cannot be read, 2 a flag is wrong.");
 }
 
 int RunLs(const LsFlags& flags) {
-  const auto stores = CommandStores(flags.storage_config);
-  if (!stores.ok()) return Complain(stores.status());
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(**stores, flags.place);
+  const absl::StatusOr<OpenPlace> open = OpenRunPlace(flags.place, flags.storage_config);
   if (!open.ok()) return Complain(open.status());
   if (flags.objects) return ListObjects(*open);
   if (!open->place.run.empty()) return ListOneRun(flags, *open);
@@ -76,7 +73,7 @@ int RunLs(const LsFlags& flags) {
   }
   if (found > runs.size())
     std::cerr << found - runs.size() << " older runs are not shown; --all shows them\n";
-  return 0;
+  return kExitOk;
 }
 
 }  // namespace strobe

@@ -1,9 +1,14 @@
-// strobe: captures without Kubernetes, and the runs of logdirs.
+// The `strobe` command: captures without Kubernetes, and work with the runs of logdirs.
 #include <malloc.h>
 
+#include <functional>
 #include <iostream>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "cli/capture_command.h"
+#include "cli/common_flags.h"
 #include "cli/completion.h"
 #include "cli/logdir_commands.h"
 #include "cli/outcomes_command.h"
@@ -13,97 +18,100 @@
 #include "common/base/log.h"
 #include "common/base/version.h"
 
-int main(int argc, char** argv) {
-  strobe::IgnoreBrokenPipes();
-  // The large buffers of a trace's index go back to the system as soon as they are free; kept in
-  // the heap they would be half as much memory again.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  CLI::App app("Synchronized profiler captures of many workers.", "strobe");
-  app.set_version_flag("--version", strobe::kVersion);
+namespace strobe {
+namespace {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run{};
+};
+
+// Makes a command whose flags live as long as the function that runs it.
+template <typename Flags>
+Command Add(CLI::App& app, const char* name, const char* about, void (*add)(CLI::App&, Flags&),
+            int (*run)(const Flags&)) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(name, about);
+  add(*command, *flags);
+  return {command, [flags, run] { return run(*flags); }};
+}
+
+Command AddCompletion(CLI::App& app) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* command =
+      app.add_subcommand("completion", "Print a completion script for bash, zsh or fish.");
+  AddCompletionFlags(*command, *shell);
+  return {command, [&app, shell] {
+            std::cout << CompletionScript(app, *shell);
+            return kExitOk;
+          }};
+}
+
+std::vector<Command> AddCommands(CLI::App& app) {
+  return {
+      Add(app, "capture",
+          "Record a trace of all workers, beginning at the same instant, and store it in a logdir.",
+          AddCaptureFlags, RunCapture),
+      Add(app, "ls", "List the runs of a logdir, or the workers of one run.", AddLsFlags, RunLs),
+      Add(app, "cp", "Copy runs from one logdir to another and verify their checksums.", AddCpFlags,
+          RunCp),
+      Add(app, "rm", "Delete runs of a logdir.", AddRmFlags, RunRm),
+      Add(app, "inspect",
+          "Show whether traces are complete, their training steps, and which events take the time.",
+          AddInspectFlags, RunInspect),
+      Add(app, "convert", "Convert traces for chrome://tracing, Perfetto or a spreadsheet.",
+          AddConvertFlags, RunConvert),
+      Add(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
+          AddMergeFlags, RunConvert),
+      Add(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
+      Add(app, "outcomes", "Explain what each outcome of a worker means and what to do about it.",
+          AddOutcomesFlags, RunOutcomes),
+      AddCompletion(app),
+  };
+}
+
+bool IsCommand(const CLI::App& app, const char* name) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->check_name(name)) return true;
+  }
+  return false;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Record synchronized profiles of many workers, and work with the recorded runs.",
+               "strobe");
+  app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
-  strobe::CaptureFlags flags;
-  CLI::App* capture = app.add_subcommand(
-      "capture", "record all workers from one instant and put the traces into a logdir");
-  strobe::AddCaptureFlags(*capture, flags);
-
-  strobe::LsFlags ls_flags;
-  CLI::App* ls = app.add_subcommand("ls", "list the runs of a logdir, or one run's workers");
-  strobe::AddLsFlags(*ls, ls_flags);
-  strobe::CpFlags cp_flags;
-  CLI::App* cp = app.add_subcommand("cp", "copy runs between logdirs, checksums verified");
-  strobe::AddCpFlags(*cp, cp_flags);
-  strobe::RmFlags rm_flags;
-  CLI::App* rm = app.add_subcommand("rm", "delete runs");
-  strobe::AddRmFlags(*rm, rm_flags);
-
-  strobe::InspectFlags inspect_flags;
-  CLI::App* inspect = app.add_subcommand(
-      "inspect", "what traces hold: planes, steps, the events that take the time, problems");
-  strobe::AddInspectFlags(*inspect, inspect_flags);
-  strobe::ConvertFlags convert_flags;
-  CLI::App* convert =
-      app.add_subcommand("convert", "traces for chrome://tracing, Perfetto or a spreadsheet");
-  strobe::AddConvertFlags(*convert, convert_flags);
-
-  strobe::ConvertFlags merge_flags;
-  CLI::App* merge = app.add_subcommand("merge", "all workers of a run as one trace, on one clock");
-  strobe::AddMergeFlags(*merge, merge_flags);
-
-  strobe::ViewFlags view_flags;
-  CLI::App* view = app.add_subcommand("view", "show traces in the browser");
-  strobe::AddViewFlags(*view, view_flags);
-
-  std::string outcome, outcomes_output = "text", shell;
-  bool markdown = false;
-  CLI::App* outcomes =
-      app.add_subcommand("outcomes", "what each outcome of a worker means and what to do about it");
-  outcomes->add_option("name", outcome, "only this one, such as LateStart");
-  outcomes->add_flag("--markdown", markdown, "as a Markdown table");
-  outcomes->add_option("--output", outcomes_output, "text or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
-  CLI::App* completion =
-      app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
-  completion->add_option("shell", shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  completion->footer("Example: strobe completion bash > /etc/bash_completion.d/strobe");
-
-  if (argc > 1 && argv[1][0] != '-') {
-    bool known = false;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-      known = known || command->check_name(argv[1]);
-    if (!known) {
-      std::cerr << "strobe: there is no command \"" << argv[1] << "\"; strobe --help lists them\n";
-      return 2;
-    }
+  app.footer(
+      "Example:\n"
+      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
+      "/nfs/logs\n"
+      "strobe COMMAND --help explains a command and its flags.");
+  const std::vector<Command> commands = AddCommands(app);
+  // CLI11 would call an unknown command an unexpected argument.
+  if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
+    std::cerr << "strobe: there is no command \"" << argv[1] << "\"; strobe --help lists them\n";
+    return kExitWrongFlags;
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const CLI::ParseError& error) {  // Also thrown for --help and --version.
+    return app.exit(error) == 0 ? kExitOk : kExitWrongFlags;
   }
-  strobe::InitLog(strobe::LogLevel::kError, strobe::LogFormat::kText);
-  if (*outcomes) {
-    const std::string text = markdown                    ? strobe::OutcomesAsMarkdown()
-                             : outcomes_output == "json" ? strobe::OutcomesAsJson(outcome)
-                                                         : strobe::OutcomesAsText(outcome);
-    if (text.empty())
-      std::cerr << "strobe: there is no outcome \"" << outcome
-                << "\"; strobe outcomes lists them\n";
-    std::cout << text;
-    return text.empty() ? 2 : 0;
+  InitLog(LogLevel::kError, LogFormat::kText);
+  for (const Command& command : commands) {
+    if (*command.app) return command.run();
   }
-  if (*completion) {
-    std::cout << strobe::CompletionScript(app, shell);
-    return 0;
-  }
-  if (*ls) return strobe::RunLs(ls_flags);
-  if (*cp) return strobe::RunCp(cp_flags);
-  if (*rm) return strobe::RunRm(rm_flags);
-  if (*inspect) return strobe::RunInspect(inspect_flags);
-  if (*convert) return strobe::RunConvert(convert_flags);
-  if (*merge) return strobe::RunConvert(merge_flags);
-  if (*view) return strobe::RunView(view_flags);
-  return strobe::RunCapture(flags);
+  return kExitWrongFlags;  // Not reached: a command is required.
+}
+
+}  // namespace
+}  // namespace strobe
+
+int main(int argc, char** argv) {
+  strobe::IgnoreBrokenPipes();
+  // The large buffers of a trace's index are mapped one by one, so that their memory returns to the
+  // system as soon as they are freed. Kept in the heap, they would take half as much memory again.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  return strobe::Main(argc, argv);
 }

@@ -2,40 +2,46 @@
 
 #include <iostream>
 
+#include "cli/common_flags.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace strobe {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Stores>> CommandStores(const std::string& storage_config) {
+// "PERMISSION_DENIED" as "PermissionDenied", which is how outcomes and reasons are written.
+std::string CamelCase(absl::StatusCode code) {
+  std::string name;
+  bool upper = true;
+  for (const char c : absl::StatusCodeToString(code)) {
+    if (c == '_') {
+      upper = true;
+      continue;
+    }
+    name += static_cast<char>(upper ? c : c - 'A' + 'a');
+    upper = false;
+  }
+  return name;
+}
+
+}  // namespace
+
+absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config) {
+  OpenPlace open;
   ASSIGN_OR_RETURN(StorageConfig config, ReadStorageConfig(storage_config));
-  return std::make_unique<Stores>(
+  open.stores = std::make_unique<Stores>(
       std::move(config), UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
         std::cerr << StrCat(Words(failure), "; again in ", FormatDuration(wait), "\n");
       });
-}
-
-absl::StatusOr<OpenPlace> OpenRunPlace(StoreOpener& stores, const std::string& text) {
-  OpenPlace open;
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(text));
-  ASSIGN_OR_RETURN(open.store, stores.Open(open.place.logdir, {}));
+  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, {}));
   return open;
 }
 
 int Complain(const absl::Status& status) {
-  const bool users = absl::IsInvalidArgument(status);
-  // CamelCase, as in every other message of this command.
-  std::string code;
-  bool upper = true;
-  for (const char c : absl::StatusCodeToString(status.code())) {
-    if (c == '_')
-      upper = true;
-    else
-      code += static_cast<char>(upper ? c : c - 'A' + 'a'), upper = false;
-  }
-  std::cerr << code << ": " << Words(status) << "\n";
-  return users ? 2 : 1;
+  std::cerr << CamelCase(status.code()) << ": " << Words(status) << "\n";
+  return absl::IsInvalidArgument(status) ? kExitWrongFlags : kExitFailed;
 }
 
 }  // namespace strobe

@@ -1,4 +1,4 @@
-// Opens what a command line names.
+// Opens the logdirs that a command line names, and reports errors to the user.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,17 +9,20 @@
 
 namespace strobe {
 
-// The stores of a command, as its storage configuration says. Says on stderr what is tried again,
-// so that nobody waits without knowing for what.
-absl::StatusOr<std::unique_ptr<Stores>> CommandStores(const std::string& storage_config);
-
+// A logdir, or one of its runs, with its open store.
 struct OpenPlace {
-  RunPlace place;
-  std::unique_ptr<ObjectStore> store;
+  RunPlace place{};
+  std::unique_ptr<Stores> stores{};
+  std::unique_ptr<ObjectStore> store{};
 };
-absl::StatusOr<OpenPlace> OpenRunPlace(StoreOpener& stores, const std::string& text);
 
-// "PermissionDenied: words" on stderr; 2 for what the user wrote, else 1.
+// Opens what `text` names; see ParseRunPlace. `storage_config` is the file of --storage-config, or
+// empty. When an operation is tried again, stderr says why, so that the user knows what the command
+// is waiting for. InvalidArgument when `text` or the file is wrong. Connects to nothing yet.
+absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config);
+
+// Prints "PermissionDenied: <message>" to stderr. Returns the exit code: kExitWrongFlags for
+// InvalidArgument, otherwise kExitFailed.
 int Complain(const absl::Status& status);
 
 }  // namespace strobe

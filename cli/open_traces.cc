@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/open_place.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -13,13 +12,12 @@ namespace {
 namespace fs = std::filesystem;
 using convert::OpenTrace;
 
-constexpr std::string_view kEnding = ".xplane.pb";
-constexpr std::uint64_t kLargest = 64ull << 30;
+constexpr std::uint64_t kMaxTraceBytes = 64ull << 30;  // Of a trace that is read into memory.
 
 std::string WorkerOf(std::string_view file) {
   const std::size_t slash = file.rfind('/');
   if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
-  if (file.ends_with(kEnding)) file.remove_suffix(kEnding.size());
+  if (file.ends_with(kTraceSuffix)) file.remove_suffix(kTraceSuffix.size());
   return std::string(file);
 }
 
@@ -29,12 +27,12 @@ absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
   return OpenTrace{WorkerOf(path), path, *std::move(file)};
 }
 
-// A folder with traces in it, however it came to be.
+// Opens the traces directly in a folder. None is no error.
 absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
   std::vector<OpenTrace> traces;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->path().native().ends_with(kEnding)) continue;
+    if (!it->path().native().ends_with(kTraceSuffix)) continue;
     ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(it->path().native()));
     traces.push_back(std::move(trace));
   }
@@ -42,35 +40,32 @@ absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
   return traces;
 }
 
-// The one that is named, else the newest.
+// The run that the place names, or else the newest one.
 absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
   if (!open.place.run.empty()) return open.place.run;
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, ListRuns(*open.store));
-  if (runs.empty())
-    return absl::NotFoundError(
-        StrCat(open.place.logdir.url(), " has no runs; strobe capture makes one"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, RunsOf(open));
   return runs.front();
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
                                                const std::string& storage_config) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Stores> stores, CommandStores(storage_config));
-  ASSIGN_OR_RETURN(const OpenPlace open, OpenRunPlace(*stores, place));
+  ASSIGN_OR_RETURN(const OpenPlace open, OpenRunPlace(place, storage_config));
   ASSIGN_OR_RETURN(const std::string run, RunOf(open));
   if (open.place.logdir.scheme() == "file")
     return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
   std::vector<OpenTrace> traces;
   for (const StoredObject& object : objects) {
-    if (!object.key.ends_with(kEnding)) continue;
-    ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, object.key, kLargest));
+    if (!object.key.ends_with(kTraceSuffix)) continue;
+    ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, object.key, kMaxTraceBytes));
     traces.push_back(
         {WorkerOf(object.key), "", std::make_unique<const std::string>(std::move(bytes))});
   }
   return traces;
 }
 
-// Folders may be named relative to where the command runs.
+// A logdir must be an absolute path or a URL, but users name local folders relative to where they
+// are.
 std::string AbsolutePlace(const std::string& place) {
   std::error_code error;
   return fs::is_directory(place, error) ? fs::absolute(place).lexically_normal().native() : place;
@@ -95,6 +90,22 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
 
 }  // namespace
 
+bool HasTraces(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().native().ends_with(kTraceSuffix)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open.store));
+  if (runs.empty())
+    return absl::NotFoundError(
+        StrCat(open.place.logdir.url(), " has no runs; strobe capture makes one"));
+  return runs;
+}
+
 absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
                                                   const std::string& storage_config) {
   ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenAny(place, storage_config));
@@ -110,9 +121,7 @@ std::optional<v1::Manifest> FindManifest(const std::string& place,
                                          const std::string& storage_config) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return std::nullopt;
-  const auto stores = CommandStores(storage_config);
-  if (!stores.ok()) return std::nullopt;
-  const auto open = OpenRunPlace(**stores, AbsolutePlace(place));
+  const absl::StatusOr<OpenPlace> open = OpenRunPlace(AbsolutePlace(place), storage_config);
   if (!open.ok()) return std::nullopt;
   const absl::StatusOr<std::string> run = RunOf(*open);
   return run.ok() ? ReadRun(*open->store, *run).manifest : std::nullopt;

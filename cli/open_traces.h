@@ -1,21 +1,30 @@
-// The traces that a command reads: one file, a run, or the newest run of a logdir.
+// Opens the traces that a command reads.
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/open_place.h"
 #include "collector/convert/align.h"
 #include "strobe/v1/manifest.pb.h"
 
 namespace strobe {
 
-// Sorted by worker. InvalidArgument or NotFound say what to give instead.
+// Opens the trace or traces at `place`: a .xplane.pb file, a folder with such files, a run, or a
+// logdir, of which the newest run is opened. The result is sorted by worker and not empty.
+// InvalidArgument and NotFound tell what to give instead.
 absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& place,
                                                            const std::string& storage_config);
 
-// The manifest of the run that OpenTraces would open; none of a single file, or of a run that
-// another tool wrote.
+// Does this local folder directly contain traces?
+bool HasTraces(const std::string& folder);
+
+// The names of the logdir's runs, newest first. NotFound when there are none.
+absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open);
+
+// The manifest of the run that OpenTraces would open. nullopt for a single file, for a run that
+// another tool wrote, and when the manifest cannot be read.
 std::optional<v1::Manifest> FindManifest(const std::string& place,
                                          const std::string& storage_config);
 

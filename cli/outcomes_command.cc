@@ -1,15 +1,16 @@
 #include "cli/outcomes_command.h"
 
+#include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/common_flags.h"
 #include "common/base/outcome.h"
 #include "common/base/strings.h"
 
 namespace strobe {
-
 namespace {
 
-// What can be done without anybody's help.
+// What may cure the cause without anybody's help.
 std::string_view Cure(const OutcomeInfo& info) {
   if (info.waitable) return info.retryable ? "waiting or a retry" : "waiting";
   return info.retryable ? "a retry" : "nothing";
@@ -23,6 +24,32 @@ void ForEachOutcome(const std::string& name, const Visit& visit) {
 }
 
 }  // namespace
+
+void AddOutcomesFlags(CLI::App& command, OutcomesFlags& flags) {
+  command.add_option("name", flags.name, "explain only this outcome, such as LateStart");
+  command.add_flag("--markdown", flags.markdown, "print a Markdown table");
+  command.add_option("--output", flags.output, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  command.footer(
+      "Examples:\n"
+      "  strobe outcomes\n"
+      "  strobe outcomes LateStart\n"
+      "Exit code: 0 printed, 2 there is no such outcome.");
+}
+
+int RunOutcomes(const OutcomesFlags& flags) {
+  const std::string text = flags.markdown           ? OutcomesAsMarkdown()
+                           : flags.output == "json" ? OutcomesAsJson(flags.name)
+                                                    : OutcomesAsText(flags.name);
+  if (text.empty()) {
+    std::cerr << "strobe: there is no outcome \"" << flags.name
+              << "\"; strobe outcomes lists them\n";
+    return kExitWrongFlags;
+  }
+  std::cout << text;
+  return kExitOk;
+}
 
 std::string OutcomesAsMarkdown() {
   std::string text =

@@ -1,13 +1,25 @@
-// `strobe outcomes`: the one table of outcomes, for people and for docs/reference/outcomes.md.
+// `strobe outcomes`: explains the outcomes of workers, from the table in common/base/outcome.cc.
 #pragma once
+#include <CLI/CLI.hpp>
 #include <string>
 
 namespace strobe {
 
+struct OutcomesFlags {
+  std::string name{};  // Only this outcome; empty = all.
+  std::string output = "text";
+  bool markdown = false;
+};
+
+void AddOutcomesFlags(CLI::App& command, OutcomesFlags& flags);
+
+// Returns the exit code: kExitWrongFlags when there is no outcome of that name.
+int RunOutcomes(const OutcomesFlags& flags);
+
+// A Markdown table.
 std::string OutcomesAsMarkdown();
-// Of one outcome when there is a name; empty when there is no such outcome.
+// All outcomes or, if `name` is not empty, only that one. Empty when there is no such outcome.
 std::string OutcomesAsJson(const std::string& name);
-// One paragraph per outcome; with a name only that one, empty when there is no such outcome.
 std::string OutcomesAsText(const std::string& name);
 
 }  // namespace strobe

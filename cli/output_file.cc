@@ -13,7 +13,7 @@
 namespace strobe {
 namespace {
 
-// gzopen's "T" writes without compression, so that there is one way to write.
+// Writes through zlib in both cases: its mode "T" does not compress.
 class GzipFile final : public OutputFile {
  public:
   GzipFile(std::string path, std::string hidden, gzFile file)
@@ -25,9 +25,9 @@ class GzipFile final : public OutputFile {
   }
 
   absl::Status Write(std::string_view piece) override {
-    constexpr std::size_t kMost = 1 << 30;  // zlib counts in unsigned.
+    constexpr std::size_t kMaxPiece = 1 << 30;  // zlib's lengths are unsigned int.
     while (!piece.empty()) {
-      const auto some = static_cast<unsigned>(std::min(piece.size(), kMost));
+      const auto some = static_cast<unsigned>(std::min(piece.size(), kMaxPiece));
       if (gzwrite(file_, piece.data(), some) != static_cast<int>(some))
         return absl::ErrnoToStatus(errno, StrCat("cannot write ", path_));
       piece.remove_prefix(some);
@@ -53,15 +53,14 @@ class GzipFile final : public OutputFile {
     if (hidden_ != path_) unlink(hidden_.c_str());
   }
 
-  const std::string path_, hidden_;  // The same for devices and pipes.
+  const std::string path_, hidden_;  // Equal for devices and pipes.
   gzFile file_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
-  // Devices and pipes are written to as they are; a file of that name in their place would be no
-  // help.
+  // A device or a pipe must be written directly; renaming a file over it would replace it.
   struct stat status = {};
   const bool special = stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
   std::string hidden = special ? path : StrCat(path, ".", getpid(), ".partial");

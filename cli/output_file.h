@@ -1,4 +1,5 @@
-// A file that appears when it is whole, compressed when its name ends with ".gz".
+// An output file that appears under its name only when it is complete. It is compressed when its
+// name ends with ".gz".
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,10 +13,11 @@ namespace strobe {
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
+  // Devices and pipes are written directly. The error says why the file cannot be written.
   static absl::StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path);
 
   virtual absl::Status Write(std::string_view piece) = 0;
-  // Puts it in its place. Without this nothing is left behind. `bytes`: its size.
+  // Completes the file and sets `bytes` to its size. Without this call nothing is left behind.
   virtual absl::Status Finish(std::uint64_t& bytes) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The rows of a worker's processes, for people and for programs.
+// Describes the processes of a worker, for people and for programs. Pure.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,22 +13,24 @@ namespace strobe {
 
 struct Processes {
   std::vector<v1::ProcessReport> rows{};
-  std::uint64_t left_out = 0;
+  std::uint64_t left_out = 0;  // How many processes have no row, because there are too many.
 };
 
-// From a report or a manifest's worker.
+// The processes in a worker's report or in its entry of the manifest.
 template <typename Message>
 Processes ProcessesOf(const Message& message) {
   return {{message.processes().begin(), message.processes().end()}, message.processes_left_out()};
 }
-// From the trace itself; none when it came from elsewhere. DataLoss when they cannot be read.
+// The processes that a trace's Strobe plane lists; empty for a trace of another tool. DataLoss when
+// the list cannot be read.
 absl::StatusOr<Processes> ProcessesOf(const xplane::Space& space);
 
-// Is there more to see than the worker's own outcome tells?
+// Do the processes tell more than the worker's own outcome?
 bool WorthShowing(const Processes& processes, Outcome worker);
-// A line per process: source, outcome, when its recording began after the first one's and for how
-// long it went on, events, message.
+// A line for each process: source, outcome, how long after the first one its recording began, how
+// long it recorded, events, dropped events and message.
 std::string ProcessTable(const Processes& processes);
+// The same as a JSON array. Times are Unix times in ns; 0 = not known.
 nlohmann::ordered_json ProcessesJson(const Processes& processes);
 
 }  // namespace strobe

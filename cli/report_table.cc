@@ -10,14 +10,11 @@
 #include "common/base/strings.h"
 
 namespace strobe {
-namespace {
 
-std::string PlusMinus(Nanos value, const std::optional<Nanos>& error) {
+std::string FormatWithError(Nanos value, const std::optional<Nanos>& error) {
   return error ? StrCat(FormatDuration(value), " +-", FormatDuration(*error))
                : std::string("not measured");
 }
-
-}  // namespace
 
 std::string AlignRows(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
@@ -50,14 +47,13 @@ std::string FormatBytes(std::uint64_t bytes) {
 }
 
 std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
-  std::vector<Row> rows = {
-      {"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET", "EVENTS", "BYTES", "MESSAGE"}};
+  std::vector<Row> rows = {kWorkerHeading};
   for (const WorkerResult& worker : result.workers) {
     const std::optional<Nanos> lateness = LatenessOf(worker);
     const bool reached = worker.armed || worker.ready;
     rows.push_back({worker.target.name, std::string(Name(worker.outcome)),
                     lateness ? FormatDuration(*lateness) : "-",
-                    reached ? PlusMinus(worker.offset, worker.error) : "-",
+                    reached ? FormatWithError(worker.offset, worker.error) : "-",
                     worker.report.url().empty() ? "-" : StrCat(worker.report.events()),
                     worker.report.url().empty() ? "-" : FormatBytes(worker.report.bytes()),
                     worker.message});
@@ -69,7 +65,7 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
       text += StrCat("\nprocesses of ", worker.target.name, "\n", ProcessTable(processes), "\n");
   }
   if (result.skew)
-    text += StrCat("skew: ", PlusMinus(result.skew->achieved, result.skew->error),
+    text += StrCat("skew: ", FormatWithError(result.skew->achieved, result.skew->error),
                    result.skew->error ? ""
                                       : StrCat(" (", FormatDuration(result.skew->achieved),
                                                " if all clocks agree)"),

@@ -1,4 +1,4 @@
-// What a person sees after a capture. Pure.
+// Tables for people. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,15 +7,21 @@
 
 namespace strobe {
 
-// A line per worker (outcome, lateness, clock offset, events, bytes), the processes of workers that
-// have several or a bad one, then skew and where the run is.
+// The result of a capture: a line for each worker, the processes of workers that have several or a
+// failed one, the skew, what to do about failed workers, and where the run is.
 std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result);
 
-// Columns of one width each, three spaces apart; the first row is the heading.
 using Row = std::vector<std::string>;
+// The heading of a table of workers.
+inline const Row kWorkerHeading = {"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET",
+                                   "EVENTS", "BYTES",   "MESSAGE"};
+// Text with the columns of all rows aligned, three spaces apart. Rows may differ in length.
 std::string AlignRows(const std::vector<Row>& rows);
 
-// "176 kB": decimal units, three digits.
+// "12ms +-300us", or "not measured" without an error.
+std::string FormatWithError(Nanos value, const std::optional<Nanos>& error);
+
+// "176 kB": decimal units, three significant digits.
 std::string FormatBytes(std::uint64_t bytes);
 
 }  // namespace strobe

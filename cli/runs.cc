@@ -15,10 +15,8 @@
 namespace strobe {
 namespace {
 
-constexpr std::string_view kRuns = "plugins/profile/";
-constexpr std::uint64_t kLargestManifest = 16 << 20;
-constexpr std::size_t kReaders = 32;
-constexpr std::string_view kTraceSuffix = ".xplane.pb";
+constexpr std::uint64_t kMaxReadBytes = 4 * kMaxManifestBytes;  // Later versions may write more.
+constexpr std::size_t kReaders = 32;                            // Runs read at the same time.
 
 std::uint64_t OkWorkers(const v1::Manifest& manifest) {
   return static_cast<std::uint64_t>(
@@ -28,8 +26,7 @@ std::uint64_t OkWorkers(const v1::Manifest& manifest) {
 
 std::string SkewText(const v1::Manifest& manifest) {
   if (!manifest.skew_known()) return "-";
-  return StrCat(FormatDuration(Nanos{manifest.skew_ns()}), " +-",
-                FormatDuration(Nanos{manifest.skew_error_ns()}));
+  return FormatWithError(Nanos{manifest.skew_ns()}, Nanos{manifest.skew_error_ns()});
 }
 
 }  // namespace
@@ -39,31 +36,31 @@ absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text) {
   const std::string query = text.substr(path.size());
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   RunPlace place;
-  const std::size_t marker = path.rfind("/plugins/profile/");
+  const std::size_t marker = path.rfind(StrCat("/", kRunsPrefix));
   if (marker != std::string::npos) {
-    place.run = path.substr(marker + 1 + kRuns.size());
+    place.run = path.substr(marker + 1 + kRunsPrefix.size());
     if (!IsSafeName(place.run))
       return absl::InvalidArgumentError(StrCat("\"", place.run, "\" is no name of a run"));
     path = path.substr(0, marker);
-    if (path.empty() || path.ends_with("/")) path += "/";  // file:/// and /
+    if (path.empty() || path.ends_with("/")) path += "/";  // The logdirs "file:///" and "/".
   }
   ASSIGN_OR_RETURN(place.logdir, Logdir::Parse(path + query));
   return place;
 }
 
 absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store) {
-  ASSIGN_OR_RETURN(std::vector<std::string> runs, store.ListDirectories(kRuns));
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, store.ListDirectories(kRunsPrefix));
   std::sort(runs.rbegin(), runs.rend());
   return runs;
 }
 
 RunSummary ReadRun(ObjectStore& store, const std::string& run) {
   RunSummary summary{.run = run};
-  const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kLargestManifest);
+  const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxReadBytes);
   if (text.ok()) {
     v1::Manifest manifest;
     google::protobuf::util::JsonParseOptions options;
-    options.ignore_unknown_fields = true;
+    options.ignore_unknown_fields = true;  // A newer version may have written it.
     if (google::protobuf::util::JsonStringToMessage(*text, &manifest, options).ok()) {
       for (const auto& worker : manifest.workers()) summary.bytes += worker.bytes();
       summary.workers = static_cast<std::size_t>(manifest.workers_size());
@@ -136,15 +133,13 @@ std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& obj
   std::string text;
   if (run.manifest) {
     const v1::Manifest& manifest = *run.manifest;
-    std::vector<Row> rows = {
-        {"WORKER", "OUTCOME", "LATENESS", "CLOCK OFFSET", "EVENTS", "BYTES", "MESSAGE"}};
+    std::vector<Row> rows = {kWorkerHeading};
     for (const v1::ManifestWorker& worker : manifest.workers()) {
+      std::optional<Nanos> error;
+      if (worker.clock_error_ns() >= 0) error = Nanos{worker.clock_error_ns()};
       rows.push_back({worker.name(), worker.outcome(),
                       worker.started_ns() == 0 ? "-" : FormatDuration(Nanos{worker.lateness_ns()}),
-                      worker.clock_error_ns() < 0
-                          ? "not measured"
-                          : StrCat(FormatDuration(Nanos{worker.clock_offset_ns()}), " +-",
-                                   FormatDuration(Nanos{worker.clock_error_ns()})),
+                      FormatWithError(Nanos{worker.clock_offset_ns()}, error),
                       StrCat(worker.events()), FormatBytes(worker.bytes()), worker.message()});
     }
     text += AlignRows(rows);

@@ -1,4 +1,4 @@
-// The runs of a logdir, as their manifests and objects tell them.
+// Lists and describes the runs of a logdir, by their manifests and objects.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,30 +10,39 @@
 
 namespace strobe {
 
-// A logdir, or one run of it: people paste the run's URL from a request's status.
+// Where a logdir's runs are, and how the file of a trace ends.
+inline constexpr std::string_view kRunsPrefix = "plugins/profile/";
+inline constexpr std::string_view kTraceSuffix = ".xplane.pb";
+
+// A logdir, or one of its runs.
 struct RunPlace {
-  Logdir logdir;
-  std::string run{};  // Empty: the logdir.
+  Logdir logdir{};
+  std::string run{};  // Empty when the text names the logdir.
 };
+// Accepts what Logdir::Parse accepts, and the URL of a run, which users copy from a request's
+// status. InvalidArgument says what to write.
 absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text);
 
 struct RunSummary {
   std::string run{};
-  std::optional<v1::Manifest> manifest{};  // Runs that other tools wrote have none.
-  std::size_t workers = 0;                 // Traces, when there is no manifest.
-  std::uint64_t bytes = 0;
-  std::string problem{};  // Why it could not be read.
+  std::optional<v1::Manifest> manifest{};  // nullopt for runs that other tools wrote.
+  std::size_t workers = 0;                 // Without a manifest: how many traces there are.
+  std::uint64_t bytes = 0;  // Without a manifest: of all objects; else of the traces.
+  std::string problem{};    // Why the run or its manifest could not be read.
 };
 
-// Names, newest first (they begin with their time).
+// The names of all runs. The newest one is first, because names begin with their time.
 absl::StatusOr<std::vector<std::string>> ListRuns(ObjectStore& store);
-// One request per run, many at a time.
-std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs);
+// Reads the manifest of a run or, without a readable one, lists its objects. A failure becomes the
+// summary's problem.
 RunSummary ReadRun(ObjectStore& store, const std::string& run);
+// The same for many runs at a time, in their order.
+std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs);
 
+// A line for each run.
 std::string RunsTable(const std::vector<RunSummary>& runs);
 std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs);
-// The workers of one run, and what else lies in it.
+// A line for each worker of one run, and one for each of its objects.
 std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& objects);
 
 }  // namespace strobe

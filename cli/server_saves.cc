@@ -7,6 +7,8 @@
 #include <iostream>
 #include <thread>
 
+#include "cli/common_flags.h"
+#include "cli/runs.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/guard.h"
@@ -30,9 +32,9 @@ struct Saved {
 
 std::string RepositoryRoot(const CaptureSpec& spec) {
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
-  // Servers take plain paths for local directories.
+  // Servers expect a plain path for a local directory.
   const std::string root = logdir->scheme() == "file" ? logdir->path() : logdir->url();
-  return root + "/plugins/profile";
+  return StrCat(root, "/", kRunsPrefix.substr(0, kRunsPrefix.size() - 1));
 }
 
 tensorflow::ProfileRequest RequestFor(const CaptureSpec& spec, const Target& target, WallTime start,
@@ -65,7 +67,8 @@ std::chrono::system_clock::time_point DeadlineOf(const CaptureSpec& spec, WallTi
       start + spec.duration + CollectBudget(spec.duration));
 }
 
-// The targets as they were when asked how old they are; the start comes after that.
+// The connections to the servers, and how old each server is. Asking that takes time, so that it is
+// done before the start is chosen.
 struct Servers {
   std::vector<std::shared_ptr<grpc::Channel>> channels{};
   std::vector<ServerAge> ages{};
@@ -164,10 +167,10 @@ int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
   std::cout << "each server saved its own trace below " << RepositoryRoot(spec) << "/"
             << RunOfAttempt(spec.run, attempt)
             << "\nskew: not measured (the traces did not pass through here)\n";
-  if (ok >= wanted) return 0;
+  if (ok >= wanted) return kExitOk;
   std::cerr << "Unavailable: no trace event was collected from " << saved.size() - ok << " of "
             << saved.size() << " workers\n";
-  return 1;
+  return kExitFailed;
 }
 
 }  // namespace strobe

@@ -1,6 +1,7 @@
-// Stock servers that write their traces themselves, and Cloud TPU masters: as
-// tf.profiler.experimental.client.trace does it, but honouring the delay and telling the truth per
-// worker. Skew and coverage cannot be known, because the traces never pass through here.
+// Captures through stock profiler servers that write their traces themselves, and through Cloud TPU
+// masters. This is what tf.profiler.experimental.client.trace does, but with a delay and a result
+// for each worker. Skew and coverage are not known, because the traces do not pass through this
+// process.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +11,9 @@
 
 namespace strobe {
 
-// With a worker list the first target is a master that profiles those workers. Exit code as
-// RunCapture's. For `host_tracing_on_old_servers` see FrameworkOptions; a master's workers are
-// profiled by the TPU's runtime, which is not concerned.
+// Returns the exit code, as RunCapture does. If `worker_list` is not empty, the first target is a
+// master that profiles the workers in the list. For `host_tracing_on_old_servers` see
+// FrameworkOptions; it does not matter for a master, whose workers the TPU's runtime profiles.
 int RunServerSaves(const CaptureSpec& spec, const std::vector<Target>& targets,
                    const std::string& worker_list, bool host_tracing_on_old_servers,
                    const Clock& clock);

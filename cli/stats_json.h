@@ -1,4 +1,4 @@
-// A plane's statistics as JSON.
+// Writes a plane's statistics as JSON.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace strobe {
 
-// Times in picoseconds.
+// All times are in picoseconds.
 inline nlohmann::ordered_json StatsToJson(const PlaneStats& stats) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::array();
   for (const EventStats& kind : stats.kinds) {

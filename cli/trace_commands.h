@@ -1,4 +1,5 @@
-// `strobe inspect`, `convert` and `merge`: what traces hold, and traces for other tools.
+// `strobe inspect`, `strobe convert` and `strobe merge`: show traces, and write them in other
+// formats.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -8,7 +9,7 @@ namespace strobe {
 
 struct InspectFlags {
   std::string place{}, storage_config{}, output = "table", plane{};
-  std::size_t top = 10;
+  std::size_t top = 10;  // Kinds of events for each plane.
   bool expect_device = false;
 };
 struct ConvertFlags {
@@ -18,9 +19,9 @@ struct ConvertFlags {
 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags);
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags);
-void AddMergeFlags(CLI::App& command, ConvertFlags& flags);  // Then RunConvert.
+void AddMergeFlags(CLI::App& command, ConvertFlags& flags);  // For RunConvert.
 
-// 0 = done; 1 = the traces cannot be read or the output not be written; 2 = the flags are wrong.
+// These return the exit code; see common_flags.h.
 int RunInspect(const InspectFlags& flags);
 int RunConvert(const ConvertFlags& flags);
 

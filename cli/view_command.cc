@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/open_place.h"
+#include "cli/addresses.h"
+#include "cli/common_flags.h"
 #include "cli/open_traces.h"
-#include "cli/storage_flags.h"
 #include "common/base/ending_signals.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One file, or a folder with traces, shown as a single run.
+// A file, or a folder with traces, which is shown as a single run.
 class OneRun final : public viewer::Library {
  public:
   OneRun(std::string path, std::string storage_config)
@@ -34,13 +34,11 @@ class OneRun final : public viewer::Library {
   const std::string path_, storage_config_;
 };
 
-// All runs of a logdir; the one that was named, or else the newest, first.
+// All runs of a logdir. The first one is the run that was named, or else the newest.
 class LogdirRuns final : public viewer::Library {
  public:
-  LogdirRuns(OpenPlace open, std::string storage_config, std::unique_ptr<Stores> stores)
-      : stores_(std::move(stores)),
-        open_(std::move(open)),
-        storage_config_(std::move(storage_config)) {}
+  LogdirRuns(OpenPlace open, std::string storage_config)
+      : open_(std::move(open)), storage_config_(std::move(storage_config)) {}
 
   absl::StatusOr<std::vector<std::string>> Runs() override {
     ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open_.store));
@@ -54,7 +52,7 @@ class LogdirRuns final : public viewer::Library {
   std::string place() const override { return open_.place.logdir.url(); }
 
  private:
-  // A bucket's options stand behind the URL, where they stood.
+  // Appends the options of the logdir's URL to the URL of one of its runs.
   std::string WithOptions(std::string url) const {
     char separator = '?';
     for (const auto& [name, value] : open_.place.logdir.options()) {
@@ -64,7 +62,6 @@ class LogdirRuns final : public viewer::Library {
     return url;
   }
 
-  const std::unique_ptr<Stores> stores_;
   const OpenPlace open_;
   const std::string storage_config_;
 };
@@ -78,20 +75,13 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& fl
   if (fs::is_directory(place, error)) {
     place = fs::absolute(place).lexically_normal().native();
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
-    const bool run = Contains(place, "/plugins/profile/");
-    bool traces = false;
-    for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error))
-      traces = traces || it->path().native().ends_with(".xplane.pb");
-    if (traces && !run) return std::make_unique<OneRun>(place, flags.storage_config);
+    // A run is opened through its logdir, so that the logdir's other runs can be chosen too.
+    const bool run = Contains(place, StrCat("/", kRunsPrefix));
+    if (!run && HasTraces(place)) return std::make_unique<OneRun>(place, flags.storage_config);
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Stores> stores, CommandStores(flags.storage_config));
-  ASSIGN_OR_RETURN(OpenPlace open, OpenRunPlace(*stores, place));
-  auto library =
-      std::make_unique<LogdirRuns>(std::move(open), flags.storage_config, std::move(stores));
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
-  if (runs.empty())
-    return absl::NotFoundError(StrCat(library->place(), " has no runs; strobe capture makes one"));
-  return library;
+  ASSIGN_OR_RETURN(OpenPlace open, OpenRunPlace(place, flags.storage_config));
+  RETURN_IF_ERROR(RunsOf(open).status());  // Reported here instead of in the browser.
+  return std::make_unique<LogdirRuns>(std::move(open), flags.storage_config);
 }
 
 absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
@@ -110,12 +100,12 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
         server.status().code(),
         ToAbsl(StrCat(Words(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
   const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));
-  const bool loopback = host.starts_with("127.") || host == "localhost" || host == "[::1]";
-  if (!loopback)
-    std::cerr << "strobe: whoever reaches " << flags.listen << " can read these traces\n";
+  if (!IsLoopback(flags.listen))
+    std::cerr << "strobe: everyone who can connect to " << flags.listen
+              << " can read these traces\n";
   std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
             << "/ (Ctrl-C ends)" << std::endl;
-  // Reads the first run while the browser starts.
+  // Reads the first run while the user opens the browser.
   viewer.Answer({.path = "/api/run", .host = "localhost"});
   ending.Wait();
   return absl::OkStatus();
@@ -126,33 +116,36 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
 void AddViewFlags(CLI::App& command, ViewFlags& flags) {
   command
       .add_option("place", flags.place,
-                  "a .xplane.pb file, a run, or a logdir (then all of its runs, the newest first)")
+                  "a .xplane.pb file, a run, or a logdir (all of its runs, the newest one first)")
       ->required();
-  command.add_option("--listen", flags.listen, "host:port to serve on; port 0 picks a free one")
+  command.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free port")
       ->capture_default_str();
   command.add_option(
       "--cache", flags.cache,
-      "folder that keeps the index of each trace, so that it opens at once the next time; "
-      "none = in memory only (default: $XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 GiB)");
-  command.add_option("--allow-host", flags.hosts,
-                     "a name under which browsers may ask for this server, besides localhost; may "
-                     "be repeated");
+      "folder that keeps the index of each trace, so that the trace opens at once the next time; "
+      "none = keep indexes in memory only [$XDG_CACHE_HOME/strobe or ~/.cache/strobe, at most 16 "
+      "GiB]");
+  command.add_option(
+      "--allow-host", flags.hosts,
+      "a host name, besides localhost, that browsers may use for this server; can be "
+      "repeated");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "All workers of a run on one timeline, their clocks corrected as measured. In the page, ? "
-      "shows the keys.\n"
+      "All workers of a run are shown on one timeline; their clocks are corrected by the measured "
+      "offsets. In\nthe page, ? shows the keys.\n"
       "Examples:\n"
       "  strobe view /nfs/logs\n"
       "  strobe view gs://bucket/logs/plugins/profile/RUN\n"
       "  strobe view worker-0.xplane.pb --listen 127.0.0.1:0\n"
-      "Exit code: 0 ended by Ctrl-C, 1 the traces cannot be read or the address not be had, 2 a "
+      "Exit code: 0 ended by Ctrl-C, 1 the traces cannot be read or the address cannot be used, 2 "
+      "a "
       "flag is wrong.");
 }
 
 int RunView(const ViewFlags& flags) {
-  const EndingSignals ending;  // Before any thread is there.
+  const EndingSignals ending;  // First, because threads inherit which signals are blocked.
   const absl::Status status = Serve(flags, ending);
-  return status.ok() ? 0 : Complain(status);
+  return status.ok() ? kExitOk : Complain(status);
 }
 
 }  // namespace strobe

@@ -1,4 +1,4 @@
-// `strobe view`: the trace viewer's server.
+// `strobe view`: serves the trace viewer.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
@@ -7,14 +7,14 @@
 namespace strobe {
 
 struct ViewFlags {
-  std::string place{}, storage_config{}, listen = "127.0.0.1:6016", cache{};
-  std::vector<std::string> hosts{};
+  std::string place{}, storage_config{}, listen = "127.0.0.1:6016";
+  std::string cache{};               // A folder; empty = the default one, "none" = no folder.
+  std::vector<std::string> hosts{};  // See ViewerOptions.
 };
 
 void AddViewFlags(CLI::App& command, ViewFlags& flags);
 
-// Serves until it is interrupted: 0. 1 = the place cannot be read or the address not be had; 2 =
-// the flags are wrong.
+// Serves until SIGINT or SIGTERM. Returns the exit code; see common_flags.h.
 int RunView(const ViewFlags& flags);
 
 }  // namespace strobe

@@ -22,22 +22,23 @@ using xplane::Plane;
 using xplane::PlaneBuilder;
 using xplane::Stat;
 
-// XLA's number of the first derived line.
+// The id of the first derived line, as XLA gives it.
 constexpr std::int64_t kFirstLine = 0xdeadbeef;
 constexpr std::string_view kSteps = "Steps", kLaunches = "Launch Stats",
                            kScopes = "Framework Name Scope";
 
 struct Launch {
-  std::optional<std::size_t> step{};  // Around it.
+  std::optional<std::size_t> step{};  // The number of the step that it is in.
   std::int64_t begin_ps = 0, end_ps = 0;
 };
 using Launches = std::unordered_map<std::int64_t, Launch>;  // By correlation id.
 
-// The step that holds a moment, the one that began last.
+// The step that contains a moment. Of several, the one that began last.
 std::optional<std::size_t> StepAt(const std::vector<Step>& steps, std::int64_t at_ps) {
   auto next = std::upper_bound(steps.begin(), steps.end(), at_ps,
                                [](std::int64_t t, const Step& step) { return t < step.begin_ps; });
-  constexpr int kLooks = 64;  // Several threads' steps may lie over each other.
+  // Steps of several threads may overlap, so that the step before is not always the right one.
+  constexpr int kLooks = 64;
   for (int i = 0; i < kLooks && next != steps.begin(); ++i) {
     --next;
     if (at_ps < next->end_ps) return static_cast<std::size_t>(next - steps.begin());
@@ -63,16 +64,17 @@ absl::Status ReadLaunches(const xplane::Space& space, const std::vector<Step>& s
   return absl::OkStatus();
 }
 
-// Which of an event's stats become lines, in the order of the lines.
+// The stats of an event that become lines.
 enum Told { kModule, kOp, kFrameworkOp, kSource, kTold };
 constexpr std::array<std::string_view, kTold> kStats = {"hlo_module", "hlo_op", "tf_op", "source"};
 constexpr std::array<std::string_view, kTold> kLines = {"XLA Modules", "XLA Ops", "Framework Ops",
                                                         "Source code"};
 
+// An event on a device.
 struct Work {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<std::size_t> step{};
-  const Launch* launch = nullptr;  // Of a step's work.
+  const Launch* launch = nullptr;  // Set when `step` is.
   std::array<std::string_view, kTold> told{};
 };
 
@@ -82,13 +84,14 @@ struct Span {
   std::optional<std::size_t> step{};
 };
 
-// Makes one event of neighbours that share a name and a step.
+// Adds the work to a line. Neighbours that share a name and a step become one event.
 void Extend(std::string_view name, const Work& work, std::vector<Span>& spans) {
   if (!spans.empty() && spans.back().name == name && spans.back().step == work.step) {
     spans.back().end_ps = std::max(spans.back().end_ps, work.end_ps);
     return;
   }
-  // Of two streams at once the later begins where the earlier ends, so that a line nests.
+  // Work of two streams may overlap. The later event then begins where the earlier one ends,
+  // because events of one line must not overlap.
   const std::int64_t begin =
       spans.empty() ? work.begin_ps : std::max(work.begin_ps, spans.back().end_ps);
   if (begin < work.end_ps || spans.empty())
@@ -147,7 +150,7 @@ class PlaneDeriver {
     std::map<std::size_t, Span> step_spans;
     std::map<std::size_t, std::vector<const Launch*>> launches;
     std::array<std::vector<Span>, kTold> told;
-    std::vector<std::vector<Span>> scopes;  // By depth.
+    std::vector<std::vector<Span>> scopes;  // Indexed by depth.
     for (const Work& work : all) {
       if (work.step) {
         const auto [span, added] =
@@ -181,7 +184,7 @@ class PlaneDeriver {
   std::string Encode() { return some_ ? builder_.Encode() : ""; }
 
  private:
-  // Of the launches whose work ran on this plane, by step.
+  // Summarizes the launches of the work that ran on this plane, by step.
   void WriteLaunches(const std::map<std::size_t, std::vector<const Launch*>>& by_step) {
     if (by_step.empty()) return;
     builder_.BeginLine(kFirstLine + 1, kLaunches, 0);
@@ -211,7 +214,8 @@ class PlaneDeriver {
     return StrCat(steps_[step].name, " ", steps_[step].number);
   }
 
-  // The scopes around the operation: neighbours share one as long as all around it is shared too.
+  // Adds the scopes of the operation's name. Neighbours share a scope if they also share all scopes
+  // around it.
   static void AddScopes(const Work& work, std::vector<std::vector<Span>>& scopes) {
     const std::string_view path = OpName(work.told[kFrameworkOp]);
     std::size_t depth = 0;
@@ -249,7 +253,7 @@ class PlaneDeriver {
   bool some_ = false;
 };
 
-// Somebody has derived them already.
+// Has a profiler or a tool already derived the lines of this plane?
 bool HasDerivedLines(const Plane& plane) {
   return std::any_of(plane.lines.begin(), plane.lines.end(), [](const Line& line) {
     return line.name == kSteps || line.name == kLaunches || line.name == kScopes ||

@@ -1,5 +1,6 @@
-// Lines that nobody recorded and everybody reads: what XLA's own tools make of a GPU's streams when
-// they open a trace (XLA, derived_timeline.cc). TPU planes come with theirs.
+// Derives summary lines, such as "Steps" and "XLA Ops", from the streams of GPU planes. XLA's own
+// tools add the same lines when they open a trace (derived_timeline.cc), so that users expect to
+// see them. TPU planes already contain theirs.
 #pragma once
 #include <string>
 
@@ -8,17 +9,17 @@
 
 namespace strobe {
 
-// An encoded XSpace with a plane for each GPU of `space` that has no such lines yet, under the same
-// name:
-//   Steps                 from the first to the last work of a training step; a device's work
-//   belongs
-//                         to the step around its launch
+// Returns an encoded XSpace with one plane, of the same name, for each GPU plane of `space` that
+// has no such lines yet. Its lines are:
+//   Steps                 one event per training step, from the first to the last work on the
+//   device
+//                         that was launched during the step
 //   XLA Modules, XLA Ops, Framework Ops, Source code
-//                         what streams' events tell of themselves (hlo_module, hlo_op, tf_op,
-//                         source), neighbours of one name as one event
-//   Framework Name Scope  the parts of tf_op, one inside of the other
-//   Launch Stats          per step, how long the host took for launches: the longest, on average
-// Empty when there is nothing to tell. DataLoss when the trace is damaged.
+//                         the stats hlo_module, hlo_op, tf_op and source of the streams' events;
+//                         neighbours with the same value become one event
+//   Framework Name Scope  the scopes in tf_op, nested
+//   Launch Stats          per step, how long the host's launches took: the longest and the average
+// Empty when no plane needs any. DataLoss when the trace is damaged.
 absl::StatusOr<std::string> DeriveLines(const xplane::Space& space);
 
 }  // namespace strobe

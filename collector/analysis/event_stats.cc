@@ -27,7 +27,8 @@ void Count(const xplane::Plane& plane, const Placed& event, std::int64_t self_ps
   stats.max_ps = std::max(stats.max_ps, length);
 }
 
-// Walks a line's lanes with a stack of what is open, so that each event knows what ran inside it.
+// Adds a line's events to the kinds. A stack of open events per lane tells how much time ran inside
+// each of them.
 void CountLine(const xplane::Plane& plane, const std::vector<Placed>& events,
                std::unordered_map<std::int64_t, EventStats>& kinds) {
   struct Open {
@@ -66,7 +67,8 @@ absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane) {
       stats.end_ps = first ? event.end_ps : std::max(stats.end_ps, event.end_ps);
     }
     CountLine(plane, events, kinds);
-    // Taken together by the profiler itself.
+    // Some profilers write one aggregated event with a number of occurrences instead of single
+    // ones.
     RETURN_IF_ERROR(xplane::ForEachEvent(line, [&](const xplane::Event& event) {
       if (event.occurrences <= 0) return;
       auto [it, fresh] = kinds.try_emplace(event.name_id);

@@ -1,4 +1,4 @@
-// How often and for how long each kind of event ran.
+// Counts and times of each kind of event. A kind is all events of a plane that share a name.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,18 +14,20 @@ namespace strobe {
 struct EventStats {
   std::string_view name{};
   std::uint64_t count = 0;
-  // Picoseconds. Self is total less what ran inside, on the same line.
+  // Picoseconds. Self time is the total minus the time of events nested inside, on the same line.
   std::int64_t total_ps = 0, self_ps = 0, min_ps = 0, max_ps = 0;
 };
 
 struct PlaneStats {
   std::string_view plane{};
   std::uint64_t events = 0;
-  std::int64_t begin_ps = 0, end_ps = 0;  // Of its first and last event, from the trace's zero.
-  std::vector<EventStats> kinds{};        // Most self time first.
+  // The earliest begin and the latest end of its events, from the trace's zero.
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::vector<EventStats> kinds{};  // The kind with the most self time first.
 };
 
-// Of one plane.
+// Computes the statistics of one plane. Texts refer to the plane's bytes. DataLoss when the plane
+// is damaged.
 absl::StatusOr<PlaneStats> ComputeStats(const xplane::Plane& plane);
 
 }  // namespace strobe

@@ -16,7 +16,7 @@ const std::string* FindText(const std::vector<std::string>& texts, std::string_v
   return found == texts.end() ? nullptr : &*found;
 }
 
-// What the trace says of its times against what was asked; empty when the window is covered.
+// Says which part of the window was not recorded; empty when all of it was.
 std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window) {
   if (trace.started_ns == 0) return "the trace does not say when recording began";
   const Nanos late = FromUnixNanos(trace.started_ns) - window.begin;
@@ -31,7 +31,7 @@ std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window)
   return "";
 }
 
-// A window that no step fits into explains much of what is empty.
+// The window's length, for messages about missing events: often it was too short for a step.
 std::string WindowWords(const Asked& asked) {
   return asked.window ? StrCat(" in a window of ", FormatDuration(asked.window->duration)) : "";
 }

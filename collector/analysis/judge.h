@@ -1,4 +1,4 @@
-// Is this trace what was asked for, and if not, which one cause explains it best?
+// Decides whether a trace is what the capture asked for and, if not, which cause explains it best.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace strobe {
 
-struct Window {  // On the worker's own clock.
+// The time that must be recorded, on the worker's own clock.
+struct Window {
   WallTime begin{};
   Nanos duration{};
   WallTime end() const { return begin + duration; }
@@ -18,18 +19,21 @@ struct Window {  // On the worker's own clock.
 
 struct Judgement {
   Outcome outcome = Outcome::kUnknown;
-  std::string message;  // Empty when Ok.
-  bool covers_window = false;
+  std::string message;  // Details for people; empty when the outcome is Ok.
+  bool covers_window =
+      false;  // Recording lasted for the whole window; true when no window is known.
 };
 
-// What a capture was asked for, as far as it is known.
+// What the capture asked for, as far as it is known.
 struct Asked {
-  std::optional<Window> window{};  // None: any times will do.
-  // The job is known to use an accelerator and device tracing was asked for.
+  std::optional<Window> window{};  // nullopt: not known, so that any times are accepted.
+  // The job is known to use an accelerator, and the capture asked for device tracing.
   bool expects_device = false;
-  std::optional<std::uint32_t> host_level{};  // tracers.host.
+  std::optional<std::uint32_t> host_level{};  // The request's tracers.host; nullopt: not known.
 };
 
+// Several causes may apply. The one that explains most is returned: missing permission, then
+// missing events, then a late or short recording, then dropped events.
 Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked);
 
 }  // namespace strobe

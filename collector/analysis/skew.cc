@@ -7,7 +7,8 @@ namespace strobe {
 std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts) {
   if (starts.empty()) return std::nullopt;
   WallTime first = WallTime::max(), last = WallTime::min();
-  // The error of a difference is the sum of both errors; the two largest bound every pair.
+  // The error of a difference is the sum of both errors. The sum of the two largest errors bounds
+  // it for every pair of workers.
   Nanos largest{0}, second{0};
   bool measured = true;
   for (const CorrectedStart& start : starts) {

@@ -1,4 +1,4 @@
-// How well the starts of a job's workers were aligned.
+// Computes how far apart the workers of a job started to record.
 #pragma once
 #include <optional>
 #include <span>
@@ -8,17 +8,19 @@
 namespace strobe {
 
 struct CorrectedStart {
-  WallTime started{};            // On the worker's clock.
-  Nanos offset{};                // Worker clock minus ours,
-  std::optional<Nanos> error{};  // true within +- this; none = never measured.
+  WallTime started{};  // On the worker's clock.
+  Nanos offset{};      // Worker clock minus operator clock.
+  std::optional<Nanos>
+      error{};  // Half-width of the offset's error interval; nullopt: not measured.
 };
 
 struct Skew {
-  Nanos achieved{};              // Largest difference of two starts on one clock.
-  std::optional<Nanos> error{};  // True within +- this; none when a clock was never measured.
+  Nanos achieved{};  // Largest difference of two starts, clocks corrected.
+  std::optional<Nanos>
+      error{};  // Half-width of its error interval; nullopt: a clock is not measured.
 };
 
-// Nothing for no starts; zero for one.
+// nullopt without starts; zero, without error, for a single one.
 std::optional<Skew> ComputeSkew(std::span<const CorrectedStart> starts);
 
 }  // namespace strobe

@@ -1,4 +1,4 @@
-// The training steps that a trace tells of.
+// Finds the training steps in a trace.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -10,13 +10,14 @@
 namespace strobe {
 
 struct Step {
-  std::string_view name{};  // Of the annotation, such as "train".
-  std::int64_t number = 0;
+  std::string_view name{};                // The annotation's name, such as "train".
+  std::int64_t number = 0;                // Its stat step_num.
   std::int64_t begin_ps = 0, end_ps = 0;  // From the trace's zero.
 };
 
-// Annotations of host threads that carry step_num, in the order of their times. The same number
-// twice is two steps: two threads, or two loops.
+// Returns the annotations on host threads that have the stat step_num, ordered by begin. Two of
+// them may have the same number, because several threads or loops may count steps. Names refer to
+// the trace's bytes. DataLoss when the trace is damaged.
 absl::StatusOr<std::vector<Step>> FindSteps(const xplane::Space& space);
 
 }  // namespace strobe

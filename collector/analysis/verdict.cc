@@ -20,10 +20,11 @@ std::string_view TextOf(const xplane::Stat& stat) {
   return text == nullptr ? std::string_view() : *text;
 }
 
-// What the sidecar stamped into the trace.
+// What the sidecar wrote into the trace's Strobe plane.
 struct Stamp {
   Asked asked{};
-  Judgement judged{};  // kUnknown: it did not say.
+  Judgement judged{};  // kUnknown when the plane has no outcome.
+  // How the job fared; 0 where nothing was measured.
   std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;
 };
 
@@ -77,16 +78,16 @@ void AddPlanes(const TraceSummary& trace, std::vector<std::string>& evidence) {
     }
   }
   evidence.push_back(
-      StrCat(Count(host, "event"), " of hosts, ",
-             devices == 0 ? "no plane of a device"
-                          : StrCat(Count(device, "event"), " of ", Count(devices, "device"))));
+      StrCat(Count(host, "event"), " on hosts, ",
+             devices == 0 ? "no device plane"
+                          : StrCat(Count(device, "event"), " on ", Count(devices, "device"))));
 }
 
-// A window that no step fits into explains much of what looks empty.
+// Tells how long steps take: a window that is shorter than a step explains missing events.
 void AddSteps(const std::vector<Step>& steps, std::vector<std::string>& evidence) {
   if (steps.empty()) {
     evidence.emplace_back(
-        "no training step is told of: none ended within the window, or the loop is not annotated");
+        "no training step was found: none ended within the window, or the loop is not annotated");
     return;
   }
   std::vector<std::int64_t> lengths;
@@ -98,7 +99,7 @@ void AddSteps(const std::vector<Step>& steps, std::vector<std::string>& evidence
                             FormatDuration(Nanos{lengths[lengths.size() / 2] / 1000})));
 }
 
-// What the capture cost the job, as far as somebody looked.
+// Tells what the capture cost the job, as far as it was measured.
 void AddJob(const Stamp& stamp, std::vector<std::string>& evidence) {
   if (stamp.step_before_ns > 0 && stamp.step_during_ns > 0) {
     const double ratio =
@@ -110,7 +111,7 @@ void AddJob(const Stamp& stamp, std::vector<std::string>& evidence) {
   }
   if (stamp.memory_percent > 0)
     evidence.push_back(StrCat("the trainer used at most ", stamp.memory_percent,
-                              "% of its memory limit meanwhile"));
+                              "% of its memory limit during the capture"));
 }
 
 }  // namespace
@@ -121,11 +122,11 @@ absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector
   ASSIGN_OR_RETURN(Stamp stamp, ReadStamp(space));
   stamp.asked.expects_device = stamp.asked.expects_device || expects_device;
   Verdict verdict{.judgement = JudgeTrace(trace, stamp.asked)};
-  // The sidecar saw more than its trace holds, such as a program that died.
+  // The sidecar knew more than the trace shows, for example that a program died.
   if (stamp.judged.outcome != Outcome::kUnknown && stamp.judged.outcome != Outcome::kOk) {
     verdict.judgement.outcome = stamp.judged.outcome;
     verdict.judgement.message = stamp.judged.message;
-    verdict.evidence.emplace_back("judged so by the sidecar that recorded it");
+    verdict.evidence.emplace_back("this is the judgement of the sidecar that recorded it");
   }
   AddTimes(trace, stamp.asked.window, verdict.evidence);
   AddPlanes(trace, verdict.evidence);

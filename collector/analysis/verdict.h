@@ -1,4 +1,5 @@
-// The same judgement that a sidecar makes, of any trace that lies somewhere, with what it rests on.
+// Judges a stored trace as a sidecar does after recording, and lists the facts behind the
+// judgement.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,11 +13,13 @@ namespace strobe {
 
 struct Verdict {
   Judgement judgement{};
-  std::vector<std::string> evidence{};  // A sentence each.
+  std::vector<std::string> evidence{};  // Facts for people, one phrase each.
 };
 
-// `steps`: of FindSteps. A trace from a capture of Strobe is held against the window that was asked
-// for; of others nobody knows it.
+// `steps` are those that FindSteps found in `space`. A trace that Strobe captured tells in its
+// Strobe plane which window was asked for and how its sidecar judged it; a trace of another tool is
+// judged without a window. `expects_device`: a trace without a device plane is incomplete. DataLoss
+// when the trace is damaged.
 absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector<Step>& steps,
                                    bool expects_device);
 

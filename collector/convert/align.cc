@@ -11,7 +11,7 @@
 namespace strobe::convert {
 namespace {
 
-// What the capture measured, as it stands in the trace.
+// Reads the clock offset that the capture measured from the trace's Strobe plane.
 absl::Status ReadClock(const xplane::Space& space, WorkerTrace& trace) {
   const xplane::Plane* plane = space.Find(xplane::kStrobePlane);
   if (plane == nullptr) return absl::OkStatus();
@@ -19,16 +19,18 @@ absl::Status ReadClock(const xplane::Space& space, WorkerTrace& trace) {
     if (plane->NameOf(stat) == "clock_offset_ns")
       trace.clock_offset_ns = stat.Integer().value_or(0);
     if (plane->NameOf(stat) == "clock_error_ns") trace.clock_error_ns = stat.Integer();
-    if (trace.clock_error_ns.value_or(0) < 0) trace.clock_error_ns.reset();  // Never measured.
+    if (trace.clock_error_ns.value_or(0) < 0) trace.clock_error_ns.reset();  // Not measured.
   });
 }
 
-// Some writers give lines the Unix time instead of that since the profiler's start.
+// Some profilers write Unix times into lines, others times since the profiler's start. Makes all of
+// them count from the trace's zero.
 void CountFromZero(std::int64_t zero, xplane::Space& space) {
-  constexpr std::int64_t kNobodyRecordsSoLong = 100'000'000'000'000'000;  // Three years, in ns.
+  // Three years. A larger time stamp must be a Unix time, because no recording lasts that long.
+  constexpr std::int64_t kMinUnixNanos = 100'000'000'000'000'000;
   for (xplane::Plane& plane : space.planes) {
     for (xplane::Line& line : plane.lines) {
-      if (line.timestamp_ns < kNobodyRecordsSoLong) continue;
+      if (line.timestamp_ns < kMinUnixNanos) continue;
       if (zero == 0) zero = line.timestamp_ns;
       line.timestamp_ns -= zero;
     }
@@ -68,7 +70,7 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
     if (!space.ok()) return named(space.status());
     WorkerTrace worker{.worker = trace.worker};
     if (const absl::Status clock = ReadClock(*space, worker); !clock.ok()) return named(clock);
-    // A trace that does not say when it began is shown from the beginning.
+    // A trace that does not tell its start is shown from the zero of all traces.
     worker.shift_ns = zero == 0 ? 0 : zero - worker.clock_offset_ns;
     if (worker.shift_ns != 0) earliest = std::min(earliest, worker.shift_ns);
     worker.space = *std::move(space);

@@ -1,4 +1,4 @@
-// Traces of one run, opened and put on one clock.
+// Opens the traces of one run and corrects their times to one clock.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,36 +15,38 @@ namespace strobe::convert {
 
 struct OpenTrace {
   std::string worker{};  // File name without ".xplane.pb".
-  std::string path{};    // On this machine; empty when it came from elsewhere.
-  // Mapped where the file is on this machine, else read into memory. Their address stays when the
-  // object is moved.
+  std::string path{};    // The file on this machine; empty when it came from a remote store.
+  // A local file is mapped; other bytes are in memory. Moving the object does not move the bytes.
   std::variant<std::unique_ptr<const std::string>, MappedFile> content{};
 
   std::string_view bytes() const {
     const auto* text = std::get_if<std::unique_ptr<const std::string>>(&content);
     return text != nullptr ? std::string_view(**text) : std::get<MappedFile>(content).bytes();
   }
-  // DataLoss when its file was changed since it was opened.
+  // DataLoss when the file was changed after it was opened.
   absl::Status Check() const {
     const auto* file = std::get_if<MappedFile>(&content);
     return file == nullptr ? absl::OkStatus() : file->Check();
   }
 };
 
-// What became of work on these traces: that one of them was changed meanwhile, or else `result`.
+// Returns DataLoss when one of the traces was changed after it was opened, otherwise `result`.
+// Called at the end of work on traces, because a changed file explains every other error.
 absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result);
 
 struct AlignedTraces {
   std::vector<convert::WorkerTrace> workers{};
-  std::int64_t zero_ns = 0;  // From which their shifts count, Unix time; 0 = no trace says.
+  // The Unix time from which the workers' shifts count, in ns; 0 when no trace tells its start.
+  std::int64_t zero_ns = 0;
 };
 
-// Puts traces on one clock: each worker's own start, less the clock offset that its capture
-// measured. Refers to the bytes of `traces`.
+// Reads the traces and puts them on one clock: each trace begins at its worker's start minus the
+// clock offset that its capture measured. The result refers to the bytes of `traces`. DataLoss,
+// with the worker's name, when a trace is damaged.
 absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
                                           xplane::Depth depth = xplane::Depth::kLines);
 
-// One trace, its lines' time stamps counted from the trace's zero, as AlignTraces has them.
+// Reads one trace. As in AlignTraces, its lines' time stamps count from the trace's zero.
 absl::StatusOr<xplane::Space> ReadSpace(std::string_view trace);
 
 }  // namespace strobe::convert

@@ -19,9 +19,11 @@ using xplane::Placed;
 using xplane::Plane;
 using xplane::Stat;
 
-constexpr std::size_t kChromePieceBytes = 1 << 20;
+constexpr std::size_t kChromePieceBytes = 1 << 20;  // Handed to the sink at once.
 constexpr std::int64_t kPsPerUs = 1'000'000;
-constexpr std::uint64_t kExactInDouble = 1ull << 53;  // JavaScript's integers end there.
+// JavaScript reads numbers as doubles, which hold integers exactly up to here. Larger ones are
+// written as text.
+constexpr std::uint64_t kExactInDouble = 1ull << 53;
 
 template <typename Number>
 void AppendNumber(Number number, std::string& out) {
@@ -30,7 +32,7 @@ void AppendNumber(Number number, std::string& out) {
   out.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
 }
 
-// Picoseconds as microseconds, without rounding and without needless zeros.
+// Writes picoseconds as microseconds, without rounding and without trailing zeros.
 void AppendMicros(std::int64_t ps, std::string& out) {
   const auto magnitude =
       ps < 0 ? 0 - static_cast<std::uint64_t>(ps) : static_cast<std::uint64_t>(ps);
@@ -72,7 +74,7 @@ void AppendValue(const Stat& stat, std::string& out) {
   }
 }
 
-// A producer's or consumer's arrow.
+// The stats of an event that make it the producer or consumer of a flow.
 struct Flow {
   std::int64_t type = 0, id = 0;
   bool known = false;
@@ -125,10 +127,10 @@ class ChromeWriter {
       ASSIGN_OR_RETURN(const std::vector<Placed> events, xplane::PlaceEvents(line));
       const std::int64_t first = tid + 1;
       for (const Placed& event : events) {
-        if (line.name == xplane::kCounterLine) {  // Counters belong to the process.
+        if (line.name == xplane::kCounterLine) {  // The format has counters per process.
           RETURN_IF_ERROR(Counter(plane, event, shift_ps));
         } else {
-          // Lanes come into being in the order of their numbers.
+          // Lanes are used in the order of their numbers, so that tids follow one another.
           while (tid < first + event.lane) Metadata("thread_name", pid_, ++tid, line.name);
           RETURN_IF_ERROR(Span(plane, event, first + event.lane, shift_ps));
         }
@@ -195,7 +197,7 @@ class ChromeWriter {
 
   void Arrow(std::string_view phase, const Flow& flow, std::int64_t tid, std::int64_t at_ps) {
     Head(phase, "\"flow\"", tid, at_ps);
-    // In hexadecimal, because no double holds it.
+    // As text, because a double cannot hold 64 bits.
     out_ += ",\"cat\":\"flow\",\"id\":\"0x";
     std::array<char, 16> digits;
     const std::uint64_t id = xplane::FlowId(flow.type, flow.id);
@@ -224,7 +226,7 @@ class ChromeWriter {
   std::string out_;
   bool first_ = true;
   std::int64_t pid_ = 0;
-  // Of the present plane, quoted and escaped once.
+  // Names of the present plane's events and stats, quoted and escaped once.
   std::unordered_map<std::int64_t, std::string> names_, keys_;
   std::int64_t producer_type_ = 0, producer_ = 0, consumer_type_ = 0, consumer_ = 0;
 };

@@ -1,4 +1,4 @@
-// Chrome's trace event format, for chrome://tracing, Perfetto and speedscope.
+// Writes Chrome's trace event format, for chrome://tracing, Perfetto and speedscope.
 #pragma once
 #include <span>
 
@@ -6,9 +6,10 @@
 
 namespace strobe::convert {
 
-// A process per plane, a thread per line (and per lane where events overlap: Perfetto drops what
-// does not nest), all stats as args, producers and consumers as flows. Times in microseconds with
-// all digits down to the picosecond.
+// Each plane becomes a process and each line a thread. A line whose events overlap becomes one
+// thread per lane, because Perfetto drops events that do not nest. Stats become args, producers and
+// consumers become flows. Times are in microseconds, with all digits down to the picosecond.
+// DataLoss when a trace is damaged, otherwise the sink's error.
 absl::Status WriteChromeTrace(std::span<const WorkerTrace> traces, const Sink& sink);
 
 }  // namespace strobe::convert

@@ -1,12 +1,12 @@
-// Text as JSON wants it.
+// Writes text as a JSON string.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace strobe::convert {
 
-// With its quotes. Bytes that are no UTF-8 become U+FFFD, so that any trace makes valid JSON; '<'
-// is escaped, so that the result may stand in a page.
+// Appends the text with quotes. Bytes that are not UTF-8 become U+FFFD, so that any trace results
+// in valid JSON. '<' is escaped, so that the result can be embedded in an HTML page.
 void AppendJsonText(std::string_view text, std::string& out);
 
 }  // namespace strobe::convert

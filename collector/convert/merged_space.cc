@@ -14,7 +14,7 @@ absl::Status WriteMergedSpace(std::span<const WorkerTrace> traces, std::int64_t 
   std::string piece;
   for (const WorkerTrace& trace : traces) {
     for (const xplane::Plane& plane : trace.space.planes) {
-      // What they say of times holds for that worker's clock only; one such plane is written below.
+      // These planes hold times on the worker's own clock. One plane for all is written below.
       if (plane.name.starts_with(xplane::kTaskEnvironmentPlane) ||
           plane.name == xplane::kStrobePlane)
         continue;

@@ -19,9 +19,10 @@ using xplane::Placed;
 using xplane::Plane;
 using xplane::Stat;
 
-constexpr std::size_t kPerfettoPieceBytes = 1 << 20;
+constexpr std::size_t kPerfettoPieceBytes = 1 << 20;  // Handed to the sink at once.
 
-// Field numbers of Perfetto's protos.
+// Field numbers and values of Perfetto's protos. Written by hand, because only these few are
+// needed.
 namespace packet {
 constexpr std::uint32_t kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInterned = 12,
                         kFlags = 13, kDefaults = 59, kDescriptor = 60;
@@ -76,7 +77,7 @@ class PerfettoWriter {
   struct Lane {
     std::uint64_t track = 0;
     std::uint64_t sequence = 0;
-    std::vector<std::int64_t> open{};  // Ends of the slices that are open.
+    std::vector<std::int64_t> open{};  // When the open slices end, in ps; the innermost is last.
     bool started = false;
   };
 
@@ -88,7 +89,8 @@ class PerfettoWriter {
     Packet();
   }
 
-  // The first lane is the thread itself, so that Perfetto shows it as one; others stand below it.
+  // The first lane is the thread's own track, so that Perfetto shows a thread; the other lanes are
+  // its children.
   Lane NewLane(const xplane::Line& line, std::uint64_t process, std::uint64_t thread,
                bool counter) {
     Lane lane{.track = ++uuid_, .sequence = ++sequence_};
@@ -112,7 +114,7 @@ class PerfettoWriter {
     return lane;
   }
 
-  // All names of the plane that this line uses, and the track that its events belong to.
+  // Writes what the packets of a lane refer to: the names it uses, and its track as the default.
   void StartSequence(const Plane& plane, const std::vector<Placed>& events, std::uint32_t index,
                      Lane& lane) {
     lane.started = true;
@@ -147,7 +149,7 @@ class PerfettoWriter {
     Packet();
   }
 
-  // Before the zero there is nothing that Perfetto could show.
+  // Perfetto's times are unsigned, so that earlier events are shown at zero.
   static std::uint64_t Nanos(std::int64_t ps) {
     return ps < 0 ? 0 : static_cast<std::uint64_t>(ps) / 1000;
   }

@@ -1,4 +1,4 @@
-// Perfetto's native format, for ui.perfetto.dev and trace_processor.
+// Writes Perfetto's native format, for ui.perfetto.dev and trace_processor.
 #pragma once
 #include <span>
 
@@ -6,9 +6,10 @@
 
 namespace strobe::convert {
 
-// A process per plane, a thread per line; where events overlap, sibling tracks of the same name,
-// because slices of one track must nest. Stats are debug annotations, producers and consumers
-// flows. Perfetto's times are whole nanoseconds.
+// Each plane becomes a process and each line a thread. A line whose events overlap gets further
+// tracks of the same name, because slices of one track must nest. Stats become debug annotations,
+// producers and consumers become flows. Times are rounded down to nanoseconds, which is Perfetto's
+// unit. DataLoss when a trace is damaged, otherwise the sink's error.
 absl::Status WritePerfettoTrace(std::span<const WorkerTrace> traces, const Sink& sink);
 
 }  // namespace strobe::convert

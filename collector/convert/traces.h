@@ -1,4 +1,4 @@
-// What is converted: traces of one run, on one clock.
+// The input and output of conversions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace strobe::convert {
 
+// One worker's trace, on the clock that all traces of the run share.
 struct WorkerTrace {
   std::string worker{};
   xplane::Space space{};
-  // Nanoseconds from the zero of the whole to the zero of this trace, each worker's clock corrected
-  // by its measured offset.
+  // From the zero of all traces to the zero of this one, in ns, with the clock offset corrected.
   std::int64_t shift_ns = 0;
-  // That offset, worker's clock less ours, true within the error; none = it was never measured.
-  std::int64_t clock_offset_ns = 0;
-  std::optional<std::int64_t> clock_error_ns{};
+  std::int64_t clock_offset_ns = 0;              // Worker clock minus operator clock, in ns.
+  std::optional<std::int64_t> clock_error_ns{};  // Half-width of its error interval; nullopt: not
+                                                 // measured.
 };
 
-// Takes the output piece by piece; the first failure ends the conversion.
+// Takes the output piece by piece. The first failure ends the conversion.
 using Sink = std::function<absl::Status(std::string_view)>;
 
 }  // namespace strobe::convert

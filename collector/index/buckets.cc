@@ -6,8 +6,9 @@
 namespace strobe::index {
 namespace {
 
+// A track gets at most kMinBuckets buckets and two per kEventsPerBucket events.
 constexpr std::uint64_t kEventsPerBucket = 24;
-constexpr std::uint64_t kAlways = 64;  // Short tracks stay fine.
+constexpr std::uint64_t kMinBuckets = 64;
 
 }  // namespace
 
@@ -56,7 +57,7 @@ void BucketMaker::Add(std::int64_t begin_ps, std::int64_t duration_ps, std::uint
     return;
   }
   buckets_.push_back(bucket);
-  while (buckets_.size() > kAlways + 2 * events_ / kEventsPerBucket && level_ < kCoarsest) {
+  while (buckets_.size() > kMinBuckets + 2 * events_ / kEventsPerBucket && level_ < kCoarsest) {
     Coarsen(kLevelStep, buckets_);
     level_ += kLevelStep;
   }

@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <optional>
 
 #include "collector/analysis/derived_lines.h"
-#include "collector/index/links.h"
-#include "collector/index/texts.h"
-#include "collector/index/track_writer.h"
-#include "collector/xplane/flows.h"
-#include "collector/xplane/lanes.h"
+#include "collector/index/line_reader.h"
 #include "collector/xplane/names.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
@@ -24,172 +18,7 @@
 namespace strobe::index {
 namespace {
 
-constexpr std::uint32_t kMostDepth = 512;
-constexpr std::uint64_t kMostEvents = std::numeric_limits<std::uint32_t>::max();
-
-// From a plane's metadata ids to texts. Ids are small and dense in what profilers write; others are
-// looked up.
-class NameIds {
- public:
-  NameIds(const xplane::Plane& plane, Texts& texts) {
-    const std::size_t dense = 4 * plane.event_names.size() + 1024;
-    dense_.resize(dense, texts.Id("?"));
-    for (const auto& [id, name] : plane.event_names) {
-      const std::uint32_t text = texts.Id(name.shown());
-      if (id >= 0 && static_cast<std::size_t>(id) < dense)
-        dense_[static_cast<std::size_t>(id)] = text;
-      else
-        sparse_[id] = text;
-    }
-  }
-  std::uint32_t Of(std::int64_t id) const {
-    if (id >= 0 && static_cast<std::size_t>(id) < dense_.size())
-      return dense_[static_cast<std::size_t>(id)];
-    const auto found = sparse_.find(id);
-    return found == sparse_.end() ? dense_[dense_.size() - 1] : found->second;
-  }
-
- private:
-  std::vector<std::uint32_t> dense_;
-  std::unordered_map<std::int64_t, std::uint32_t> sparse_;
-};
-
-// The trace, or the lines derived from it, which stand behind it.
-struct Part {
-  std::string_view bytes{};
-  std::uint64_t first_place = 0;
-
-  std::uint64_t PlaceOf(const xplane::Placed& event) const {
-    return first_place + static_cast<std::uint64_t>(event.event.bytes.data() - bytes.data());
-  }
-};
-
-// One line of the trace on its way into the index: a row, or one row per counter.
-struct LineWork {
-  const xplane::Plane* plane = nullptr;
-  const xplane::Line* line = nullptr;
-  const NameIds* names = nullptr;
-  const Part* part = nullptr;
-  std::uint32_t plane_index = 0;
-  std::uint32_t derived = 0;  // As in Row.
-
-  std::deque<TrackWriter> tracks{};
-  PackedEnds ends{};              // Their tracks count from the line's first,
-  std::uint32_t first_track = 0;  // which is this.
-  std::vector<std::uint64_t> counts{};
-  std::int64_t begin_ps = std::numeric_limits<std::int64_t>::max();
-  std::int64_t end_ps = std::numeric_limits<std::int64_t>::min();
-  absl::Status status{};
-};
-
-class LineReader {
- public:
-  explicit LineReader(LineWork& work) : work_(work) {}
-
-  // `events`: memory of the line before.
-  absl::Status Read(std::vector<xplane::Placed>& events) {
-    RETURN_IF_ERROR(xplane::PlaceEvents(*work_.line, events));
-    if (events.size() >= kMostEvents)
-      return absl::OutOfRangeError(StrCat("line \"", work_.line->name, "\" has ", events.size(),
-                                          " events; up to ", kMostEvents, " can be shown"));
-    for (const xplane::Placed& event : events) {
-      work_.begin_ps = std::min(work_.begin_ps, event.begin_ps);
-      work_.end_ps = std::max(work_.end_ps, event.end_ps);
-    }
-    RETURN_IF_ERROR(work_.line->name == xplane::kCounterLine ? ReadValues(events)
-                                                             : ReadSpans(events));
-    for (TrackWriter& track : work_.tracks) track.Finish();
-    work_.ends.Shrink();
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status ReadSpans(const std::vector<xplane::Placed>& events) {
-    const xplane::FlowReader flows(*work_.plane);
-    std::vector<std::vector<std::uint32_t>> track_of;  // By lane and depth.
-    for (const xplane::Placed& event : events) {
-      const std::uint32_t depth = std::min(event.depth, kMostDepth - 1);
-      if (track_of.size() <= event.lane) track_of.resize(event.lane + 1);
-      std::vector<std::uint32_t>& lane = track_of[event.lane];
-      // A depth is reached only through those above it.
-      while (lane.size() <= depth) {
-        lane.push_back(AddTrack(event.lane, static_cast<std::uint32_t>(lane.size())));
-      }
-      const std::uint32_t number = lane[depth];
-      TrackWriter& track = work_.tracks[number];
-      if (flows.any()) {
-        RETURN_IF_ERROR(flows.Read(event.event, [&](std::uint64_t id, bool incoming) {
-          work_.ends.Add({id, number | (incoming ? LinkEnd::kIncoming : 0), track.events()});
-        }));
-      }
-      const std::uint32_t name = work_.names->Of(event.event.name_id);
-      Count(name);
-      track.Add(event.begin_ps, event.end_ps, name, work_.part->PlaceOf(event));
-    }
-    return absl::OkStatus();
-  }
-
-  // A track, and so later a row, per name.
-  absl::Status ReadValues(const std::vector<xplane::Placed>& events) {
-    std::unordered_map<std::uint32_t, std::uint32_t> track_of;
-    for (const xplane::Placed& event : events) {
-      const std::uint32_t name = work_.names->Of(event.event.name_id);
-      const auto [found, added] = track_of.try_emplace(name, 0);
-      if (added) found->second = AddTrack(0, 0);
-      std::optional<double> value;
-      RETURN_IF_ERROR(ForEachStat(*work_.plane, event.event, [&](const xplane::Stat& stat) {
-        if (!value) value = stat.Number();
-      }));
-      Count(name);
-      work_.tracks[found->second].AddValue(event.begin_ps, name, work_.part->PlaceOf(event),
-                                           value.value_or(0));
-    }
-    return absl::OkStatus();
-  }
-
-  std::uint32_t AddTrack(std::uint32_t lane, std::uint32_t depth) {
-    TrackWriter& track = work_.tracks.emplace_back();
-    track.track.lane = lane;
-    track.track.depth = depth;
-    track.track.overlapping = lane + 1 == xplane::kMaxLanes || depth + 1 == kMostDepth;
-    return static_cast<std::uint32_t>(work_.tracks.size() - 1);
-  }
-
-  void Count(std::uint32_t name) {
-    if (work_.counts.size() <= name) work_.counts.resize(name + 1);
-    ++work_.counts[name];
-  }
-
-  LineWork& work_;
-};
-
-// Writes sections one after the other, each on 8 bytes.
-class SectionWriter {
- public:
-  explicit SectionWriter(const Sink& sink) : sink_(sink) {}
-
-  absl::Status Bytes(std::string_view bytes) {
-    at_ += bytes.size();
-    return bytes.empty() ? absl::OkStatus() : sink_(bytes);
-  }
-  absl::Status All(const Chunks& chunks) {
-    for (const std::string& chunk : chunks.all()) RETURN_IF_ERROR(Bytes(chunk));
-    return absl::OkStatus();
-  }
-  template <typename T>
-  absl::Status Values(const std::vector<T>& values) {
-    return Bytes({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
-  }
-  absl::Status Pad() {
-    static constexpr std::array<char, 8> kZeros{};
-    return Bytes({kZeros.data(), (8 - at_ % 8) % 8});
-  }
-
- private:
-  const Sink& sink_;
-  std::uint64_t at_ = 0;
-};
-
+// Makes the index in memory, reading the lines in parallel, and then writes it section by section.
 class Builder {
  public:
   Builder(std::string_view trace, const xplane::Space& space, const BuildOptions& options)
@@ -208,36 +37,36 @@ class Builder {
   absl::Status Derive() {
     ASSIGN_OR_RETURN(derived_, DeriveLines(space_));
     ASSIGN_OR_RETURN(derived_space_, xplane::Space::Read(derived_));
-    derived_part_ = {derived_, trace_.size()};
+    derived_bytes_ = {derived_, trace_.size()};
     return absl::OkStatus();
   }
 
   void CollectLines() {
     for (const xplane::Plane& plane : space_.planes) {
       planes_.push_back({.name = texts_.Id(plane.name), .id = plane.id});
-      CollectPlane(plane, trace_part_, static_cast<std::uint32_t>(planes_.size() - 1), 0);
-      // A plane's derived lines right behind its own, so that its rows stand together.
+      CollectPlane(plane, trace_bytes_, static_cast<std::uint32_t>(planes_.size() - 1), 0);
+      // Derived lines follow the plane's own ones, so that a viewer finds all of its rows together.
       for (std::uint32_t i = 0; i < derived_space_.planes.size(); ++i) {
         const xplane::Plane& derived = derived_space_.planes[i];
         if (derived.name == plane.name && derived.id == plane.id)
-          CollectPlane(derived, derived_part_, static_cast<std::uint32_t>(planes_.size() - 1),
+          CollectPlane(derived, derived_bytes_, static_cast<std::uint32_t>(planes_.size() - 1),
                        i + 1);
       }
     }
   }
 
-  void CollectPlane(const xplane::Plane& plane, const Part& part, std::uint32_t index,
+  void CollectPlane(const xplane::Plane& plane, const EventBytes& source, std::uint32_t index,
                     std::uint32_t derived) {
     names_.push_back(std::make_unique<NameIds>(plane, texts_));
     for (const xplane::Line& line : plane.lines) {
       if (line.events == 0) continue;
-      lines_.push_back({&plane, &line, names_.back().get(), &part, index, derived});
+      lines_.push_back({&plane, &line, names_.back().get(), &source, index, derived});
       texts_.Id(line.name);
     }
   }
 
   absl::Status ReadLines() {
-    // The longest first, so that no thread is left with it at the end.
+    // The longest lines go first, so that no thread is left alone with one of them at the end.
     std::vector<std::size_t> order(lines_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
@@ -246,9 +75,9 @@ class Builder {
     ParallelFor(order.size(), options_.threads, [&](std::size_t i) {
       LineWork& work = lines_[order[i]];
       if (options_.stop != nullptr && *options_.stop)
-        work.status = absl::CancelledError("nobody waits for the index any more");
+        work.status = absl::CancelledError("the index is no longer wanted");
       else
-        work.status = ReadLine(work);
+        work.status = ReadWithSpareRoom(work);
       if (options_.done != nullptr) *options_.done += work.line->events;
     });
     spare_.clear();
@@ -256,7 +85,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  absl::Status ReadLine(LineWork& work) {
+  absl::Status ReadWithSpareRoom(LineWork& work) {
     std::vector<xplane::Placed> events;
     {
       MutexLock lock(&mutex_);
@@ -265,13 +94,13 @@ class Builder {
         spare_.pop_back();
       }
     }
-    const absl::Status status = LineReader(work).Read(events);
+    const absl::Status status = ReadLine(work, events);
     MutexLock lock(&mutex_);
     spare_.push_back(std::move(events));
     return status;
   }
 
-  // Gives every track its number and its places in the sections.
+  // Gives every track its number and its offsets in the sections.
   void LayOut() {
     for (LineWork& work : lines_) {
       const bool counters = work.line->name == xplane::kCounterLine;
@@ -341,7 +170,7 @@ class Builder {
     const auto tracks = static_cast<std::uint32_t>(tracks_.size());
     SortLinks(links, options_.threads);
     outs_ = EncodeLinks(links, tracks);
-    TurnRound(links, options_.threads);
+    ReverseLinks(links, options_.threads);
     ins_ = EncodeLinks(links, tracks);
     for (LinkBlock& block : ins_.blocks) block.data += outs_.data.size();
     for (std::uint32_t i = 0; i < tracks; ++i) {
@@ -360,7 +189,7 @@ class Builder {
     Header header{.source = SourceOf(trace_)};
     header.begin_ps = std::numeric_limits<std::int64_t>::max();
     for (const LineWork& work : lines_) {
-      if (work.tracks.empty()) continue;  // All of its events were without a time.
+      if (work.tracks.empty()) continue;  // None of its events has a time.
       header.begin_ps = std::min(header.begin_ps, work.begin_ps);
       header.end_ps = std::max(header.end_ps, work.end_ps);
     }
@@ -432,22 +261,23 @@ class Builder {
   const std::string_view trace_;
   const xplane::Space& space_;
   const BuildOptions& options_;
-  const Part trace_part_{trace_, 0};
+  const EventBytes trace_bytes_{trace_, 0};
   std::string derived_;
   xplane::Space derived_space_;
-  Part derived_part_;
+  EventBytes derived_bytes_;
   Texts texts_;
   std::vector<std::unique_ptr<NameIds>> names_;
-  Mutex mutex_;
-  // One per thread: asking the system for as much memory anew for each line costs as much as
-  // reading it.
+  // Rooms for a line's events, one per thread. Allocating that much memory anew for each line would
+  // cost as much as reading the line. Guarded by mutex_ while lines are read.
   std::vector<std::vector<xplane::Placed>> spare_;
+  Mutex mutex_;
   std::vector<LineWork> lines_;
   std::vector<Plane> planes_;
   std::vector<Row> rows_;
   std::vector<Track> tracks_;
   std::vector<Level> levels_;
   std::vector<std::uint64_t> text_counts_;
+  // How many records, or bytes of event data, the tracks laid out so far have.
   std::uint64_t blocks_ = 0, buckets_ = 0, values_ = 0, ranges_ = 0, event_data_ = 0;
   LinkLists outs_, ins_;
 };
@@ -457,7 +287,7 @@ class Builder {
 absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
                         const BuildOptions& options, const Sink& sink) {
   const absl::Status built = Builder(trace, space, options).Run(sink);
-  // First: that the trace was changed also explains why it is damaged.
+  // Checked first, because a file that was changed while it was read looks damaged.
   if (options.check) RETURN_IF_ERROR(options.check());
   return built;
 }

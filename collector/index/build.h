@@ -1,4 +1,4 @@
-// Makes the index of one trace.
+// Makes the level-of-detail index of one trace.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,29 +7,30 @@
 
 #include "absl/status/status.h"
 #include "collector/index/format.h"
+#include "collector/index/section_writer.h"
 #include "collector/xplane/space.h"
 
 namespace strobe::index {
 
-// Takes the index piece by piece; the first failure ends the work.
-using Sink = std::function<absl::Status(std::string_view)>;
-
 struct BuildOptions {
   std::size_t threads = 1;
-  // Events done so far, for whoever waits. May be null.
+  // Counts the events read so far, to show progress. May be null.
   std::atomic<std::uint64_t>* done = nullptr;
-  // Set by whoever no longer wants it: ends in Cancelled. May be null.
+  // When it becomes true, building ends with Cancelled. May be null.
   const std::atomic<bool>* stop = nullptr;
-  // Asked when all is read: a trace that was changed meanwhile gives no index. May be empty.
+  // Called at the end. Its error becomes the result, such as that the trace's file was changed
+  // while it was read. May be empty.
   std::function<absl::Status()> check = nullptr;
 };
 
-// `trace` is the file that `space` was read from. DataLoss when the trace is damaged.
+// Writes the index of `space` to `sink`. `trace` is the content of the file that `space` was read
+// from; events are found there again by their place. DataLoss when the trace is damaged, OutOfRange
+// when a line has more events than an index can number.
 absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
                         const BuildOptions& options, const Sink& sink);
 
-// Of the trace's size and of pieces of its content: cheap for any size, and different for two
-// captures, whose events carry different times.
+// Identifies a trace by its size and a hash of up to 64 pieces of it. This is cheap for any size,
+// and tells two captures apart, because the times of their events differ everywhere.
 Source SourceOf(std::string_view trace);
 
 }  // namespace strobe::index

@@ -25,27 +25,28 @@ std::string PathOf(const Cache& cache, const Source& source) {
                 absl::Hex(source.mark, absl::kZeroPad16), kEnding);
 }
 
-// A file under a passing name, which becomes visible when it is whole.
-class PassingFile {
+// A file that is written under a temporary name and renamed when it is complete, so that other
+// processes never open a part of it.
+class TemporaryFile {
  public:
-  explicit PassingFile(std::string path) : path_(std::move(path)) {
-    passing_ = StrCat(path_, ".", ::getpid(), ".part");
-    fd_ = ::open(passing_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd_ < 0) status_ = absl::ErrnoToStatus(errno, passing_);
+  explicit TemporaryFile(std::string path) : path_(std::move(path)) {
+    temporary_ = StrCat(path_, ".", ::getpid(), ".part");
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd_ < 0) status_ = absl::ErrnoToStatus(errno, temporary_);
   }
-  ~PassingFile() {
+  ~TemporaryFile() {
     if (fd_ >= 0) ::close(fd_);
-    if (!done_) ::unlink(passing_.c_str());
+    if (!done_) ::unlink(temporary_.c_str());
   }
-  PassingFile(const PassingFile&) = delete;
-  PassingFile& operator=(const PassingFile&) = delete;
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   absl::Status Write(std::string_view piece) {
     while (status_.ok() && !piece.empty()) {
       const ssize_t written = ::write(fd_, piece.data(), piece.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0)
-        status_ = absl::ErrnoToStatus(errno, passing_);
+        status_ = absl::ErrnoToStatus(errno, temporary_);
       else
         piece.remove_prefix(static_cast<std::size_t>(written));
     }
@@ -53,20 +54,20 @@ class PassingFile {
   }
   absl::Status Finish() {
     RETURN_IF_ERROR(status_);
-    if (::rename(passing_.c_str(), path_.c_str()) != 0) return absl::ErrnoToStatus(errno, path_);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return absl::ErrnoToStatus(errno, path_);
     done_ = true;
     return absl::OkStatus();
   }
 
  private:
   const std::string path_;
-  std::string passing_;
+  std::string temporary_;
   int fd_ = -1;
   bool done_ = false;
   absl::Status status_;
 };
 
-// Deletes what was not used for longest, and parts that a killed process left.
+// Deletes the least recently used indexes beyond the limit, and parts that a killed process left.
 void Prune(const Cache& cache) {
   struct Found {
     fs::path path;
@@ -79,7 +80,7 @@ void Prune(const Cache& cache) {
   const auto now = fs::file_time_type::clock::now();
   for (fs::directory_iterator it(cache.directory, error), end; !error && it != end;
        it.increment(error)) {
-    std::error_code gone;  // Somebody else may prune at the same time.
+    std::error_code gone;  // Another process may prune at the same time.
     const auto used = it->last_write_time(gone);
     const std::uint64_t size = gone ? 0 : it->file_size(gone);
     if (gone) continue;
@@ -104,7 +105,7 @@ absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_
                        const xplane::Space& space, const BuildOptions& options) {
   std::error_code error;
   fs::create_directories(cache.directory, error);
-  PassingFile file(path);
+  TemporaryFile file(path);
   RETURN_IF_ERROR(file.Write(""));
   RETURN_IF_ERROR(
       BuildIndex(trace, space, options, [&](std::string_view piece) { return file.Write(piece); }));
@@ -113,7 +114,8 @@ absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_
   return absl::OkStatus();
 }
 
-bool WasThePath(const absl::Status& status) {
+// Errors of the trace would come again in memory; all others are the cache's.
+bool IsCacheFailure(const absl::Status& status) {
   return !absl::IsDataLoss(status) && !absl::IsCancelled(status) && !absl::IsOutOfRange(status);
 }
 
@@ -157,7 +159,8 @@ absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& be
   const std::string path = PathOf(cache, source);
   absl::StatusOr<StoredIndex> stored = StoredIndex::Open(path, source);
   if (!stored.ok()) return absl::NotFoundError(Words(stored.status()));
-  std::error_code error;  // Used now.
+  // Marks it as just used, for Prune. That this may fail does not matter.
+  std::error_code error;
   fs::last_write_time(path, fs::file_time_type::clock::now(), error);
   return stored;
 }
@@ -170,7 +173,7 @@ absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view tra
     const std::string path = PathOf(cache, source);
     const absl::Status built = BuildInto(cache, path, trace, space, options);
     if (built.ok()) return StoredIndex::Open(path, source);
-    if (!WasThePath(built)) return built;
+    if (!IsCacheFailure(built)) return built;
     warning = StrCat("the index is kept in memory only: ", Words(built));
   }
   std::vector<std::uint64_t> words;

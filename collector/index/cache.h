@@ -1,4 +1,4 @@
-// Indexes on disk, so that a trace is read once.
+// Keeps indexes on disk, so that a trace has to be read only once.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,16 +13,17 @@
 
 namespace strobe::index {
 
-// An index and the bytes it lies in.
+// An index together with the bytes that it refers to: a mapped file, or memory.
 class StoredIndex {
  public:
-  // Refuses what is no index of `source`: FailedPrecondition when it is stale.
+  // Opens the index file at `path`. FailedPrecondition when it belongs to another trace than
+  // `source`, DataLoss when it is no index or a damaged one, NotFound when there is no file.
   static absl::StatusOr<StoredIndex> Open(const std::string& path, const Source& source);
-  // Takes bytes that were made just now.
+  // Opens an index that was just made in memory; words keep it aligned on 8 bytes.
   static absl::StatusOr<StoredIndex> Keep(std::vector<std::uint64_t> words);
 
   const Index& index() const { return index_; }
-  // DataLoss when its file was changed since it was opened.
+  // DataLoss when the index's file was changed since it was opened.
   absl::Status Check() const {
     const auto* file = std::get_if<MappedFile>(&bytes_);
     return file == nullptr ? absl::OkStatus() : file->Check();
@@ -34,22 +35,24 @@ class StoredIndex {
 };
 
 struct Cache {
-  // Where indexes are kept; empty = nowhere, they live in memory.
+  // The folder that indexes are kept in; empty = they stay in memory.
   std::string directory{};
-  // Those that were not used for longest are deleted beyond this.
+  // When the folder's indexes take more, the least recently used ones are deleted.
   std::uint64_t most_bytes = 16ull << 30;
 };
 
-// $XDG_CACHE_HOME/strobe or ~/.cache/strobe; empty when neither is known.
+// $XDG_CACHE_HOME/strobe, or else ~/.cache/strobe; empty when neither variable is set to an
+// absolute path.
 std::string DefaultCacheDirectory();
 
-// The trace's index from `beside`, when that is one of this trace, or from the cache; NotFound.
-// What stands beside and does not fit is told in `warning`.
+// Opens the index of `trace`: the file `beside` when it is an index of this trace, or else the one
+// in the cache. NotFound when there is neither. `beside` may be empty; when it is an index that
+// does not fit, `warning` says why.
 absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& beside,
                                        std::string_view trace, std::string& warning);
 
-// Makes it and keeps it in the cache. A cache that cannot be written costs a warning in `warning`
-// and memory, not the index.
+// Makes the index of `trace` and stores it in the cache. When the cache cannot be written, the
+// index stays in memory and `warning` says why. Errors are those of BuildIndex.
 absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view trace,
                                         const xplane::Space& space, const BuildOptions& options,
                                         std::string& warning);

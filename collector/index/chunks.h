@@ -1,5 +1,5 @@
-// Bytes that grow without ever being copied: asking the system for memory anew at each doubling
-// costs more than making an index.
+// A buffer of bytes that grows by chunks, so that what is written is never copied. A string that
+// doubles would spend more time on getting memory than the index takes to make.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@ namespace strobe::index {
 
 class Chunks {
  public:
-  // At the end of what is there, with room for kRoom bytes more.
+  // The chunk to append to. It has room for at least kRoom more bytes.
   std::string& Tail() {
     if (chunks_.empty() || chunks_.back().size() + kRoom > kChunk) {
       if (!chunks_.empty()) full_ += chunks_.back().size();
@@ -19,7 +19,7 @@ class Chunks {
   }
   std::uint64_t size() const { return full_ + (chunks_.empty() ? 0 : chunks_.back().size()); }
   const std::vector<std::string>& all() const { return chunks_; }
-  // Gives back what the last one has left over.
+  // Frees the room that the last chunk does not use.
   void Shrink() {
     if (!chunks_.empty()) chunks_.back().shrink_to_fit();
   }
@@ -28,7 +28,7 @@ class Chunks {
   static constexpr std::size_t kRoom = 64, kChunk = 128 << 10;
 
   std::vector<std::string> chunks_;
-  std::uint64_t full_ = 0;  // Of all but the last.
+  std::uint64_t full_ = 0;  // Bytes in all chunks but the last.
 };
 
 }  // namespace strobe::index

@@ -41,8 +41,9 @@ absl::StatusOr<Index> Index::Open(std::string_view bytes) {
   const Header& header = index.header_;
   if (header.magic != kMagic) return absl::DataLossError("this is no index");
   if (header.version != kVersion || header.sections != kSections)
-    return absl::DataLossError(StrCat("the index has version ", header.version, ", this is ",
-                                      kVersion, "; it will be made anew"));
+    return absl::DataLossError(StrCat("the index has version ", header.version,
+                                      ", this program reads ", kVersion,
+                                      "; it will be made again"));
   const auto& at = header.extents;
   const bool whole =
       Take(bytes, at[kPlanes], index.planes_) && Take(bytes, at[kRows], index.rows_) &&
@@ -54,7 +55,7 @@ absl::StatusOr<Index> Index::Open(std::string_view bytes) {
       Take(bytes, at[kTextCounts], index.text_counts_) && Take(bytes, at[kTexts], index.texts_) &&
       Take(bytes, at[kEventData], index.event_data_) &&
       Take(bytes, at[kLinkData], index.link_data_) && Take(bytes, at[kDerived], index.derived_);
-  if (!whole) return absl::DataLossError("the index is cut or damaged");
+  if (!whole) return absl::DataLossError("the index is truncated or damaged");
   for (const Row& row : index.rows_) {
     if (row.plane >= index.planes_.size() || row.first_track > index.tracks_.size() ||
         row.tracks > index.tracks_.size() - row.first_track)
@@ -91,7 +92,7 @@ std::optional<Entry> Index::EntryAt(const Track& track, std::uint64_t ordinal) c
 
 std::uint64_t Index::FirstFrom(const Track& track, std::int64_t at_ps) const {
   const std::span<const Block> all = blocks(track);
-  // The first block that begins at or after, and what lies before it in its neighbour.
+  // The block before the first one that begins at or after `at_ps` may hold events on both sides.
   const auto next = std::lower_bound(all.begin(), all.end(), at_ps,
                                      [](const Block& b, std::int64_t t) { return b.begin_ps < t; });
   if (next == all.begin()) return 0;
@@ -108,7 +109,7 @@ std::uint64_t Index::FirstReaching(const Track& track, std::int64_t at_ps) const
       from = std::numeric_limits<std::int64_t>::min();
     return FirstFrom(track, from);
   }
-  // Without overlaps only the one before can.
+  // Without overlaps only the last event that begins before `at_ps` can end after it.
   const std::uint64_t first = FirstFrom(track, at_ps);
   return first == 0 ? 0 : first - 1;
 }
@@ -117,7 +118,7 @@ void Index::ForEachLink(const Track& track, bool incoming, std::uint64_t from, s
                         const std::function<void(const LinkTarget&)>& visit) const {
   const std::span<const LinkBlock> all = incoming ? Part(link_blocks_, track.first_in, track.ins)
                                                   : Part(link_blocks_, track.first_out, track.outs);
-  // An event's arrows may begin in the block before the one that begins with it.
+  // An event's links may begin in the block before the first one that starts with the event.
   auto block = std::lower_bound(all.begin(), all.end(), from,
                                 [](const LinkBlock& b, std::uint64_t o) { return b.ordinal < o; });
   if (block != all.begin()) --block;

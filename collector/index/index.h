@@ -1,4 +1,4 @@
-// An index opened for questions. Whatever its bytes say, no question reads outside of them.
+// Reads an index. The bytes are not trusted: whatever they say, no call reads outside of them.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace strobe::index {
 // An event as the index keeps it.
 struct Entry {
   std::int64_t begin_ps = 0, duration_ps = 0;
-  std::uint32_t name = 0;   // Text.
-  std::uint64_t place = 0;  // Of its bytes in the trace.
+  std::uint32_t name = 0;   // A text's number.
+  std::uint64_t place = 0;  // The offset of its bytes in the trace.
 
-  // Hostile numbers may wrap, not overflow.
+  // Unsigned, because signed overflow, which a hostile file could cause, is undefined.
   std::int64_t end_ps() const {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(begin_ps) +
                                      static_cast<std::uint64_t>(duration_ps));
@@ -28,14 +28,14 @@ struct Entry {
 };
 
 struct LinkTarget {
-  std::uint32_t ordinal = 0;  // Of the event asked about.
-  std::uint32_t track = 0, other = 0;
+  std::uint32_t ordinal = 0;           // The ordinal of the event that was asked about.
+  std::uint32_t track = 0, other = 0;  // The other event's track and ordinal.
 };
 
 class Index {
  public:
-  // DataLoss when this is no index, or one of another version, or a cut one. The bytes must lie on
-  // 8 and outlive it.
+  // DataLoss when the bytes are no index, a damaged one, or one of another version. They must be
+  // aligned on 8 bytes and outlive the index.
   static absl::StatusOr<Index> Open(std::string_view bytes);
 
   const Header& header() const { return header_; }
@@ -57,14 +57,14 @@ class Index {
   std::span<const Range> ranges(const Track& track) const {
     return Part(ranges_, track.first_range, track.blocks);
   }
-  // See DeriveLines.
+  // An encoded XSpace with the lines that DeriveLines added to the trace.
   std::string_view derived() const { return derived_; }
   std::uint32_t texts() const { return static_cast<std::uint32_t>(text_ends_.size()); }
-  std::string_view Text(std::uint32_t id) const;
-  // Events of that name.
+  std::string_view Text(std::uint32_t id) const;  // "?" when there is no such text.
+  // How many events have that name.
   std::uint64_t TextCount(std::uint32_t id) const;
 
-  // The events of a block, in their order.
+  // Calls `visit(const Entry&)` for each event of a block, in order.
   template <typename Visit>
   void ForEachEntry(const Block& block, const Visit& visit) const {
     VarintReader reader(
@@ -79,7 +79,8 @@ class Index {
       visit(entry);
     }
   }
-  // The events with numbers in [first, last): `visit(std::uint64_t ordinal, const Entry&)`.
+  // Calls `visit(std::uint64_t ordinal, const Entry&)` for the events with ordinals in [first,
+  // last).
   template <typename Visit>
   void ForEachEntry(const Track& track, std::uint64_t first, std::uint64_t last,
                     const Visit& visit) const {
@@ -93,14 +94,14 @@ class Index {
       });
     }
   }
-  // Nothing where there is no such event.
+  // The event with that ordinal; nullopt when there is none.
   std::optional<Entry> EntryAt(const Track& track, std::uint64_t ordinal) const;
-  // Number of the first event that begins at or after `at_ps`.
+  // The ordinal of the first event that begins at or after `at_ps`.
   std::uint64_t FirstFrom(const Track& track, std::int64_t at_ps) const;
-  // Number of the first event that may reach beyond `at_ps`: all that do come after it.
+  // An ordinal before which no event ends after `at_ps`.
   std::uint64_t FirstReaching(const Track& track, std::int64_t at_ps) const;
 
-  // Arrows that leave or reach events with numbers in [from, to).
+  // Visits the links that leave (or, if `incoming`, reach) events with ordinals in [from, to).
   void ForEachLink(const Track& track, bool incoming, std::uint64_t from, std::uint64_t to,
                    const std::function<void(const LinkTarget&)>& visit) const;
 
@@ -113,7 +114,7 @@ class Index {
     return all.subspan(first, std::min<std::uint64_t>(count, all.size() - first));
   }
 
-  // Copies: what was checked stays so when somebody writes into the file later.
+  // These are copies, so that what Open has checked stays true if the mapped file is changed later.
   Header header_;
   std::vector<Plane> planes_;
   std::vector<Row> rows_;

@@ -10,7 +10,8 @@
 namespace strobe::index {
 namespace {
 
-// The ends of one id: outgoing before incoming, each in the order of time on its track.
+// Links the ends of one id. Sorting puts the outgoing ends before the incoming ones, because
+// kIncoming is the highest bit of a track.
 void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
   std::sort(group.begin(), group.end(), [](const LinkEnd& a, const LinkEnd& b) {
     return std::tie(a.track, a.ordinal) < std::tie(b.track, b.ordinal);
@@ -41,7 +42,7 @@ void PackedEnds::Add(const LinkEnd& end) {
 
 void PackedEnds::Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends) {
   LinkEnd end;
-  for (const std::string& chunk : bytes_.all()) {  // None is cut within an end.
+  for (const std::string& chunk : bytes_.all()) {  // An end never spans two chunks.
     for (VarintReader reader(chunk); !reader.done();) {
       end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
       const std::uint64_t track = reader.Next();
@@ -57,7 +58,7 @@ void PackedEnds::Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends) {
 std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads) {
   SortByKey(ends, threads, [](const LinkEnd& end) { return end.id; });
   std::vector<Link> links;
-  links.reserve(ends.size() / 2);  // As many as there are when all are pairs.
+  links.reserve(ends.size() / 2);  // Exact when every id has two ends, which is the usual case.
   for (std::size_t begin = 0, end = 0; begin < ends.size(); begin = end) {
     while (end < ends.size() && ends[end].id == ends[begin].id) ++end;
     JoinGroup(std::span(ends).subspan(begin, end - begin), links);
@@ -70,7 +71,7 @@ void SortLinks(std::vector<Link>& links, std::size_t threads) {
             [](const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; });
 }
 
-void TurnRound(std::vector<Link>& links, std::size_t threads) {
+void ReverseLinks(std::vector<Link>& links, std::size_t threads) {
   for (Link& link : links) {
     std::swap(link.track, link.other_track);
     std::swap(link.ordinal, link.other_ordinal);

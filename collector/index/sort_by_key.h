@@ -1,4 +1,4 @@
-// Sorts many small records by a 64-bit number, in place and on several threads.
+// A radix sort of many small records by a 64-bit key, in place and on several threads.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace internal {
 constexpr unsigned kDigitBits = 8;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-// Where each digit's records begin, and the end.
+// Where the records of each digit begin; the last entry is the number of records.
 template <typename T, typename Key>
 std::array<std::size_t, kDigits + 1> DigitBegins(std::span<const T> records, unsigned shift,
                                                  const Key& key) {
@@ -25,7 +25,8 @@ std::array<std::size_t, kDigits + 1> DigitBegins(std::span<const T> records, uns
   return begins;
 }
 
-// By the lowest `bits` bits, digit by digit from the lowest, with room for as many records again.
+// Sorts by the lowest `bits` bits of the key, digit by digit, from the lowest digit on. Needs room
+// for a copy of the records.
 template <typename T, typename Key>
 void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
   constexpr std::size_t kFew = 64;
@@ -34,7 +35,7 @@ void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
                      [&](const T& a, const T& b) { return key(a) < key(b); });
     return;
   }
-  // Kept from one call to the next, and until the thread ends.
+  // Kept for the thread's next call, and freed when the thread ends.
   thread_local std::vector<T> room;
   if (room.size() < records.size()) room.resize(records.size());
   std::span<T> from = records, to = std::span(room).first(records.size());
@@ -48,8 +49,8 @@ void SortLowBits(std::span<T> records, unsigned bits, const Key& key) {
 
 }  // namespace internal
 
-// `key(record)`: the number to sort by. Records of the same number come in some order, always the
-// same one for the same input.
+// Sorts by `key(record)`, an unsigned 64-bit number. The order of records with the same key is not
+// specified, but it is always the same for the same input.
 template <typename T, typename Key>
 void SortByKey(std::vector<T>& records, std::size_t threads, const Key& key) {
   std::uint64_t differ = 0;
@@ -61,7 +62,8 @@ void SortByKey(std::vector<T>& records, std::size_t threads, const Key& key) {
   if (sorted) return;
   const auto bits = static_cast<unsigned>(std::bit_width(differ));
   if (bits == 0) return;
-  // First by the highest digit that differs: each record is swapped to its place, no room needed.
+  // First by the highest digit that differs. Each record is swapped into its digit's part, which
+  // needs no room; then the parts are sorted in parallel.
   const unsigned shift = bits > internal::kDigitBits ? bits - internal::kDigitBits : 0;
   const auto begins = internal::DigitBegins<T>(records, shift, key);
   auto next = begins;

@@ -1,4 +1,4 @@
-// Every name once.
+// Gives each different name a number, so that the index stores it once.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace strobe::index {
 
-// Refers to the texts given; they must outlive it.
+// Keeps references to the texts that it is given; they must outlive it.
 class Texts {
  public:
   std::uint32_t Id(std::string_view text) {

@@ -48,7 +48,7 @@ void TrackWriter::AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t
 }
 
 void TrackWriter::Finish() {
-  constexpr std::size_t kFew = 32;
+  constexpr std::size_t kFew = 32;  // So few buckets are read at once; coarser levels save nothing.
   track.events = events_;
   data.Shrink();
   blocks.shrink_to_fit();

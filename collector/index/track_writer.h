@@ -1,4 +1,4 @@
-// Encodes the events of one track.
+// Encodes the events of one track into the records of an index (see format.h).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,23 +12,25 @@ namespace strobe::index {
 
 class TrackWriter {
  public:
-  // In the order of begins.
+  // Adds an event. Events come in the order of their begins. `name` is a text's number, `place` the
+  // offset of the event's bytes in the trace.
   void Add(std::int64_t begin_ps, std::int64_t end_ps, std::uint32_t name, std::uint64_t place);
-  // Of a counter: its value too.
+  // Adds a sample of a counter.
   void AddValue(std::int64_t at_ps, std::uint32_t name, std::uint64_t place, double value);
 
   std::uint32_t events() const { return events_; }
 
-  // What has been encoded. Offsets count from the track's own begin; levels from the finest.
+  // Ends the encoding; afterwards the members below are complete.
+  void Finish();
+
+  // The encoded records. Offsets in them count from the track's own first byte or record.
   Track track{};
   Chunks data;
   std::vector<Block> blocks;
-  std::vector<std::vector<Bucket>> levels;
-  std::uint32_t finest = 0;
+  std::vector<std::vector<Bucket>> levels;  // The finest first; then every kLevelStep-th.
+  std::uint32_t finest = 0;                 // The level of levels[0].
   std::vector<double> values;
   std::vector<Range> ranges;
-
-  void Finish();
 
  private:
   std::uint32_t events_ = 0;

@@ -1,4 +1,5 @@
-// Varints of the index's blocks. Reading never passes the end: what is cut reads as 0.
+// Variable-length integers, 7 bits per byte, as the index's blocks store them. Reading never passes
+// the end; a number that is cut off reads as 0.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -36,7 +37,7 @@ class VarintReader {
   const char* end_;
 };
 
-// Small numbers of either sign as small numbers.
+// Maps numbers that are near zero, of either sign, to small unsigned ones, which are short varints.
 inline std::uint64_t ZigZag(std::int64_t value) {
   return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
 }

@@ -10,19 +10,21 @@
 namespace strobe::index {
 namespace {
 
-// A bucket's length. Damaged ones become 0 or a very long time.
+// A duration from a bucket as an integer. A damaged file may hold any float: negative ones and NaN
+// become 0, and large ones are capped.
 std::int64_t Picoseconds(float length) {
   constexpr float kLongest = 4e18f;
   return length > 0 ? static_cast<std::int64_t>(std::min(length, kLongest)) : 0;
 }
 
-// Gathers what begins in one slot after the other.
+// Gathers the events of one slot at a time and turns each slot into items.
 class Slots {
  public:
   Slots(const Index& index, const Track& track, std::uint32_t level, std::vector<Item>& items)
       : index_(index), track_(track), level_(level), items_(items) {}
 
-  // `longest_begin`: of the bucket's longest event, exactly when it is its only one.
+  // `longest_begin` is where the bucket's longest event begins. It is exact when that is the only
+  // event, and otherwise rounded down to 2^-32 slots.
   void Add(const Bucket& bucket, std::int64_t longest_begin) {
     if (any_ && now_.slot == bucket.slot) {
       const bool longer = bucket.longest_ps > now_.longest_ps;
@@ -54,7 +56,8 @@ class Slots {
  private:
   void AddOne(std::int64_t length) {
     Entry entry{.begin_ps = begin_, .duration_ps = length};
-    // A float has 24 bits; of events so much longer than a slot the end would be off visibly.
+    // A float has 24 bits. The end of an event so much longer than a slot would be visibly wrong,
+    // so that its exact length is looked up.
     if (length >> std::min(level_ + 22, 62u) > 0)
       entry = index_.EntryAt(track_, now_.ordinal).value_or(entry);
     items_.push_back({entry.begin_ps, entry.end_ps(), now_.name, 1, now_.ordinal, 1});
@@ -80,7 +83,7 @@ void AddEntry(const Entry& entry, std::uint32_t ordinal, std::uint32_t level, Sl
             entry.begin_ps);
 }
 
-// What begins in the window, from the buckets of a level at most as coarse.
+// Adds the events that begin in the window, from the buckets of a level that is not coarser.
 void FromBuckets(const Index& index, const Level& level, const Window& window, Slots& slots) {
   const std::span<const Bucket> buckets = index.buckets(level);
   const std::int64_t first = window.begin_ps >> level.level, last = window.end_ps >> level.level;
@@ -94,7 +97,8 @@ void FromBuckets(const Index& index, const Level& level, const Window& window, S
   }
 }
 
-// What begins in the window, from the events themselves; whole blocks where they lie in one slot.
+// Adds the events that begin in the window, from the events themselves. A block that lies in one
+// slot is added as a whole.
 void FromBlocks(const Index& index, const Track& track, const Window& window, Slots& slots) {
   const std::span<const Block> blocks = index.blocks(track);
   auto block = std::lower_bound(blocks.begin(), blocks.end(), window.begin_ps,
@@ -124,7 +128,7 @@ void FromBlocks(const Index& index, const Track& track, const Window& window, Sl
   }
 }
 
-// Events that begin before `at` and end after it, in the order of begins.
+// Appends the events that begin before `at_ps` and end after it, in the order of their begins.
 void ReachingInto(const Index& index, const Track& track, std::int64_t at_ps,
                   std::vector<Item>& items) {
   index.ForEachEntry(track, index.FirstReaching(track, at_ps), index.FirstFrom(track, at_ps),
@@ -161,7 +165,7 @@ std::vector<Sample> LookAtValues(const Index& index, const Track& track, const W
   const std::span<const Range> ranges = index.ranges(track);
   const std::span<const Block> blocks = index.blocks(track);
   std::uint64_t first = index.FirstFrom(track, window.begin_ps);
-  if (first > 0) --first;  // The value that holds at the window's begin.
+  if (first > 0) --first;  // The value that is valid when the window begins.
   std::optional<std::int64_t> slot;
   const auto add = [&](std::int64_t at, const Range& range, double last, std::uint32_t count) {
     if (!slot || *slot != at >> window.level) {

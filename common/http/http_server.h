@@ -1,6 +1,7 @@
-// A small HTTP/1.1 server: metrics, health, the viewer's pages and, over TLS, the webhooks. Every
-// read and write has a deadline, connections and bodies are bounded, and when there are too many
-// connections the one that has been idle longest goes: slow or idle clients cannot hold it.
+// A small HTTP/1.1 server for metrics, health checks, the viewer's pages and, over TLS, the
+// webhooks. Slow or idle clients cannot block it: every read and write has a deadline, connections
+// and bodies are bounded, and when there are too many connections, the one that has been idle
+// longest is closed.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,13 +18,13 @@ class LiveIdentity;
 
 struct Request {
   std::string path{};    // As sent, without the query.
-  std::string query{};   // As sent, without '?'.
-  std::string host{};    // Of the Host header.
-  std::string method{};  // GET, HEAD or, where bodies are taken, POST.
+  std::string query{};   // As sent, without '?'; see Query.
+  std::string host{};    // The Host header; empty when there is none.
+  std::string method{};  // GET, HEAD or, where bodies are accepted, POST.
   std::string content_type{};
   std::string body{};
-  std::string source{};    // The other side's address, without its port.
-  bool certified = false;  // It has shown a certificate that HttpOptions asks for.
+  std::string source{};    // The client's IP address, without its port.
+  bool certified = false;  // The client has shown a certificate that HttpOptions demands.
 };
 
 struct Page {
@@ -31,11 +32,10 @@ struct Page {
   std::string body{};
   std::string content_type = "text/plain; charset=utf-8";
   std::vector<std::pair<std::string, std::string>> headers{};
-  // Worth compressing for whoever takes it.
-  bool compress = false;
+  bool compress = false;  // Compress the body for clients that accept gzip.
 };
 
-// A page in Prometheus' text format.
+// A page in the Prometheus text exposition format.
 inline Page MetricsPage(std::string text) {
   return {200, std::move(text), "text/plain; version=0.0.4; charset=utf-8"};
 }
@@ -43,35 +43,37 @@ inline Page MetricsPage(std::string text) {
 struct HttpOptions {
   std::string listen{};  // "host:port"; port 0 picks a free one.
   std::size_t most_connections = 64;
-  std::size_t most_body_bytes = 0;  // 0 = nobody may POST. Longer ones get 413.
-  // Requests that are answered at once. A long answer must not keep health checks waiting.
-  int threads = 4;
-  // Which answers take long: threads of their own make them, so that they keep nobody else waiting.
-  // A request that finds most_slow_waiting others waiting is answered with 503 and Retry-After.
+  std::size_t most_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
+  int threads = 4;                  // How many requests can be answered at the same time.
+  // Tells which requests take long to answer. A few threads of their own answer them, so that
+  // health checks never wait for them. While most_slow_waiting of them wait, another one is
+  // answered with 503 and Retry-After.
   std::function<bool(const Request&)> is_slow = nullptr;
   int slow_threads = 2;
   std::size_t most_slow_waiting = 16;
-  // Whose certificate to serve TLS with; followed when it is renewed. Outlives the server.
+  // The certificate for TLS; null = plain HTTP. New connections use a renewed one. Outlives the
+  // server.
   const LiveIdentity* identity = nullptr;
-  // PEM bundle of the authorities of which, with TLS, every client must show a certificate; empty =
-  // nobody is asked for one. Called for new connections.
+  // Returns a PEM bundle of authorities. With TLS, every client must show a certificate that one of
+  // them has signed; empty function = clients need none. Called for each new connection.
   std::function<std::string()> client_authorities = nullptr;
-  std::vector<std::string> client_names{};  // Common names that are let in; empty = all.
+  std::vector<std::string> client_names{};  // Common names that may connect; empty = all.
 };
 
 class HttpServer {
  public:
-  // Called from several threads at once.
+  // Called from several threads at once. An exception is logged and answered with 500.
   using Handler = std::function<Page(const Request& request)>;
 
-  // Fails when the address cannot be bound. `otherwise` answers for all paths that `pages` does not
-  // name; empty = not found.
+  // Listens and starts to answer. `pages` are the handlers by path; `otherwise` answers all other
+  // paths, and without it they get 404. InvalidArgument when options.listen is no address,
+  // Unavailable when it cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
                                                            std::map<std::string, Handler> pages,
                                                            Handler otherwise = {});
   virtual ~HttpServer() = default;  // Ends all connections.
-  virtual int port() const = 0;
-  // From now on each answer ends its connection, so that clients look for another server.
+  virtual int port() const = 0;     // The port that it listens on.
+  // From now on each answer closes its connection, so that clients connect to another server.
   virtual void Drain() = 0;
 };
 

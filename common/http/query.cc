@@ -8,7 +8,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::size_t kMostParameters = 64;
+constexpr std::size_t kMaxParameters = 64;
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -39,7 +39,7 @@ std::string UrlDecode(std::string_view text) {
 }
 
 Query::Query(std::string_view text) {
-  while (!text.empty() && parameters_.size() < kMostParameters) {
+  while (!text.empty() && parameters_.size() < kMaxParameters) {
     const std::string_view part = text.substr(0, text.find('&'));
     text.remove_prefix(std::min(part.size() + 1, text.size()));
     if (part.empty()) continue;

@@ -1,4 +1,4 @@
-// The parameters behind a URL's '?'.
+// The query of a URL, which is the part after '?'.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,24 +13,25 @@ namespace strobe {
 
 class Query {
  public:
-  // "a=1&b=x%20y". What is malformed stays as it is written.
+  // Parses "a=1&b=x%20y". Escapes that are malformed stay as they are written; parameters after the
+  // first 64 are ignored.
   explicit Query(std::string_view text);
 
   bool Has(std::string_view name) const;
-  // Of the first parameter of that name; empty when there is none.
+  // The value of the first parameter of that name; empty when there is none.
   const std::string& Text(std::string_view name) const;
-  // InvalidArgument, naming the parameter, when it is there and no integer, or is not within
-  // bounds.
+  // The value as an integer, or `absent` when there is no such parameter. InvalidArgument, with the
+  // parameter's name, when the value is no integer or is not in [least, most].
   absl::StatusOr<std::int64_t> Integer(std::string_view name, std::int64_t absent,
                                        std::int64_t least, std::int64_t most) const;
-  // The same for a number; not finite ones are refused.
+  // The same for a finite number.
   absl::StatusOr<double> Number(std::string_view name, double absent) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> parameters_;
 };
 
-// "%20" and "+" as what they stand for.
+// Replaces escapes such as "%20" by the bytes that they stand for, and "+" by a space.
 std::string UrlDecode(std::string_view text);
 
 }  // namespace strobe

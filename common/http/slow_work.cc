@@ -16,7 +16,8 @@ bool SlowWork::Add(Task task) {
 }
 
 void SlowWork::Stop() {
-  std::deque<Task> dropped;  // Ends outside of the lock.
+  // Destroyed after the lock is released, because a task's destructor may do anything.
+  std::deque<Task> dropped;
   std::vector<std::thread> threads;
   {
     MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// Work that takes long, in its order, by a few threads.
+// A bounded queue of tasks that take long, and the few threads that run them in order.
 #pragma once
 #include <deque>
 #include <functional>
@@ -15,15 +15,15 @@ class SlowWork {
  public:
   using Task = std::function<void()>;
 
-  // Threads begin with the first task.
+  // `threads` start one by one with the first tasks. At most `most_waiting` tasks wait.
   SlowWork(int threads, std::size_t most_waiting) : size_(threads), most_waiting_(most_waiting) {}
   ~SlowWork() { Stop(); }
   SlowWork(const SlowWork&) = delete;
   SlowWork& operator=(const SlowWork&) = delete;
 
-  // False when too many wait already, or after Stop.
+  // False when too many tasks wait already, or after Stop.
   bool Add(Task task);
-  // Drops what waits and returns when what runs has ended.
+  // Drops the tasks that wait and returns when the running ones have ended.
   void Stop();
 
  private:

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/capture_defaults.h"
 #include "common/base/clock.h"
 #include "common/base/outcome.h"
 #include "operator/core/accelerators.h"
@@ -52,8 +53,7 @@ struct CaptureSpec {
   v1::Tracers tracers{};
   v1::SourceKind source = v1::SOURCE_AUTO;
   std::uint64_t max_bytes = 0;
-  // See CapturePlan. The default leaves a trainer that holds its memory well the room that it had.
-  std::uint32_t abort_memory_percent = 95;
+  std::uint32_t abort_memory_percent = kDefaultAbortMemoryPercent;  // See CapturePlan.
   std::uint32_t abort_slowdown_percent = 0;
 };
 

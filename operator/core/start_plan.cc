@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/capture_defaults.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
@@ -12,15 +13,12 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Of sidecars that do not say how long before the start they hand the request on; see
-// sidecar/source.
-constexpr Nanos kUnknownLead = milliseconds(250);
 constexpr Nanos kLeadMargin = milliseconds(50);
 
 Nanos SourceLead(std::span<const ClockReading> workers) {
   Nanos longest{0};
   for (const ClockReading& worker : workers)
-    longest = std::max(longest, worker.lead > Nanos{0} ? worker.lead : kUnknownLead);
+    longest = std::max(longest, worker.lead > Nanos{0} ? worker.lead : kProfilerSendAhead);
   return longest + kLeadMargin;
 }
 

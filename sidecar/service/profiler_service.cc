@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "collector/storage/upload.h"
+#include "common/base/capture_defaults.h"
 #include "common/base/name_rules.h"
 #include "common/base/outcome.h"
 #include "common/base/status_macros.h"
@@ -11,9 +12,6 @@
 
 namespace strobe {
 namespace {
-
-// As a ProfileRequest's default: stock clients have no word for it.
-constexpr std::uint32_t kAbortMemoryPercent = 95;
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -91,7 +89,8 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
                            "\" can be no directory name"));
   }
   v1::CapturePlan plan;
-  plan.set_abort_memory_percent(kAbortMemoryPercent);
+  // Clients of a stock profiler cannot ask for another limit.
+  plan.set_abort_memory_percent(kDefaultAbortMemoryPercent);
   plan.set_capture_id(StrCat("face-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
   plan.set_request(StrCat("a profiler client at ", context->peer()));
   // "At once" still has to be a little ahead, for the trainer to get the request in time.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/capture_defaults.h"
 #include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
 #include "sidecar/source/framework_answers.h"
@@ -19,12 +20,9 @@ namespace {
 using session::Recording;
 using std::chrono::milliseconds;
 
-// The request is sent this long before the start. The server must receive it in time even on a
-// loaded machine, but cannot be cancelled afterwards.
-constexpr Nanos kSendAhead = milliseconds(250);
-// Time for determining a server's age before that. If the server answers slowly, the request is
-// sent up to kLatestSend before the start.
-constexpr Nanos kAskFor = milliseconds(250);
+// Time for determining a server's age before the request is sent. If the server answers slowly, the
+// request is sent up to kLatestSend before the start.
+constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kShortestAsk = milliseconds(50);
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
@@ -129,7 +127,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   return sources;
 }
 
-Nanos FrameworkSource::lead() const { return kAskFor + kSendAhead; }
+Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead; }
 
 std::vector<ServerAge> FrameworkSource::LearnAges(
     const std::vector<std::shared_ptr<grpc::Channel>>& channels, Nanos timeout) {
@@ -159,7 +157,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
     ages = LearnAges(channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
   // After a server has received the request, it cannot be cancelled before the start.
-  if (cancel.WaitFor(std::max(times.UntilStart() - kSendAhead, Nanos{0}))) {
+  if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
     return {.outcome = Outcome::kCancelled, .message = "cancelled before the start"};
   }

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from tests.support.processes import BIN, ROOT, free_port
 
 
@@ -127,6 +129,22 @@ def test_the_outcomes_page_is_made_from_the_table():
     one = strobe("outcomes", "LateStart").stdout
     assert one.startswith("LateStart\n") and "start.guard" in one
     assert strobe("outcomes", "Nonsense").returncode == 2
+
+
+COMMANDS = ["capture", "ls", "cp", "rm", "inspect", "convert", "merge", "view", "outcomes", "completion"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command):
+    text = strobe(command, "--help").stdout
+    first = text.splitlines()[0]
+    assert first[0].isupper() and first.endswith("."), first
+    assert "Example" in text and f"  strobe {command}" in text
+
+
+def test_the_list_of_commands_is_complete():
+    listed = strobe("--help").stdout.partition("Subcommands:\n")[2].split("\n\n")[0]
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == COMMANDS
 
 
 def test_bash_completes_commands_and_flags():

@@ -54,7 +54,7 @@ TEST(JudgeSpace, AGoodTraceIsOkAndSaysWhy) {
   const Verdict verdict = Judge({});
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kOk);
   EXPECT_THAT(verdict.evidence, ElementsAre("recorded for 2s, asked for 1s",
-                                            "3 events of hosts, 5 events of 1 device",
+                                            "3 events on hosts, 5 events on 1 device",
                                             "3 training steps of about 100ms"));
 }
 
@@ -71,7 +71,7 @@ TEST(JudgeSpace, TheSidecarsOwnVerdictStands) {
       Judge({.outcome = "WorkerLost", .message = "ended while it was recorded: python (7)"});
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kWorkerLost);
   EXPECT_EQ(verdict.judgement.message, "ended while it was recorded: python (7)");
-  EXPECT_THAT(verdict.evidence, Contains("judged so by the sidecar that recorded it"));
+  EXPECT_THAT(verdict.evidence, Contains("this is the judgement of the sidecar that recorded it"));
 }
 
 TEST(JudgeSpace, SaysWhatTheCaptureCostTheJob) {
@@ -79,7 +79,7 @@ TEST(JudgeSpace, SaysWhatTheCaptureCostTheJob) {
       Judge({.memory_percent = 63, .step_before_ns = 20'000'000, .step_during_ns = 31'000'000});
   EXPECT_THAT(verdict.evidence, Contains("steps took 31ms while recorded, 20ms before (+55%)"));
   EXPECT_THAT(verdict.evidence,
-              Contains("the trainer used at most 63% of its memory limit meanwhile"));
+              Contains("the trainer used at most 63% of its memory limit during the capture"));
 }
 
 TEST(JudgeSpace, ATraceOfAnAcceleratorsPodRemembersIt) {
@@ -94,11 +94,11 @@ TEST(JudgeSpace, NamesTheCause) {
   EXPECT_THAT(verdict.evidence, Contains("/device:GPU:0 has no event"));
   verdict = Judge({.device = false}, true);
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kDeviceTraceMissing);
-  EXPECT_THAT(verdict.evidence, Contains("3 events of hosts, no plane of a device"));
+  EXPECT_THAT(verdict.evidence, Contains("3 events on hosts, no device plane"));
   verdict = Judge({.steps = 0, .kernels = 0, .device = false});
   EXPECT_EQ(verdict.judgement.outcome, Outcome::kNoHostEvents);
   EXPECT_THAT(verdict.evidence,
-              Contains("no training step is told of: none ended within the window, or the loop is "
+              Contains("no training step was found: none ended within the window, or the loop is "
                        "not annotated"));
 }
 

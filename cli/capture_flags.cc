@@ -1,0 +1,205 @@
+#include "cli/capture_flags.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include "cli/common_flags.h"
+#include "collector/logdir/logdir.h"
+#include "common/base/duration.h"
+#include "common/base/name_rules.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/min_workers.h"
+
+namespace strobe {
+namespace {
+
+// Empty text leaves `target` as it is.
+template <typename T>
+absl::Status ParseOptional(std::string_view flag, const std::string& text, T& target) {
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<Nanos> parsed = ParseDuration(text);
+  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(flag, ": ", Words(parsed.status())));
+  target = *parsed;
+  return absl::OkStatus();
+}
+
+absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
+  const absl::StatusOr<Nanos> duration = ParseDuration(flags.duration);
+  if (!duration.ok() || *duration < std::chrono::milliseconds(1) ||
+      *duration > std::chrono::minutes(10)) {
+    return absl::InvalidArgumentError(StrCat("--duration \"", flags.duration,
+                                             "\" must be a duration from 1ms to 10m, such as 2s"));
+  }
+  spec.duration = *duration;
+  RETURN_IF_ERROR(ParseOptional("--delay", flags.delay, spec.delay));
+  RETURN_IF_ERROR(ParseOptional("--guard", flags.guard, spec.guard));
+  RETURN_IF_ERROR(ParseOptional("--ready-timeout", flags.ready_timeout, spec.ready_timeout));
+  RETURN_IF_ERROR(ParseOptional("--collect-timeout", flags.collect_timeout, spec.collect_timeout));
+  if (spec.collect_timeout && *spec.collect_timeout < std::chrono::seconds(1))
+    return absl::InvalidArgumentError("--collect-timeout must be at least 1s");
+  if (spec.delay && *spec.delay > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--delay must be at most 1h");
+  if (spec.ready_timeout > std::chrono::hours(1))
+    return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
+  RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
+                                              WallTime now) {
+  CaptureSpec spec;
+  spec.request = StrCat("strobe capture on ", workers, " workers");
+  spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
+  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(flags.logdir));
+  spec.logdir = flags.logdir;
+  spec.run = flags.run.empty()
+                 ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
+                 : flags.run;
+  if (!IsSafeName(spec.run, 200)) {
+    return absl::InvalidArgumentError(
+        "--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");
+  }
+  RETURN_IF_ERROR(ParseTimes(flags, spec));
+  spec.on_late_start =
+      flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
+  const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
+  if (!least.ok())
+    return absl::InvalidArgumentError(StrCat("--min-workers: ", Words(least.status())));
+  spec.min_workers = *least;
+  spec.attempts = flags.attempts;
+  spec.tracers.set_host(flags.host);
+  spec.tracers.set_host_filter(flags.host_filter);
+  spec.tracers.set_device(flags.device);
+  spec.tracers.set_python(flags.python);
+  spec.max_bytes = flags.max_bytes;
+  spec.abort_memory_percent = flags.abort_memory;
+  spec.abort_slowdown_percent = flags.abort_slowdown;
+  return spec;
+}
+
+namespace {
+
+void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
+  command.add_option("--duration", flags.duration, "how long to record, from 1ms to 10m")
+      ->capture_default_str();
+  command.add_option("--delay", flags.delay,
+                     "time from now to the start, at most 1h [the shortest one that is safe]");
+  command
+      .add_option("--ready-timeout", flags.ready_timeout,
+                  "how long to wait for workers that are busy or not there yet, at most 1h")
+      ->capture_default_str();
+  command.add_option("--collect-timeout", flags.collect_timeout,
+                     "how long collecting and uploading the traces may take, at least 1s [3m, or "
+                     "twice the duration]");
+  command.add_option("--guard", flags.guard,
+                     "time to record before and after the window, so that workers that start late "
+                     "still cover it [from the measured lateness, at least 5ms]");
+  command.add_option("--max-skew", flags.max_skew,
+                     "largest time between the starts of two workers [any]");
+}
+
+void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
+  command
+      .add_option("--on-late-start", flags.on_late_start,
+                  "what to do with a trace that misses a part of the window: Keep or Discard")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"Keep", "Discard"}));
+  command
+      .add_option("--min-workers", flags.min_workers,
+                  "how many workers must end Ok, as a number or a percentage")
+      ->capture_default_str();
+  command.add_option("--attempts", flags.attempts, "how often to try at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10));
+  command
+      .add_option("--max-bytes-per-worker", flags.max_bytes,
+                  "refuse traces that are larger than this many bytes; 0 = no limit")
+      ->capture_default_str();
+  command
+      .add_option("--abort-memory", flags.abort_memory,
+                  "stop a worker's capture when its trainer uses this many percent of a memory "
+                  "limit; 0 = never; needs the agent in the trainer")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
+  command
+      .add_option("--abort-slowdown", flags.abort_slowdown,
+                  "stop a worker's capture when its training steps take this many percent longer "
+                  "than before; 0 = never; needs the agent in the trainer")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000));
+}
+
+void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
+  command
+      .add_option(
+          "--host-tracer-level", flags.host,
+          "what to record on the host: 0 nothing, 1 annotations, 2 also costly operations, 3 "
+          "everything")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 3));
+  command
+      .add_option(
+          "--host-filter", flags.host_filter,
+          "bit mask: annotations that have a mask are recorded only if the two share a bit; "
+          "0 = record all")
+      ->capture_default_str();
+  command.add_option("--device-tracer-level", flags.device, "1 = record accelerators, 0 = do not")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1));
+  command.add_option("--python-tracer-level", flags.python, "1 = record Python calls, 0 = do not")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1));
+}
+
+void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {
+  command.add_flag(
+      "--server-saves", flags.server_saves,
+      "stock profiler servers only: each server writes its trace to the logdir itself; "
+      "the skew cannot be measured then");
+  command.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+                   "stock profiler servers only: record host annotations also through servers from "
+                   "before 2026; trainers with jaxlib 0.5.0 to 0.8.3 and without TensorFlow crash");
+  command.add_option("--worker-list", flags.worker_list,
+                     "Cloud TPU only: comma list of the slice's workers; the master that --workers "
+                     "names profiles them");
+}
+
+}  // namespace
+
+void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
+  command
+      .add_option(
+          "--workers", flags.workers,
+          "comma list of host:port or grpc://host:port, each the address of a sidecar or of "
+          "a stock profiler server")
+      ->required();
+  command
+      .add_option("--logdir", flags.logdir,
+                  "where to store the run: an absolute path or a URL that every sidecar can write "
+                  "to")
+      ->required();
+  command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]");
+  AddTimeFlags(command, flags);
+  AddRuleFlags(command, flags);
+  AddTracerFlags(command, flags);
+  AddStockServerFlags(command, flags);
+  command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
+                   "connect to workers without TLS; required, because this build cannot use TLS");
+  AddStorageConfigFlag(command, flags.storage_config);
+  AddOutputFlag(command, flags.output, " with the run's manifest");
+  command.add_flag("--quiet", flags.quiet, "show no progress");
+  command.footer(
+      "Examples:\n"
+      "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
+      "/nfs/logs --duration 2s\n"
+      "  strobe capture --insecure-plaintext --workers grpc://localhost:9012 --logdir /tmp/logs   "
+      "# a stock profiler server\n"
+      "Ctrl-C ends the recording early and keeps it. Pressed again, it cancels the capture.\n"
+      "Exit code: 0 enough workers have a trace in the logdir, 1 they do not, 2 a flag is wrong.");
+}
+
+}  // namespace strobe

@@ -1,0 +1,34 @@
+// The flags of `strobe capture` and the capture that they describe.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/capture_defaults.h"
+#include "operator/core/capture_spec.h"
+
+namespace strobe {
+
+// Durations are texts such as "2s"; empty = the default that the help text names.
+struct CaptureFlags {
+  std::string workers{}, logdir{}, run{}, worker_list{}, storage_config{};
+  std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
+              collect_timeout{};
+  std::string on_late_start = "Keep", min_workers = "100%", output = "table";
+  int attempts = 3;
+  unsigned host = 2, host_filter = 0, device = 1, python = 0;
+  std::uint64_t max_bytes = 0;
+  unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;
+  bool insecure_plaintext = false, server_saves = false, quiet = false;
+  bool host_tracing_on_old_servers = false;
+};
+
+void AddCaptureFlags(CLI::App& command, CaptureFlags& flags);
+
+// The capture of `workers` workers that the flags ask for. `now` and this process's id make the
+// names of the capture and of its run unique. InvalidArgument names the flag that is wrong.
+absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
+                                              WallTime now);
+
+}  // namespace strobe

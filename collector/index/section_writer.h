@@ -1,0 +1,47 @@
+// Writes the sections of an index file.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "collector/index/chunks.h"
+#include "common/base/status_macros.h"
+
+namespace strobe::index {
+
+// Takes the index piece by piece. The first failure ends the work.
+using Sink = std::function<absl::Status(std::string_view)>;
+
+// Hands the sections of an index to a sink, one after the other.
+class SectionWriter {
+ public:
+  explicit SectionWriter(const Sink& sink) : sink_(sink) {}
+
+  absl::Status Bytes(std::string_view bytes) {
+    at_ += bytes.size();
+    return bytes.empty() ? absl::OkStatus() : sink_(bytes);
+  }
+  absl::Status All(const Chunks& chunks) {
+    for (const std::string& chunk : chunks.all()) RETURN_IF_ERROR(Bytes(chunk));
+    return absl::OkStatus();
+  }
+  template <typename T>
+  absl::Status Values(const std::vector<T>& values) {
+    return Bytes({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+  }
+  // Zeros up to the next multiple of 8 bytes, where a section may begin.
+  absl::Status Pad() {
+    static constexpr std::array<char, 8> kZeros{};
+    return Bytes({kZeros.data(), (8 - at_ % 8) % 8});
+  }
+
+ private:
+  const Sink& sink_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace strobe::index

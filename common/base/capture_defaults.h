@@ -1,0 +1,19 @@
+// Numbers that the operator, the sidecar and the `strobe` command must agree on.
+#pragma once
+#include <chrono>
+#include <cstdint>
+
+#include "common/base/clock.h"
+
+namespace strobe {
+
+// A capture stops itself when the trainer uses this many percent of a memory limit. A trainer that
+// fills its memory by design stays below it. crds/profilerequests.yaml has the same default.
+inline constexpr std::uint32_t kDefaultAbortMemoryPercent = 95;
+
+// How long before the start a sidecar sends its request to a stock profiler server. The server must
+// have the request in time even on a busy machine, but it cannot be cancelled once it has it. The
+// operator assumes this lead for sidecars that do not report their own.
+inline constexpr Nanos kProfilerSendAhead = std::chrono::milliseconds(250);
+
+}  // namespace strobe

@@ -1,0 +1,287 @@
+#include "common/http/connection.h"
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/guard.h"
+#include "common/http/gzip.h"
+
+namespace strobe {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using tcp = asio::ip::tcp;
+
+constexpr std::chrono::seconds kDeadline{10};  // For the first request, a body, or an answer.
+constexpr std::chrono::seconds kIdle{90};      // For the next request of a kept connection.
+// How long, and for how many bytes, a refused client may go on sending.
+constexpr std::chrono::seconds kLinger{2};
+constexpr std::size_t kMaxLingeredBytes = std::size_t{16} << 20;
+constexpr std::uint32_t kMaxHeaderBytes = 64 << 10;
+// Where nobody may POST, the parser still accepts this much, so that the client reads 405 instead
+// of 413.
+constexpr std::size_t kMinBodyLimit = 1024;
+// All connections together. A request beyond this gets 503 with Retry-After.
+constexpr std::int64_t kMaxBodyBytesAtOnce = std::int64_t{256} << 20;
+
+// A reservation of the memory that the bodies of all connections may take together.
+class BodyReservation {
+ public:
+  explicit BodyReservation(ServerState& state) : state_(state) {}
+  ~BodyReservation() { Release(); }
+  BodyReservation(const BodyReservation&) = delete;
+  BodyReservation& operator=(const BodyReservation&) = delete;
+
+  // False when the bodies would take too much together.
+  bool Take(std::int64_t bytes) {
+    Release();
+    bytes_ = bytes;
+    return (state_.body_bytes += bytes) <= kMaxBodyBytesAtOnce;
+  }
+  void Release() { state_.body_bytes -= std::exchange(bytes_, 0); }
+
+ private:
+  ServerState& state_;
+  std::int64_t bytes_ = 0;
+};
+
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+template <typename Stream>
+class Connection final : public WaitingConnection,
+                         public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  // A TlsStream takes a TLS context as well.
+  template <typename... Tls>
+  Connection(AcceptedSocket accepted, std::shared_ptr<ServerState> state,
+             const std::shared_ptr<Tls>&... tls)
+      : source_(std::move(accepted.source)),
+        certified_(accepted.certified),
+        tls_(tls...),
+        stream_(std::move(accepted.socket), *tls...),
+        state_(std::move(state)),
+        reservation_(*state_) {}
+  ~Connection() override {
+    EndWaiting();
+    MutexLock lock(&state_->mutex);
+    --state_->connections;
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void Start() {
+    if constexpr (std::is_same_v<Stream, PlainStream>) {
+      Read(kDeadline);
+    } else {
+      BeginWaiting();
+      Socket().expires_after(kDeadline);
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [self = this->shared_from_this()](beast::error_code error) {
+                                self->EndWaiting();
+                                if (!error) self->Read(kDeadline);
+                              });
+    }
+  }
+
+  void Close() override {
+    asio::post(stream_.get_executor(), [self = this->shared_from_this()] {
+      beast::error_code ignored;
+      self->Socket().socket().close(ignored);
+    });
+  }
+
+ private:
+  beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
+
+  void BeginWaiting() {
+    MutexLock lock(&state_->mutex);
+    place_ = state_->waiting.insert(state_->waiting.end(), this->weak_from_this());
+  }
+  void EndWaiting() {
+    MutexLock lock(&state_->mutex);
+    if (place_) state_->waiting.erase(*std::exchange(place_, std::nullopt));
+  }
+
+  void Read(std::chrono::seconds deadline) {
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(std::max(state_->options.most_body_bytes, kMinBodyLimit));
+    reservation_.Release();
+    BeginWaiting();
+    Socket().expires_after(deadline);
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+          self->EndWaiting();
+          if (error == http::error::body_limit)
+            return self->Refuse({413, "the body is too long\n"});
+          if (!error) self->ReadBody();
+        });
+  }
+
+  void ReadBody() {
+    if (parser_->is_done()) return Answer();
+    const auto length = parser_->content_length();
+    const std::size_t most = std::max(state_->options.most_body_bytes, kMinBodyLimit);
+    if (!reservation_.Take(static_cast<std::int64_t>(length ? *length : most)))
+      return Refuse({503, "too many requests at once\n", "text/plain", {{"Retry-After", "1"}}});
+    Socket().expires_after(kDeadline);
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+                       if (error == http::error::body_limit)
+                         return self->Refuse({413, "the body is too long\n"});
+                       if (!error) self->Answer();
+                     });
+  }
+
+  // Answers a request that has not been read to its end.
+  void Refuse(Page page) {
+    response_ = {};
+    response_.keep_alive(false);
+    refused_ = true;
+    Write(std::move(page), /*head=*/false, /*gzip=*/false);
+  }
+
+  void Answer() {
+    http::request<http::string_body> asked = parser_->release();
+    const bool head = asked.method() == http::verb::head;
+    const bool gzip = asked[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
+    response_ = {};
+    response_.version(asked.version());
+    response_.keep_alive(asked.keep_alive() && !state_->draining);
+    if (!head && asked.method() != http::verb::get &&
+        (asked.method() != http::verb::post || state_->options.most_body_bytes == 0))
+      return Write({405, "only GET is served here\n"}, head, gzip);
+    Request request = ToRequest(asked);
+    const auto& is_slow = state_->options.is_slow;
+    if (!is_slow || !is_slow(request)) return Write(PageFor(request), head, gzip);
+    const bool taken = state_->slow->Add([self = this->shared_from_this(), request, head, gzip] {
+      Page page = Compressed(self->PageFor(request), gzip);
+      asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
+        self->Write(std::move(page), head, /*gzip=*/false);
+      });
+    });
+    if (!taken)
+      Write({503, "too many such requests at once\n", "text/plain", {{"Retry-After", "5"}}}, head,
+            gzip);
+  }
+
+  static Page Compressed(Page page, bool gzip) {
+    if (!page.compress || !gzip || page.body.size() >= kMaxGzipBytes) return page;
+    page.body = Gzip(page.body);
+    page.headers.emplace_back("Content-Encoding", "gzip");
+    page.compress = false;
+    return page;
+  }
+
+  void Write(Page page, bool head, bool gzip) {
+    page = Compressed(std::move(page), gzip);
+    response_.result(static_cast<unsigned>(page.status));
+    response_.set(http::field::content_type, page.content_type);
+    response_.set(http::field::cache_control, "no-store");
+    for (const auto& [name, value] : page.headers) response_.set(name, value);
+    response_.body() = std::move(page.body);
+    response_.prepare_payload();
+    if (head) response_.body().clear();
+    Socket().expires_after(kDeadline);
+    http::async_write(stream_, response_,
+                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+                        if (error) return;
+                        if (self->response_.keep_alive()) return self->Read(kIdle);
+                        if (self->refused_) return self->Linger();
+                        self->End();
+                      });
+  }
+
+  // Reads and discards what the client is still sending. Closing a socket with unread bytes resets
+  // the connection, and the client would not get to read the refusal.
+  void Linger() {
+    if (lingered_ == 0) {
+      Socket().expires_after(kLinger);
+      beast::error_code ignored;
+      if constexpr (std::is_same_v<Stream, PlainStream>)
+        Socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
+    }
+    stream_.async_read_some(
+        asio::buffer(discarded_),
+        [self = this->shared_from_this()](beast::error_code error, std::size_t bytes) {
+          self->lingered_ += bytes;
+          if (error || self->lingered_ > kMaxLingeredBytes) return self->End();
+          self->Linger();
+        });
+  }
+
+  void End() {
+    if constexpr (std::is_same_v<Stream, PlainStream>) {
+      beast::error_code ignored;
+      Socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
+    } else {
+      Socket().expires_after(kDeadline);
+      stream_.async_shutdown([self = this->shared_from_this()](beast::error_code) {});
+    }
+  }
+
+  Request ToRequest(http::request<http::string_body>& asked) const {
+    Request request{.path = std::string(asked.target()),
+                    .host = std::string(asked[http::field::host]),
+                    .method = std::string(asked.method_string()),
+                    .content_type = std::string(asked[http::field::content_type]),
+                    .body = std::move(asked.body()),
+                    .source = source_,
+                    .certified = certified_};
+    if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
+      request.query = request.path.substr(query + 1);
+      request.path.resize(query);
+    }
+    return request;
+  }
+
+  Page PageFor(const Request& request) const {
+    Page page{500, "something went wrong here\n"};
+    (void)RunGuarded("http", [&] {
+      if (const auto found = state_->pages.find(request.path); found != state_->pages.end())
+        page = found->second(request);
+      else
+        page = state_->otherwise ? state_->otherwise(request) : Page{404, "no such page\n"};
+    });
+    return page;
+  }
+
+  const std::string source_;
+  const bool certified_;
+  // Owned, because the stream refers to it.
+  const std::shared_ptr<asio::ssl::context> tls_;
+  Stream stream_;
+  const std::shared_ptr<ServerState> state_;
+  BodyReservation reservation_;
+  // Where it stands among the waiting ones, while it waits.
+  std::optional<std::list<std::weak_ptr<WaitingConnection>>::iterator> place_;
+  beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.
+  std::optional<http::request_parser<http::string_body>> parser_;
+  http::response<http::string_body> response_;
+  bool refused_ = false;  // The request was answered before it was read to its end.
+  std::size_t lingered_ = 0;
+  std::array<char, 4096> discarded_;
+};
+
+}  // namespace
+
+void ServePlain(AcceptedSocket accepted, std::shared_ptr<ServerState> state) {
+  std::make_shared<Connection<PlainStream>>(std::move(accepted), std::move(state))->Start();
+}
+
+void ServeTls(AcceptedSocket accepted, std::shared_ptr<ServerState> state,
+              std::shared_ptr<asio::ssl::context> tls) {
+  std::make_shared<Connection<TlsStream>>(std::move(accepted), std::move(state), tls)->Start();
+}
+
+}  // namespace strobe

@@ -1,0 +1,111 @@
+#include "cli/capture_flags.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <utility>
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+// 2026-11-21 08:30:00 UTC.
+constexpr WallTime kAskedAt{1'795'249'800s};
+
+CaptureFlags Flags() {
+  CaptureFlags flags;
+  flags.logdir = "/logs";
+  return flags;
+}
+
+TEST(ParseCaptureFlags, HasTheDefaultsOfTheHelpText) {
+  const auto spec = ParseCaptureFlags(Flags(), 4, kAskedAt);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->duration, 1s);
+  EXPECT_EQ(spec->delay, std::nullopt);
+  EXPECT_EQ(spec->guard, std::nullopt);
+  EXPECT_EQ(spec->collect_timeout, std::nullopt);
+  EXPECT_EQ(spec->max_skew, std::nullopt);
+  EXPECT_EQ(spec->ready_timeout, 0s);
+  EXPECT_EQ(spec->min_workers, 4u);
+  EXPECT_EQ(spec->attempts, 3);
+  EXPECT_EQ(spec->on_late_start, OnLateStart::kKeep);
+  EXPECT_EQ(spec->tracers.host(), 2u);
+  EXPECT_EQ(spec->tracers.device(), 1u);
+  EXPECT_EQ(spec->abort_memory_percent, kDefaultAbortMemoryPercent);
+  EXPECT_THAT(spec->run, MatchesRegex("2026_11_21_08_30_00_capture_.+"));
+  EXPECT_THAT(spec->uid, MatchesRegex("cli-[0-9]+-1795249800000000000"));
+}
+
+TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
+  CaptureFlags flags = Flags();
+  flags.run = "mine";
+  flags.duration = "10m";
+  flags.delay = "5s";
+  flags.guard = "7ms";
+  flags.max_skew = "2ms";
+  flags.collect_timeout = "1m";
+  flags.ready_timeout = "1h";
+  flags.min_workers = "50%";
+  flags.on_late_start = "Discard";
+  flags.abort_slowdown = 150;
+  flags.max_bytes = 1000;
+  const auto spec = ParseCaptureFlags(flags, 5, kAskedAt);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->run, "mine");
+  EXPECT_EQ(spec->duration, 10min);
+  EXPECT_EQ(spec->delay, 5s);
+  EXPECT_EQ(spec->guard, 7ms);
+  EXPECT_EQ(spec->max_skew, 2ms);
+  EXPECT_EQ(spec->collect_timeout, 1min);
+  EXPECT_EQ(spec->ready_timeout, 1h);
+  EXPECT_EQ(spec->min_workers, 3u) << "rounded up";
+  EXPECT_EQ(spec->on_late_start, OnLateStart::kDiscard);
+  EXPECT_EQ(spec->abort_slowdown_percent, 150u);
+  EXPECT_EQ(spec->max_bytes, 1000u);
+}
+
+TEST(ParseCaptureFlags, NamesTheFlagThatIsWrong) {
+  const std::pair<std::function<void(CaptureFlags&)>, std::string> wrong[] = {
+      {[](CaptureFlags& f) { f.logdir = "logs"; }, "logs"},
+      {[](CaptureFlags& f) { f.run = "a/b"; }, "--run"},
+      {[](CaptureFlags& f) { f.run = std::string(201, 'a'); }, "--run"},
+      {[](CaptureFlags& f) { f.duration = "2"; }, "--duration \"2\""},
+      {[](CaptureFlags& f) { f.duration = "999us"; }, "from 1ms to 10m"},
+      {[](CaptureFlags& f) { f.duration = "11m"; }, "from 1ms to 10m"},
+      {[](CaptureFlags& f) { f.delay = "soon"; }, "--delay: "},
+      {[](CaptureFlags& f) { f.delay = "2h"; }, "--delay must be at most 1h"},
+      {[](CaptureFlags& f) { f.guard = "-1s"; }, "--guard: "},
+      {[](CaptureFlags& f) { f.ready_timeout = "2h"; }, "--ready-timeout must be at most 1h"},
+      {[](CaptureFlags& f) { f.collect_timeout = "10ms"; },
+       "--collect-timeout must be at least 1s"},
+      {[](CaptureFlags& f) { f.max_skew = "x"; }, "--max-skew: "},
+      {[](CaptureFlags& f) { f.min_workers = "0"; }, "--min-workers: "},
+  };
+  for (const auto& [spoil, words] : wrong) {
+    CaptureFlags flags = Flags();
+    spoil(flags);
+    const auto spec = ParseCaptureFlags(flags, 4, kAskedAt);
+    EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument) << words;
+    EXPECT_THAT(std::string(spec.status().message()), HasSubstr(words));
+  }
+}
+
+TEST(AddCaptureFlags, FillsTheFlagsFromACommandLine) {
+  CLI::App app;
+  CaptureFlags flags;
+  AddCaptureFlags(app, flags);
+  app.parse("--workers a:1,b:1 --logdir /logs --on-late-start Discard --abort-memory 0 --quiet");
+  EXPECT_EQ(flags.workers, "a:1,b:1");
+  EXPECT_EQ(flags.logdir, "/logs");
+  EXPECT_EQ(flags.on_late_start, "Discard");
+  EXPECT_EQ(flags.abort_memory, 0u);
+  EXPECT_TRUE(flags.quiet);
+  EXPECT_THROW(app.parse("--workers a:1 --logdir /logs --attempts 11"), CLI::ValidationError);
+}
+
+}  // namespace
+}  // namespace strobe

@@ -1,0 +1,88 @@
+#include "cli/run_choice.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/memory_store.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// 2026-11-21 08:30:00 UTC.
+constexpr WallTime kChosenAt{1'795'249'800s};
+
+class ChooseRunsTest : public testing::Test {
+ protected:
+  ChooseRunsTest() {
+    for (const char* run :
+         {"2026_11_21_08_00_00_new", "2026_11_20_08_00_00_old", "bench", "~odd", "zeta"}) {
+      EXPECT_TRUE(PutText(store_, TraceKey(run, "w0"), "x").ok());
+    }
+  }
+  absl::StatusOr<std::vector<std::string>> Choose(const std::string& named,
+                                                  const RunChoice& choice) {
+    return ChooseRuns(store_, named, choice, kChosenAt);
+  }
+
+  MemoryBucket bucket_;
+  MemoryStore store_{bucket_};
+};
+
+TEST_F(ChooseRunsTest, ARunIsNamedByThePlaceOrByAFlag) {
+  EXPECT_THAT(*Choose("bench", {}), ElementsAre("bench"));
+  EXPECT_THAT(*Choose("", {.runs = {"zeta", "not_there"}}), ElementsAre("zeta", "not_there"));
+  EXPECT_EQ(bucket_.Count("list"), 0u) << "nothing needs to be listed";
+}
+
+TEST_F(ChooseRunsTest, AllMeansEveryRunNewestFirst) {
+  EXPECT_THAT(
+      *Choose("", {.all = true}),
+      ElementsAre("~odd", "zeta", "bench", "2026_11_21_08_00_00_new", "2026_11_20_08_00_00_old"));
+}
+
+// `strobe rm LOGDIR --run zeta --all` deleted zeta twice, and failed because it was gone.
+TEST_F(ChooseRunsTest, ARunThatIsChosenTwiceIsChosenOnce) {
+  EXPECT_THAT(
+      *Choose("bench", {.runs = {"zeta", "zeta", "bench"}, .all = true}),
+      ElementsAre("zeta", "bench", "~odd", "2026_11_21_08_00_00_new", "2026_11_20_08_00_00_old"));
+}
+
+TEST_F(ChooseRunsTest, OnlyARunWithATimeInItsNameHasAnAge) {
+  EXPECT_THAT(*Choose("", {.older_than = "1h"}), ElementsAre("2026_11_20_08_00_00_old"));
+  EXPECT_THAT(*Choose("", {.all = true, .older_than = "1h"}),
+              ElementsAre("2026_11_20_08_00_00_old"))
+      << "--older-than limits --all";
+  EXPECT_THAT(*Choose("", {.older_than = "10m"}),
+              ElementsAre("2026_11_21_08_00_00_new", "2026_11_20_08_00_00_old"));
+  EXPECT_THAT(*Choose("", {.older_than = "720h"}), IsEmpty());
+}
+
+TEST_F(ChooseRunsTest, SomethingMustBeChosen) {
+  const auto runs = Choose("", {});
+  EXPECT_EQ(runs.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(runs.status().message()), HasSubstr("say which run"));
+}
+
+TEST_F(ChooseRunsTest, RefusesNamesThatLeadOutOfTheLogdir) {
+  for (const char* wrong : {"..", "a/b", "", ".hidden"})
+    EXPECT_EQ(Choose("", {.runs = {wrong}}).status().code(), absl::StatusCode::kInvalidArgument)
+        << wrong;
+}
+
+TEST_F(ChooseRunsTest, RefusesAnAgeThatIsNoDuration) {
+  const auto runs = Choose("", {.older_than = "30d"});
+  EXPECT_EQ(runs.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(runs.status().message()), HasSubstr("--older-than: "));
+}
+
+TEST_F(ChooseRunsTest, PassesTheStoresErrorOn) {
+  bucket_.before = [](const std::string&) { return absl::PermissionDeniedError("not you"); };
+  EXPECT_EQ(Choose("", {.all = true}).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+}  // namespace
+}  // namespace strobe
