@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   CLI::App* outcomes =
       app.add_subcommand("outcomes", "what each outcome of a worker means and what to do about it");
   outcomes->add_option("name", outcome, "only this one, such as LateStart");
-  outcomes->add_flag("--markdown", markdown, "as the page docs/outcomes.md");
+  outcomes->add_flag("--markdown", markdown, "as a Markdown table");
   outcomes->add_option("--output", outcomes_output, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

@@ -1,4 +1,4 @@
-// `strobe outcomes`: the one table of outcomes, for people and for docs/outcomes.md.
+// `strobe outcomes`: the one table of outcomes, for people and for docs/reference/outcomes.md.
 #pragma once
 #include <string>
 

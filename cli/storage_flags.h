@@ -9,7 +9,7 @@ inline void AddStorageConfigFlag(CLI::App& command, std::string& file) {
   command
       .add_option("--storage-config", file,
                   "YAML file with endpoint, region, credentials... of s3, gs and az; see "
-                  "docs/storage.md")
+                  "docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG")
       ->check(CLI::ExistingFile);
 }

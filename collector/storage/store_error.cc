@@ -116,7 +116,7 @@ std::string_view Hint(absl::StatusCode code, const StoreFailure& failure) {
   if (Contains(failure.message, "NoSuchBucket") || Contains(failure.message, "ContainerNotFound"))
     return "; create the bucket or correct the logdir";
   if (code == absl::StatusCode::kUnauthenticated || IsAnyOf(failure.message, kCredentials))
-    return "; no valid credentials, see docs/storage.md for how to give the pod an identity";
+    return "; no valid credentials, see docs/how-to/storage.md for how to give the pod an identity";
   if (Contains(failure.message, "UnknownIssuer") || Contains(failure.message, "invalid peer cert"))
     return "; for a private CA set ca_bundle";
   return "";

@@ -1,5 +1,6 @@
 // How a store is reached and as whom: merged from the logdir's URL, a configuration file and the
-// environment, in this order of precedence. Pure. docs/storage.md lists everything for users.
+// environment, in this order of precedence. Pure. docs/how-to/storage.md lists everything for
+// users.
 #pragma once
 #include <functional>
 #include <map>

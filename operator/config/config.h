@@ -1,4 +1,5 @@
-// The operator's configuration file; docs/configuration.md describes its keys. Flags override it.
+// The operator's configuration file; docs/reference/operator-configuration.md describes its keys.
+// Flags override it.
 #pragma once
 #include <string>
 #include <string_view>

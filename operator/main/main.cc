@@ -34,7 +34,8 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", kVersion);
-  app.add_option("--config", flags.config, "YAML file; see docs/configuration.md")
+  app.add_option("--config", flags.config,
+                 "YAML file; see docs/reference/operator-configuration.md")
       ->envname("STROBE_CONFIG");
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");

@@ -126,7 +126,7 @@ void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
       ->envname("STROBE_UPLOAD_RATE");
   app.add_option("--storage-config", flags.storage_config,
                  "YAML file with endpoint, region, credentials... of s3, gs and az; see "
-                 "docs/storage.md")
+                 "docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG");
   app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
                "take endpoint, proxy and ca_bundle from a logdir's URL too: whoever asks for a "

@@ -1,8 +1,8 @@
 // Is a profiler server one whose trainer survives a capture? Found out without harm.
 //
 // jaxlib 0.5.0 to 0.8.3 crashes or hangs when a session that was asked for from outside records
-// host annotations and TensorFlow cannot be imported (docs/sidecar.md). The protocol has no
-// question for a version, but servers since 2026-01 know a method more, GetSnapshot. A request
+// host annotations and TensorFlow cannot be imported (docs/explanation/harm.md). The protocol has
+// no question for a version, but servers since 2026-01 know a method more, GetSnapshot. A request
 // whose bytes are no message tells whether it is there: gRPC refuses the bytes (INTERNAL) before
 // anything runs, or does not know the method (UNIMPLEMENTED). jaxlib 0.9.0 is the first release
 // that has the method and the first that is safe.

@@ -1,4 +1,4 @@
-"""Every way in which a pod or a person gets its storage identity (the table of docs/storage.md): the real
+"""Every way in which a pod or a person gets its storage identity (the table of docs/how-to/storage.md): the real
 chain asks the service that hands the identity out, and shows what it got to a storage server."""
 
 import datetime
@@ -88,7 +88,7 @@ def test_s3_instance_metadata(moto, tmp_path, service):
 def test_s3_without_any_identity_says_so(moto, tmp_path, service):
     nobody = service(lambda *_: (404, "no role here"))
     words = copies(moto, tmp_path, {"AWS_METADATA_ENDPOINT": nobody.url}, AWS_PLACE)
-    assert "no valid credentials, see docs/storage.md" in words
+    assert "no valid credentials, see docs/how-to/storage.md" in words
 
 
 def test_s3_secret_file(moto, tmp_path):

@@ -90,7 +90,7 @@ def remove_requests(node):
 
 
 def remove_what_is_left_of_the_chart(node):
-    """As docs/install.md says for a namespace that was deleted with the release in it."""
+    """As docs/how-to/install.md says for a namespace that was deleted with the release in it."""
     kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
     Kubectl(node.kubeconfig).run("delete", kinds, "-l", "app.kubernetes.io/instance=strobe")
 

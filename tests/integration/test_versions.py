@@ -1,4 +1,4 @@
-"""Every version of JAX in the field is captured or refused by name, and no capture harms its trainer (docs/sidecar.md,
+"""Every version of JAX in the field is captured or refused by name, and no capture harms its trainer (docs/explanation/harm.md,
 "When a capture can harm the trainer"). The trainers' own notes say that they go on."""
 
 import json

@@ -1,0 +1,43 @@
+"""The chart's values: defaults and meaning from values.yaml, types and ranges from values.schema.json."""
+
+import importlib.machinery
+import importlib.util
+import json
+
+from source import ROOT, Missing, cell, code, table
+
+
+def markdown():
+    schema = json.loads((ROOT / "helm/strobe/values.schema.json").read_text())
+    return table(["value", "type", "default", "meaning"],
+                 [[code(name), _type(_field(schema, name)), code(value) if value else "", cell(f"{meaning} {_limits(_field(schema, name))}")]
+                  for name, value, meaning in _chart_readme().rows()])
+
+
+def _chart_readme():
+    """tools/chart_readme, which reads the comments of values.yaml."""
+    loader = importlib.machinery.SourceFileLoader("chart_readme", str(ROOT / "tools/chart_readme"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def _field(schema, name):
+    for part in name.split("."):
+        schema = schema.get("properties", {}).get(part)
+        if schema is None:
+            raise Missing(f"values.schema.json does not know {name}")
+    return schema
+
+
+def _type(field):
+    kind = field.get("type") or "string"  # A field with an enum alone.
+    return f"list of {field.get('items', {}).get('type', 'value')}s" if kind == "array" else kind
+
+
+def _limits(field):
+    if "enum" in field:
+        return "One of " + ", ".join(code(value or '""') for value in field["enum"]) + "."
+    if "minimum" in field and "maximum" in field:
+        return f"{field['minimum']} to {field['maximum']}."
+    return f"At least {field['minimum']}." if field.get("minimum") else ""

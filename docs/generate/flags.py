@@ -1,0 +1,17 @@
+"""The flags of a program and of its subcommands, as --help says them."""
+
+import re
+
+from source import run
+
+
+def markdown(program):
+    text = f"```\n{run(program, '--help').strip()}\n```\n"
+    for command in subcommands(program):
+        text += f"\n## {program} {command}\n\n```\n{run(program, command, '--help').strip()}\n```\n"
+    return text
+
+
+def subcommands(program):
+    _, found, listed = run(program, "--help").partition("\nSubcommands:\n")
+    return re.findall(r"^  ([a-z][\w-]*) ", listed, re.MULTILINE) if found else []

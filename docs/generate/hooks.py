@@ -1,0 +1,76 @@
+"""MkDocs' hook: adds the pages that lie outside docs/, fills in what is generated, and turns links into the site's.
+
+A page asks for generated text with a comment on a line of its own, such as `<!-- generated: flags strobe -->`. The
+committed page holds what the generator cannot know; generated text is never committed.
+"""
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import alerts  # noqa: E402
+import chart_values  # noqa: E402
+import crds  # noqa: E402
+import flags  # noqa: E402
+import metrics  # noqa: E402
+import outcomes  # noqa: E402
+from source import ROOT, Missing  # noqa: E402
+
+GENERATORS = {"alerts": alerts, "chart-values": chart_values, "crds": crds, "flags": flags, "metrics": metrics, "outcomes": outcomes}
+MARKER = re.compile(r"^<!-- generated: ([a-z-]+)((?: [\w-]+)*) -->$", re.MULTILINE)
+
+# Pages that people expect at the top of the repository, and where the site shows them.
+OUTSIDE = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "explanation/architecture.md",
+    "SECURITY.md": "explanation/security.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+
+# Code is matched first, so that what looks like a link in it stays as it is.
+LINK = re.compile(r"(?P<code>^```.*?^```|`[^`\n]*`)|(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)",
+                  re.MULTILINE | re.DOTALL)
+
+
+def on_files(files, config):
+    for outside, page in OUTSIDE.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / outside)))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    here = page.file.src_uri
+    origin = next((outside for outside, inside in OUTSIDE.items() if inside == here), f"docs/{here}")
+
+    def link(found):
+        target = found["target"]
+        if found["code"] or not target or re.match(r"[a-z]+:|#", target):
+            return found[0]
+        path, _, anchor = target.partition("#")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(origin), path))
+        inside = OUTSIDE.get(path) or (path[5:] if path.startswith("docs/") else "")
+        if files.get_file_from_path(inside):
+            return f"{found['image']}[{found['text']}]({posixpath.relpath(inside, posixpath.dirname(here))}{'#' + anchor if anchor else ''})"
+        # A file of the repository that is no page of the site.
+        if config.repo_url:
+            return f"[{found['text']}]({config.repo_url.rstrip('/')}/blob/HEAD/{path})"
+        return found["text"]
+
+    return MARKER.sub(_generate, LINK.sub(link, markdown))
+
+
+def _generate(found):
+    name, arguments = found[1], found[2].split()
+    if name not in GENERATORS:
+        raise PluginError(f"there is no generator {name}; there are {', '.join(GENERATORS)}")
+    try:
+        return GENERATORS[name].markdown(*arguments)
+    except Missing as why:
+        raise PluginError(str(why)) from why

@@ -1,0 +1,14 @@
+"""The outcomes of a worker's capture, from the table in the program."""
+
+import json
+
+from source import cell, code, run, table
+
+HELPS = {(True, True): "waiting or a retry", (True, False): "waiting", (False, True): "a retry", (False, False): "nothing"}
+
+
+def markdown():
+    outcomes = json.loads(run("strobe", "outcomes", "--output", "json"))
+    return table(["outcome", "how Strobe knows", "may resolve by itself through", "trace kept", "what to do"],
+                 [[code(each["name"]), cell(each["detected"]), HELPS[each["waitable"], each["retryable"]],
+                   "yes" if each["hasTrace"] else "no", cell(each["remedy"])] for each in outcomes])

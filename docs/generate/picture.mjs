@@ -1,0 +1,25 @@
+// Takes a picture of a run in the trace viewer, as docs/images/two-workers.png was taken:
+//   STROBE_BROWSER=build/tools/browser STROBE_SHOTS=docs/images \
+//     node docs/generate/picture.mjs build/bin/strobe LOGDIR two-workers 1034 1096
+// FROM and TO are milliseconds of the run's timeline. The README's run is that of `make demo`, with
+// tests/e2e/train_loop.py at --size 1024 --pause-ms 8, so that a step is wide enough to be read.
+import { spawn } from "node:child_process";
+import { idle, launch, open, shot } from "../../tests/browser/page.mjs";
+
+const [strobe, logdir, name, from, to] = process.argv.slice(2);
+const command = ["--pdeathsig", "KILL", strobe, "view", logdir, "--cache", "none", "--listen", "127.0.0.1:0"];
+const server = spawn("setpriv", command, { stdio: ["ignore", "pipe", "inherit"] });
+const browser = await launch();
+try {
+  const url = await new Promise((resolve) => server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data)[0])));
+  const page = await open(browser, url);
+  await page.setViewport({ width: 1400, height: 600 });
+  const { run } = Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.slice(1)));
+  await page.goto(`${url}#run=${run}&t=${from * 1e9},${to * 1e9}`);
+  await page.reload();
+  await idle(page);
+  await shot(page, name);
+} finally {
+  await browser.close();
+  server.kill();
+}
