@@ -17,36 +17,38 @@ namespace {
 using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::TlsCustomVerificationCheckRequest;
 
+// How often gRPC looks at the certificate's file, so about how long a renewal takes to be used.
 constexpr unsigned kRereadSeconds = 1;
 
 std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-// The rule for one peer, from what gRPC calls it.
-using Ruler = std::function<PeerRule(const std::string& target_name)>;
+// Returns the rule that a peer has to meet; for servers it depends on the channel's target name.
+using RuleFor = std::function<PeerRule(const std::string& target_name)>;
 
 class Verifier final : public ExternalCertificateVerifier {
  public:
-  Verifier(const Clock& clock, Ruler ruler, PeerObserver refused)
-      : clock_(clock), ruler_(std::move(ruler)), refused_(std::move(refused)) {}
+  Verifier(const Clock& clock, RuleFor rule_for, PeerObserver refused)
+      : clock_(clock), rule_for_(std::move(rule_for)), refused_(std::move(refused)) {}
 
   bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
               grpc::Status* status) override {
-    const PeerVerdict verdict = JudgePeer(
-        ToString(request->peer_cert()), ruler_(ToString(request->target_name())), clock_.WallNow());
+    const PeerVerdict verdict =
+        JudgePeer(ToString(request->peer_cert()), rule_for_(ToString(request->target_name())),
+                  clock_.WallNow());
     *status = grpc::Status::OK;
     if (verdict != PeerVerdict::kOk) {
       if (refused_) refused_(verdict);
-      // Who is refused learns that, and nothing of whom we would have let in.
+      // The peer is told what is wrong with its certificate, but not which name would be accepted.
       *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                              StrCat("the peer's certificate: ", Name(verdict)));
     }
-    return true;
+    return true;  // The verdict is in `status` already; there is nothing to wait for.
   }
   void Cancel(TlsCustomVerificationCheckRequest*) override {}
 
  private:
   const Clock& clock_;
-  const Ruler ruler_;
+  const RuleFor rule_for_;
   const PeerObserver refused_;
 };
 
@@ -71,7 +73,7 @@ std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& cl
                                                                  PeerObserver refused) {
   grpc::experimental::TlsServerCredentialsOptions options(FilesOf(identity));
   options.watch_identity_key_cert_pairs();
-  // Asked for, and judged by the verifier alone, also when none comes.
+  // The verifier alone judges the certificate, and a client that shows none.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(
       clock,
@@ -99,7 +101,7 @@ std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Cloc
       std::make_shared<grpc::experimental::StaticDataCertificateProvider>(identity.roots, pairs));
   options.watch_root_certs();
   if (!pairs.empty()) options.watch_identity_key_cert_pairs();
-  options.set_verify_server_certs(false);  // The verifier does.
+  options.set_verify_server_certs(false);  // The verifier does it.
   options.set_check_call_host(false);
   options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(
       clock,
@@ -125,8 +127,8 @@ void ObserveFailedHandshakes(std::function<void()> failed) {
   FailedHandshake() = std::move(failed);
   gpr_set_log_function([](gpr_log_func_args* args) {
     const std::string_view message = args->message;
-    // gRPC has no other way to tell (seen with 1.51). Each line is a peer's doing, so none of them
-    // goes into our log, where strangers could write at will.
+    // gRPC 1.51 reports failed handshakes in its log only. Peers cause these lines, so they are
+    // counted and not logged: strangers could otherwise fill our log.
     if (message.starts_with("Handshake failed with fatal error")) return FailedHandshake()();
     if (message.starts_with("No match found for server name")) return;
     if (args->severity == GPR_LOG_SEVERITY_ERROR)

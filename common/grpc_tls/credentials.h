@@ -1,4 +1,4 @@
-// gRPC credentials over identities that change while running.
+// gRPC credentials from identities whose certificates are renewed while the process runs.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,28 +18,31 @@ class ServerCredentials;
 
 namespace strobe {
 
-// Names in certificates (SECURITY.md).
+// The names that certificates carry; see SECURITY.md.
 inline constexpr char kOperatorName[] = "operator.strobe.dev";
 std::string PodName(std::string_view pod_uid);  // "<uid>.pod.strobe.dev"
 
-// Called from gRPC's threads with the verdict on each peer that was turned away.
+// Called from gRPC's threads with the reason why a peer was refused.
 using PeerObserver = std::function<void(PeerVerdict)>;
 
-// Only a client whose certificate carries `client` gets in. Clock and identity outlive the server.
+// Accepts only clients whose certificate carries the name `client`. Clock and identity outlive the
+// server.
 std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& clock,
                                                                  const LiveIdentity& identity,
                                                                  std::string client,
                                                                  PeerObserver refused);
-// For clients that have no certificate yet.
+// Asks clients for no certificate: enrolling ones have none yet.
 std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIdentity& identity);
 
-// The server must carry the name that the channel was made for: GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
-// or the host of its address. Without a key the client shows nothing.
+// The server's certificate must carry the name that the channel is for: the channel argument
+// GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, or else the host of its address. An identity without a key
+// shows no certificate.
 std::shared_ptr<grpc::ChannelCredentials> VerifyingChannelCredentials(const Clock& clock,
                                                                       const Identity& identity,
                                                                       PeerObserver refused);
 
-// The same for an identity that is renewed. Safe for concurrent use; identity and clock outlive it.
+// The same for an identity that is renewed: each call of Current returns credentials with the
+// newest certificate. Safe for concurrent use; identity and clock outlive it.
 class LiveChannelCredentials {
  public:
   LiveChannelCredentials(const Clock& clock, const LiveIdentity& identity, PeerObserver refused)
@@ -56,8 +59,9 @@ class LiveChannelCredentials {
 };
 
 // Calls `failed`, from gRPC's threads, for each connection of this process that ended before
-// certificates could be judged: plain text, garbage, no common version. Call it once, before any
-// server or channel is made.
+// certificates could be judged: plain text, garbage, no common TLS version. Also keeps what
+// strangers cause out of the log. Call it once, before any server or channel is made; `failed` is
+// called until the process ends.
 void ObserveFailedHandshakes(std::function<void()> failed);
 
 }  // namespace strobe

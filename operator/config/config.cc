@@ -86,7 +86,8 @@ Setter Choice(std::string& target, std::vector<std::string> choices) {
   };
 }
 
-// What stands here ends up in every pod: a wrong one would have all of them refused.
+// These values are written into every injected pod, so that the API server would refuse all pods if
+// one of them were wrong.
 absl::Status CheckInjection(const InjectionConfig& injection) {
   for (const auto& [key, text] :
        {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),

@@ -1,4 +1,5 @@
-// What the operator can be told in its configuration file. Flags override it.
+// The operator's configuration file; docs/reference/operator-configuration.md describes its keys.
+// Flags override it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,20 +21,22 @@ struct LeaseConfig {
 
 struct WebhookConfig {
   std::string listen{};                  // Empty = no webhooks.
-  std::string configuration = "strobe";  // Our two webhook configurations' name.
-  std::string certificate{}, key{};      // PEM files of somebody else's; empty = our own.
-  // PEM file of the authorities of which whoever calls must show a certificate, where the API
-  // server has been given one for webhooks; empty = nobody is asked.
+  std::string configuration = "strobe";  // Name of both our webhook configurations.
+  std::string certificate{}, key{};      // PEM files; empty = issued by our own authority.
+  // PEM file of the authorities that issue the API server's client certificate, if it has been
+  // given one for webhooks; callers without such a certificate are then refused. Empty = no caller
+  // is asked for a certificate.
   std::string client_authority{};
-  std::vector<std::string> client_names{};  // Common names that it may have; empty = any.
+  std::vector<std::string> client_names{};  // Common names of it that are accepted; empty = any.
 };
 
 struct TlsConfig {
   std::string enroll_listen = "0.0.0.0:9444";  // Where sidecars get their certificates.
-  std::string secret = "strobe-authority";     // There already, maybe empty,
-  std::string space{};                         // in this namespace; empty = our own.
-  std::string service = "strobe-operator";     // Of our namespace; what others call us by.
-  std::vector<std::string> extra_names{};      // More DNS names to be called by.
+  std::string secret = "strobe-authority";     // The authorities' Secret; it must exist.
+  std::string space{};                         // The Secret's namespace; empty = our own.
+  std::string service = "strobe-operator";     // The Service of our namespace that others call.
+  std::vector<std::string> extra_names{};      // Further DNS names for our certificate.
+  // See AuthorityRules.
   Nanos authority_lifetime = std::chrono::hours(365 * 24);
   Nanos settle = std::chrono::hours(24);
   Nanos certificate_lifetime = std::chrono::hours(24);
@@ -44,13 +47,13 @@ struct InjectionConfig {
   std::string pull_policy{};
   std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB",
               agent_memory = "512Mi";
-  int user = 65532;  // 0 = none is set: the namespace's own range.
+  int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
   int framework_port = 9012;
 };
 
 struct OperatorConfig {
   std::string http_listen = "0.0.0.0:8080";  // /metrics, /healthz, /readyz.
-  std::string watch_namespace{};             // Empty = all.
+  std::string watch_namespace{};             // Empty = all namespaces.
   Nanos watch_timeout = std::chrono::seconds(290);
   int workers = 8;                  // Requests reconciled at once.
   bool insecure_plaintext = false;  // Talk to sidecars without TLS.
@@ -58,15 +61,16 @@ struct OperatorConfig {
   WebhookConfig webhook{};
   TlsConfig tls{};
   InjectionConfig injection{};
-  // ConfigMap of our namespace that keeps what requests cannot; there already, maybe empty. No
-  // name: it is kept in memory.
+  // ConfigMap of our namespace that remembers when captures ended, beyond the life of their
+  // requests. It must exist. Empty = remembered in memory only.
   std::string state_config_map{};
-  // Whether a namespace that no ProfilePolicy matches may have captures.
+  // Allow captures in namespaces that no ProfilePolicy matches.
   bool allow_without_policy = false;
   std::string log_level = "info", log_format = "text";
 };
 
-// Errors read "FILE:LINE:COLUMN: ...".
+// InvalidArgument with "FILE:LINE:COLUMN: ..." as its message, or without the place when several
+// values do not fit together or the file cannot be read.
 absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_view file);
 absl::StatusOr<OperatorConfig> LoadConfig(const std::string& file);
 

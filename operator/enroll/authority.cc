@@ -29,7 +29,8 @@ absl::Status CheckAuthorityRules(const AuthorityRules& rules) {
     return absl::InvalidArgumentError("tls.certificateLifetime must be at least 1s");
   if (rules.settle < rules.certificate_lifetime)
     return absl::InvalidArgumentError("tls.settle must be at least tls.certificateLifetime");
-  // The elder signs until its successor has settled, and nothing that it signs may outlive it.
+  // An authority signs until its successor has settled, and no certificate may outlive the
+  // authority that signed it.
   if (rules.lifetime / 3 <= rules.settle + rules.certificate_lifetime) {
     return absl::InvalidArgumentError(
         "tls.authorityLifetime must be more than 3 x (tls.settle + tls.certificateLifetime)");
@@ -64,7 +65,7 @@ absl::StatusOr<bool> Authorities::Rotate(const AuthorityRules& rules, WallTime n
   if (members_.empty() || members_.back().validity.until - now < rules.lifetime / 3) {
     Member fresh;
     fresh.validity = ValidFor(rules.lifetime, now);
-    // A successor is told from its elder by name too.
+    // The date in the name tells authorities apart, also for people who look at certificates.
     ASSIGN_OR_RETURN(fresh.pair,
                      NewAuthority(StrCat("strobe ", FormatRfc3339(now)), fresh.validity));
     members_.push_back(std::move(fresh));

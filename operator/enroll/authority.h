@@ -1,4 +1,4 @@
-// Which authorities there are, which one signs and which are trusted. Pure.
+// The operator's certificate authorities: which of them are trusted, and which one signs. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,32 +10,34 @@ namespace strobe {
 
 struct AuthorityRules {
   Nanos lifetime = std::chrono::hours(365 * 24);
-  // How long a new authority is only trusted before it signs: at least as long as whoever has to
-  // trust it may go without news, which is a certificate's lifetime.
+  // How long a new authority is trusted before it signs. Everybody hears of it when its certificate
+  // is renewed, so this is at least the lifetime of a certificate.
   Nanos settle = std::chrono::hours(24);
   Nanos certificate_lifetime = std::chrono::hours(24);
 };
 
-// lifetime / 3 > settle + certificate_lifetime, settle >= certificate_lifetime > 0, or nothing
-// could follow anything in time.
+// InvalidArgument unless lifetime / 3 > settle + certificate_lifetime and settle >=
+// certificate_lifetime >= 1 s: otherwise an authority could expire before its successor signs.
 absl::Status CheckAuthorityRules(const AuthorityRules& rules);
 
 class Authorities {
  public:
   Authorities() = default;  // None.
-  // PEM bundles in the same order.
+  // PEM bundles of certificates and of their keys, in the same order. DataLoss when they do not
+  // match.
   static absl::StatusOr<Authorities> Parse(const std::string& certificates,
                                            const std::string& keys);
 
-  // Drops what has expired and adds a successor when it is time, or a first one. True when
-  // something changed.
+  // Drops expired authorities. Adds one when there is none, or when less than a third of the newest
+  // one's lifetime is left. True when something changed.
   absl::StatusOr<bool> Rotate(const AuthorityRules& rules, WallTime now);
 
   bool empty() const { return members_.empty(); }
-  std::string certificates() const;  // PEM bundle, oldest first: whom to trust.
+  std::string certificates() const;  // PEM bundle, oldest first; all of them are trusted.
   std::string keys() const;
   std::vector<std::string> KeyList() const;
-  // The newest that is settled; the oldest when none is. There must be one.
+  // The newest authority that has settled, or the oldest when none has. Not to be called when
+  // empty.
   const KeyPair& Signer(const AuthorityRules& rules, WallTime now) const;
 
  private:

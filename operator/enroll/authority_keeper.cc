@@ -10,8 +10,7 @@
 namespace strobe {
 namespace {
 
-// A use of its own for a key that also signs certificates: nothing leads back from one to the
-// other.
+// Derives a separate key, so that a seal tells nothing about the key that signs certificates.
 std::string SealKeyOf(const std::string& key) {
   return HmacSha256(key, "strobe.dev: key to seal requesters with");
 }
@@ -36,17 +35,18 @@ void AuthorityKeeper::Start() {
 }
 
 void AuthorityKeeper::Run() {
-  // Until there is something everybody waits for it.
-  constexpr Nanos kImpatience = std::chrono::milliseconds(200);
-  std::string complaint;
+  // Webhooks and enrollment cannot be served before there are certificates.
+  constexpr Nanos kPollUntilReady = std::chrono::milliseconds(200);
+  std::string complaint;  // What failed last, so that a failure is logged once.
   do {
     const absl::Status status = RunGuarded("authorities", [this] { return Look(); });
-    // Once, not at every look.
+    // A conflict (Aborted) is settled by the next look.
     if (!status.ok() && Words(status) != complaint && !absl::IsAborted(status))
       LogWarning("certificates cannot be kept up to date", {{"error", Words(status)}});
     complaint = Words(status);
-    // Also after a failure: a webhook configuration that is not there yet comes in a moment.
-  } while (!stop_.WaitFor(ready() ? options_.poll : std::min(kImpatience, options_.poll)));
+    // Not slower after a failure: a webhook configuration that is missing is usually being
+    // installed.
+  } while (!stop_.WaitFor(ready() ? options_.poll : std::min(kPollUntilReady, options_.poll)));
 }
 
 absl::Status AuthorityKeeper::Look() {
@@ -58,8 +58,8 @@ absl::Status AuthorityKeeper::Look() {
     authorities_ = std::move(authorities);
   }
   RETURN_IF_ERROR(RenewOwn(now));
-  // After they are stored: nobody is told of an authority that could be lost. Who is not told yet
-  // would refuse us, so that we are not ready before.
+  // The API server is told only after the authorities are stored, so that it never trusts one that
+  // is lost. Until it is told it would refuse our webhooks, so that we are not ready before.
   if (leading_()) {
     RETURN_IF_ERROR(store_.TellRoots(roots));
   } else if (!ready()) {
@@ -78,7 +78,7 @@ absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
   if (!stored.certificates.empty()) {
     absl::StatusOr<Authorities> parsed = Authorities::Parse(stored.certificates, stored.keys);
     if (!parsed.ok()) {
-      // Not repaired by ourselves: new ones would shut out every sidecar there is.
+      // Not repaired automatically: with new authorities every running sidecar would refuse us.
       return absl::DataLossError(
           StrCat(Words(parsed.status()),
                  "; restore the stored authorities, or remove them to have new ones made (pods "
@@ -151,7 +151,7 @@ absl::StatusOr<std::string> AuthorityKeeper::CertifyPod(const std::string& signi
     MutexLock lock(&mutex_);
     signer = authorities_.Signer(options_.rules, now);
   }
-  // The common name is for people who look at it, and has room for 64 bytes only.
+  // The common name is only for people, and too short (64 bytes) for the name of every pod.
   return Certify(signer, signing_request,
                  {"strobe-sidecar",
                   {PodName(pod.uid)},

@@ -20,12 +20,12 @@ class AuthorityKeeper {
  public:
   struct Options {
     AuthorityRules rules{};
-    std::vector<std::string> server_names{};  // DNS names under which others call us.
+    std::vector<std::string> server_names{};  // DNS names that sidecars and API server call.
     Nanos poll = std::chrono::seconds(10);
   };
 
-  // All outlive the keeper. `leading` is asked at every look; `became_ready` is called once, from
-  // the thread that looks.
+  // All outlive the keeper. `leading` is asked at every look and says whether this replica may make
+  // authorities; `became_ready` is called once, from the keeper's thread.
   AuthorityKeeper(const Clock& clock, AuthorityStore& store, Options options,
                   std::function<bool()> leading, std::function<void()> became_ready = nullptr);
   ~AuthorityKeeper();
@@ -33,15 +33,17 @@ class AuthorityKeeper {
   AuthorityKeeper& operator=(const AuthorityKeeper&) = delete;
 
   void Start();
-  // One look at the store; what the thread does again and again.
+  // Looks at the store once and brings everything up to date. The thread calls it periodically.
   absl::Status Look();
 
-  // Certificates are there; from then on the others may be called.
+  // Certificates exist. The functions below, but for SealKeys, are only to be called once this is
+  // true.
   bool ready() const { return ready_.is_set(); }
   const LiveIdentity& server() const { return *server_; }  // For webhooks and enrollment.
   const LiveIdentity& client() const { return *client_; }  // For calling sidecars.
-  // Keys to seal with, made of the authorities' own: whoever has the authorities has them, and they
-  // live as long. The first is that of the authority that signs; empty: there is none yet.
+  // Keys for requesters' seals, derived from the authorities' keys, so that no second secret has to
+  // be stored and rotated. The first belongs to the authority that signs and makes new seals; all
+  // are good for checking. Empty when there is no authority yet.
   std::vector<std::string> SealKeys() const;
   // Certifies a sidecar's key for its pod.
   absl::StatusOr<std::string> CertifyPod(const std::string& signing_request,
@@ -61,8 +63,8 @@ class AuthorityKeeper {
   mutable Mutex mutex_;
   Authorities authorities_ ABSL_GUARDED_BY(mutex_);
 
-  // Of the thread.
-  KeyPair signer_{};  // Who signed our own certificates.
+  // Used by the thread only.
+  KeyPair signer_{};  // The authority that signed our own certificates.
   WallTime renewal_{};
   std::string own_roots_{};
 

@@ -7,7 +7,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::size_t kMostTokenBytes = 16384;
+constexpr std::size_t kMaxTokenBytes = 16384;
 
 }  // namespace
 
@@ -20,9 +20,9 @@ grpc::Status EnrollmentService::Enroll(grpc::ServerContext*, const v1::EnrollReq
 
 grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,
                                        v1::EnrollResponse& response) {
-  // What a stranger is told says nothing of why.
+  // The same answer in all cases, so that strangers learn nothing about why a token is refused.
   const grpc::Status denied(grpc::StatusCode::UNAUTHENTICATED, "the token is not accepted");
-  if (request.token().empty() || request.token().size() > kMostTokenBytes) {
+  if (request.token().empty() || request.token().size() > kMaxTokenBytes) {
     enrolled_("denied");
     return denied;
   }

@@ -1,4 +1,4 @@
-// strobe.v1.Enrollment: certificates for sidecars.
+// strobe.v1.Enrollment: issues certificates to sidecars that show their pod's token.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,7 +11,8 @@ namespace strobe {
 
 class EnrollmentService final : public v1::Enrollment::Service {
  public:
-  // `enrolled` is told each answer: ok, denied, invalid or failed. All outlive the service.
+  // `enrolled` is called for each answer, for metrics, with ok, denied, invalid or failed. All
+  // outlive the service.
   EnrollmentService(const AuthorityKeeper& keeper, TokenReviewer& reviewer,
                     std::function<void(const std::string& result)> enrolled)
       : keeper_(keeper), reviewer_(reviewer), enrolled_(std::move(enrolled)) {}

@@ -1,4 +1,4 @@
-// What enrolling needs of Kubernetes.
+// What enrollment and the certificate authority need from Kubernetes.
 #pragma once
 #include <string>
 
@@ -13,27 +13,27 @@ struct PodIdentity {
 class TokenReviewer {
  public:
   virtual ~TokenReviewer() = default;
-  // Unauthenticated: no valid token of our audience, or not bound to a pod. Other errors: could not
-  // be asked.
+  // The pod that the token belongs to. Unauthenticated when the token is not valid for our audience
+  // or not bound to a pod; any other error means that the API server could not be asked.
   virtual absl::StatusOr<PodIdentity> Review(const std::string& token) = 0;
 };
 
-// Where the authorities' keys lie; only the operator may read it.
 struct StoredAuthorities {
   std::string certificates{}, keys{};  // PEM, in the same order; empty = none yet.
   std::string version{};
 };
 
+// Stores the authorities with their keys; only the operator may be able to read it.
 class AuthorityStore {
  public:
   virtual ~AuthorityStore() = default;
   virtual absl::StatusOr<StoredAuthorities> Load() = 0;
-  // Aborted when somebody else has written meanwhile.
+  // Aborted when another replica has written since Load.
   virtual absl::Status Save(const StoredAuthorities& authorities) = 0;
-  // Tells the API server whom to trust when it calls our webhooks. Does nothing when it knows;
-  // fails when there is nothing to tell it by.
+  // Tells the API server which authorities to trust when it calls our webhooks. Does nothing when
+  // it knows them already; fails when there is no webhook configuration to write them to.
   virtual absl::Status TellRoots(const std::string& roots) = 0;
-  // Whether they have been told, by whichever leader.
+  // Whether a leader has told the API server these roots.
   virtual absl::StatusOr<bool> AreRootsTold(const std::string& roots) = 0;
 };
 

@@ -21,9 +21,10 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kCallTimeout = std::chrono::seconds(10);
-constexpr Nanos kFirstRetry = std::chrono::milliseconds(500), kLastRetry = std::chrono::seconds(60);
+constexpr Nanos kFirstRetry = std::chrono::milliseconds(500), kMaxRetry = std::chrono::seconds(60);
 
-// Thousands of sidecars must not come at one moment.
+// Shortens a wait by up to a fifth at random, because thousands of sidecars that started together
+// must not call the operator at one moment.
 Nanos Spread(Nanos wait) {
   static thread_local std::mt19937_64 random{std::random_device{}()};
   return wait * std::uniform_int_distribution<int>(80, 100)(random) / 100;
@@ -31,7 +32,7 @@ Nanos Spread(Nanos wait) {
 
 std::string RootsFile(const std::string& state_dir) { return state_dir + "/roots.pem"; }
 
-// What is there stays whole whenever we are killed.
+// Replaces the file in one step, so that a kill at any time leaves the old roots or the new ones.
 void KeepRoots(const std::string& state_dir, const std::string& roots) {
   const std::string file = RootsFile(state_dir), hidden = state_dir + "/.roots.pem";
   std::ofstream out(hidden, std::ios::binary | std::ios::trunc);
@@ -61,12 +62,13 @@ void Enroller::Start() {
 void Enroller::Run() {
   roots_ = options_.roots;
   if (!options_.state_dir.empty()) {
-    // Newer than those of the pod's creation, in all likelihood; both are of our authority.
+    // The kept roots are probably newer than those that the pod was created with. Both come from
+    // our authority, so both are trusted.
     if (const auto kept = ReadTextFile(RootsFile(options_.state_dir)); kept.ok()) roots_ += *kept;
   }
   Nanos retry = kFirstRetry;
   Nanos wait{0};
-  std::string complaint;
+  std::string complaint;  // What was logged last, so that a failure is logged once.
   while (!stop_.WaitFor(wait)) {
     const absl::Status status = RunGuarded("enroll", [this] { return EnrollOnce(); });
     if (status.ok()) {
@@ -81,7 +83,7 @@ void Enroller::Run() {
       complaint = Words(status);
     }
     wait = Spread(retry);
-    retry = std::min(retry * 2, kLastRetry);
+    retry = std::min(retry * 2, kMaxRetry);
   }
 }
 

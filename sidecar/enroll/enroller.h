@@ -1,5 +1,6 @@
-// Has the operator certify a key of this process for its pod, again and again. Runs on its own
-// thread; whatever fails is tried again, because a pod may start before its operator.
+// Gets a certificate for this process's key from the operator, and renews it before it expires.
+// Runs on its own thread. Failures are retried without end, because a pod may start before its
+// operator.
 #pragma once
 #include <functional>
 #include <optional>
@@ -15,22 +16,23 @@ namespace strobe {
 class Enroller {
  public:
   struct Options {
-    std::string address{};     // host:port of the operator; the host is the name it must carry.
+    std::string address{};     // host:port of the operator; its certificate must carry the host.
     std::string token_file{};  // A projected service-account token of audience "strobe".
-    std::string roots{};       // PEM: whom to trust at first.
-    // Where newer roots are kept, so that a restarted container knows them; empty = nowhere.
+    std::string roots{};       // PEM; the authorities to trust at first.
+    // Directory that keeps newer roots for a restarted container; empty = they are not kept.
     std::string state_dir{};
   };
 
-  // `enrolled` is called once, on the thread, with the identity that is renewed from then on; it
-  // lives as long as the enroller.
+  // `enrolled` is called once, on the enroller's thread, with the first certificate. The identity
+  // is renewed in place from then on and lives as long as the enroller.
   Enroller(const Clock& clock, Options options, std::function<void(const LiveIdentity&)> enrolled);
   ~Enroller();
   Enroller(const Enroller&) = delete;
   Enroller& operator=(const Enroller&) = delete;
 
   void Start();
-  // Renews no more and calls nobody any more; the identity stays as it is.
+  // Ends the thread, which may take until a call in progress times out (10 s). The identity stays
+  // usable.
   void Stop();
   bool enrolled() const { return enrolled_.is_set(); }
 
@@ -42,7 +44,7 @@ class Enroller {
   const Options options_;
   const std::function<void(const LiveIdentity&)> on_enrolled_;
 
-  // Of the thread.
+  // Used by the thread only.
   std::string key_, roots_;
   WallTime renewal_{};
 

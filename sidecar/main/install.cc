@@ -15,7 +15,7 @@ absl::Status CopyFile(const fs::path& from, const fs::path& to) {
   std::error_code error;
   const fs::path hidden = to.parent_path() / ("." + to.filename().native());
   fs::copy_file(from, hidden, fs::copy_options::overwrite_existing, error);
-  // In one step: nobody loads half of it.
+  // In one step, so that the trainer never loads an unfinished copy.
   if (!error) fs::rename(hidden, to, error);
   if (error) return absl::UnavailableError(StrCat(to.native(), ": ", error.message()));
   return absl::OkStatus();
@@ -40,7 +40,7 @@ absl::Status CopyTree(const fs::path& from, const fs::path& to) {
 absl::Status InstallAgent(const std::string& dir) {
   std::error_code error;
   const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
-  // The trainer is usually another user: it makes its rings in there.
+  // The trainer, usually another user than the sidecar, creates its ring files in there.
   fs::create_directories(fs::path(dir) / "agent", error);
   chmod((fs::path(dir) / "agent").c_str(), 01777);
   if (const absl::Status status = CopyTree(home / "lib", fs::path(dir) / "lib"); !status.ok())

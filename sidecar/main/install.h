@@ -1,4 +1,4 @@
-// Puts what the trainer loads where it looks for it.
+// Copies the agent to the directory that the trainer loads it from.
 #pragma once
 #include <string>
 
@@ -6,8 +6,9 @@
 
 namespace strobe {
 
-// Copies <program>/../lib/libstrobe_agent.so to <dir>/lib and, where there is one,
-// <program>/../python to <dir>/python. A trainer that already has a file open keeps the old one.
+// Copies <program>/../lib to <dir>/lib and, if it exists, <program>/../python to <dir>/python. Also
+// creates <dir>/agent, which users of all kinds may write to. A trainer that has loaded a file
+// already keeps the old one.
 absl::Status InstallAgent(const std::string& dir);
 
 }  // namespace strobe

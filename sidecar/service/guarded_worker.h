@@ -1,5 +1,5 @@
-// strobe.v1.Worker as it is served: a WorkerService whose exceptions are logged and counted. gRPC
-// would catch them too, and tell nobody but the caller.
+// Serves strobe.v1.Worker by calling another implementation of it, and logs and counts its
+// exceptions. gRPC would catch them as well, but only the caller would learn of them.
 #pragma once
 #include "common/base/guard.h"
 #include "strobe/v1/worker.grpc.pb.h"

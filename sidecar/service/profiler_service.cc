@@ -16,10 +16,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Where the client wants the trace: in the response, or at <repository_root>/<session_id>/<host>.
-class FaceDelivery final : public session::Delivery {
+// Delivers the trace to where the client wants it: into the response, or to the object `key`,
+// <session_id>/<host>.xplane.pb, under the client's repository_root.
+class ClientDelivery final : public session::Delivery {
  public:
-  FaceDelivery(StoreOpener& stores, bool emit, std::string root, std::string key)
+  ClientDelivery(StoreOpener& stores, bool emit, std::string root, std::string key)
       : stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
   absl::Status Room(const v1::CapturePlan&) override { return absl::OkStatus(); }
@@ -52,7 +53,7 @@ class FaceDelivery final : public session::Delivery {
   const std::string root_, key_;
 };
 
-// A client that sends version 0 gets the defaults that servers in the field fill in.
+// A client that sends version 0 has set no options; TensorFlow's own servers then use these.
 v1::Tracers TracersOf(const tensorflow::ProfileOptions& options) {
   v1::Tracers tracers;
   const bool defaults = options.version() == 0;
@@ -68,12 +69,13 @@ grpc::Status Internal(std::string text) {
 
 }  // namespace
 
-ProfilerFace::ProfilerFace(const Clock& clock, session::CaptureRunner& runner, StoreOpener& stores)
+ProfilerService::ProfilerService(const Clock& clock, session::CaptureRunner& runner,
+                                 StoreOpener& stores)
     : clock_(clock), runner_(runner), stores_(stores) {}
 
-grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
-                                   const tensorflow::ProfileRequest* request,
-                                   tensorflow::ProfileResponse* response) {
+grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
+                                      const tensorflow::ProfileRequest* request,
+                                      tensorflow::ProfileResponse* response) {
   const tensorflow::ProfileOptions& options = request->opts();
   const std::string host =
       ToSafeName(!options.override_hostname().empty() ? options.override_hostname()
@@ -93,7 +95,8 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
   plan.set_abort_memory_percent(kDefaultAbortMemoryPercent);
   plan.set_capture_id(StrCat("face-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
   plan.set_request(StrCat("a profiler client at ", context->peer()));
-  // "At once" still has to be a little ahead, for the trainer to get the request in time.
+  // A start that is due at once is planned a little ahead, so that the trainer gets the request in
+  // time.
   const std::int64_t soonest =
       ToUnixNanos(clock_.WallNow() + session::kShortestLead + milliseconds(10));
   plan.set_instant_ns(std::max(static_cast<std::int64_t>(options.start_timestamp_ns()), soonest));
@@ -105,8 +108,8 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
   plan.set_deadline_ns(plan.instant_ns() + plan.duration_ns() +
                        Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
 
-  FaceDelivery delivery(stores_, request->emit_xspace(), request->repository_root(),
-                        StrCat(request->session_id(), "/", host, ".xplane.pb"));
+  ClientDelivery delivery(stores_, request->emit_xspace(), request->repository_root(),
+                          StrCat(request->session_id(), "/", host, ".xplane.pb"));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
   if (!armed.accepted()) {
     return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.")
@@ -117,6 +120,8 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
     running_.emplace(request->session_id(), plan.capture_id());
   }
   v1::Report report = armed.report();
+  // Short waits, because gRPC's synchronous servers tell only those who ask that the client is
+  // gone.
   while (report.state() != v1::DONE) {
     if (context->IsCancelled()) runner_.Cancel(plan.capture_id(), "the client went away");
     if (const auto next =
@@ -134,24 +139,25 @@ grpc::Status ProfilerFace::Profile(grpc::ServerContext* context,
   if (outcome == Outcome::kCancelled)
     return grpc::Status(grpc::StatusCode::CANCELLED, report.message());
   if (outcome == Outcome::kBusy) return Internal("Another profiling session active.");
-  // Coverage and device activity are Strobe's judgement; a stock client expects the trace.
+  // Outcomes that only judge a trace, such as its coverage, are no errors to a stock client, which
+  // expects the trace.
   if (!Describe(outcome).has_trace || report.url().empty()) return Internal(report.message());
   response->set_empty_trace(report.events() == 0);
   if (request->emit_xspace()) *response->mutable_xspace() = std::move(delivery.xspace);
   return grpc::Status::OK;
 }
 
-grpc::Status ProfilerFace::Terminate(grpc::ServerContext*,
-                                     const tensorflow::TerminateRequest* request,
-                                     tensorflow::TerminateResponse*) {
+grpc::Status ProfilerService::Terminate(grpc::ServerContext*,
+                                        const tensorflow::TerminateRequest* request,
+                                        tensorflow::TerminateResponse*) {
   MutexLock lock(&mutex_);
   const auto [first, last] = running_.equal_range(request->session_id());
   for (auto it = first; it != last; ++it) runner_.Terminate(it->second);
   return grpc::Status::OK;
 }
 
-grpc::Status ProfilerFace::Monitor(grpc::ServerContext*, const tensorflow::MonitorRequest*,
-                                   tensorflow::MonitorResponse*) {
+grpc::Status ProfilerService::Monitor(grpc::ServerContext*, const tensorflow::MonitorRequest*,
+                                      tensorflow::MonitorResponse*) {
   return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unimplemented.");
 }
 

@@ -1,7 +1,7 @@
-// The compatibility face: tensorflow.ProfilerService as stock clients know it, carried out as a
-// capture of the sidecar, so that it and the operator never record at once. Codes and texts are
-// those of the servers in the field; better than they are in two ways: a delayed start can be
-// cancelled or terminated, and waiting holds no lock in the trainer.
+// tensorflow.ProfilerService for stock profiler clients. Each profile is carried out as a capture of
+// the sidecar, so that a stock client and the operator never record at the same time. Error codes
+// and texts are those of TensorFlow's and JAX's own servers. Unlike those servers it can cancel or
+// terminate a profile whose start is delayed, and it holds no lock in the trainer while it waits.
 #pragma once
 #include <atomic>
 #include <map>
@@ -16,15 +16,16 @@
 
 namespace strobe {
 
-class ProfilerFace final : public tensorflow::ProfilerService::Service {
+class ProfilerService final : public tensorflow::ProfilerService::Service {
  public:
-  // All outlive the face.
-  ProfilerFace(const Clock& clock, session::CaptureRunner& runner, StoreOpener& stores);
+  // All outlive the service.
+  ProfilerService(const Clock& clock, session::CaptureRunner& runner, StoreOpener& stores);
 
   grpc::Status Profile(grpc::ServerContext* context, const tensorflow::ProfileRequest* request,
                        tensorflow::ProfileResponse* response) override;
-  // Always OK. Ends the running Profile of that session id early, also during its delay; unlike the
-  // servers in the field it leaves nothing behind that would end a later one.
+  // Always OK. Ends the running Profile of that session id early, also while its start is delayed.
+  // TensorFlow's own servers remember it and end a later Profile of that session id, too; this one
+  // does not.
   grpc::Status Terminate(grpc::ServerContext* context, const tensorflow::TerminateRequest* request,
                          tensorflow::TerminateResponse* response) override;
   grpc::Status Monitor(grpc::ServerContext* context, const tensorflow::MonitorRequest* request,
@@ -36,7 +37,7 @@ class ProfilerFace final : public tensorflow::ProfilerService::Service {
   StoreOpener& stores_;
   std::atomic<unsigned> serial_{0};
   Mutex mutex_;
-  // Session id of the client to our capture id, while Profile runs.
+  // From the client's session id to our capture id, while Profile runs.
   std::multimap<std::string, std::string> running_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -20,14 +20,15 @@ namespace {
 constexpr std::uint64_t kMaxManifestBytes = 4u << 20;
 constexpr std::size_t kReadsAtOnce = 16;
 constexpr std::string_view kTraceSuffix = ".xplane.pb";
-// What XProf and Strobe's own viewer keep beside a worker's trace, behind its name,
+// Suffixes of the files that XProf and Strobe's viewer derive from one worker's trace and keep
+// beside it.
 constexpr std::array<std::string_view, 6> kDerivedSuffixes = {
     ".SSTABLE", ".metadata.SSTABLE", ".trie.SSTABLE", ".op_stats.pb", ".op_stats_v2.pb", ".index"};
-// and for all of a run's workers together.
+// Names of the files that XProf derives from all traces of a run together.
 constexpr std::string_view kAllHosts = "ALL_HOSTS";
 constexpr std::string_view kCacheVersion = "cache_version.txt";
 
-// What the capture may delete of a run.
+// The keys of a run's objects: those that the capture may delete, and the rest.
 struct Sorted {
   std::vector<std::string> ours, others;
 };
@@ -45,7 +46,7 @@ absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObjec
   return capture;
 }
 
-// Which of the traces are of the capture.
+// Returns those of the traces that the capture wrote.
 absl::StatusOr<std::set<std::string>> TracesOf(ObjectStore& store,
                                                const std::vector<StoredObject>& traces,
                                                std::string_view capture_id) {
@@ -83,7 +84,7 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   bool our_manifest = false;
   if (manifest_is_there) {
     const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxManifestBytes);
-    // One that is too large is none of ours.
+    // A manifest that is too large (OutOfRange) cannot be ours.
     if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
       return text.status();
     our_manifest = text.ok() && CaptureOfManifest(*text) == capture_id;
@@ -109,7 +110,7 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
 std::string CaptureOfManifest(std::string_view text) {
   v1::Manifest manifest;
   google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // Of later versions.
+  options.ignore_unknown_fields = true;  // Later versions may have added some.
   const auto parsed = google::protobuf::util::JsonStringToMessage(
       google::protobuf::StringPiece(text.data(), text.size()), &manifest, options);
   return parsed.ok() ? manifest.capture_id() : "";
@@ -121,10 +122,11 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run,
   const std::array<std::string_view, 1> pieces = {manifest};
   const absl::Status put = store.Put(key, MemoryBytes(pieces), {.create_only = true});
   if (!absl::IsAlreadyExists(put)) return put;
-  // Our own, when an answer was lost or an operator was restarted after it had been written.
+  // It may be ours: the store's answer may have been lost, or the operator restarted after it was
+  // written.
   const absl::StatusOr<std::string> there = GetText(store, key, kMaxManifestBytes);
   if (there.ok() && *there == manifest) return absl::OkStatus();
-  // Too large a one is none of ours.
+  // A manifest that is too large (OutOfRange) cannot be ours.
   if (!there.ok() && !absl::IsOutOfRange(there.status())) return there.status();
   const std::string other = there.ok() ? CaptureOfManifest(*there) : "";
   const bool same_capture = !other.empty() && other == CaptureOfManifest(manifest);
@@ -139,7 +141,7 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run,
 
 absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id) {
-  // Traces of other tools carry no id: nobody may ask for those.
+  // Traces of other tools carry no id and would all match an empty one.
   if (capture_id.empty()) return absl::InvalidArgumentError("capture_id is missing");
   ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
   if (sorted.ours.empty() && !sorted.others.empty()) {

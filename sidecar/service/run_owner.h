@@ -1,6 +1,7 @@
-// Whose a run's objects are. A run's name can be chosen by anybody who may capture into its logdir,
-// so a capture writes what is not there yet and deletes what carries its own id: traces by their
-// Strobe plane, the manifest by its text. Blocking, within the store's own limits.
+// Decides which objects of a run belong to a capture. Anybody who may capture into a logdir can
+// choose a run's name, so a capture overwrites nothing and deletes only what carries its own id: in
+// traces the id is in the Strobe plane, in the manifest it is a field. Blocks within the store's
+// own limits.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,22 +12,21 @@
 
 namespace strobe {
 
-// Creates the run's strobe.json. OK also when the very same bytes lie there already. AlreadyExists:
-// another manifest is there; nothing was written.
+// Creates the run's strobe.json. OK also if it exists with the same bytes. AlreadyExists if it
+// exists with others; nothing is written then.
 absl::Status PublishManifest(ObjectStore& store, std::string_view run, const std::string& manifest);
 
 struct Reclaimed {
   std::uint64_t deleted = 0;
-  std::uint64_t left = 0;  // Objects of the run that are somebody else's.
+  std::uint64_t left = 0;  // Objects of the run that are not the capture's.
 };
 
-// Deletes what the capture wrote into the run, and what viewers have derived from its traces and
-// kept beside them. PermissionDenied, and nothing is deleted: the run holds something, but nothing
-// of this capture.
+// Deletes what the capture wrote into the run, and the files that viewers have derived from its
+// traces. PermissionDenied, with nothing deleted, if the run has objects but none of this capture.
 absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id);
 
-// The capture that a manifest is of; empty when the text is no manifest.
+// The id of the capture that the manifest describes; empty when the text is no manifest.
 std::string CaptureOfManifest(std::string_view text);
 
 }  // namespace strobe

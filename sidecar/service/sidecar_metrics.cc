@@ -73,7 +73,7 @@ struct SidecarMetrics::Families {
 };
 
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
-  // There from the start, so that a first drop is an increase.
+  // These series exist from the start, so that Prometheus sees the first event as an increase.
   for (const char* reason : {"ring", "device"}) families_->dropped.Add({{"reason", reason}});
   for (const char* where : {"capture", "worker", "http", "kept_traces"})
     families_->panics.Add({{"where", where}});

@@ -1,4 +1,4 @@
-// The sidecar's own numbers, for Prometheus.
+// The sidecar's metrics for Prometheus.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,14 +18,15 @@ class SidecarMetrics {
   void UploadRetried();
   void KeptTraceArrived();
   void KeptTraceDropped();
-  // `reason`: handshake (plain text, garbage), or PeerVerdict's name.
+  // `reason` is handshake (plain text or garbage was sent), or the name of a PeerVerdict.
   void PeerRefused(const std::string& reason);
+  // What is measured when the metrics are read.
   struct State {
     std::string holder{};  // The capture that holds the worker now, if any.
     std::uint64_t spool_bytes = 0;
     bool agent_connected = false;
   };
-  // In Prometheus' text format.
+  // Returns all metrics in Prometheus' text format.
   std::string Render(const State& state);
 
  private:

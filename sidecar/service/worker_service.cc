@@ -16,7 +16,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-// The worst of a few short sleeps: what a sleeping thread of this machine must expect right now.
+// Measures how late this machine wakes a sleeping thread at present: the worst of a few short
+// sleeps.
 Nanos MeasureWakeLateness(const Clock& clock) {
   constexpr int kSleeps = 6;
   constexpr Nanos kSleep = std::chrono::microseconds(500);
@@ -29,15 +30,16 @@ Nanos MeasureWakeLateness(const Clock& clock) {
   return worst;
 }
 
-// Within what the caller still waits for, with a little left for the answer.
+// Limits a store to nine tenths of the time that the caller still waits, which leaves the rest for
+// the answer.
 StoreLimits LimitsOf(const grpc::ServerContext& context) {
   const Nanos left = context.deadline() - std::chrono::system_clock::now();
   const Nanos use = std::clamp<Nanos>(left * 9 / 10, Nanos{0}, std::chrono::minutes(10));
   return {.deadline = SystemClock().MonoNow() + use, .patience = use};
 }
 
-constexpr std::size_t kLargestManifest = 4u << 20;
-constexpr int kMostPings = 1000;
+constexpr std::size_t kMaxManifestBytes = 4u << 20;
+constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a thread.
 
 }  // namespace
 
@@ -67,7 +69,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
     if (const auto report = runner_.Find(request->capture_id()))
       *response->mutable_report() = *report;
   }
-  // Whoever finds its capture again, or finds the worker held, does not care about the rest.
+  // The rest takes time and only matters to a caller that is about to arm this worker.
   if (response->has_report() || !response->holder().empty()) return grpc::Status::OK;
   response->set_wake_lateness_ns(MeasureWakeLateness(clock_).count());
   response->set_lead_ns(source_.lead().count());
@@ -82,7 +84,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
 grpc::Status WorkerService::ProbeClock(
     grpc::ServerContext*, grpc::ServerReaderWriter<v1::ClockPong, v1::ClockPing>* stream) {
   v1::ClockPing ping;
-  for (int i = 0; i < kMostPings && stream->Read(&ping); ++i) {
+  for (int i = 0; i < kMaxPings && stream->Read(&ping); ++i) {
     v1::ClockPong pong;
     const MonoTime received = clock_.MonoNow();
     pong.set_received_ns(ToUnixNanos(clock_.WallNow()));
@@ -109,7 +111,7 @@ grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* requ
                                 v1::ArmResponse* response) {
   if (const absl::Status status = session::CheckPlan(request->plan()); !status.ok())
     return ToGrpc(status);
-  // A logdir that nobody here can write to is refused now, not after the recording.
+  // A logdir that cannot be written to is refused now and not after the recording.
   if (const auto store = OpenStore(stores_, request->plan().logdir()); !store.ok())
     return ToGrpc(store.status());
   if (const std::string why = WhyNotContainer(request->plan()); !why.empty()) {
@@ -124,7 +126,8 @@ grpc::Status WorkerService::Arm(grpc::ServerContext*, const v1::ArmRequest* requ
 grpc::Status WorkerService::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                                   grpc::ServerWriter<v1::Report>* writer) {
   v1::CaptureState told = v1::CAPTURE_STATE_UNSPECIFIED;
-  // Short waits, because only here is it noticed that the client went away.
+  // Short waits, because gRPC's synchronous servers tell only those who ask that the client is
+  // gone.
   constexpr Nanos kSlice = std::chrono::milliseconds(200);
   while (!context->IsCancelled() && !stopping_) {
     const auto report = runner_.WaitForChange(request->capture_id(), told, kSlice);
@@ -155,7 +158,7 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
                                     v1::PublishResponse* response) {
   if (!IsSafeName(request->run()))
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
-  if (request->manifest().size() > kLargestManifest) {
+  if (request->manifest().size() > kMaxManifestBytes) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "manifest is larger than 4 MiB");
   }
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());

@@ -1,4 +1,4 @@
-// strobe.v1.Worker over one CaptureRunner. Thread-safe; every call ends by itself within its
+// strobe.v1.Worker over one CaptureRunner. Safe for concurrent use. Every call ends within its
 // deadline or when the client goes away.
 #pragma once
 #include <atomic>
@@ -15,14 +15,15 @@ namespace strobe {
 
 class WorkerService final : public v1::Worker::Service {
  public:
-  // All outlive the service. `name` is the worker's default file name; `spool_free` tells how many
-  // bytes of traces can still wait for their store; programs of `containers` can be told apart.
+  // All outlive the service. `name` is the default file name of this worker's traces. `spool_free`
+  // returns how many more bytes of traces the spool can hold; null when there is no spool. Captures
+  // can be of one of `containers` alone.
   WorkerService(std::string name, const Clock& clock, session::CaptureRunner& runner,
                 session::Source& source, StoreOpener& stores,
                 std::function<std::uint64_t()> spool_free = nullptr,
                 std::vector<std::string> containers = {});
 
-  // Ends Watch streams, so that the server can shut down.
+  // Ends Watch streams within 200 ms, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
   grpc::Status Describe(grpc::ServerContext* context, const v1::DescribeRequest* request,
@@ -41,7 +42,7 @@ class WorkerService final : public v1::Worker::Service {
                        v1::ReclaimResponse* response) override;
 
  private:
-  // Why the programs of the plan's container cannot be recorded alone; empty when they can.
+  // Why the plan's container cannot be recorded alone; empty when it can, or none is named.
   std::string WhyNotContainer(const v1::CapturePlan& plan) const;
 
   const std::string name_;
@@ -49,7 +50,7 @@ class WorkerService final : public v1::Worker::Service {
   session::CaptureRunner& runner_;
   session::Source& source_;
   StoreOpener& stores_;
-  const std::function<std::uint64_t()> spool_free_;  // Null: not known.
+  const std::function<std::uint64_t()> spool_free_;  // May be null.
   const std::vector<std::string> containers_;
   std::atomic<bool> stopping_{false};
 };

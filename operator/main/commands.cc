@@ -1,4 +1,4 @@
-#include "operator/main/tasks.h"
+#include "operator/main/commands.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -35,9 +35,9 @@ absl::StatusOr<std::unique_ptr<Cluster>> Reach(const std::string& kubeconfig) {
   return cluster;
 }
 
-// Every request that has our finalizer. The first error that `visit` returns, unless the request
-// has changed or gone meanwhile, which the next look shows. One that cannot be changed holds up
-// none of the others.
+// Calls `visit` for every request that has our finalizer, also after it failed for one of them.
+// Returns the first failure, but not that a request has changed or is gone: the caller's next look
+// shows that.
 absl::Status ForEachHeld(kube::Client& client, const std::string& space,
                          const std::function<absl::Status(const ProfileRequest&)>& visit) {
   std::string next;
@@ -46,7 +46,7 @@ absl::Status ForEachHeld(kube::Client& client, const std::string& space,
     std::string path = kube::RequestsPath(space) + "?limit=500";
     if (!next.empty()) path += StrCat("&continue=", kube::UrlEncode(next));
     const absl::StatusOr<kube::Json> list = client.Get(path);
-    if (absl::IsNotFound(list.status())) return absl::OkStatus();  // Not even the type is there.
+    if (absl::IsNotFound(list.status())) return absl::OkStatus();  // The CRD is not installed.
     RETURN_IF_ERROR(list.status());
     for (const kube::Json& item : list->value("items", kube::Json::array())) {
       const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
@@ -101,7 +101,7 @@ absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& spa
   return released;
 }
 
-// Captures that are under way.
+// Cancels all captures in progress and returns how many there were.
 absl::StatusOr<int> CancelRequests(kube::Client& client, const std::string& space) {
   int cancelled = 0;
   RETURN_IF_ERROR(ForEachHeld(client, space, [&](const ProfileRequest& request) -> absl::Status {
@@ -137,7 +137,7 @@ absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& s
   constexpr Nanos kLookAgain = std::chrono::seconds(2);
   constexpr int kMaxLooks = 30;
   int all = 0;
-  // An operator that is just ending may still add one.
+  // An operator that is just ending may still add its finalizer to a request.
   for (int looks = 0, clean = 0; clean < 2 && looks < kMaxLooks; ++looks) {
     ASSIGN_OR_RETURN(const int released, ReleaseRequests(*cluster->client, space));
     all += released;

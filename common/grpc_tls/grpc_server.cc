@@ -1,0 +1,52 @@
+#include "common/grpc_tls/grpc_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+
+#include <utility>
+
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr Nanos kMaxHandshake = std::chrono::seconds(10);
+constexpr Nanos kStopPatience = std::chrono::seconds(1);
+
+int ToMillis(Nanos duration) { return static_cast<int>(duration / std::chrono::milliseconds(1)); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
+                                                              const grpc::ResourceQuota& quota,
+                                                              grpc::Service& service) {
+  grpc::ServerBuilder builder;
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(options.max_request_bytes);
+  // By default gRPC shares a port with whoever listens on it already, and gets some of its calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, ToMillis(kMaxHandshake));
+  if (options.max_idle)
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, ToMillis(*options.max_idle));
+  int port = 0;
+  builder.AddListeningPort(options.listen, options.credentials, &port);
+  builder.RegisterService(&service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    return absl::UnavailableError(
+        StrCat("cannot listen on ", options.listen, "; is the port taken?"));
+  }
+  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(server), port));
+}
+
+GrpcServer::GrpcServer(std::unique_ptr<grpc::Server> server, int port)
+    : server_(std::move(server)), port_(port) {}
+
+// gRPC's own destructor waits without a deadline.
+GrpcServer::~GrpcServer() { Stop(DeadlineIn(kStopPatience)); }
+
+void GrpcServer::Stop(std::chrono::system_clock::time_point deadline) {
+  server_->Shutdown(deadline);
+}
+
+}  // namespace strobe

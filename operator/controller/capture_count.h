@@ -1,0 +1,43 @@
+// How many captures are under way, as something to wait for. It stands between the reconciler and
+// its metrics. Safe for concurrent use.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "operator/controller/ports.h"
+
+namespace strobe {
+
+class CaptureCount final : public CaptureMetrics {
+ public:
+  // Everything is passed on to `metrics`, which outlives it.
+  explicit CaptureCount(CaptureMetrics& metrics) : metrics_(metrics) {}
+
+  void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override {
+    metrics_.AttemptEnded(request, progress);
+  }
+  void CaptureEnded(const ProfileRequest& request, const std::string& result) override {
+    metrics_.CaptureEnded(request, result);
+  }
+  void ActiveCaptures(std::size_t count) override {
+    metrics_.ActiveCaptures(count);
+    MutexLock lock(&mutex_);
+    active_ = count;
+  }
+
+  // True when no capture is under way; false when some still are after `timeout`.
+  bool AwaitNone(Nanos timeout) const {
+    MutexLock lock(&mutex_);
+    return mutex_.AwaitFor(timeout, [this] { return active_ == 0; });
+  }
+
+ private:
+  CaptureMetrics& metrics_;
+  mutable Mutex mutex_;
+  std::size_t active_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace strobe

@@ -1,0 +1,59 @@
+#include "operator/main/certificates.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+AuthorityKeeper::Options KeeperOptions(const OperatorConfig& config, const std::string& space) {
+  AuthorityKeeper::Options options;
+  options.rules = RulesOf(config.tls);
+  options.server_names = {StrCat(config.tls.service, ".", space, ".svc")};
+  for (const std::string& name : config.tls.extra_names) options.server_names.push_back(name);
+  // Certificates with a short lifetime need to be looked at more often than the default.
+  options.poll = std::min<Nanos>(options.poll, config.tls.certificate_lifetime / 10);
+  return options;
+}
+
+kube::AuthoritySecret::Options StoreOptions(const OperatorConfig& config,
+                                            const std::string& space) {
+  // With somebody else's certificate the webhook configurations are not ours to change.
+  const bool announces = config.webhook.certificate.empty() && !config.webhook.listen.empty();
+  return {config.tls.space.empty() ? space : config.tls.space, config.tls.secret,
+          announces ? config.webhook.configuration : ""};
+}
+
+}  // namespace
+
+AuthorityRules RulesOf(const TlsConfig& tls) {
+  return {tls.authority_lifetime, tls.settle, tls.certificate_lifetime};
+}
+
+Certificates::Certificates(const Clock& clock, const OperatorConfig& config,
+                           const std::string& space, kube::Client& client, OperatorMetrics& metrics,
+                           Milestones& milestones)
+    : clock_(clock),
+      metrics_(metrics),
+      milestones_(milestones),
+      store_(client, StoreOptions(config, space)),
+      keeper_(
+          clock, store_, KeeperOptions(config, space),
+          [this] { return milestones_.reached(Milestone::kElected); }, [this] { OnReady(); }) {}
+
+void Certificates::OnReady() {
+  worker_credentials_.emplace(clock_, keeper_.client(), [this](PeerVerdict verdict) {
+    metrics_.PeerRefused("worker", std::string(Name(verdict)));
+  });
+  milestones_.Reach(Milestone::kCertified);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> Certificates::WorkerCredentials() {
+  if (!milestones_.reached(Milestone::kCertified)) return nullptr;
+  return worker_credentials_->Current();
+}
+
+}  // namespace strobe

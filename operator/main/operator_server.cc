@@ -1,0 +1,256 @@
+#include "operator/main/operator_server.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+#include "operator/main/commands.h"
+#include "operator/objects/request_json.h"
+
+namespace strobe {
+namespace {
+
+// The API server goes on calling our webhooks until it has heard that we are not ready any more.
+constexpr Nanos kDrainTime = std::chrono::seconds(3);
+// For workers to hear that their captures are over: as long as an attempt waits for them.
+constexpr Nanos kRetirePatience = std::chrono::seconds(8);
+constexpr Nanos kNamespaceTimeout = std::chrono::seconds(3);
+
+// Names this process in the lease. The random part tells two containers of one pod apart.
+std::string NewIdentity() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::array<char, 8> random{};
+  std::ifstream("/dev/urandom", std::ios::binary).read(random.data(), random.size());
+  std::string text = StrCat(host.data(), "_");
+  for (const char byte : random) text += absl::StrFormat("%02x", static_cast<unsigned char>(byte));
+  return text;
+}
+
+kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credentials& credentials) {
+  return {lease.space.empty() ? credentials.space : lease.space,
+          lease.name,
+          NewIdentity(),
+          lease.duration,
+          lease.renew_deadline,
+          lease.retry_period};
+}
+
+// Whether the operator's namespace is being deleted, and the operator with it.
+bool IsNamespaceEnding(kube::Client& client, const std::string& space) {
+  const absl::StatusOr<kube::Json> found =
+      client.Get(StrCat("/api/v1/namespaces/", space), kNamespaceTimeout);
+  if (!found.ok() && !absl::IsNotFound(found.status())) {
+    LogError(
+        "whether this namespace is being deleted is not known; if it is, strobe-operator "
+        "release-requests lets go of the requests that wait for an operator",
+        {{"error", Words(found.status())}});
+  }
+  return found.ok() && found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OperatorServer>> OperatorServer::Create(
+    const Clock& clock, OperatorConfig config, const std::string& kubeconfig,
+    std::function<void()> failed) {
+  Access access;
+  ASSIGN_OR_RETURN(access.credentials, kube::FindCredentials(kubeconfig));
+  access.lease = LeaseOptionsOf(config.lease, access.credentials);
+  RETURN_IF_ERROR(kube::CheckLeaseOptions(access.lease));
+  kube::InitCpprest();
+  ASSIGN_OR_RETURN(access.transport, kube::MakeCpprestTransport(clock, access.credentials));
+  ASSIGN_OR_RETURN(access.lease_transport, kube::MakeCpprestTransport(clock, access.credentials));
+  return std::unique_ptr<OperatorServer>(
+      new OperatorServer(clock, std::move(config), std::move(access), std::move(failed)));
+}
+
+OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access access,
+                               std::function<void()> failed)
+    : clock_(clock),
+      config_(std::move(config)),
+      access_(std::move(access)),
+      failed_(std::move(failed)),
+      client_(clock_, access_.transport,
+              [this](const std::string& method, int status, Nanos took) {
+                metrics_.Requested(method, status, took);
+              }),
+      lease_client_(clock_, access_.lease_transport),
+      events_(clock_, client_, access_.lease.identity),
+      queue_(clock_, &metrics_),
+      reflector_(clock_, client_,
+                 {kube::RequestsPath(config_.watch_namespace), config_.watch_timeout,
+                  [this] { milestones_.Reach(Milestone::kCacheFilled); }},
+                 requests_,
+                 [this](const std::string& key) {
+                   if (milestones_.reached(Milestone::kReconciling)) queue_.Add(key);
+                 }),
+      cluster_(client_, requests_, events_),
+      history_(clock_, client_, {access_.lease.space, config_.state_config_map}),
+      gatekeeper_(clock_, client_, requests_, history_,
+                  {!config_.allow_without_policy,
+                   [this] {
+                     return certificates_ ? certificates_->keeper().SealKeys()
+                                          : std::vector<std::string>();
+                   },
+                   config_.webhook.configuration}),
+      captures_(metrics_),
+      connector_(clock_,
+                 [this] {
+                   return config_.insecure_plaintext ? PlaintextCredentials()
+                                                     : certificates_->WorkerCredentials();
+                 }),
+      reconciler_({clock_, executor_, connector_, cluster_, captures_,
+                   [this](const std::string& key) { queue_.Add(key); },
+                   // Without webhooks it is not known who asked for a capture.
+                   has_webhooks() ? &gatekeeper_ : nullptr}),
+      // Once the lease is lost another operator may act, so that not even an orderly end is
+      // allowed.
+      elector_(
+          clock_, lease_client_, access_.lease, [this] { milestones_.Reach(Milestone::kElected); },
+          [] { _exit(1); }) {}
+
+OperatorServer::~OperatorServer() {
+  milestones_.Stop();
+  client_.EndWaits();
+  lease_client_.EndWaits();
+  if (starter_.joinable()) starter_.join();
+}
+
+absl::Status OperatorServer::Start() {
+  if (!config_.lease.enabled) milestones_.Reach(Milestone::kElected);
+  if (!config_.insecure_plaintext || has_webhooks()) StartTlsServers();
+  RETURN_IF_ERROR(ServeHttp());
+  reflector_.Start();
+  metrics_.Leading(false, access_.lease.name);
+  starter_ = std::thread([this] { RunThread("start", [this] { BeginReconciling(); }); });
+  if (config_.lease.enabled) elector_.Start();
+  LogInfo("strobe-operator runs", {{"version", kVersion},
+                                   {"server", access_.credentials.server},
+                                   {"http_port", StrCat(http_->port())},
+                                   {"identity", access_.lease.identity}});
+  return absl::OkStatus();
+}
+
+void OperatorServer::StartTlsServers() {
+  certificates_.emplace(clock_, config_, access_.lease.space, client_, metrics_, milestones_);
+  tls_servers_.emplace(
+      TlsServers::Dependencies{clock_, config_, access_.lease.space, client_,
+                               certificates_->keeper(), gatekeeper_, metrics_, milestones_},
+      [this](absl::Status status) { Fail(std::move(status)); });
+  tls_servers_->Start();
+  certificates_->Start();
+}
+
+absl::Status OperatorServer::ServeHttp() {
+  ASSIGN_OR_RETURN(http_,
+                   HttpServer::Start({.listen = config_.http_listen},
+                                     {{"/healthz",
+                                       [](const Request&) {
+                                         return Page{200, "ok\n"};
+                                       }},
+                                      {"/readyz", [this](const Request&) { return Readiness(); }},
+                                      {"/metrics", [this](const Request&) { return Metrics(); }}}));
+  return absl::OkStatus();
+}
+
+Page OperatorServer::Readiness() const {
+  if (milestones_.stopping()) return {503, "ending\n"};
+  if (!milestones_.reached(Milestone::kCacheFilled)) return {503, "the cache is not filled yet\n"};
+  if (tls_servers_ && !milestones_.reached(Milestone::kServing))
+    return {503, "there are no certificates yet\n"};
+  return {200, "ok\n"};
+}
+
+Page OperatorServer::Metrics() {
+  metrics_.QueueLoad(queue_.load(), config_.workers);
+  return MetricsPage(metrics_.Render());
+}
+
+void OperatorServer::BeginReconciling() {
+  // With a cache that is not filled every capture would look as if its request had been deleted.
+  const bool begins =
+      tls_servers_
+          ? milestones_.Await({Milestone::kElected, Milestone::kCacheFilled, Milestone::kServing})
+          : milestones_.Await({Milestone::kElected, Milestone::kCacheFilled});
+  if (!begins) return;
+  // Before the cache is read, so that a request that changes meanwhile is not missed.
+  milestones_.Reach(Milestone::kReconciling);
+  history_.Reload();
+  metrics_.Leading(true, access_.lease.name);
+  for (const std::string& key : requests_.Keys()) queue_.Add(key);
+  reconcile_threads_ = std::make_unique<ReconcileThreads>(
+      clock_, config_.workers, queue_,
+      [this](const std::string& key) { return reconciler_.Reconcile(key); },
+      [this](const std::string& result, Nanos took) { metrics_.Reconciled(result, took); });
+}
+
+void OperatorServer::ReleaseMemory() {
+  const std::size_t active = reconciler_.active();
+  if (active < active_before_) malloc_trim(0);
+  active_before_ = active;
+}
+
+absl::Status OperatorServer::Stop() {
+  LogInfo("ending", {{"active_captures", StrCat(reconciler_.active())}});
+  milestones_.Stop();
+  const bool is_removed = IsNamespaceEnding(client_, access_.lease.space);
+  if (is_removed) RetireCaptures();
+  client_.EndWaits();
+  lease_client_.EndWaits();
+  if (has_webhooks() && milestones_.reached(Milestone::kServing) && failure().ok()) {
+    tls_servers_->Drain();
+    std::this_thread::sleep_for(kDrainTime);
+  }
+  starter_.join();
+  reconcile_threads_.reset();
+  // Again, because a reconciliation that was under way may have added a finalizer.
+  if (is_removed) LetRequestsGo();
+  // Last, so that a successor begins only when nothing of ours acts any more.
+  if (config_.lease.enabled) elector_.Release();
+  return failure();
+}
+
+void OperatorServer::RetireCaptures() {
+  reconciler_.Retire("Strobe is being removed");
+  captures_.AwaitNone(kRetirePatience);
+  queue_.ShutDown();
+  LetRequestsGo();
+}
+
+void OperatorServer::LetRequestsGo() {
+  const absl::StatusOr<int> released = ReleaseRequests(client_, config_.watch_namespace);
+  if (released.ok()) {
+    LogInfo("let go of the requests: the operator's namespace is being deleted",
+            {{"requests", StrCat(*released)}});
+  } else {
+    LogError(
+        "requests still wait for an operator when they are deleted; "
+        "strobe-operator release-requests lets go of them",
+        {{"error", Words(released.status())}});
+  }
+}
+
+void OperatorServer::Fail(absl::Status status) {
+  {
+    MutexLock lock(&mutex_);
+    failure_.Update(status);
+  }
+  failed_();
+}
+
+absl::Status OperatorServer::failure() const {
+  MutexLock lock(&mutex_);
+  return failure_;
+}
+
+}  // namespace strobe

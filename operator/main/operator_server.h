@@ -1,0 +1,115 @@
+// A whole operator: the API server's clients, the cache of requests, leader election, servers and
+// reconciler, built from its configuration.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/executor.h"
+#include "common/base/mutex.h"
+#include "common/http/http_server.h"
+#include "operator/config/config.h"
+#include "operator/controller/capture_count.h"
+#include "operator/controller/reconcile_threads.h"
+#include "operator/controller/request_reconciler.h"
+#include "operator/controller/work_queue.h"
+#include "operator/kube/cpprest_transport.h"
+#include "operator/kube/kube_gatekeeper.h"
+#include "operator/kube/leader_elector.h"
+#include "operator/kube/reflector.h"
+#include "operator/kube/request_cluster.h"
+#include "operator/main/certificates.h"
+#include "operator/main/milestones.h"
+#include "operator/main/tls_servers.h"
+#include "operator/metrics/operator_metrics.h"
+#include "operator/workers/grpc_worker.h"
+
+namespace strobe {
+
+class OperatorServer {
+ public:
+  // `failed` is called at most once, from another thread and after Start, if the operator has to
+  // end. An error says what is wrong with the credentials or the lease's times. The clock outlives
+  // the operator.
+  static absl::StatusOr<std::unique_ptr<OperatorServer>> Create(const Clock& clock,
+                                                                OperatorConfig config,
+                                                                const std::string& kubeconfig,
+                                                                std::function<void()> failed);
+  ~OperatorServer();
+  OperatorServer(const OperatorServer&) = delete;
+  OperatorServer& operator=(const OperatorServer&) = delete;
+
+  // Returns at once; fails if the port of /metrics is taken. Reconciles once the cache is filled,
+  // the lease is held and the webhooks are served. A lease that is lost ends the process.
+  absl::Status Start();
+  // Gives memory that large captures took back to the system, once they are over. For one thread.
+  void ReleaseMemory();
+  // Ends in good order: unready first, then reconciling, then the lease. Captures go on at the
+  // workers, where the next operator finds them; if the operator's namespace is being deleted they
+  // are cancelled and all requests are let go. Returns why `failed` was called.
+  absl::Status Stop();
+
+ private:
+  struct Access {
+    kube::Credentials credentials{};
+    kube::LeaseOptions lease{};
+    std::shared_ptr<kube::Transport> transport{}, lease_transport{};
+  };
+
+  OperatorServer(const Clock& clock, OperatorConfig config, Access access,
+                 std::function<void()> failed);
+
+  bool has_webhooks() const { return !config_.webhook.listen.empty(); }
+  void StartTlsServers();
+  absl::Status ServeHttp();
+  void BeginReconciling();
+  void Fail(absl::Status status);
+  absl::Status failure() const;
+  Page Readiness() const;
+  Page Metrics();
+  // What nobody would do after us, because Strobe is being removed.
+  void RetireCaptures();
+  void LetRequestsGo();
+
+  // Destroyed in reverse order: every member comes after those that its threads use.
+  const Clock& clock_;
+  const OperatorConfig config_;
+  const Access access_;
+  const std::function<void()> failed_;
+  OperatorMetrics metrics_;
+  Milestones milestones_;
+  mutable Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first.
+
+  kube::Client client_;
+  kube::Client lease_client_;  // Apart, so that renewing the lease queues behind nothing else.
+  kube::EventRecorder events_;
+  kube::ObjectCache requests_;
+  WorkQueue queue_;
+  kube::Reflector reflector_;
+  kube::RequestCluster cluster_;
+  kube::CaptureHistory history_;
+
+  // Nothing if neither sidecars nor webhooks need TLS.
+  std::optional<Certificates> certificates_;
+  kube::KubeGatekeeper gatekeeper_;
+  std::optional<TlsServers> tls_servers_;
+
+  CaptureCount captures_;
+  ThreadExecutor executor_;  // Before the connector, whose last calls post to it while it ends.
+  GrpcWorkerConnector connector_;
+  RequestReconciler reconciler_;
+  std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
+
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<ReconcileThreads> reconcile_threads_;  // Set by starter_.
+  std::thread starter_;
+  kube::LeaderElector elector_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,108 @@
+#include "operator/main/tls_servers.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+
+#include <utility>
+
+#include "common/base/guard.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/kube/pod_list.h"
+
+namespace strobe {
+namespace {
+
+constexpr Nanos kMaintainEvery = std::chrono::seconds(5);
+// Counting takes a list of all labelled pods, of which there may be thousands.
+constexpr Nanos kCountPodsEvery = std::chrono::minutes(5);
+// Sidecars send a token and a signing request. The bounds hold against strangers, who reach the
+// port as well as sidecars do.
+constexpr int kMaxEnrollThreads = 16;
+constexpr std::size_t kMaxEnrollMemory = 32 << 20;
+constexpr int kMaxEnrollRequestBytes = 64 << 10;
+// A sidecar calls once and comes back hours later.
+constexpr Nanos kMaxEnrollIdle = std::chrono::seconds(10);
+
+}  // namespace
+
+TlsServers::TlsServers(Dependencies dependencies, std::function<void(absl::Status)> failed)
+    : deps_(std::move(dependencies)),
+      failed_(std::move(failed)),
+      reviewer_(deps_.client),
+      enrollment_service_(deps_.keeper, reviewer_,
+                          [this](const std::string& result) { deps_.metrics.Enrolled(result); }) {}
+
+TlsServers::~TlsServers() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void TlsServers::Start() {
+  ObserveFailedHandshakes([this] { deps_.metrics.PeerRefused("enrollment", "handshake"); });
+  thread_ = std::thread([this] { RunThread("tls_servers", [this] { Run(); }); });
+}
+
+void TlsServers::Run() {
+  if (!deps_.milestones.Await({Milestone::kCertified})) return;
+  if (!deps_.milestones.reached(Milestone::kServing)) {
+    const absl::Status served = RunGuarded("tls_servers", [this] { return Serve(); });
+    if (!served.ok()) {
+      LogError("cannot serve webhooks and enrollment", {{"error", Words(served)}});
+      return failed_(served);
+    }
+    deps_.milestones.Reach(Milestone::kServing);
+  }
+  Maintain();
+}
+
+absl::Status TlsServers::Serve() {
+  if (!deps_.config.insecure_plaintext) RETURN_IF_ERROR(ServeEnrollment());
+  if (!deps_.config.webhook.listen.empty()) RETURN_IF_ERROR(ServeWebhooks());
+  return absl::OkStatus();
+}
+
+absl::Status TlsServers::ServeEnrollment() {
+  grpc::ResourceQuota quota;
+  quota.SetMaxThreads(kMaxEnrollThreads);
+  quota.Resize(kMaxEnrollMemory);
+  ASSIGN_OR_RETURN(
+      enrollment_,
+      GrpcServer::Start({.listen = deps_.config.tls.enroll_listen,
+                         .credentials = OneSidedServerCredentials(deps_.keeper.server()),
+                         .max_request_bytes = kMaxEnrollRequestBytes,
+                         .max_idle = kMaxEnrollIdle},
+                        quota, enrollment_service_));
+  LogInfo("enrollment is served", {{"port", StrCat(enrollment_->port())}});
+  return absl::OkStatus();
+}
+
+absl::Status TlsServers::ServeWebhooks() {
+  ASSIGN_OR_RETURN(webhooks_,
+                   WebhookServer::Start({deps_.clock, deps_.config, deps_.space, deps_.keeper,
+                                         deps_.gatekeeper, deps_.metrics}));
+  return absl::OkStatus();
+}
+
+void TlsServers::Maintain() {
+  do {
+    if (webhooks_ == nullptr) continue;
+    webhooks_->ReloadFiles();
+    CountUninjectedPods();
+  } while (!deps_.milestones.AwaitStop(kMaintainEvery));
+}
+
+void TlsServers::CountUninjectedPods() {
+  if (!deps_.milestones.reached(Milestone::kElected)) return;
+  const MonoTime now = deps_.clock.MonoNow();
+  if (counted_ && now - *counted_ <= kCountPodsEvery) return;
+  counted_ = now;
+  const auto counts = kube::CountUninjectedPods(deps_.client, deps_.config.watch_namespace);
+  if (counts.ok()) deps_.metrics.UninjectedPods(*counts);
+}
+
+void TlsServers::Drain() {
+  if (webhooks_ != nullptr) webhooks_->Drain();
+}
+
+}  // namespace strobe

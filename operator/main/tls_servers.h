@@ -1,0 +1,69 @@
+// The operator's servers that need its certificates: enrollment for the sidecars and webhooks for
+// the API server.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "common/grpc_tls/grpc_server.h"
+#include "operator/config/config.h"
+#include "operator/core/gatekeeper.h"
+#include "operator/enroll/enrollment_service.h"
+#include "operator/kube/token_review.h"
+#include "operator/main/certificates.h"
+#include "operator/main/milestones.h"
+#include "operator/main/webhook_server.h"
+#include "operator/metrics/operator_metrics.h"
+
+namespace strobe {
+
+class TlsServers {
+ public:
+  struct Dependencies {
+    const Clock& clock;
+    const OperatorConfig& config;
+    std::string space{};  // The operator's own.
+    kube::Client& client;
+    const AuthorityKeeper& keeper;
+    Gatekeeper& gatekeeper;
+    OperatorMetrics& metrics;
+    Milestones& milestones;
+  };
+
+  // All dependencies outlive it. `failed` is called at most once, from a thread of its own, with
+  // the reason why the operator cannot serve.
+  TlsServers(Dependencies dependencies, std::function<void(absl::Status)> failed);
+  // The process must be ending already: see Milestones::Stop.
+  ~TlsServers();
+  TlsServers(const TlsServers&) = delete;
+  TlsServers& operator=(const TlsServers&) = delete;
+
+  // Returns at once. Serves as soon as there are certificates, and then reaches
+  // Milestone::kServing.
+  void Start();
+  // For a replica that is about to end; see WebhookServer. Only once it serves.
+  void Drain();
+
+ private:
+  void Run();
+  absl::Status Serve();
+  absl::Status ServeEnrollment();
+  absl::Status ServeWebhooks();
+  // Until the process ends: reads files again and counts pods now and then.
+  void Maintain();
+  void CountUninjectedPods();
+
+  const Dependencies deps_;
+  const std::function<void(absl::Status)> failed_;
+  kube::KubeTokenReviewer reviewer_;
+  EnrollmentService enrollment_service_;
+  std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.
+  std::unique_ptr<WebhookServer> webhooks_;  // The same.
+  std::optional<MonoTime> counted_;          // When pods were counted; of the thread.
+  std::thread thread_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,111 @@
+#include "operator/main/webhook_server.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
+#include "operator/admission/review.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::size_t kMaxConnections = 1024;
+constexpr int kThreads = 8;
+// The other threads never wait for the API server, so that pods are injected while it is slow.
+constexpr int kMaxJudgedAtOnce = kThreads / 2;
+
+int PortOf(const std::string& listen) { return std::atoi(listen.c_str() + listen.rfind(':') + 1); }
+
+InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& space) {
+  InjectionSettings settings;
+  settings.image = config.injection.image;
+  settings.pull_policy = config.injection.pull_policy;
+  settings.cpu = config.injection.cpu;
+  settings.memory = config.injection.memory;
+  settings.memory_limit = config.injection.memory_limit;
+  settings.spool_size = config.injection.spool_size;
+  settings.agent_memory = config.injection.agent_memory;
+  settings.user = config.injection.user == 0 ? std::nullopt
+                                             : std::optional<std::int64_t>(config.injection.user);
+  settings.framework_port = config.injection.framework_port;
+  settings.log_level = config.log_level;
+  if (!config.insecure_plaintext) {
+    settings.enrollment =
+        StrCat(config.tls.service, ".", space, ".svc:", PortOf(config.tls.enroll_listen));
+  }
+  return settings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WebhookServer>> WebhookServer::Start(Dependencies dependencies) {
+  std::unique_ptr<WebhookServer> server(new WebhookServer(std::move(dependencies)));
+  RETURN_IF_ERROR(server->Listen());
+  return server;
+}
+
+absl::Status WebhookServer::Listen() {
+  const WebhookConfig& config = deps_.config.webhook;
+  HttpOptions options{.listen = config.listen,
+                      .most_connections = kMaxConnections,
+                      .most_body_bytes = kMaxReviewBytes,
+                      .threads = kThreads,
+                      .identity = &deps_.keeper.server()};
+  if (!config.certificate.empty()) {
+    ASSIGN_OR_RETURN(Identity identity, ReadIdentity());
+    foreign_.emplace(std::move(identity));
+    options.identity = &*foreign_;
+  }
+  if (!config.client_authority.empty()) {
+    RETURN_IF_ERROR(ReadClientAuthorities());
+    options.client_authorities = [this] {
+      MutexLock lock(&mutex_);
+      return client_authorities_;
+    };
+    options.client_names = config.client_names;
+  }
+  const AuthorityKeeper& keeper = deps_.keeper;
+  ASSIGN_OR_RETURN(
+      server_,
+      HttpServer::Start(options,
+                        WebhookPages(deps_.clock,
+                                     {SettingsOf(deps_.config, deps_.space),
+                                      [&keeper] { return keeper.server().Get()->roots; },
+                                      [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce},
+                                     deps_.gatekeeper, deps_.observer)));
+  LogInfo("webhooks are served", {{"port", StrCat(server_->port())}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Identity> WebhookServer::ReadIdentity() const {
+  Identity identity;
+  ASSIGN_OR_RETURN(identity.own.certificate, ReadTextFile(deps_.config.webhook.certificate));
+  ASSIGN_OR_RETURN(identity.own.key, ReadTextFile(deps_.config.webhook.key));
+  RETURN_IF_ERROR(ValidityOf(identity.own.certificate).status());
+  return identity;
+}
+
+absl::Status WebhookServer::ReadClientAuthorities() {
+  ASSIGN_OR_RETURN(std::string authorities, ReadTextFile(deps_.config.webhook.client_authority));
+  RETURN_IF_ERROR(ValidityOf(authorities).status());
+  MutexLock lock(&mutex_);
+  client_authorities_ = std::move(authorities);
+  return absl::OkStatus();
+}
+
+void WebhookServer::ReloadFiles() {
+  if (foreign_) {
+    const absl::StatusOr<Identity> now = ReadIdentity();
+    const std::shared_ptr<const Identity> before = foreign_->Get();
+    if (now.ok() &&
+        (now->own.certificate != before->own.certificate || now->own.key != before->own.key))
+      foreign_->Replace(*now);
+  }
+  if (!deps_.config.webhook.client_authority.empty()) ReadClientAuthorities().IgnoreError();
+}
+
+}  // namespace strobe

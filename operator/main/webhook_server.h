@@ -1,0 +1,56 @@
+// Serves the admission webhooks over TLS. Its certificate is the operator's own, or one of somebody
+// else's in files that are read again while it runs. Safe for concurrent use, but ReloadFiles is
+// for one thread.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/http/http_server.h"
+#include "common/tls/live_identity.h"
+#include "operator/admission/webhooks.h"
+#include "operator/config/config.h"
+#include "operator/enroll/authority_keeper.h"
+
+namespace strobe {
+
+class WebhookServer {
+ public:
+  struct Dependencies {
+    const Clock& clock;
+    const OperatorConfig& config;
+    std::string space{};  // The operator's own.
+    const AuthorityKeeper& keeper;
+    Gatekeeper& gatekeeper;
+    WebhookObserver& observer;
+  };
+
+  // Fails if a configured file cannot be read or the address cannot be bound. The keeper is ready;
+  // all dependencies outlive the server.
+  static absl::StatusOr<std::unique_ptr<WebhookServer>> Start(Dependencies dependencies);
+  WebhookServer(const WebhookServer&) = delete;
+  WebhookServer& operator=(const WebhookServer&) = delete;
+
+  // Takes over what has changed in the configured files. Where a file cannot be read, what was read
+  // before stays in use.
+  void ReloadFiles();
+  // From now on each answer ends its connection, so that the API server turns to another replica.
+  void Drain() { server_->Drain(); }
+
+ private:
+  explicit WebhookServer(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  absl::Status Listen();
+  absl::StatusOr<Identity> ReadIdentity() const;
+  absl::Status ReadClientAuthorities();
+
+  const Dependencies deps_;
+  std::optional<LiveIdentity> foreign_;  // Nothing: the operator's own certificate is used.
+  Mutex mutex_;
+  std::string client_authorities_ ABSL_GUARDED_BY(mutex_);  // PEM.
+  std::unique_ptr<HttpServer> server_;                      // Last: its threads use the rest.
+};
+
+}  // namespace strobe

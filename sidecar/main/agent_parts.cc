@@ -1,0 +1,52 @@
+#include "sidecar/main/agent_parts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+// What the flight recorder records: a capture's default for tracers.host.
+constexpr std::uint32_t kFlightLevel = 2;
+
+AgentOptions OptionsFor(Nanos look_back) {
+  return {.look_back = look_back, .idle_level = look_back > Nanos{0} ? kFlightLevel : 0};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const SidecarFlags& flags) {
+  if (flags.agent_dir.empty()) return nullptr;
+  absl::StatusOr<std::unique_ptr<AgentDirectory>> directory =
+      flags.agent_only_parent
+          ? AgentDirectory::Join(flags.agent_dir, static_cast<std::uint32_t>(getppid()))
+          : AgentDirectory::Own(flags.agent_dir);
+  if (directory.ok() || absl::IsFailedPrecondition(directory.status())) return directory;
+  LogError("annotations and GPU activity are off: the agent's directory cannot be used",
+           {{"error", Words(directory.status())}});
+  return nullptr;
+}
+
+AgentParts::AgentParts(const Clock& clock, session::Source& framework,
+                       std::unique_ptr<AgentDirectory> directory, Nanos look_back)
+    : directory_(std::move(directory)),
+      agent_(clock, *directory_, OptionsFor(look_back)),
+      both_(framework, agent_),
+      monitor_(clock, *directory_) {
+  if (look_back > Nanos{0}) recorder_.emplace(*directory_, kFlightLevel);
+}
+
+bool AgentParts::connected() {
+  const std::vector<v1::Source> agents = agent_.Probe(Nanos{0});
+  return std::any_of(agents.begin(), agents.end(),
+                     [](const v1::Source& source) { return source.ready(); });
+}
+
+}  // namespace strobe

@@ -1,0 +1,44 @@
+// Everything in a sidecar that works on the agent's directory, --agent-dir.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "sidecar/main/flags.h"
+#include "sidecar/source/agent_directory.h"
+#include "sidecar/source/agent_source.h"
+#include "sidecar/source/auto_source.h"
+#include "sidecar/source/flight_recorder.h"
+#include "sidecar/source/job_monitor.h"
+
+namespace strobe {
+
+// Null without --agent-dir, or, with an error in the log, if the directory cannot be used: the
+// trainer can do without its annotations, so that is no reason to hold it up. FailedPrecondition if
+// another sidecar serves the directory already, because the two would switch each other's programs
+// off.
+absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const SidecarFlags& flags);
+
+class AgentParts {
+ public:
+  // Clock and framework outlive it. With a `look_back` above 0 the programs of the directory record
+  // at all times; see --flight-recorder.
+  AgentParts(const Clock& clock, session::Source& framework,
+             std::unique_ptr<AgentDirectory> directory, Nanos look_back);
+
+  // The framework's profiler servers and the agent as one source.
+  session::Source& source() { return both_; }
+  session::JobMonitor& monitor() { return monitor_; }
+  // A program with the agent is running.
+  bool connected();
+
+ private:
+  const std::unique_ptr<AgentDirectory> directory_;
+  AgentSource agent_;
+  AutoSource both_;
+  RingMonitor monitor_;
+  std::optional<FlightRecorder> recorder_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,216 @@
+#include "sidecar/main/flags.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+
+#include "collector/storage/pace.h"
+#include "common/base/duration.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+
+namespace strobe {
+namespace {
+
+constexpr Nanos kMaxFlightRecorder = std::chrono::minutes(10);
+
+std::string DefaultWorkerName() {
+  if (const char* pod = std::getenv("POD_NAME"); pod != nullptr && *pod != '\0') return pod;
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_option("--listen", flags.listen, "host:port of strobe.v1.Worker; port 0 picks a free one")
+      ->capture_default_str()
+      ->envname("STROBE_LISTEN");
+  app.add_option("--compat-listen", flags.compat_listen,
+                 "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
+                 "off when empty")
+      ->envname("STROBE_COMPAT_LISTEN");
+  app.add_option("--http-listen", flags.http_listen,
+                 "host:port of /metrics and /healthz; off when empty")
+      ->envname("STROBE_HTTP_LISTEN");
+  app.add_option(
+         "--worker-name", flags.worker_name,
+         "file name of this worker's traces, without .xplane.pb [$POD_NAME, else the host name]")
+      ->envname("STROBE_WORKER_NAME");
+}
+
+void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
+               "serve without TLS: whoever reaches the port may profile the trainer")
+      ->envname("STROBE_INSECURE_PLAINTEXT");
+  app.add_option("--enroll", flags.enroll,
+                 "host:port where the operator certifies this worker; --listen is then served with "
+                 "TLS and accepts only that operator")
+      ->envname("STROBE_ENROLL");
+  app.add_option("--token-file", flags.token_file,
+                 "the pod's projected service-account token of audience strobe")
+      ->capture_default_str()
+      ->envname("STROBE_TOKEN_FILE");
+  app.add_option("--roots", flags.roots,
+                 "certificates, as PEM text (not a file), of the authorities that may have issued "
+                 "the operator's certificate")
+      ->envname("STROBE_ROOTS");
+  app.add_option("--state-dir", flags.state_dir,
+                 "directory that keeps newer roots across restarts of the container")
+      ->envname("STROBE_STATE_DIR");
+}
+
+void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_option("--framework", flags.framework,
+                 "host:port of each profiler server in the trainer; comma list for one per process")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->envname("STROBE_FRAMEWORK");
+  app.add_option("--shared-dir", flags.shared_dir,
+                 "directory that the trainer sees under the same path; only needed for profiler "
+                 "servers from before 2025-09")
+      ->envname("STROBE_SHARED_DIR");
+  app.add_flag("--host-tracing-on-old-servers", flags.host_tracing_on_old_servers,
+               "record host annotations also through profiler servers from before 2026; a trainer "
+               "with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow then crashes")
+      ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
+}
+
+void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_option("--agent-dir", flags.agent_dir,
+                 "directory where the agent in the trainer creates its ring files: the trainer's "
+                 "$STROBE_DIR/agent; off when empty")
+      ->envname("STROBE_AGENT_DIR");
+  app.add_option("--install-dir", flags.install_dir,
+                 "directory, the trainer's $STROBE_DIR, into which the agent and the Python "
+                 "package are copied before /healthz answers")
+      ->envname("STROBE_INSTALL_DIR");
+  app.add_flag("--agent-only-parent", flags.agent_only_parent,
+               "serve the process that started this one and its descendants, and leave the other "
+               "programs of --agent-dir to their own sidecar");
+  app.add_option("--containers", flags.containers,
+                 "names of the containers whose programs have STROBE_CONTAINER set to the name of "
+                 "their container, so that a capture can record one container alone; comma list")
+      ->delimiter(',')
+      ->envname("STROBE_CONTAINERS");
+  app.add_option("--flight-recorder", flags.flight_recorder,
+                 "let programs with the agent record at all times, so that a capture reaches back "
+                 "this far before its start, as far as the rings (STROBE_RING_KB) hold; 0s = off")
+      ->capture_default_str()
+      ->envname("STROBE_FLIGHT_RECORDER");
+}
+
+void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_option("--spool-dir", flags.spool_dir,
+                 "directory, such as an emptyDir, that keeps traces until their logdir has them; "
+                 "without it a trace is lost when the sidecar ends before the upload")
+      ->envname("STROBE_SPOOL_DIR");
+  app.add_option("--spool-size", flags.spool_size,
+                 "most bytes of traces in --spool-dir, such as 500MB or 8GiB; captures are refused "
+                 "with SpoolFull when there is no room")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("8GiB")
+      ->envname("STROBE_SPOOL_SIZE");
+  app.add_option("--spool-keep", flags.spool_keep,
+                 "how long a trace that could not be uploaded is kept and tried again")
+      ->capture_default_str()
+      ->envname("STROBE_SPOOL_KEEP");
+  app.add_option("--upload-rate", flags.upload_rate,
+                 "most bytes per second of all uploads together, such as 100MB, so that they leave "
+                 "the network to the job; at least 1MB, 0 = no limit")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("0")
+      ->envname("STROBE_UPLOAD_RATE");
+  app.add_option("--storage-config", flags.storage_config,
+                 "YAML file with endpoint, region, credentials... of s3, gs and az; see "
+                 "docs/how-to/storage.md")
+      ->envname("STROBE_STORAGE_CONFIG");
+  app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
+               "take endpoint, proxy and ca_bundle from a logdir's URL too: whoever asks for a "
+               "capture can then send this pod's identity to any server")
+      ->envname("STROBE_TRUST_LOGDIR_OPTIONS");
+}
+
+void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_flag("--exit-with-parent", flags.exit_with_parent,
+               "end, as by SIGTERM, when the thread that started this process ends");
+  app.add_option("--grace", flags.grace_seconds,
+                 "seconds to let a running capture finish on SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 3600));
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+      ->capture_default_str()
+      ->envname("STROBE_LOG_LEVEL");
+  app.add_flag("--log-json", flags.log_json, "one JSON object per log line")
+      ->envname("STROBE_LOG_JSON");
+}
+
+absl::Status CheckIdentityFlags(const SidecarFlags& flags) {
+  // One of the two is required, so that nobody serves plain text without having asked for it.
+  if (flags.insecure_plaintext == !flags.enroll.empty()) {
+    return absl::InvalidArgumentError(
+        "give either --enroll HOST:PORT of the operator, for TLS, or --insecure-plaintext to "
+        "accept that whoever reaches --listen may profile the trainer");
+  }
+  if (!flags.enroll.empty() && flags.roots.empty()) {
+    return absl::InvalidArgumentError(
+        "--enroll needs --roots (or $STROBE_ROOTS), which says who may be the operator");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSourceFlags(const SidecarFlags& flags) {
+  const absl::StatusOr<Nanos> look_back = ParseDuration(flags.flight_recorder);
+  if (!look_back.ok())
+    return absl::InvalidArgumentError(StrCat("--flight-recorder: ", Words(look_back.status())));
+  if (*look_back > kMaxFlightRecorder)
+    return absl::InvalidArgumentError("--flight-recorder must be at most 10m");
+  // A guest cannot give orders for the whole directory, which the flight recorder does.
+  if (flags.agent_only_parent && *look_back > Nanos{0}) {
+    return absl::InvalidArgumentError(
+        "--flight-recorder needs a directory of its own; remove --agent-only-parent");
+  }
+  for (const std::string& address : flags.framework) {
+    if (address.find(':') == std::string::npos) {
+      return absl::InvalidArgumentError(
+          StrCat("--framework \"", address, "\" is no host:port, such as localhost:9012"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStorageFlags(const SidecarFlags& flags) {
+  if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
+    return absl::InvalidArgumentError(StrCat("--spool-keep: ", Words(keep.status())));
+  if (flags.upload_rate > 0 && flags.upload_rate < Pace::kSlowest)
+    return absl::InvalidArgumentError("--upload-rate must be at least 1MB, or 0");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddFlags(CLI::App& app, SidecarFlags& flags) {
+  flags.worker_name = DefaultWorkerName();
+  app.set_version_flag("--version", kVersion);
+  AddServerFlags(app, flags);
+  AddIdentityFlags(app, flags);
+  AddSourceFlags(app, flags);
+  AddAgentFlags(app, flags);
+  AddStorageFlags(app, flags);
+  AddProcessFlags(app, flags);
+}
+
+absl::Status CheckFlags(const SidecarFlags& flags) {
+  LogLevel level;
+  if (!ParseLogLevel(flags.log_level, level))
+    return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
+  for (const auto check : {CheckIdentityFlags, CheckStorageFlags, CheckSourceFlags}) {
+    if (const absl::Status status = check(flags); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strobe

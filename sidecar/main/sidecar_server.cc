@@ -1,0 +1,193 @@
+#include "sidecar/main/sidecar_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <chrono>
+#include <utility>
+
+#include "common/base/duration.h"
+#include "common/base/log.h"
+#include "common/base/name_rules.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+#include "common/grpc_tls/credentials.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 240;  // Leaves room for suffixes in a file name.
+constexpr int kMaxGrpcThreads = 48;
+constexpr int kMaxWorkerRequestBytes = 5 << 20;  // A manifest of 4 MiB, and what surrounds it.
+// For a capture that was interrupted to write its last report.
+constexpr Nanos kSuspendPatience = std::chrono::seconds(2);
+constexpr Nanos kStopPatience = std::chrono::seconds(1);
+
+absl::Status Annotate(std::string_view what, const absl::Status& status) {
+  return absl::Status(status.code(), StrCat(what, ": ", Words(status)));
+}
+
+Nanos ParsedDuration(const std::string& flag) { return ParseDuration(flag).value_or(Nanos{0}); }
+
+OnRetry CountRetries(SidecarMetrics& metrics) {
+  return [&metrics](const absl::Status& failure, Nanos wait) {
+    metrics.UploadRetried();
+    LogWarning("a store failed and is asked again",
+               {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SidecarServer>> SidecarServer::Create(SidecarFlags flags,
+                                                                     StorageConfig storage,
+                                                                     std::function<void()> failed) {
+  std::unique_ptr<Spool> spool;
+  if (!flags.spool_dir.empty()) {
+    absl::StatusOr<std::unique_ptr<Spool>> opened = Spool::Open(flags.spool_dir, flags.spool_size);
+    if (!opened.ok()) return Annotate("the spool cannot be used", opened.status());
+    spool = *std::move(opened);
+  }
+  absl::StatusOr<std::unique_ptr<AgentDirectory>> agent_directory = OpenAgentDirectory(flags);
+  if (!agent_directory.ok())
+    return Annotate("the agent's directory cannot be served", agent_directory.status());
+  return std::unique_ptr<SidecarServer>(new SidecarServer(std::move(flags), std::move(storage),
+                                                          std::move(failed), std::move(spool),
+                                                          *std::move(agent_directory)));
+}
+
+SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
+                             std::function<void()> failed, std::unique_ptr<Spool> spool,
+                             std::unique_ptr<AgentDirectory> agent_directory)
+    : flags_(std::move(flags)),
+      name_(ToSafeName(flags_.worker_name, kMaxNameBytes)),
+      failed_(std::move(failed)),
+      spool_(std::move(spool)),
+      stores_(std::move(storage),
+              flags_.trust_logdir_options ? UrlOptions::kAll : UrlOptions::kHarmless,
+              CountRetries(metrics_)),
+      framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.host_tracing_on_old_servers}),
+      agent_(agent_directory == nullptr
+                 ? nullptr
+                 : std::make_unique<AgentParts>(clock_, framework_, std::move(agent_directory),
+                                                ParsedDuration(flags_.flight_recorder))),
+      source_(agent_ == nullptr ? framework_ : agent_->source()),
+      delivery_(clock_, stores_, spool_.get(),
+                {ParsedDuration(flags_.spool_keep), flags_.upload_rate},
+                {.late = [this] { metrics_.KeptTraceArrived(); },
+                 .dropped = [this] { metrics_.KeptTraceDropped(); }}),
+      runner_(
+          clock_, source_, delivery_,
+          [this](const v1::Report& report) { metrics_.CaptureEnded(report); },
+          agent_ == nullptr ? nullptr : &agent_->monitor()),
+      worker_(name_, clock_, runner_, source_, stores_,
+              spool_ == nullptr
+                  ? std::function<std::uint64_t()>()
+                  : std::function<std::uint64_t()>([this] { return spool_->free_bytes(); }),
+              flags_.agent_dir.empty() ? std::vector<std::string>() : flags_.containers),
+      guarded_worker_(worker_),
+      profiler_(clock_, runner_, stores_) {
+  quota_.SetMaxThreads(kMaxGrpcThreads);
+}
+
+SidecarServer::~SidecarServer() {
+  // Its thread uses members that are destroyed before it.
+  if (enroller_) enroller_->Stop();
+}
+
+absl::Status SidecarServer::Start() {
+  if (spool_ != nullptr) runner_.Restore(spool_->recovered());
+  grpc::EnableDefaultHealthCheckService(true);
+  if (flags_.insecure_plaintext) {
+    RETURN_IF_ERROR(ServeWorkers(grpc::InsecureServerCredentials()));
+  } else {
+    StartEnrolling();
+  }
+  RETURN_IF_ERROR(ServeStockClients());
+  RETURN_IF_ERROR(ServeMetrics());
+  LogInfo("strobe-sidecar serves",
+          {{"version", kVersion},
+           {"worker", name_},
+           {"port", StrCat(worker_port_.load())},
+           {"compat_port", StrCat(stock_server_ == nullptr ? 0 : stock_server_->port())},
+           {"http_port", StrCat(http_ == nullptr ? 0 : http_->port())}});
+  return absl::OkStatus();
+}
+
+absl::Status SidecarServer::ServeWorkers(std::shared_ptr<grpc::ServerCredentials> credentials) {
+  ASSIGN_OR_RETURN(worker_server_, GrpcServer::Start({.listen = flags_.listen,
+                                                      .credentials = std::move(credentials),
+                                                      .max_request_bytes = kMaxWorkerRequestBytes},
+                                                     quota_, guarded_worker_));
+  worker_port_ = worker_server_->port();
+  return absl::OkStatus();
+}
+
+void SidecarServer::StartEnrolling() {
+  ObserveFailedHandshakes([this] { metrics_.PeerRefused("handshake"); });
+  enroller_.emplace(
+      clock_, Enroller::Options{flags_.enroll, flags_.token_file, flags_.roots, flags_.state_dir},
+      [this](const LiveIdentity& identity) { OnEnrolled(identity); });
+  enroller_->Start();
+}
+
+void SidecarServer::OnEnrolled(const LiveIdentity& identity) {
+  const auto refused = [this](PeerVerdict verdict) {
+    metrics_.PeerRefused(std::string(Name(verdict)));
+  };
+  const absl::Status served =
+      ServeWorkers(MutualServerCredentials(clock_, identity, kOperatorName, refused));
+  if (!served.ok()) {
+    LogError("cannot serve the operator", {{"error", Words(served)}});
+    has_failed_ = true;
+    failed_();
+    return;
+  }
+  LogInfo("strobe-sidecar serves its operator", {{"port", StrCat(worker_port_.load())}});
+}
+
+absl::Status SidecarServer::ServeStockClients() {
+  if (flags_.compat_listen.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(stock_server_,
+                   GrpcServer::Start({.listen = flags_.compat_listen,
+                                      .credentials = grpc::InsecureServerCredentials()},
+                                     quota_, profiler_));
+  return absl::OkStatus();
+}
+
+absl::Status SidecarServer::ServeMetrics() {
+  if (flags_.http_listen.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(http_,
+                   HttpServer::Start({.listen = flags_.http_listen},
+                                     {{"/healthz",
+                                       [](const Request&) {
+                                         return Page{200, "ok\n"};
+                                       }},
+                                      {"/metrics", [this](const Request&) { return Metrics(); }}}));
+  return absl::OkStatus();
+}
+
+Page SidecarServer::Metrics() {
+  return MetricsPage(
+      metrics_.Render({runner_.holder(), spool_ == nullptr ? 0 : spool_->used_bytes(),
+                       agent_ != nullptr && agent_->connected()}));
+}
+
+bool SidecarServer::Stop() {
+  LogInfo("ending", {{"grace_seconds", StrCat(flags_.grace_seconds)}});
+  if (!runner_.Drain(std::chrono::seconds(flags_.grace_seconds)))
+    LogWarning("a capture did not end in time");
+  runner_.Suspend();
+  runner_.Drain(kSuspendPatience);
+  // Only now, so that those who watch the capture get its last report before their streams end.
+  worker_.Stop();
+  const auto deadline = DeadlineIn(kStopPatience);
+  // First, because its thread may be about to start the workers' server.
+  if (enroller_) enroller_->Stop();
+  if (worker_server_ != nullptr) worker_server_->Stop(deadline);
+  if (stock_server_ != nullptr) stock_server_->Stop(deadline);
+  return !has_failed_;
+}
+
+}  // namespace strobe

@@ -1,0 +1,91 @@
+// A whole sidecar: sources, storage, capture runner and servers, built from its flags.
+#pragma once
+#include <grpcpp/resource_quota.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "collector/storage/stores.h"
+#include "common/base/clock.h"
+#include "common/grpc_tls/grpc_server.h"
+#include "common/http/http_server.h"
+#include "sidecar/enroll/enroller.h"
+#include "sidecar/main/agent_parts.h"
+#include "sidecar/main/flags.h"
+#include "sidecar/service/guarded_worker.h"
+#include "sidecar/service/profiler_service.h"
+#include "sidecar/service/sidecar_metrics.h"
+#include "sidecar/service/worker_service.h"
+#include "sidecar/session/capture_runner.h"
+#include "sidecar/source/framework_source.h"
+#include "sidecar/spool/spool.h"
+#include "sidecar/spool/upload_delivery.h"
+
+namespace strobe {
+
+class SidecarServer {
+ public:
+  // Opens the spool and the agent's directory; an error says which of them another sidecar uses, or
+  // why the spool cannot be used. The flags have passed CheckFlags. `failed` is called at most
+  // once, from another thread and after Start, if the sidecar has to end.
+  static absl::StatusOr<std::unique_ptr<SidecarServer>> Create(SidecarFlags flags,
+                                                               StorageConfig storage,
+                                                               std::function<void()> failed);
+  ~SidecarServer();
+  SidecarServer(const SidecarServer&) = delete;
+  SidecarServer& operator=(const SidecarServer&) = delete;
+
+  // Continues the uploads of an earlier process and serves all ports. With --enroll the workers'
+  // port is served later, once there is a certificate: the trainer does not wait for the operator.
+  // Fails if a port is taken.
+  absl::Status Start();
+
+  // Lets a live capture end for at most --grace, then interrupts it so that a later process can
+  // continue its upload, and ends the gRPC servers. False if `failed` was called.
+  bool Stop();
+
+ private:
+  SidecarServer(SidecarFlags flags, StorageConfig storage, std::function<void()> failed,
+                std::unique_ptr<Spool> spool, std::unique_ptr<AgentDirectory> agent_directory);
+
+  absl::Status ServeWorkers(std::shared_ptr<grpc::ServerCredentials> credentials);
+  absl::Status ServeStockClients();
+  absl::Status ServeMetrics();
+  void StartEnrolling();
+  void OnEnrolled(const LiveIdentity& identity);  // On the enroller's thread.
+  Page Metrics();
+
+  const SidecarFlags flags_;
+  const std::string name_;  // The file name of this worker's traces.
+  const std::function<void()> failed_;
+  const SystemClock clock_;
+  const std::unique_ptr<Spool> spool_;  // Null without --spool-dir.
+  SidecarMetrics metrics_;
+  Stores stores_;
+  FrameworkSource framework_;
+  const std::unique_ptr<AgentParts> agent_;  // Null without --agent-dir.
+  session::Source& source_;
+  UploadDelivery delivery_;
+  session::CaptureRunner runner_;
+  WorkerService worker_;
+  GuardedWorker guarded_worker_;
+  ProfilerService profiler_;
+
+  // Servers come after everything that their handlers use, because members are destroyed in reverse
+  // order. For the same reason the workers' server comes after the enroller, which owns the
+  // identity that its clients are judged by.
+  grpc::ResourceQuota quota_;  // Shared by both gRPC servers.
+  std::optional<Enroller> enroller_;
+  // Set by Start or by the enroller's thread; used by others once that thread has been stopped.
+  std::unique_ptr<GrpcServer> worker_server_;
+  std::atomic<int> worker_port_{0};  // 0 = not served yet.
+  std::atomic<bool> has_failed_{false};
+  std::unique_ptr<GrpcServer> stock_server_;  // Null without --compat-listen.
+  std::unique_ptr<HttpServer> http_;          // Null without --http-listen.
+};
+
+}  // namespace strobe
