@@ -19,7 +19,7 @@ namespace {
 // The very sidecar of a pod, reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
+  LocalSidecar(const Clock& clock, StoreOpener& stores, DeferredDeleter& deleter,
                const Target& target, bool host_tracing_on_old_servers)
       : source_(clock, {.addresses = {target.address},
                         .host_tracing_on_old_servers = host_tracing_on_old_servers}),
@@ -29,7 +29,7 @@ class LocalSidecar {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    worker_ = WorkerOver(clock, undertaker, server_->InProcessChannel(grpc::ChannelArguments()));
+    worker_ = WorkerOver(clock, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
   }
   ~LocalSidecar() {
     worker_.reset();
@@ -52,11 +52,11 @@ class LocalSidecar {
 
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target,
+  MixedWorker(const Clock& clock, StoreOpener& stores, DeferredDeleter& deleter, Target target,
               bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
       : clock_(clock),
         stores_(stores),
-        undertaker_(undertaker),
+        deleter_(deleter),
         target_(std::move(target)),
         host_tracing_on_old_servers_(host_tracing_on_old_servers),
         remote_(std::move(sidecar)) {}
@@ -94,7 +94,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_,
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, deleter_, target_,
                                               host_tracing_on_old_servers_);
     }
     // The probe measured our own clock; only on this machine is that the trainer's too.
@@ -112,7 +112,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 
   const Clock& clock_;
   StoreOpener& stores_;
-  Undertaker& undertaker_;
+  DeferredDeleter& deleter_;
   const Target target_;
   const bool host_tracing_on_old_servers_;
   const std::shared_ptr<Worker> remote_;
@@ -123,8 +123,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return undertaker_.Own(new MixedWorker(clock_, stores_, undertaker_, target,
-                                         host_tracing_on_old_servers_, sidecars_.Connect(target)));
+  return deleter_.Own(new MixedWorker(clock_, stores_, deleter_, target,
+                                      host_tracing_on_old_servers_, sidecars_.Connect(target)));
 }
 
 }  // namespace strobe
