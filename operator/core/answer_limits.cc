@@ -1,4 +1,4 @@
-#include "operator/core/worker_words.h"
+#include "operator/core/answer_limits.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace strobe {
 namespace {
 
-// As much as sidecars send; see Report.
+// Sidecars keep to these limits themselves; see the comments in worker.proto.
 constexpr std::size_t kMaxMessageBytes = 1024;
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
@@ -23,7 +23,7 @@ constexpr int kMaxNotes = 8;
 constexpr int kMaxProcesses = 64;
 constexpr int kMaxSources = 64;
 constexpr std::size_t kMaxReasons = 16;
-// The sum over all workers of a job must fit as well.
+// The sum over all workers of a job must fit into 64 bits too.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 
 constexpr Nanos kMaxLateness = std::chrono::seconds(10);
@@ -37,12 +37,13 @@ void Shorten(List* list, int most) {
   if (list->size() > most) list->DeleteSubrange(most, list->size() - most);
 }
 
-std::int64_t Time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kLatestNs); }
+std::int64_t Time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kMaxTimeNs); }
 std::int64_t Span(std::int64_t ns, Nanos most) {
   return std::clamp<std::int64_t>(ns, 0, most.count());
 }
 
-// A number that this operator has no outcome for is what its message says, and not a success.
+// Replaces an outcome that this operator does not know, so that it is never taken for a success.
+// With `ended`, OUTCOME_UNSPECIFIED counts as unknown too.
 v1::Outcome Known(v1::Outcome outcome, bool ended, std::string* message) {
   if (v1::Outcome_IsValid(outcome) && !(ended && outcome == v1::OUTCOME_UNSPECIFIED))
     return outcome;
@@ -133,7 +134,7 @@ void BoundAnswer(v1::DescribeResponse& response) {
 void BoundAnswer(v1::ArmResponse& response) {
   Cut(response.mutable_message(), kMaxMessageBytes);
   if (!response.accepted()) {
-    // To refuse without a cause, or because all is well, is no answer.
+    // A refusal must have a cause, and Ok is none.
     const bool no_cause = response.refusal() == v1::OK;
     response.set_refusal(Known(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(), true,
                                response.mutable_message()));

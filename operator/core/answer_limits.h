@@ -1,7 +1,7 @@
-// What sidecars answer, as far as the operator takes it: valid text of bounded length, numbers with
-// which it can be calculated, outcomes that it knows. A sidecar shares its pod with code of a
-// tenant's, so nothing that it sends may end the operator or fill its memory. Applied where an
-// answer arrives. Pure.
+// Limits on what sidecars answer: valid text of bounded length, numbers in ranges that cannot
+// overflow, known outcomes. A sidecar runs in a tenant's pod and is not trusted, so nothing that it
+// sends may crash the operator or fill its memory. operator/workers applies the limits to every
+// answer as it arrives. Pure.
 #pragma once
 #include <cstddef>
 
@@ -10,15 +10,17 @@
 
 namespace strobe {
 
-// A larger answer is refused before it is parsed. The largest that a sidecar means to send is a
-// report of 64 processes, about 70 KiB.
+// gRPC refuses a larger answer before it is parsed. The largest regular answer is a report of 64
+// processes, about 70 KiB.
 inline constexpr std::size_t kMaxAnswerBytes = 256 << 10;
 
-// Times of a worker lie between 1970 and 2087, and clocks differ by at most 63 years: sums and
-// differences of any two of them fit into 64 bits.
-inline constexpr std::int64_t kLatestNs = 3'700'000'000'000'000'000;
+// A worker's times lie between 1970 and 2087, and its clock differs from the operator's by 63 years
+// at most: sums and differences of any two of these numbers fit into 64 bits.
+inline constexpr std::int64_t kMaxTimeNs = 3'700'000'000'000'000'000;
 inline constexpr std::int64_t kMaxOffsetNs = 2'000'000'000'000'000'000;
 
+// Each cuts texts and lists to their limits, makes texts valid UTF-8, and moves numbers into range.
+// An outcome that this operator does not know becomes VersionMismatch.
 void BoundAnswer(v1::Report& report);
 void BoundAnswer(v1::DescribeResponse& response);
 void BoundAnswer(v1::ArmResponse& response);
@@ -27,7 +29,7 @@ void BoundAnswer(v1::PublishResponse& response);
 void BoundAnswer(v1::ReclaimResponse& response);
 void BoundAnswer(v1::ClockPong& pong);
 
-// Of a call that failed: the words came from the worker, or from a proxy on the way.
+// The same for the error of a failed call: its message comes from the worker, or from a proxy.
 absl::Status BoundError(const absl::Status& status);
 
 }  // namespace strobe

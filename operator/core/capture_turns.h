@@ -1,7 +1,6 @@
-// Whose turn it is: captures that want the same worker record one after the other, in the order in
-// which they came. Pure. A capture has its turn when it is the first on each of its workers, so
-// that it never holds some while it waits for others; whoever has waited longest is first
-// everywhere, so that nobody waits for ever.
+// Captures that want the same worker take turns. Pure. A capture has its turn when it is first in
+// the lines of all its workers, so it never holds some workers while it waits for others. The
+// capture that has waited longest is first in every line, so none waits forever.
 #pragma once
 #include <map>
 #include <set>
@@ -13,26 +12,26 @@
 
 namespace strobe {
 
-class WorkerQueue {
+class CaptureTurns {
  public:
   struct Place {
-    std::size_t ahead = 0;  // Captures that come first on its most wanted worker; 0 = its turn.
-    std::string worker{};   // That worker,
-    std::string behind{};   // and who is right before it there.
+    std::size_t ahead = 0;  // Captures before it in the longest of its lines; 0 = it has its turn.
+    std::string worker{};   // The worker with that line.
+    std::string behind{};   // Key of the capture right before it in that line.
   };
 
-  // Enters `key`, or changes which workers it waits for. Ties of `since` go by key. Who has its
-  // turn keeps it until it leaves.
+  // Enters the capture `key`, or changes its workers. Equal times `since` are ordered by key. A
+  // capture that has its turn keeps it until it leaves.
   Place Enter(const std::string& key, WallTime since, const std::set<std::string>& workers);
-  // Gives it its turn whoever waits: it records already.
+  // Gives it its turn at once, whoever waits: it is recording already.
   void Hold(const std::string& key, const std::set<std::string>& workers);
-  // Ends its turn or its wait. Returns whose turn it has become by that.
+  // Ends its turn or its wait. Returns the captures that have their turn because of that.
   std::vector<std::string> Leave(const std::string& key);
-  std::size_t waiting() const;
+  std::size_t waiting() const;  // Captures that do not have their turn.
 
  private:
-  // Holders sort before all who wait.
-  using Ticket = std::tuple<bool, WallTime, std::string>;  // Waits, since, key.
+  // Whether it waits, since when, and its key: captures that have their turn sort first.
+  using Ticket = std::tuple<bool, WallTime, std::string>;
   struct Entry {
     Ticket ticket{};
     std::set<std::string> workers{};

@@ -1,6 +1,6 @@
-// Who comes first in a namespace, where policies bound how many captures it has at once or how soon
-// one follows another. Pure. Whoever waits longest is looked at first and counts as under way for
-// all who came later, so that nobody is overtaken for ever; namespaces know nothing of each other.
+// The line in which requests of one namespace wait for policies that limit how many captures run at
+// once, or how soon one follows another. Pure. The request that has waited longest comes first: it
+// counts before all others, so that none is overtaken forever. Namespaces have separate lines.
 #pragma once
 #include <map>
 #include <set>
@@ -13,31 +13,31 @@
 
 namespace strobe {
 
-class SpaceLine {
+class NamespaceLine {
  public:
-  // Begins to look whether `key`, which waits since `since`, may begin; ties go by key. What counts
-  // before it. It must be followed by Begin, Wait or Leave.
+  // The request `key`, which waits since `since`, tries to begin. Returns what counts before it.
+  // Equal times are ordered by key. Must be followed by Begin, Wait or Leave. Each of those returns
+  // the requests that should try again because of it: at most one, of the same namespace.
   Crowd Try(const std::string& space, const std::string& key, WallTime since);
-  // It may: it is under way until it leaves. Like all the others this returns who should look again
-  // because of it: at most one, of the same namespace.
+  // It may begin: it is under way until it leaves.
   std::vector<std::string> Begin(const std::string& key);
-  // It may not yet.
+  // It may not begin yet: it stays in the line.
   std::vector<std::string> Wait(const std::string& key);
-  // It neither waits nor runs any more. Idempotent.
+  // It neither waits nor is under way any more. Idempotent.
   std::vector<std::string> Leave(const std::string& key);
 
  private:
   using Ticket = std::tuple<WallTime, std::string>;
   struct Space {
     std::set<Ticket> waiting{};
-    std::map<std::uint64_t, std::string> trying{};  // In the order in which they began to.
+    std::map<std::uint64_t, std::string> trying{};  // By the number of the try.
     std::set<std::string> running{};
   };
   struct Entry {
     std::string space{};
     WallTime since{};
-    std::uint64_t tries = 0;  // Its number in `trying`; 0 = it is not there.
-    bool counted = false;     // While it tries: somebody who came after it has counted it.
+    std::uint64_t tries = 0;  // The number of its try; 0 = it does not try now.
+    bool counted = false;     // A later try has counted this one as under way.
   };
 
   void TakeOut(const std::string& key, const Entry& entry);

@@ -1,4 +1,4 @@
-#include "operator/core/worker_queue.h"
+#include "operator/core/capture_turns.h"
 
 #include <gmock/gmock.h>
 
@@ -13,63 +13,63 @@ using testing::IsEmpty;
 
 WallTime At(int second) { return WallTime{} + std::chrono::seconds(second); }
 
-TEST(WorkerQueue, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
-  WorkerQueue queue;
-  EXPECT_EQ(queue.Enter("first", At(1), {"a", "b"}).ahead, 0u);
-  const WorkerQueue::Place place = queue.Enter("second", At(2), {"b", "c"});
+TEST(CaptureTurns, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
+  CaptureTurns turns;
+  EXPECT_EQ(turns.Enter("first", At(1), {"a", "b"}).ahead, 0u);
+  const CaptureTurns::Place place = turns.Enter("second", At(2), {"b", "c"});
   EXPECT_EQ(place.ahead, 1u);
   EXPECT_EQ(place.worker, "b");
   EXPECT_EQ(place.behind, "first");
-  EXPECT_THAT(queue.Leave("first"), ElementsAre("second"));
-  EXPECT_EQ(queue.Enter("second", At(2), {"b", "c"}).ahead, 0u);
+  EXPECT_THAT(turns.Leave("first"), ElementsAre("second"));
+  EXPECT_EQ(turns.Enter("second", At(2), {"b", "c"}).ahead, 0u);
 }
 
-TEST(WorkerQueue, CapturesOfOtherWorkersDoNotWait) {
-  WorkerQueue queue;
-  queue.Enter("first", At(1), {"a"});
-  EXPECT_EQ(queue.Enter("second", At(2), {"b"}).ahead, 0u);
+TEST(CaptureTurns, CapturesOfOtherWorkersDoNotWait) {
+  CaptureTurns turns;
+  turns.Enter("first", At(1), {"a"});
+  EXPECT_EQ(turns.Enter("second", At(2), {"b"}).ahead, 0u);
 }
 
-TEST(WorkerQueue, TheOldestIsFirstWhoeverEntersFirst) {
-  WorkerQueue queue;
-  queue.Enter("holder", At(0), {"a"});
-  EXPECT_EQ(queue.Enter("young", At(9), {"a"}).ahead, 1u);
-  EXPECT_EQ(queue.Enter("old", At(3), {"a"}).ahead, 1u);
-  EXPECT_EQ(queue.Enter("young", At(9), {"a"}).ahead, 2u);
-  EXPECT_THAT(queue.Leave("holder"), ElementsAre("old"));
+TEST(CaptureTurns, TheOldestIsFirstWhoeverEntersFirst) {
+  CaptureTurns turns;
+  turns.Enter("holder", At(0), {"a"});
+  EXPECT_EQ(turns.Enter("young", At(9), {"a"}).ahead, 1u);
+  EXPECT_EQ(turns.Enter("old", At(3), {"a"}).ahead, 1u);
+  EXPECT_EQ(turns.Enter("young", At(9), {"a"}).ahead, 2u);
+  EXPECT_THAT(turns.Leave("holder"), ElementsAre("old"));
 }
 
-TEST(WorkerQueue, WhoWaitsForTwoWorkersIsNotOvertakenOnTheFreeOne) {
-  WorkerQueue queue;
-  queue.Enter("holder", At(0), {"a"});
-  queue.Enter("wide", At(1), {"a", "b"});
-  EXPECT_EQ(queue.Enter("narrow", At(2), {"b"}).behind, "wide");
-  EXPECT_THAT(queue.Leave("holder"), ElementsAre("wide"));
+TEST(CaptureTurns, WhoWaitsForTwoWorkersIsNotOvertakenOnTheFreeOne) {
+  CaptureTurns turns;
+  turns.Enter("holder", At(0), {"a"});
+  turns.Enter("wide", At(1), {"a", "b"});
+  EXPECT_EQ(turns.Enter("narrow", At(2), {"b"}).behind, "wide");
+  EXPECT_THAT(turns.Leave("holder"), ElementsAre("wide"));
 }
 
-TEST(WorkerQueue, WhoRecordsAlreadyHasItsTurn) {
-  WorkerQueue queue;
-  queue.Hold("found", {"a"});
-  EXPECT_EQ(queue.Enter("later", At(1), {"a"}).ahead, 1u);
-  EXPECT_EQ(queue.Enter("found", At(5), {"a"}).ahead, 0u) << "it keeps its turn";
-  EXPECT_EQ(queue.waiting(), 1u);
+TEST(CaptureTurns, WhoRecordsAlreadyHasItsTurn) {
+  CaptureTurns turns;
+  turns.Hold("found", {"a"});
+  EXPECT_EQ(turns.Enter("later", At(1), {"a"}).ahead, 1u);
+  EXPECT_EQ(turns.Enter("found", At(5), {"a"}).ahead, 0u) << "it keeps its turn";
+  EXPECT_EQ(turns.waiting(), 1u);
 }
 
-TEST(WorkerQueue, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
-  WorkerQueue queue;
-  queue.Enter("x", At(0), {"a"});
-  queue.Enter("y", At(0), {"b"});
-  queue.Enter("both", At(1), {"a", "b"});
-  EXPECT_THAT(queue.Leave("x"), IsEmpty()) << "b is still held";
-  EXPECT_THAT(queue.Leave("y"), ElementsAre("both"));
-  EXPECT_THAT(queue.Leave("nobody"), IsEmpty());
+TEST(CaptureTurns, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
+  CaptureTurns turns;
+  turns.Enter("x", At(0), {"a"});
+  turns.Enter("y", At(0), {"b"});
+  turns.Enter("both", At(1), {"a", "b"});
+  EXPECT_THAT(turns.Leave("x"), IsEmpty()) << "b is still held";
+  EXPECT_THAT(turns.Leave("y"), ElementsAre("both"));
+  EXPECT_THAT(turns.Leave("nobody"), IsEmpty());
 }
 
 // Whatever comes and goes: no worker has two turns, and everybody who entered has one in the end.
-TEST(WorkerQueue, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
+TEST(CaptureTurns, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
-    WorkerQueue queue;
+    CaptureTurns turns;
     std::map<std::string, std::set<std::string>> waits, holds;
     for (int i = 0; i < 40; ++i) {
       std::set<std::string> workers;
@@ -80,7 +80,7 @@ TEST(WorkerQueue, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
       waits.emplace("r" + std::to_string(i), workers);
     }
     const auto enter = [&](const std::string& key) {
-      if (queue.Enter(key, At(key.back()), waits.at(key)).ahead > 0) return;
+      if (turns.Enter(key, At(key.back()), waits.at(key)).ahead > 0) return;
       for (const auto& [other, workers] : holds) {
         for (const std::string& worker : waits.at(key))
           ASSERT_FALSE(workers.contains(worker)) << other << " and " << key << " on " << worker;
@@ -95,7 +95,7 @@ TEST(WorkerQueue, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
       const auto leaver = std::next(holds.begin(), static_cast<long>(random() % holds.size()));
       const std::string key = leaver->first;
       holds.erase(leaver);
-      for (const std::string& next : queue.Leave(key)) enter(next);
+      for (const std::string& next : turns.Leave(key)) enter(next);
     }
     EXPECT_THAT(waits, IsEmpty());
   }

@@ -17,7 +17,7 @@ std::vector<ClockReading> Two(Nanos error) {
 TEST(PlanStart, LeavesTimeToArmAndToStartTheSource) {
   const auto plan = PlanStart({}, kNow, Two(1ms));
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->instant, kNow + kSmallestGuard + 300ms + 50ms);
+  EXPECT_EQ(plan->instant, kNow + kMinGuard + 300ms + 50ms);
   EXPECT_EQ(plan->skew_bound, 2ms);
 }
 
@@ -57,7 +57,7 @@ TEST(PlanStart, TheGuardFollowsTheWorstLatenessUpToABound) {
   workers[0].capture_lateness = 20ms;
   EXPECT_EQ(PlanStart({}, kNow, workers)->guard, 40ms);
   workers[0].capture_lateness = 2s;
-  EXPECT_EQ(PlanStart({}, kNow, workers)->guard, kLargestDefaultGuard);
+  EXPECT_EQ(PlanStart({}, kNow, workers)->guard, kMaxDefaultGuard);
   CaptureSpec spec;
   spec.guard = 0ms;
   EXPECT_EQ(PlanStart(spec, kNow, workers)->guard, 0ms);
