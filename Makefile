@@ -1,6 +1,6 @@
 # Thin: every target is a script or a preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup wheel demo test unit sanitize bench fmt tidy clean
+.PHONY: help build everything setup wheel demo test unit sanitize lint bench fmt clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -19,7 +19,8 @@ setup:
 wheel: everything setup ## The Python package with the programs in it, in build/wheels
 	@tools/wheel
 
-demo: build setup ## A capture on a real API server with real JAX workers; KEEP=1 leaves it up
+demo: build ## A capture on a real API server with real JAX workers; KEEP=1 leaves it up
+	@tools/setup demo
 	@build/venv/bin/python tests/e2e/demo.py
 
 test: everything setup sanitize ## Everything CI runs
@@ -38,13 +39,13 @@ bench: everything setup ## The figures of docs/benchmarks.md, with the peers in 
 	@tools/setup bench
 	@build/venv/bin/python -m tests.bench.run
 
-fmt: ## Format all C++ files
+lint: everything setup ## Formatters and linters of all languages, and the chosen clang-tidy checks
+	@ctest --preset release -L lint
+
+fmt: ## Format all C++ and JavaScript files
 	@tools/setup lint
 	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
-
-tidy: everything ## The chosen clang-tidy checks
-	@tools/setup lint
-	@git ls-files '*.cc' | grep -v '^tests/' | xargs clang-tidy-14 --quiet --extra-arg=-Wno-unknown-warning-option -p build/release
+	@tools/npm_packages tests/tools/js build/tools/js && tests/tools/js/check --fix
 
 clean: ## Build results; caches of compilers and package managers stay
 	@rm -rf build/release build/dev build/asan build/tsan build/bin

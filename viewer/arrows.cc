@@ -19,7 +19,7 @@ Arrow ArrowFrom(const LoadedRun& run, std::uint32_t worker, std::uint32_t track,
 
 struct Range {
   std::uint32_t worker, track;
-  std::uint64_t from, to;  // Events that touch the window.
+  std::uint64_t from, to;  // Ordinals of the events that touch the window, [from, to).
 };
 
 }  // namespace
@@ -40,7 +40,7 @@ EventRef ReferTo(const LoadedRun& run, std::uint32_t worker_number, std::uint32_
 
 Arrows FindArrows(const LoadedRun& run, const ArrowRequest& request) {
   std::vector<Range> ranges;
-  // Where a worker's track stands in `ranges`; 0 = it was not asked for.
+  // By worker and track: its place in `ranges`, counted from 1; 0 = not asked for.
   std::vector<std::vector<std::size_t>> place(run.workers.size());
   for (const std::uint32_t number : request.rows) {
     if (number >= run.rows.size()) continue;
@@ -62,7 +62,8 @@ Arrows FindArrows(const LoadedRun& run, const ArrowRequest& request) {
       for (const bool incoming : {false, true}) {
         index.ForEachLink(index.tracks()[range.track], incoming, range.from, range.to,
                           [&](const LinkTarget& link) {
-                            // One whose begin was told already is not told from its end again.
+                            // If both ends are in the window, the arrow was visited already
+                            // from its begin.
                             const std::size_t other = place[range.worker][link.track];
                             if (incoming && other != 0 && link.other >= ranges[other - 1].from &&
                                 link.other < ranges[other - 1].to)

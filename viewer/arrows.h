@@ -1,4 +1,4 @@
-// Arrows between events that touch a window.
+// Arrows between events: from what launched work to the work.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace strobe::viewer {
 
-// An event, as the page names it.
+// An event as the page names it: track within the row, ordinal on the track.
 struct EventRef {
   std::uint32_t row = 0, track = 0, ordinal = 0;
   std::int64_t begin_ps = 0, duration_ps = 0;  // On the run's clock.
   std::string_view name{};
 };
 
-// `track`: of the worker's index. Refers to the run.
+// `track` is a number within the worker's index. The name points into the run.
 EventRef ReferTo(const LoadedRun& run, std::uint32_t worker, std::uint32_t track,
                  std::uint32_t ordinal);
 
@@ -24,20 +24,20 @@ struct Arrow {
 };
 
 struct ArrowRequest {
-  std::vector<std::uint32_t> rows{};
-  std::int64_t begin_ps = 0, end_ps = 0;
-  std::uint32_t limit = 1000;
+  std::vector<std::uint32_t> rows{};      // Of the run.
+  std::int64_t begin_ps = 0, end_ps = 0;  // On the run's clock.
+  std::uint32_t limit = 1000;             // At least 1.
 };
 
 struct Arrows {
-  std::uint64_t total = 0;  // Of which as many as the limit are told, evenly picked.
-  std::vector<Arrow> arrows{};
+  std::uint64_t total = 0;
+  std::vector<Arrow> arrows{};  // All, or at most `limit` picked at even distances.
 };
 
-// Those with an end on one of the rows and in the window.
+// The arrows with an end that lies on one of the rows and touches the window.
 Arrows FindArrows(const LoadedRun& run, const ArrowRequest& request);
 
-// Those of one event.
+// The arrows that begin or end at one event, at most `limit`.
 std::vector<Arrow> ArrowsOf(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
                             std::uint32_t ordinal, std::size_t limit);
 

@@ -1,4 +1,4 @@
-// The page's files, as they were when the program was built.
+// The files of web/, embedded into the program when it is built.
 #pragma once
 #include <span>
 #include <string_view>
@@ -6,7 +6,7 @@
 namespace strobe::viewer {
 
 struct Asset {
-  std::string_view path{};  // "/", "/style.css", "/app.js"
+  std::string_view path{};  // In URLs: "/" for index.html, "/style.css", "/app.js".
   std::string_view content_type{};
   std::string_view body{};
 };

@@ -12,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// One worker's share of a step.
 struct Part {
   std::uint32_t worker = 0;
   std::int64_t begin_ps = 0, end_ps = 0;
@@ -20,6 +21,7 @@ struct Part {
 }  // namespace
 
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
+  // By name and number. The names point into the traces, which stay open.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<Part>> steps;
   for (std::uint32_t i = 0; i < run.workers.size(); ++i) {
     const Worker& worker = run.workers[i];
@@ -29,7 +31,6 @@ absl::StatusOr<std::string> CompareSteps(const LoadedRun& run) {
       steps[{step.name, step.number}].push_back(
           {i, step.begin_ps + worker.shift_ps, step.end_ps + worker.shift_ps});
   }
-  // The names lie in the traces, which stay open.
   Json json = Json::array();
   for (const auto& [key, parts] : steps) {
     const auto by_begin = [](const Part& a, const Part& b) { return a.begin_ps < b.begin_ps; };

@@ -7,8 +7,9 @@
 
 namespace strobe::viewer {
 
-// JSON: the steps by number, each with its workers' begins and ends on the run's clock. DataLoss
-// when a trace is damaged.
+// JSON {steps}: in the order of their begins, each with the begin and end of every worker that ran
+// it and the spread of both. Steps of several workers are the same when name and number are. Times
+// are picoseconds on the run's clock. DataLoss when a trace is damaged.
 absl::StatusOr<std::string> CompareSteps(const LoadedRun& run);
 
 }  // namespace strobe::viewer

@@ -18,9 +18,9 @@ using index::Entry;
 using index::Index;
 using index::Track;
 
-constexpr std::size_t kMostArrows = 200;
+constexpr std::size_t kMaxArrows = 200;
 
-// As text where JavaScript's numbers would round it.
+// A number, or text if JavaScript's numbers (doubles) would round it.
 template <typename Integer>
 Json Exact(Integer value) {
   constexpr std::int64_t kExact = std::int64_t{1} << 53;
@@ -37,11 +37,12 @@ Json ToJson(const xplane::Stat& stat) {
   return {};
 }
 
-// The event's own bytes, from the length that stands before them in the file.
+// Parses the event whose fields begin at `place`. The index keeps only that place; the length is
+// the varint before it, which is read backwards: all of its bytes but the last have the top bit
+// set.
 absl::StatusOr<xplane::Event> ReadAt(std::string_view file, std::uint64_t place) {
   if (place == 0 || place > file.size())
     return absl::DataLossError("the index does not fit the trace");
-  // An event's fields end where the next field of its line begins; its length is the varint before.
   std::uint64_t length = 0;
   std::size_t at = place - 1;
   unsigned bytes = 1;
@@ -65,7 +66,7 @@ Json Brief(const LoadedRun& run, const EventRef& event) {
           {"durationPs", event.duration_ps}};
 }
 
-// The event of a worker's track that lies at the middle of another.
+// The event on a track of row `number` that runs at `middle_ps`.
 std::optional<EventRef> Around(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
                                std::int64_t middle_ps) {
   const std::optional<std::uint32_t> ordinal = EventAt(run, number, track, middle_ps, 0);
@@ -74,8 +75,9 @@ std::optional<EventRef> Around(const LoadedRun& run, std::uint32_t number, std::
                  *ordinal);
 }
 
-// What ran then on lines that tell of larger pieces of work, on the same plane: by time, so that
-// the right device's module is named.
+// Adds what ran around the event: the module and the step on the same plane, which is the same
+// device, and the event that encloses it on its own row. They are found by time, because events do
+// not refer to them.
 void AddSurroundings(const LoadedRun& run, std::uint32_t number, std::uint32_t track,
                      std::int64_t middle_ps, Json& json) {
   const RowRef& ref = run.rows[number];
@@ -108,11 +110,12 @@ std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, st
   const std::int64_t at = at_ps - worker.shift_ps;
   const std::uint64_t first = index.FirstReaching(asked, at);
   const std::uint64_t last = index.FirstFrom(asked, at + slop_ps + 1);
-  // Of many that share a pixel, some of the first: nobody can tell them apart there.
-  constexpr std::uint64_t kMostLooks = 100'000;
+  // A click on a pixel with more events than this finds one of the first ones. Looking at all would
+  // take long, and the user cannot tell them apart.
+  constexpr std::uint64_t kMaxLooks = 100'000;
   std::optional<std::uint32_t> best;
   std::int64_t longest = -1;
-  index.ForEachEntry(asked, first, std::min(last, first + kMostLooks),
+  index.ForEachEntry(asked, first, std::min(last, first + kMaxLooks),
                      [&](std::uint64_t ordinal, const Entry& entry) {
                        const bool here = entry.begin_ps >= at || entry.end_ps() > at;
                        if (!here || entry.duration_ps <= longest) return;
@@ -159,7 +162,7 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
     args.push_back({{"name", plane.NameOf(stat)}, {"value", ToJson(stat)}});
   };
   RETURN_IF_ERROR(ForEachStat(plane, event, add));
-  // What all events of this name share; the full name, where a short one is displayed.
+  // Arguments may also be stored once for all events of a name, as may a longer name.
   if (const auto kind = plane.event_names.find(event.name_id); kind != plane.event_names.end()) {
     if (kind->second.shown() != kind->second.name) json["longName"] = kind->second.name;
     RETURN_IF_ERROR(plane.ForEachKindStat(kind->second, add));
@@ -168,7 +171,7 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
   AddSurroundings(run, number, track, entry->begin_ps + worker.shift_ps + entry->duration_ps / 2,
                   json);
   json["in"] = json["out"] = Json::array();
-  for (const Arrow& arrow : ArrowsOf(run, number, track, ordinal, kMostArrows)) {
+  for (const Arrow& arrow : ArrowsOf(run, number, track, ordinal, kMaxArrows)) {
     const bool incoming =
         arrow.to.row == number && arrow.to.track == track && arrow.to.ordinal == ordinal;
     json[incoming ? "in" : "out"].push_back(Brief(run, incoming ? arrow.from : arrow.to));

@@ -1,4 +1,4 @@
-// All that a trace knows about one event.
+// Everything a trace knows about one event.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,14 +9,15 @@
 
 namespace strobe::viewer {
 
-// JSON: where it lies, its times and self time, all arguments of the event and of its kind, what
-// stands around it, arrows, and the XLA module and step that ran then on the same device. NotFound
-// when there is no such event.
+// JSON: where the event lies, its times and self time, its arguments, the event around it
+// (`parent`), the XLA module and the step that ran at its middle on the same device, and the events
+// at the other ends of its arrows (`in`, `out`). `track` counts within the row. NotFound when there
+// is no such event, DataLoss when the trace is damaged.
 absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t row,
                                          std::uint32_t track, std::uint32_t ordinal);
 
-// Number of the event of a track that lies at a time, or the longest that begins within `slop`
-// after; none when nothing does.
+// Ordinal of the longest event of a track that runs at `at_ps` or begins at most `slop_ps` later,
+// on the run's clock; none when there is no such event.
 std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
                                      std::int64_t at_ps, std::int64_t slop_ps);
 

@@ -22,13 +22,14 @@ using index::Track;
 
 // The names of one worker that match.
 struct Names {
-  std::vector<bool> matches{};
-  std::uint64_t mask = 0;  // Of Block::names.
+  std::vector<bool> matches{};  // By the id of the name.
+  std::uint64_t mask = 0;       // The same as a Bloom filter, comparable with Block::names.
 
   bool Has(std::uint32_t name) const { return name < matches.size() && matches[name]; }
 };
 
-// Goes through one track from the given time; `visit` returns false when it has enough.
+// Visits the matching events of one track from `from_ps` on, until `visit` returns false. Blocks
+// whose filter says that they hold no matching name are not decoded.
 template <typename Visit>
 void Walk(const Index& index, const Track& track, const Names& names, std::int64_t from_ps,
           bool backwards, const Visit& visit) {
@@ -64,12 +65,12 @@ void Walk(const Index& index, const Track& track, const Names& names, std::int64
 }  // namespace
 
 absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& request) {
-  constexpr int kMostPatternMemory = 8 << 20;
+  constexpr int kMaxPatternBytes = 8 << 20;
   re2::RE2::Options options;
   options.set_literal(!request.regex);
   options.set_case_sensitive(request.match_case);
   options.set_log_errors(false);
-  options.set_max_mem(kMostPatternMemory);
+  options.set_max_mem(kMaxPatternBytes);
   const re2::RE2 pattern(request.text, options);
   if (!pattern.ok())
     return absl::InvalidArgumentError(StrCat("\"", request.text.substr(0, 100),
@@ -106,7 +107,8 @@ absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& reques
       continue;
     for (std::uint32_t t = 0; t < run.RowOf(run.rows[row]).tracks; ++t) places.push_back({row, t});
   }
-  // As soon as one track has a page full, the others need not look beyond its last.
+  // Once one track has found `limit` hits, no other track needs to look beyond the last of them.
+  // Times are negated when searching backwards, so that less always means sooner found.
   const auto key = [&](std::int64_t begin) { return request.backwards ? -begin : begin; };
   std::atomic<std::int64_t> bound{std::numeric_limits<std::int64_t>::max()};
   Mutex mutex;

@@ -1,4 +1,4 @@
-// Where the viewer's runs come from.
+// Where the viewer's runs come from: a port that the `strobe` command implements.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,10 +11,11 @@ namespace strobe::viewer {
 class Library {
  public:
   virtual ~Library() = default;
-  // Names, the one to show first at the front. Called from several threads.
+  // Names of the runs; the page opens the first one. All methods are called from several threads.
   virtual absl::StatusOr<std::vector<std::string>> Runs() = 0;
+  // Opens the traces of all workers.
   virtual absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) = 0;
-  // What the page says it shows: a logdir or a file.
+  // The logdir or file that is shown, for the page's title and for messages.
   virtual std::string place() const = 0;
 };
 

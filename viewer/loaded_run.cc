@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using xplane::kDevicePrefix;
 
-// Lines that profilers derive come first, in the order in which people read them.
+// Lines that profilers derive come first, in this order.
 constexpr std::array<std::string_view, 9> kDerivedLines = {
     "Steps",         "XLA Modules",          "XLA Ops",     "Async XLA Ops", "XLA TraceMe",
     "Framework Ops", "Framework Name Scope", "Source code", "Launch Stats"};
@@ -33,7 +33,7 @@ std::size_t LineRank(std::string_view name) {
                                   kDerivedLines.begin());
 }
 
-// Rows of one worker in the order of the page.
+// A worker's rows in the order in which the page shows them.
 std::vector<std::uint32_t> OrderRows(const index::Index& index) {
   std::vector<std::uint32_t> order(index.rows().size());
   std::iota(order.begin(), order.end(), 0u);
@@ -49,7 +49,7 @@ std::vector<std::uint32_t> OrderRows(const index::Index& index) {
   return order;
 }
 
-// `<worker>.index` beside `<worker>.xplane.pb`.
+// `<worker>.index` beside `<worker>.xplane.pb`; empty for a trace that is no file.
 std::string BesideOf(const convert::OpenTrace& trace) {
   return trace.path.empty()
              ? ""
@@ -101,15 +101,13 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
                           ToAbsl(StrCat(from.worker, ": ", Words(stored.status()))));
     if (!warning.empty()) run.warnings.push_back(StrCat(from.worker, ": ", warning));
     const index::Header& header = stored->index().header();
-    // A hostile trace may name times that nobody can add.
-    constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
     const std::int64_t shift_ps =
-        std::clamp(from.shift_ns, -kFarthest / 1000, kFarthest / 1000) * 1000;
+        std::clamp(from.shift_ns, -kMaxTimePs / 1000, kMaxTimePs / 1000) * 1000;
     if (header.events > 0) {
       run.begin_ps =
-          std::min(run.begin_ps, std::clamp(header.begin_ps, -kFarthest, kFarthest) + shift_ps);
+          std::min(run.begin_ps, std::clamp(header.begin_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);
       run.end_ps =
-          std::max(run.end_ps, std::clamp(header.end_ps, -kFarthest, kFarthest) + shift_ps);
+          std::max(run.end_ps, std::clamp(header.end_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);
     }
     run.events += header.events;
     ASSIGN_OR_RETURN(xplane::Space derived,

@@ -1,4 +1,5 @@
-// A run with all of its indexes, on one clock: what every answer of the viewer is made from.
+// A run in memory: its traces and their indexes, on one clock. All of the viewer's answers are made
+// from it. It does not change once it is loaded, so that threads share it without a lock.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,26 +14,32 @@ namespace strobe::viewer {
 struct Worker {
   std::string name{};
   convert::OpenTrace trace{};
-  xplane::Space space{};  // Its planes; their lines are read by whoever needs them.
+  xplane::Space space{};  // The planes without their lines.
   index::StoredIndex stored{};
-  xplane::Space derived{};    // Of the index: lines that the trace itself does not hold.
-  std::int64_t shift_ps = 0;  // From its own times to those of the run.
+  xplane::Space derived{};    // Lines that the index has derived, such as steps.
+  std::int64_t shift_ps = 0;  // Added to a time of the trace gives the time on the run's clock.
+  // The worker's clock minus the operator's, and the half-width of its error interval; no error:
+  // not measured.
   std::int64_t clock_offset_ns = 0;
   std::optional<std::int64_t> clock_error_ns{};
 
   const index::Index& index() const { return stored.index(); }
-  // DataLoss when a file that answers are made from was changed since it was opened.
+  // DataLoss when the trace's or the index's file was changed since it was opened.
   absl::Status Check() const {
     const absl::Status status = trace.Check();
     return status.ok() ? stored.Check() : status;
   }
 };
 
-// One line of one worker, as the page counts them: the number of a row is its place in `rows`.
+// One line of one worker. The page knows rows by their place in LoadedRun::rows.
 struct RowRef {
   std::uint32_t worker = 0;
-  std::uint32_t row = 0;  // Of the worker's index.
+  std::uint32_t row = 0;  // Its number in the worker's index.
 };
+
+// Larger times are refused in queries and clamped in traces, so that two can be added without
+// overflow.
+inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 
 struct LoadedRun {
   std::string name{};
@@ -40,36 +47,38 @@ struct LoadedRun {
   std::vector<RowRef> rows{};  // Devices before hosts, derived lines before the others.
   std::uint64_t events = 0;
   std::int64_t begin_ps = 0, end_ps = 0;  // Of the first and the last event, on the run's clock.
-  std::int64_t zero_ns = 0;               // Unix time of the clock's zero; 0 = unknown.
+  std::int64_t zero_ns = 0;               // Unix time at which the run's clock is 0; 0 = unknown.
   std::vector<std::string> warnings{};
 
   const Worker& WorkerOf(const RowRef& row) const { return workers[row.worker]; }
   const index::Row& RowOf(const RowRef& row) const {
     return workers[row.worker].index().rows()[row.row];
   }
-  // Name of a row's line.
+  // The name of a row.
   std::string_view LineOf(std::uint32_t row) const {
     return WorkerOf(rows[row]).index().Text(RowOf(rows[row]).name);
   }
-  // Of all workers. Asked after an answer was made, before it is given.
+  // Checks all workers. To be called after an answer was made and before it is sent: pages of a
+  // truncated file read as zeros.
   absl::Status Check() const;
-  // Number of a worker's row; every row has one.
+  // The place in `rows` of a worker's row.
   std::uint32_t NumberOf(std::uint32_t worker, std::uint32_t row) const;
 
-  std::vector<std::vector<std::uint32_t>> numbers{};  // By worker and row.
+  std::vector<std::vector<std::uint32_t>> numbers{};  // NumberOf, by worker and row.
 };
 
+// Shared by the thread that loads a run and those that watch or stop it.
 struct Progress {
-  std::atomic<std::uint64_t> done{0}, total{0};  // Events, of the traces that were opened so far.
-  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> done{0}, total{0};  // Events of the traces that were opened so far.
+  std::atomic<bool> stop{false};                 // Set to give up.
 };
 
-// Indexes what is not indexed yet.
+// Aligns the traces and opens their indexes; traces without one are indexed with `threads` threads.
 absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTrace> traces,
                                   const index::Cache& cache, std::size_t threads,
                                   Progress& progress);
 
-// The page's list of rows and workers, as JSON.
+// JSON for the page: the run's times, workers, rows and warnings.
 std::string DescribeRun(const LoadedRun& run);
 
 }  // namespace strobe::viewer

@@ -1,4 +1,4 @@
-// Loads a run while the page already asks for it.
+// Loads a run on a thread of its own, so that the page can show progress.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,12 +13,13 @@ namespace strobe::viewer {
 
 class Loader {
  public:
+  // Begins to load at once. The library must outlive the loader.
   Loader(Library& library, const index::Cache& cache, std::string run);
-  ~Loader();  // Gives up what is not done yet.
+  ~Loader();  // Stops loading and waits for the thread.
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Null while it loads; an error when it cannot be loaded. Waits for at most so long.
+  // The run; null if it is still loading after `wait`; an error when it cannot be loaded.
   absl::StatusOr<std::shared_ptr<const LoadedRun>> Get(Nanos wait);
   const Progress& progress() const { return progress_; }
 
@@ -29,7 +30,7 @@ class Loader {
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<std::shared_ptr<const LoadedRun>> loaded_ ABSL_GUARDED_BY(mutex_){nullptr};
-  std::thread thread_;  // Last: it starts when the rest is there.
+  std::thread thread_;  // Last, because it uses the other members.
 };
 
 }  // namespace strobe::viewer

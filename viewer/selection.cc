@@ -23,7 +23,7 @@ std::vector<Entry> EntriesIn(const Index& index, const Track& track, std::int64_
   return entries;
 }
 
-// The track one depth further in, in the same lane; nullptr when there is none.
+// The track that holds the events directly inside of this track's; nullptr when there is none.
 const Track* Inner(const Index& index, const Track& track) {
   const index::Row& row = index.rows()[track.row];
   for (std::uint32_t i = 0; i < row.tracks; ++i) {
@@ -33,6 +33,7 @@ const Track* Inner(const Index& index, const Track& track) {
   return nullptr;
 }
 
+// Self time of each of the entries, which lie on `track` in the order of their begins.
 std::vector<std::int64_t> SelfTimes(const Index& index, const Track& track,
                                     const std::vector<Entry>& entries) {
   std::vector<std::int64_t> self;

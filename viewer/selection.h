@@ -1,4 +1,4 @@
-// What lies in a box of rows and time, by name.
+// Sums of the events in a box of rows and time, by name.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace strobe::viewer {
 
-// Tracks [first, last] of a row.
+// Tracks first to last of a row, both included.
 struct TrackRange {
   std::uint32_t row = 0, first = 0, last = 0;
 };
@@ -16,20 +16,20 @@ struct TrackRange {
 struct NameSum {
   std::string_view name{};
   std::uint64_t count = 0;
-  std::int64_t wall_ps = 0, self_ps = 0;  // Self: less what ran inside, one depth further in.
+  std::int64_t wall_ps = 0, self_ps = 0;  // Self time: without the events directly inside.
 };
 
 struct Selection {
   std::uint64_t count = 0;
-  std::int64_t begin_ps = 0, end_ps = 0;  // Of the first and the last event.
-  std::vector<NameSum> names{};           // Most self time first.
+  std::int64_t begin_ps = 0, end_ps = 0;  // Of the first and the last event, on the run's clock.
+  std::vector<NameSum> names{};           // Largest self time first.
 };
 
-// Of the events that touch the window, whole.
+// Sums the events that touch [begin_ps, end_ps), each with its whole duration.
 Selection SumSelection(const LoadedRun& run, const std::vector<TrackRange>& tracks,
                        std::int64_t begin_ps, std::int64_t end_ps);
 
-// Of one event.
+// Self time of one event; `track` is a number within the index.
 std::int64_t SelfTime(const index::Index& index, std::uint32_t track, const index::Entry& entry);
 
 }  // namespace strobe::viewer

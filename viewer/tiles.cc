@@ -15,9 +15,9 @@ namespace {
 using index::PutVarint;
 using index::ZigZag;
 
-constexpr std::uint32_t kUnitBits = 6;
+constexpr std::uint32_t kUnitBits = 6;  // A slot has 2^6 units.
 
-// One track's answer, before the columns are joined.
+// What is told of one track. The columns of all tracks are joined when they are written.
 struct TrackItems {
   std::uint32_t row = 0, track = 0;  // As the page counts them.
   const index::Index* index = nullptr;

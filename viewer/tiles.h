@@ -1,15 +1,22 @@
-// Windows of many rows as bytes for the page.
+// Encodes a window of many rows for the page; web/decode.js reads it.
 //
-// All numbers are varints; s = zigzag. A unit is 2^max(level - 6, 0) ps: a 64th of a slot.
-//   1 (version), tracks
-//   per track: row, track within the row, kind (0 spans, 1 counter), items, s phase
-//   texts: count, then per text its length and its bytes
-//   of all spans, column by column: begin less that of the item before on its track; length * 4 + 1
-//     when it reaches in from before + 2 when it goes on behind; text; count; busy (a byte, 0 to
-//     255)
-//   of all samples: at less the one before; then least, most, last as 64-bit floats
-// Times count from the window's begin plus the track's phase, in units. Workers' clocks do not meet
-// on slots; the phase is what is left.
+// Numbers are varints; "s" marks zigzag-encoded ones, which may be negative. Times are in units of
+// 2^max(level - 6, 0) ps, a 64th of a slot.
+//   1 (the version), number of tracks
+//   per track: row, track within the row, kind (0 spans, 1 counter), number of items, s phase
+//   number of texts, then per text its length and its bytes
+//   columns of all span items, each column over all tracks:
+//     s begin, minus the begin of the item before it on its track
+//     length * 4, + 1 if it began before the window, + 2 if it ends after the window
+//     number of its text
+//     count of the events that it stands for
+//     busy: the share of its time that they fill, as one byte, 0 to 255
+//   columns of all counter items:
+//     s time, minus the time of the item before it on its track
+//     least, most and last value, as three little-endian 64-bit floats
+// Times of a track count from the window's begin plus the track's phase. Each worker's slots are
+// aligned on its own clock, so that its items do not depend on the shift; the phase is the distance
+// between its slots and the window's.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,12 +27,12 @@
 namespace strobe::viewer {
 
 struct TileRequest {
-  std::vector<std::uint32_t> rows{};  // Numbers within the run.
+  std::vector<std::uint32_t> rows{};  // Of the run; unknown ones are left out.
   std::int64_t begin_ps = 0;          // On the run's clock.
-  std::uint32_t level = 0;            // A slot is 2^level ps; at most 56.
-  std::uint32_t slots = 0;            // At most kMostSlots.
+  std::uint32_t level = 0;            // A slot is 2^level ps; at most kMaxLevel.
+  std::uint32_t slots = 0;            // At most kMaxSlots.
 };
-inline constexpr std::uint32_t kMostSlots = 4096, kMostLevel = 56;
+inline constexpr std::uint32_t kMaxSlots = 4096, kMaxLevel = 56;
 
 std::string EncodeTiles(const LoadedRun& run, const TileRequest& request);
 

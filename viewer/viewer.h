@@ -1,8 +1,8 @@
-// The viewer's web server: the page, its data, and XProf's face.
+// The viewer's web server: our page and its data, and the same data for XProf's page.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -10,53 +10,59 @@
 #include "common/http/query.h"
 #include "viewer/library.h"
 #include "viewer/loader.h"
+#include "viewer/run_api.h"
 
 namespace strobe::viewer {
 
 struct ViewerOptions {
   index::Cache cache{};
-  // Names under which the server may be asked for, besides addresses of the loopback; a page from
-  // elsewhere that had its own name point here is refused (DNS rebinding).
+  // Names under which the server may be reached, besides localhost and the loopback's addresses.
+  // Requests for any other name are refused: a hostile site could have its own name resolve to this
+  // machine, and read the traces as its own data (DNS rebinding).
   std::vector<std::string> hosts{};
 };
 
 class Viewer {
  public:
-  // The library must outlive it.
+  // The library must outlive the viewer.
   Viewer(Library& library, ViewerOptions options);
 
-  // Answers any request. Safe from many threads.
+  // Answers any request. Safe to call from several threads.
   Page Answer(const Request& request);
-  // XProf's page has whole traces converted, and waits for runs that are being read.
+  // True for requests of XProf's page: they convert whole traces, and wait for runs that are still
+  // being read.
   static bool IsSlow(const Request& request);
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
 
-  bool MayAsk(const std::string& host) const;
+  bool IsAllowedHost(const std::string& host) const;
   absl::StatusOr<Page> Route(const Request& request);
-  // A run that is open already, or null.
+
+  // The run's loader if there is one, else null. Makes it the one that is evicted last.
   std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The loader of the run that the query names, or of the library's first run when it names none;
+  // starts to read the run if nobody has. NotFound when there is no such run.
   absl::StatusOr<std::shared_ptr<Loader>> LoaderOf(const Query& query);
-  // Null while the run is being read. What could not be read is forgotten.
+  // Null if the run is still being read after `wait`. After an error the loader is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
   void Forget(const std::shared_ptr<Loader>& loader);
+  // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
+  absl::StatusOr<Page> AskRun(RunApi api, const Query& query, Nanos wait);
+  // The page, or DataLoss when the run's files were changed since they were opened: the page may be
+  // wrong then, and the next request reads the run anew.
+  absl::StatusOr<Page> Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
+                               absl::StatusOr<Page> page);
 
-  // Of the logdir.
   absl::StatusOr<Page> Runs(const Query& query);
   absl::StatusOr<Page> Describe(const Query& query);
   absl::StatusOr<Page> XprofRuns(const Query& query);
   absl::StatusOr<Page> XprofTools(const Query& query);
-  // Of a run, by a function of it. Unavailable while it is being read; DataLoss when its files
-  // changed meanwhile, and then it is read anew for whoever asks next.
-  using RunApi = absl::StatusOr<Page> (*)(const LoadedRun&, const Query&);
-  absl::StatusOr<Page> AskRun(const std::shared_ptr<Loader>& loader, RunApi api, const Query& query,
-                              Nanos wait);
 
   Library& library_;
   const ViewerOptions options_;
   Mutex mutex_;
-  // The runs that were asked for last, the latest at the end.
+  // By name, the one that was asked for last at the end.
   std::vector<std::pair<std::string, std::shared_ptr<Loader>>> loaders_ ABSL_GUARDED_BY(mutex_);
 };
 

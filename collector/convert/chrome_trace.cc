@@ -19,7 +19,7 @@ using xplane::Placed;
 using xplane::Plane;
 using xplane::Stat;
 
-constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kChromePieceBytes = 1 << 20;
 constexpr std::int64_t kPsPerUs = 1'000'000;
 constexpr std::uint64_t kExactInDouble = 1ull << 53;  // JavaScript's integers end there.
 
@@ -78,9 +78,9 @@ struct Flow {
   bool known = false;
 };
 
-class Writer {
+class ChromeWriter {
  public:
-  explicit Writer(const Sink& sink) : sink_(sink) { out_.reserve(kPiece + 4096); }
+  explicit ChromeWriter(const Sink& sink) : sink_(sink) { out_.reserve(kChromePieceBytes + 4096); }
 
   absl::Status Write(std::span<const WorkerTrace> traces) {
     out_ += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
@@ -132,7 +132,7 @@ class Writer {
           while (tid < first + event.lane) Metadata("thread_name", pid_, ++tid, line.name);
           RETURN_IF_ERROR(Span(plane, event, first + event.lane, shift_ps));
         }
-        if (out_.size() < kPiece) continue;
+        if (out_.size() < kChromePieceBytes) continue;
         RETURN_IF_ERROR(sink_(out_));
         out_.clear();
       }
@@ -232,7 +232,7 @@ class Writer {
 }  // namespace
 
 absl::Status WriteChromeTrace(std::span<const WorkerTrace> traces, const Sink& sink) {
-  return Writer(sink).Write(traces);
+  return ChromeWriter(sink).Write(traces);
 }
 
 }  // namespace strobe::convert

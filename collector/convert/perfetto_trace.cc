@@ -19,7 +19,7 @@ using xplane::Placed;
 using xplane::Plane;
 using xplane::Stat;
 
-constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kPerfettoPieceBytes = 1 << 20;
 
 // Field numbers of Perfetto's protos.
 namespace packet {
@@ -46,9 +46,9 @@ void AppendFixed64Field(std::uint32_t field, std::uint64_t value, std::string& o
   out.append(raw, sizeof raw);
 }
 
-class Writer {
+class PerfettoWriter {
  public:
-  explicit Writer(const Sink& sink) : sink_(sink) { out_.reserve(2 * kPiece); }
+  explicit PerfettoWriter(const Sink& sink) : sink_(sink) { out_.reserve(2 * kPerfettoPieceBytes); }
 
   absl::Status Write(std::span<const WorkerTrace> traces) {
     for (const WorkerTrace& trace : traces) {
@@ -183,7 +183,7 @@ class Writer {
       RETURN_IF_ERROR(AppendStats(plane, placed, counter));
       Emit(lane, placed.begin_ps + shift_ps, what_);
       if (!instant && !counter) lane.open.push_back(placed.end_ps + shift_ps);
-      if (out_.size() < kPiece) continue;
+      if (out_.size() < kPerfettoPieceBytes) continue;
       RETURN_IF_ERROR(sink_(out_));
       out_.clear();
     }
@@ -236,7 +236,7 @@ class Writer {
 }  // namespace
 
 absl::Status WritePerfettoTrace(std::span<const WorkerTrace> traces, const Sink& sink) {
-  return Writer(sink).Write(traces);
+  return PerfettoWriter(sink).Write(traces);
 }
 
 }  // namespace strobe::convert

@@ -71,12 +71,13 @@ class Notification {
   }
   void Wait() const {
     MutexLock lock(&mutex_);
-    mutex_.Await([this] { return set_; });
+    mutex_.Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return set_; });
   }
   // True when it was set before the time was up.
   bool WaitFor(Nanos timeout) const {
     MutexLock lock(&mutex_);
-    return mutex_.AwaitFor(timeout, [this] { return set_; });
+    return mutex_.AwaitFor(timeout,
+                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return set_; });
   }
 
  private:

@@ -8,6 +8,8 @@
 namespace strobe::kube {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr char kSealed[] = "sealed", kSeal[] = "seal";
 
 // What a request asks for and of whom, by fields that a later version of the schema gives no new

@@ -29,7 +29,7 @@ constexpr Nanos kDeviceLead = milliseconds(1000);
 // How long after the end a program may take to hand over its devices' last records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 constexpr Nanos kDrainEvery = milliseconds(2);
-constexpr Nanos kFindEvery = milliseconds(50);  // Programs that have just started.
+constexpr Nanos kFindNewbornEvery = milliseconds(50);  // Programs that have just started.
 constexpr std::size_t kMaxNoteBytes = 1024;
 
 std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
@@ -141,7 +141,7 @@ void AgentSource::RecordUntilEnd(const Cancellation& cancel, const Cancellation&
       programs.SwitchOn();
     }
     programs.Drain(budget);
-    if (MonotonicNow() - found > kFindEvery.count()) {
+    if (MonotonicNow() - found > kFindNewbornEvery.count()) {
       programs.Find(device_time());
       programs.Settle(budget);
       found = MonotonicNow();

@@ -86,7 +86,7 @@ Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
   return judged;
 }
 
-v1::ProcessReport Row(const FrameworkAnswer& answer, const TraceSummary& summary) {
+v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& summary) {
   v1::ProcessReport row;
   row.set_name(answer.address);
   row.set_source(v1::SOURCE_FRAMEWORK);
@@ -155,7 +155,7 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
       if (judged.outcome != Outcome::kOk) answer.verdict = {judged.outcome, judged.message};
       if (!added.ok()) failed(answer, added);
     }
-    recording.processes.push_back(Row(answer, summaries[i]));
+    recording.processes.push_back(ReportOf(answer, summaries[i]));
   }
   ConcludeProcesses(recording);
   return recording;

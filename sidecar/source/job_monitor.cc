@@ -16,7 +16,7 @@ namespace {
 using session::JobSigns;
 using std::chrono::milliseconds;
 
-constexpr Nanos kFindEvery = milliseconds(200);  // Programs that have just started.
+constexpr Nanos kFindMonitoredEvery = milliseconds(200);  // Programs that have just started.
 // Between two looks at both clocks, for the rate to be exact enough.
 constexpr std::uint64_t kLeastSpanNs = 10'000'000;
 // An older answer says nothing of now.
@@ -76,7 +76,7 @@ void RingMonitor::FindPrograms() {
 JobSigns RingMonitor::Look() {
   JobSigns signs;
   if (memory_until_ == 0 && !steps_) return signs;
-  if (clock_.MonoNow() - found_ > kFindEvery) FindPrograms();
+  if (clock_.MonoNow() - found_ > kFindMonitoredEvery) FindPrograms();
   for (auto& [path, program] : programs_) {
     if (memory_until_ > 0) LookAtMemory(program, signs);
     if (steps_) LookAtSteps(program, signs);

@@ -12,9 +12,9 @@ namespace {
 using wire::DevicePhase;
 
 // Keeps the cause that explains most.
-class Row {
+class RowBuilder {
  public:
-  explicit Row(v1::ProcessReport& row) : row_(row) {
+  explicit RowBuilder(v1::ProcessReport& row) : row_(row) {
     row_.set_outcome(static_cast<v1::Outcome>(Outcome::kOk));
   }
   void Add(Outcome outcome, std::string message) {
@@ -42,7 +42,7 @@ std::int64_t LifeEnds(const ProgramFacts& facts, const CaptureTimes& times) {
 }
 
 // A recording that begins late or ends early has a hole where the program ran.
-void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, Row& row) {
+void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
   const std::int64_t wanted_from = std::max(facts.born_ns, times.instant_ns);
   const std::int64_t wanted_until = std::min(LifeEnds(facts, times), times.end_ns);
   if (wanted_until <= wanted_from) return;
@@ -59,7 +59,7 @@ void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, Row& ro
   }
 }
 
-void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, Row& row) {
+void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
   const std::int64_t early = times.end_ns - LifeEnds(facts, times);
   if (facts.ended_cleanly) {
     if (early > 0) row.Add(Outcome::kOk, StrCat("ended ", For(early), " before the window did"));
@@ -79,7 +79,7 @@ void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, Row& row) 
           "until then");
 }
 
-void JudgeRecords(const ProgramFacts& facts, Row& row) {
+void JudgeRecords(const ProgramFacts& facts, RowBuilder& row) {
   if (facts.file_damaged) {
     row.Add(Outcome::kProfilerStartFailed,
             "its ring file was truncated, or its volume became full, while it was recorded");
@@ -95,7 +95,7 @@ void JudgeRecords(const ProgramFacts& facts, Row& row) {
 }
 
 void JudgeDevices(const ProgramFacts& facts, const CaptureTimes& times, bool expects_device,
-                  Row& row, ProcessVerdict& verdict) {
+                  RowBuilder& row, ProcessVerdict& verdict) {
   const bool gone = !facts.lives && !facts.ended_cleanly;
   if (!gone) {
     DeviceVerdict device = JudgeDevice(facts.device);
@@ -129,7 +129,7 @@ void JudgeDevices(const ProgramFacts& facts, const CaptureTimes& times, bool exp
 ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times,
                             bool expects_device) {
   ProcessVerdict verdict;
-  Row row(verdict.row);
+  RowBuilder row(verdict.row);
   verdict.row.set_name(facts.label);
   verdict.row.set_source(v1::SOURCE_AGENT);
   verdict.row.set_events(facts.kept);

@@ -42,7 +42,7 @@ def measure(process):
 
 
 def run(directory):
-    off, empty, armed, worker, delivered = [], [], [], [], []
+    off, empty, armed, delivered = [], [], [], []
     port = free_port()
     sidecar = subprocess.Popen([BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", "localhost:1", "--agent-dir", directory / "agent",
                                 "--worker-name", "w", "--insecure-plaintext"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -132,7 +132,7 @@ def run(directory):
         shutil.copy(many / "w00.xplane.pb", many / f"w{i:02}.xplane.pb")
     frame_rows.append(f"| 1,024 rows, 16 workers, 3.2 M events | {frames(many, directory)} |")
 
-    out.append(f"### The viewer's index\n`strobe convert --to index`; names, places of all arguments and 0.45 arrows per event are in it; whole commands.\n\n"
+    out.append("### The viewer's index\n`strobe convert --to index`; names, places of all arguments and 0.45 arrows per event are in it; whole commands.\n\n"
                "| events | M events/s, one core (bar 4) | two cores | B per event on disk (bar 20) | B per event at the peak, above the mapped file (bar 40) |\n|---|---|---|---|---|\n" + "\n".join(index_rows) + "\n")
     out.append("### The viewer's first picture\nSeconds from starting `strobe view` until Chromium has drawn events, a new page in a browser that runs; medians (range). Bars: cold 0.6 and 3.5, warm 0.4. XProf: its conversion alone, without a page. Perfetto: its page, from handing it a file of the same events until it shows tracks.\n\n"
                "| events | cold | index in the cache | peer: XProf converts | peer: Perfetto's page |\n|---|---|---|---|---|\n" + "\n".join(paint_rows) + "\n")

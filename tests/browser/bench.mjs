@@ -16,11 +16,20 @@ async function paint(browser, [strobe, trace, cache]) {
   const page = await browser.newPage();
   await page.setViewport({ width: 1600, height: 900 });
   const began = performance.now();
-  const server = spawn("setpriv", ["--pdeathsig", "KILL", strobe, "view", trace, "--cache", cache, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(
+    "setpriv",
+    ["--pdeathsig", "KILL", strobe, "view", trace, "--cache", cache, "--listen", "127.0.0.1:0"],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
   try {
-    const url = await new Promise((resolve) => server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data)[0])));
+    const url = await new Promise((resolve) =>
+      server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data)[0])),
+    );
     await page.goto(url, { waitUntil: "domcontentloaded" });
-    await page.waitForFunction(() => globalThis.strobe?.painted, { polling: "raf", timeout: 600_000 });
+    await page.waitForFunction(() => globalThis.strobe?.painted, {
+      polling: "raf",
+      timeout: 600_000,
+    });
     tell({ seconds: (performance.now() - began) / 1000 });
   } finally {
     server.kill();
@@ -55,14 +64,29 @@ async function frames(browser, [url]) {
     await page.keyboard.down(key);
     await sleep(3000);
     await page.keyboard.up(key);
-    all.push(...(await page.evaluate(() => (cancelAnimationFrame(globalThis.noting), globalThis.gaps.slice(2)))));
+    all.push(
+      ...(await page.evaluate(
+        () => (cancelAnimationFrame(globalThis.noting), globalThis.gaps.slice(2)),
+      )),
+    );
   }
   all.sort((a, b) => a - b);
-  tell({ frames: all.length, p50: all[all.length >> 1], p95: all[Math.floor(all.length * 0.95)], worst: all.at(-1) });
+  tell({
+    frames: all.length,
+    p50: all[all.length >> 1],
+    p95: all[Math.floor(all.length * 0.95)],
+    worst: all.at(-1),
+  });
 }
 
 async function perfetto(browser, [dist, trace]) {
-  const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm", json: "application/json" };
+  const types = {
+    html: "text/html",
+    js: "text/javascript",
+    css: "text/css",
+    wasm: "application/wasm",
+    json: "application/json",
+  };
   const server = createServer((request, response) => {
     const path = new URL(request.url, "http://x").pathname;
     try {
@@ -78,13 +102,18 @@ async function perfetto(browser, [dist, trace]) {
   try {
     const page = await browser.newPage();
     await page.setViewport({ width: 1600, height: 900 });
-    await page.goto(`http://127.0.0.1:${server.address().port}/`, { waitUntil: "domcontentloaded" });
+    await page.goto(`http://127.0.0.1:${server.address().port}/`, {
+      waitUntil: "domcontentloaded",
+    });
     const input = await page.waitForSelector("input.trace_file");
     await page.keyboard.press("Escape");
     await sleep(1000);
     const began = performance.now();
     await input.uploadFile(trace);
-    await page.waitForFunction(() => document.querySelectorAll(".pf-track").length > 3, { polling: "raf", timeout: 300_000 });
+    await page.waitForFunction(() => document.querySelectorAll(".pf-track").length > 3, {
+      polling: "raf",
+      timeout: 300_000,
+    });
     tell({ seconds: (performance.now() - began) / 1000 });
   } finally {
     server.close();

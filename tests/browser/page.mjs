@@ -14,7 +14,14 @@ mkdirSync(SHOTS, { recursive: true });
 export function launch(...flags) {
   return puppeteer.launch({
     executablePath: process.env.STROBE_CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--font-render-hinting=none", "--force-device-scale-factor=1", ...flags],
+    args: [
+      "--no-sandbox",
+      "--disable-dev-shm-usage",
+      "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+      "--font-render-hinting=none",
+      "--force-device-scale-factor=1",
+      ...flags,
+    ],
     defaultViewport: { width: 1280, height: 800 },
   });
 }
@@ -32,16 +39,24 @@ export async function open(browser, url) {
   });
   // Workers' requests too.
   const session = await page.createCDPSession();
-  await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+  await session.send("Target.setAutoAttach", {
+    autoAttach: true,
+    waitForDebuggerOnStart: false,
+    flatten: true,
+  });
   page.on("request", (request) => page.asked.push(request.url()));
-  page.on("workercreated", (worker) => worker.client?.on?.("Network.requestWillBeSent", ({ request }) => page.asked.push(request.url)));
+  page.on("workercreated", (worker) =>
+    worker.client?.on?.("Network.requestWillBeSent", ({ request }) => page.asked.push(request.url)),
+  );
   await page.goto(url);
   await idle(page);
   return page;
 }
 
 export async function idle(page) {
-  await page.waitForFunction(() => globalThis.strobe?.idle && globalThis.strobe.painted, { polling: 20 });
+  await page.waitForFunction(() => globalThis.strobe?.idle && globalThis.strobe.painted, {
+    polling: 20,
+  });
 }
 
 export async function shot(page, name) {
@@ -49,15 +64,30 @@ export async function shot(page, name) {
 }
 
 export const view = (page) => page.evaluate(() => globalThis.strobe.view);
-export const rowNamed = (page, name, worker = 0) => page.evaluate(
-  (wanted, of) => globalThis.strobe.description.rows.findIndex((row) => row.name === wanted && row.worker === of), name, worker);
+export const rowNamed = (page, name, worker = 0) =>
+  page.evaluate(
+    (wanted, of) =>
+      globalThis.strobe.description.rows.findIndex(
+        (row) => row.name === wanted && row.worker === of,
+      ),
+    name,
+    worker,
+  );
 
 /** Where on the page a time of a row's track lies. */
 export async function pointOf(page, row, track, ps) {
-  return page.evaluate((r, t, at) => {
-    const box = document.getElementById("canvas").getBoundingClientRect();
-    return { x: box.left + globalThis.strobe.x(at), y: box.top + globalThis.strobe.placeOf(r, t) + 7 };
-  }, row, track, ps);
+  return page.evaluate(
+    (r, t, at) => {
+      const box = document.getElementById("canvas").getBoundingClientRect();
+      return {
+        x: box.left + globalThis.strobe.x(at),
+        y: box.top + globalThis.strobe.placeOf(r, t) + 7,
+      };
+    },
+    row,
+    track,
+    ps,
+  );
 }
 
 export async function text(page, selector) {

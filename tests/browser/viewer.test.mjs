@@ -1,7 +1,19 @@
 // Every feature of the page, by keyboard and mouse. The traces are those of tests/support/traces.py.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { AXE, hold, idle, launch, open, pointOf, press, rowNamed, shot, text, view } from "./page.mjs";
+import {
+  AXE,
+  hold,
+  idle,
+  launch,
+  open,
+  pointOf,
+  press,
+  rowNamed,
+  shot,
+  text,
+  view,
+} from "./page.mjs";
 
 const URL_ = process.env.STROBE_VIEW;
 const MS = 1e9;
@@ -27,13 +39,26 @@ const near = (a, b, by) => assert.ok(Math.abs(a - b) <= by, `${a} is not within 
 
 test("shows both workers with their sections and rows", async () => {
   const { workers, rows, events } = await page.evaluate(() => globalThis.strobe.description);
-  assert.deepEqual(workers.map((worker) => worker.name), ["worker-0", "worker-1"]);
-  assert.equal(events, rows.reduce((sum, row) => sum + row.events, 0));
+  assert.deepEqual(
+    workers.map((worker) => worker.name),
+    ["worker-0", "worker-1"],
+  );
+  assert.equal(
+    events,
+    rows.reduce((sum, row) => sum + row.events, 0),
+  );
   const own = rows.filter((row) => row.worker === 0).map((row) => `${row.plane} ${row.name}`);
   assert.deepEqual(own, [
-    "/device:TPU:0 Steps", "/device:TPU:0 XLA Modules", "/device:TPU:0 XLA Ops", "/device:TPU:0 SparseCore 0 Sparse Core Ops",
-    "/device:GPU:0 Launch Stats", "/device:GPU:0 Stream #13(Compute)", "/device:GPU:0 Stream #14(MemcpyH2D)",
-    "/host:CPU python", "/host:CPU pool", "/host:CPU memory",
+    "/device:TPU:0 Steps",
+    "/device:TPU:0 XLA Modules",
+    "/device:TPU:0 XLA Ops",
+    "/device:TPU:0 SparseCore 0 Sparse Core Ops",
+    "/device:GPU:0 Launch Stats",
+    "/device:GPU:0 Stream #13(Compute)",
+    "/device:GPU:0 Stream #14(MemcpyH2D)",
+    "/host:CPU python",
+    "/host:CPU pool",
+    "/host:CPU memory",
   ]);
   await shot(page, "whole");
 });
@@ -70,10 +95,22 @@ test("arrows move, and step from event to event", async () => {
 });
 
 test("tools are chosen by key, shifted key and button", async () => {
-  for (const [key, tool] of [["2", "pan"], ["#", "zoom"], ["4", "timing"], ["!", "select"], ["@", "pan"], ["$", "timing"], ["3", "zoom"], ["1", "select"]]) {
+  for (const [key, tool] of [
+    ["2", "pan"],
+    ["#", "zoom"],
+    ["4", "timing"],
+    ["!", "select"],
+    ["@", "pan"],
+    ["$", "timing"],
+    ["3", "zoom"],
+    ["1", "select"],
+  ]) {
     await page.keyboard.press(key);
     assert.equal(await page.evaluate(() => globalThis.strobe.state.tool), tool);
-    assert.equal(await page.$eval(`[data-tool="${tool}"]`, (node) => node.getAttribute("aria-pressed")), "true");
+    assert.equal(
+      await page.$eval(`[data-tool="${tool}"]`, (node) => node.getAttribute("aria-pressed")),
+      "true",
+    );
   }
   await page.click('[data-tool="zoom"]');
   assert.equal(await page.evaluate(() => globalThis.strobe.state.tool), "zoom");
@@ -83,7 +120,18 @@ test("a click shows all that is known of an event", async () => {
   await clickEvent("XLA Ops", 0, 2.5 * MS - MS);
   const details = await text(page, "#panel");
   assert.match(details, /fusion\.1/);
-  for (const part of [/Start1 ms/, /Duration3 ms/, /Self time2 ms/, /Workerworker-0/, /FLOPS6,000,000,000, 2 TFLOP\/s/, /Bytes accessed1,500,000, 500 MB\/s/, /hlo_categoryfusion/, /Stack tracetrain\.py:12 <module>\ntrain\.py:8 step/, /XLA modulejit_step\(1234\)/, /Step0 /])
+  for (const part of [
+    /Start1 ms/,
+    /Duration3 ms/,
+    /Self time2 ms/,
+    /Workerworker-0/,
+    /FLOPS6,000,000,000, 2 TFLOP\/s/,
+    /Bytes accessed1,500,000, 500 MB\/s/,
+    /hlo_categoryfusion/,
+    /Stack tracetrain\.py:12 <module>\ntrain\.py:8 step/,
+    /XLA modulejit_step\(1234\)/,
+    /Step0 /,
+  ])
     assert.match(details, part);
   await shot(page, "details");
 });
@@ -91,8 +139,14 @@ test("a click shows all that is known of an event", async () => {
 test("links lead to what started an event", async () => {
   await clickEvent("Stream #13(Compute)", 0, 2.05 * MS);
   assert.match(await text(page, "#panel-body"), /Started bycudaLaunchKernel/);
-  await page.evaluate(() => [...document.querySelectorAll("#panel-body button")].find((node) => node.textContent.startsWith("cudaLaunchKernel")).click());
-  await page.waitForFunction(() => document.getElementById("panel-title").textContent === "cudaLaunchKernel");
+  await page.evaluate(() =>
+    [...document.querySelectorAll("#panel-body button")]
+      .find((node) => node.textContent.startsWith("cudaLaunchKernel"))
+      .click(),
+  );
+  await page.waitForFunction(
+    () => document.getElementById("panel-title").textContent === "cudaLaunchKernel",
+  );
   assert.match(await text(page, "#panel-body"), /Startskernel_0/);
 });
 
@@ -110,7 +164,13 @@ test("Ctrl and click selects several and sums them up; f zooms to them; m marks 
   const { begin, end } = await view(page);
   assert.ok(begin < 0 && begin > -10 * MS && end > 39 * MS && end < 50 * MS);
   await press(page, "m");
-  near(await page.evaluate(() => globalThis.strobe.state.marks[0].end - globalThis.strobe.state.marks[0].begin), 39 * MS, 1);
+  near(
+    await page.evaluate(
+      () => globalThis.strobe.state.marks[0].end - globalThis.strobe.state.marks[0].begin,
+    ),
+    39 * MS,
+    1,
+  );
   await shot(page, "multi");
   await press(page, "m");
   assert.equal(await page.evaluate(() => globalThis.strobe.state.marks.length), 0);
@@ -118,15 +178,21 @@ test("Ctrl and click selects several and sums them up; f zooms to them; m marks 
 
 test("a box selects what lies in it, and its table sorts", async () => {
   const row = await rowNamed(page, "Stream #13(Compute)");
-  const from = await pointOf(page, row, 0, 1.9 * MS), to = await pointOf(page, row, 0, 7.9 * MS);
+  const from = await pointOf(page, row, 0, 1.9 * MS);
+  const to = await pointOf(page, row, 0, 7.9 * MS);
   await page.mouse.move(from.x, from.y - 4);
   await page.mouse.down();
   await page.mouse.move(to.x, to.y + 4, { steps: 5 });
   await page.mouse.up();
-  await page.waitForFunction(() => document.getElementById("panel-title").textContent === "20 events selected");
+  await page.waitForFunction(
+    () => document.getElementById("panel-title").textContent === "20 events selected",
+  );
   assert.match(await text(page, "#panel-body"), /20 events of 20 names, wall 3 ms, self 3 ms/);
   await page.evaluate(() => document.querySelector("#panel-body th button").click());
-  assert.equal(await page.$eval("#panel-body th", (node) => node.getAttribute("aria-sort")), "ascending");
+  assert.equal(
+    await page.$eval("#panel-body th", (node) => node.getAttribute("aria-sort")),
+    "ascending",
+  );
   assert.equal(await page.$eval("#panel-body tbody td", (node) => node.textContent), "kernel_0");
   await shot(page, "box");
 });
@@ -134,7 +200,8 @@ test("a box selects what lies in it, and its table sorts", async () => {
 test("the pan tool drags, the zoom tool zooms into a part", async () => {
   const whole = await view(page);
   const row = await rowNamed(page, "python");
-  const from = await pointOf(page, row, 0, 10 * MS), to = await pointOf(page, row, 0, 30 * MS);
+  const from = await pointOf(page, row, 0, 10 * MS);
+  const to = await pointOf(page, row, 0, 30 * MS);
   const drag = async () => {
     await page.mouse.move(from.x, from.y);
     await page.mouse.down();
@@ -154,7 +221,8 @@ test("the pan tool drags, the zoom tool zooms into a part", async () => {
 test("the timing tool snaps to the edges of events, to the picosecond", async () => {
   await page.keyboard.press("4");
   const row = await rowNamed(page, "python");
-  const from = await pointOf(page, row, 0, 10 * MS), to = await pointOf(page, row, 0, 19 * MS);
+  const from = await pointOf(page, row, 0, 10 * MS);
+  const to = await pointOf(page, row, 0, 19 * MS);
   await page.mouse.move(from.x + 3, from.y);
   await page.mouse.down();
   await page.mouse.move(to.x - 4, to.y, { steps: 5 });
@@ -170,11 +238,15 @@ test("the timing tool snaps to the edges of events, to the picosecond", async ()
 test("finds events of all workers, by part and by regular expression", async () => {
   await page.keyboard.press("/");
   await page.keyboard.type("ernel_1");
-  await page.waitForFunction(() => document.getElementById("find-count").textContent === "110 events, 11 names");
+  await page.waitForFunction(
+    () => document.getElementById("find-count").textContent === "110 events, 11 names",
+  );
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.name === "kernel_1");
   await page.keyboard.type("9");
-  await page.waitForFunction(() => document.getElementById("find-count").textContent === "10 events, 1 name");
+  await page.waitForFunction(
+    () => document.getElementById("find-count").textContent === "10 events, 1 name",
+  );
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.name === "kernel_19");
   await page.keyboard.press("Enter");
@@ -185,12 +257,20 @@ test("finds events of all workers, by part and by regular expression", async () 
   await page.keyboard.press("Enter");
   await page.keyboard.up("Shift");
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.worker === "worker-0");
-  await page.$eval("#find-text", (node) => { node.value = "^kernel_1[0-4]$"; });
+  await page.$eval("#find-text", (node) => {
+    node.value = "^kernel_1[0-4]$";
+  });
   await page.click("#find-regex");
-  await page.waitForFunction(() => document.getElementById("find-count").textContent === "50 events, 5 names");
-  await page.$eval("#find-text", (node) => { node.value = "("; });
+  await page.waitForFunction(
+    () => document.getElementById("find-count").textContent === "50 events, 5 names",
+  );
+  await page.$eval("#find-text", (node) => {
+    node.value = "(";
+  });
   await page.click("#find-next");
-  await page.waitForFunction(() => document.getElementById("find-count").textContent.includes("is no regular expression"));
+  await page.waitForFunction(() =>
+    document.getElementById("find-count").textContent.includes("is no regular expression"),
+  );
 });
 
 test("flow events are drawn when asked for", async () => {
@@ -204,16 +284,28 @@ test("flow events are drawn when asked for", async () => {
 
 test("workers stand on one clock and are compared step by step", async () => {
   await page.keyboard.press("c");
-  await page.waitForFunction(() => document.getElementById("panel-title").textContent === "Workers and steps");
+  await page.waitForFunction(
+    () => document.getElementById("panel-title").textContent === "Workers and steps",
+  );
   const panel = await text(page, "#panel-body");
   assert.match(panel, /worker-0\d+first0 ps ± 40 µs/, "clocks with offset and error");
   assert.match(panel, /worker-1\d+first5 ms ± 40 µs/);
   assert.match(panel, /train 3/);
-  assert.match(panel, /worker-0worker-12 msworker-16\.5 ms/, "who began first and last, and who ended last");
-  const [a, b] = await page.evaluate(() => globalThis.strobe.description.workers.map((worker) => worker.shiftPs));
+  assert.match(
+    panel,
+    /worker-0worker-12 msworker-16\.5 ms/,
+    "who began first and last, and who ended last",
+  );
+  const [a, b] = await page.evaluate(() =>
+    globalThis.strobe.description.workers.map((worker) => worker.shiftPs),
+  );
   assert.equal(a, b, "the difference of their clocks is taken out");
   await shot(page, "compare");
-  await page.evaluate(() => [...document.querySelectorAll("#panel-body button")].find((node) => node.textContent === "train 3").click());
+  await page.evaluate(() =>
+    [...document.querySelectorAll("#panel-body button")]
+      .find((node) => node.textContent === "train 3")
+      .click(),
+  );
   await idle(page);
   assert.ok((await view(page)).begin > 28 * MS);
 });
@@ -223,16 +315,33 @@ test("rows are pinned, filtered, closed and opened", async () => {
   await page.$eval("#labels", (node) => node.scrollTo(0, 0));
   await page.type("#row-filter", "worker-1 /host:CPU pool");
   await idle(page);
-  assert.deepEqual(await page.$$eval(".label.row .name", (nodes) => nodes.map((node) => node.textContent)), ["pool"]);
+  assert.deepEqual(
+    await page.$$eval(".label.row .name", (nodes) => nodes.map((node) => node.textContent)),
+    ["pool"],
+  );
   await page.evaluate((r) => document.querySelector(`[data-key="pin ${r}"]`).click(), row);
-  await page.$eval("#row-filter", (node) => { node.value = ""; node.dispatchEvent(new Event("input")); });
+  await page.$eval("#row-filter", (node) => {
+    node.value = "";
+    node.dispatchEvent(new Event("input"));
+  });
   await idle(page);
   assert.deepEqual(await page.evaluate(() => globalThis.strobe.layout.pinned), [row]);
-  await page.evaluate(() => document.querySelector('[data-key^="section 0//device:TPU:0"]').click());
+  await page.evaluate(() =>
+    document.querySelector('[data-key^="section 0//device:TPU:0"]').click(),
+  );
   await idle(page);
-  assert.equal(await page.$eval('[data-key^="section 0//device:TPU:0"]', (node) => node.getAttribute("aria-expanded")), "false");
+  assert.equal(
+    await page.$eval('[data-key^="section 0//device:TPU:0"]', (node) =>
+      node.getAttribute("aria-expanded"),
+    ),
+    "false",
+  );
   await shot(page, "pinned");
-  assert.equal(await page.evaluate((r) => globalThis.strobe.layout.tracksOf(r), row), 3, "overlapping events have lanes");
+  assert.equal(
+    await page.evaluate((r) => globalThis.strobe.layout.tracksOf(r), row),
+    3,
+    "overlapping events have lanes",
+  );
 });
 
 test("the link brings the same view back", async () => {
@@ -259,8 +368,12 @@ test("without a mouse: rows have names, and tables tell their events", async () 
   const row = await rowNamed(page, "python");
   await page.focus(`[data-key="row ${row}"]`);
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector("#panel-body caption")?.textContent.startsWith("Events in the order"));
-  const lines = await page.$$eval("#panel-body tbody tr", (nodes) => nodes.map((node) => node.textContent));
+  await page.waitForFunction(() =>
+    document.querySelector("#panel-body caption")?.textContent.startsWith("Events in the order"),
+  );
+  const lines = await page.$$eval("#panel-body tbody tr", (nodes) =>
+    nodes.map((node) => node.textContent),
+  );
   assert.equal(lines.length, 100);
   assert.match(lines[0], /^train0 ps9 mspythonworker-0/);
   await page.evaluate(() => [...document.querySelectorAll("#panel-body button")].at(-1).click());
@@ -268,9 +381,14 @@ test("without a mouse: rows have names, and tables tell their events", async () 
 });
 
 test("the picture is saved", async () => {
-  const saved = page.evaluate(() => new Promise((resolve) => {
-    HTMLAnchorElement.prototype.click = function () { resolve([this.download, this.href]); };
-  }));
+  const saved = page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        HTMLAnchorElement.prototype.click = function () {
+          resolve([this.download, this.href]);
+        };
+      }),
+  );
   await page.click("#export");
   const [name, href] = await saved;
   assert.match(name, /\.png$/);
@@ -297,14 +415,22 @@ test("help, dark mode and the axis", async () => {
 
 test("600 events of one time are all told", async () => {
   await clickEvent("pool", 0, 30 * MS);
-  const total = await page.evaluate(async () => (await (await fetch("/api/find?q=tie")).json()).total);
+  const total = await page.evaluate(
+    async () => (await (await fetch("/api/find?q=tie")).json()).total,
+  );
   assert.equal(total, 1200);
 });
 
 test("no accessibility rule is broken, in any state and theme", async () => {
   const check = async (what) => {
     const result = await page.evaluate(() => globalThis.axe.run());
-    assert.deepEqual(result.violations.map((violation) => `${what}: ${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`), []);
+    assert.deepEqual(
+      result.violations.map(
+        (violation) =>
+          `${what}: ${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`,
+      ),
+      [],
+    );
   };
   // The page's own policy lets no script be added; the test's tool gets in below it.
   await page.setBypassCSP(true);
@@ -326,7 +452,9 @@ test("no accessibility rule is broken, in any state and theme", async () => {
 test("nothing foreign is asked for, and nothing goes wrong", async () => {
   await press(page, "c", "v");
   await clickEvent("python", 0, 5 * MS);
-  const foreign = page.asked.filter((url) => !url.startsWith(new URL(URL_).origin) && !url.startsWith("blob:"));
+  const foreign = page.asked.filter(
+    (url) => !url.startsWith(new URL(URL_).origin) && !url.startsWith("blob:"),
+  );
   assert.deepEqual(foreign, []);
   assert.ok(page.asked.length > 10);
   assert.deepEqual(page.troubles, []);
@@ -336,7 +464,10 @@ test("works without WebGL", async () => {
   const bare = await launch("--disable-gpu", "--disable-3d-apis");
   try {
     const other = await open(bare, URL_);
-    assert.equal(await other.evaluate(() => document.createElement("canvas").getContext("webgl2")), null);
+    assert.equal(
+      await other.evaluate(() => document.createElement("canvas").getContext("webgl2")),
+      null,
+    );
     const colors = await other.evaluate(() => {
       const canvas = document.getElementById("canvas");
       const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;

@@ -84,7 +84,10 @@ def test_a_capture_that_hangs_can_be_called_off(group, trainers, tmp_path, hang)
 def test_hanging_operations_are_bounded(group, trainers, tmp_path, hang):
     worker = beside(trainers, group, sidecar_env=hang.env)
     hang.on()
-    threads = lambda: len(os.listdir(f"/proc/{worker.sidecar.pid}/task"))
+
+    def threads():
+        return len(os.listdir(f"/proc/{worker.sidecar.pid}/task"))
+
     before = threads()
     messages = [capture(worker, hang.directory, "--collect-timeout", "1s", run=f"r{i}")["message"] for i in range(18)]
     assert any("hang already" in message for message in messages), messages

@@ -26,7 +26,7 @@ def test_what_objects_measure_becomes_a_file_and_a_table(tmp_path):
     loads = [e for e in events if e["name"] == "load"]
     assert all(e["cat"] == 'training "quoted"' and e["dur"] >= 2000 for e in loads)
     frames = [e for e in events if e["name"] == "iteration"]
-    assert all(f["ts"] <= l["ts"] and l["ts"] + l["dur"] <= f["ts"] + f["dur"] + 0.002 for f, l in zip(frames, loads))
+    assert all(f["ts"] <= load["ts"] and load["ts"] + load["dur"] <= f["ts"] + f["dur"] + 0.002 for f, load in zip(frames, loads))
     assert len({e["tid"] for e in events if e["name"] == "on a thread"}) == 4
     assert [e["args"]["images"] for e in events if e["ph"] == "C"] == [37, 69, 101, 95]
     assert [e["s"] for e in events if e["ph"] == "i"] == ["p", "t"]

@@ -25,10 +25,7 @@ def make_plan(pb, logdir, lead=0.6, duration=0.3, capture_id=None, **fields):
 
 
 def last(stub, pb, capture_id):
-    report = None
-    for report in stub.Watch(pb.WatchRequest(capture_id=capture_id), timeout=30):
-        pass
-    return report
+    return list(stub.Watch(pb.WatchRequest(capture_id=capture_id), timeout=30))[-1]
 
 
 def test_describe_says_what_can_be_recorded(rig):

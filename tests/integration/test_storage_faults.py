@@ -2,7 +2,6 @@
 (versitygw, TLS); a gate in front of it fails on command."""
 
 import hashlib
-import json
 import os
 import random
 import signal
@@ -260,7 +259,10 @@ def test_sigterm_leaves_what_the_next_start_goes_on_with(sidecar, server, gate):
     gate.bytes_per_second = 6 << 20  # Each of three parts takes more than a second.
     sidecar.start("--grace", "1").arm()
     sidecar.uploading()
-    sent = lambda: gate.count(is_part)
+
+    def sent():
+        return gate.count(is_part)
+
     wait_until(lambda: sent() > 0, 20, "a part")
     sidecar.process.signal(signal.SIGTERM)
     sidecar.process.popen.wait(20)

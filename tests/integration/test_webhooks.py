@@ -509,7 +509,7 @@ def test_slow_idle_and_huge_clients_are_survived(secure, kubectl, plane):
     load.start()
     # Ten thousand that connect and say nothing; the latest ones, which are still there, too slowly.
     idle = []
-    for i in range(10_000):
+    for _ in range(10_000):
         try:
             idle.append(socket.create_connection(("127.0.0.1", operator.webhook_port), timeout=5))
         except OSError:

@@ -132,11 +132,15 @@ class Storm:
 
     def second_sidecar(self):
         victim = self.random.choice(self.workers)
-        second = subprocess.run([BIN / "strobe-sidecar", "--listen", "127.0.0.1:0", "--framework", "localhost:1", "--agent-dir",
-                                 victim.agent_dir / "agent", "--insecure-plaintext"], capture_output=True, text=True, timeout=60)
-        # It may own the directory for a moment where the first one has just been killed.
-        if victim.sidecar.running() and "another sidecar serves" not in second.stderr and second.returncode not in (0, -15):
-            self.broken.append(f"a second sidecar ended with {second.returncode}: {second.stderr[-500:]}")
+        second = subprocess.Popen([BIN / "strobe-sidecar", "--listen", "127.0.0.1:0", "--framework", "localhost:1", "--agent-dir",
+                                   victim.agent_dir / "agent", "--insecure-plaintext"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            said, _ = second.communicate(timeout=5)
+        except subprocess.TimeoutExpired:  # It owns the directory where the first one has just been killed.
+            second.terminate()
+            said, _ = second.communicate(timeout=60)
+        if "another sidecar serves" not in said and "strobe-sidecar serves" not in said:
+            self.broken.append(f"a second sidecar ended with {second.returncode}: {said[-500:]}")
 
     def program_killed(self):
         self.random.choice(self.workers).program.signal(9)

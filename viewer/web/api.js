@@ -1,31 +1,36 @@
-// Questions to the server.
+// Requests to the server's API.
 
 export class Api {
+  /** `run`: the name of the run that is asked about; empty for the server's first. */
   constructor(run) {
     this.run = run;
   }
   url(path, parameters = {}) {
     const query = new URLSearchParams({ run: this.run });
-    for (const [name, value] of Object.entries(parameters)) query.set(name, typeof value === "number" ? whole(value) : value);
+    for (const [name, value] of Object.entries(parameters))
+      query.set(name, typeof value === "number" ? whole(value) : value);
     return `/api/${path}?${query}`;
   }
+
+  /** The answer, decoded from JSON; throws an Error with the server's message when it refuses. */
   async get(path, parameters) {
     const answer = await fetch(this.url(path, parameters));
-    if (!answer.ok) throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
+    if (!answer.ok)
+      throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
     return answer.json();
   }
 }
 
-/** A time as the server reads it: no exponent, no fraction. */
+/** An integer as the server reads it: String() would write large ones with an exponent. */
 function whole(number) {
   return BigInt(Math.round(number)).toString();
 }
 
-/** "0-3,7" for rows 0, 1, 2, 3 and 7. */
+/** Row numbers as the server reads them: "0-3,7" for 0, 1, 2, 3 and 7. */
 export function ranges(rows) {
   const sorted = [...rows].sort((a, b) => a - b);
   const parts = [];
-  for (let i = 0; i < sorted.length; ) {
+  for (let i = 0; i < sorted.length;) {
     let j = i;
     while (j + 1 < sorted.length && sorted[j + 1] === sorted[j] + 1) ++j;
     parts.push(i === j ? `${sorted[i]}` : `${sorted[i]}-${sorted[j]}`);

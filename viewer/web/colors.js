@@ -1,16 +1,44 @@
-// Colours of events: the same name always has the same one.
+// Colours of the page's themes and of events. An event's colour follows from its name alone, so
+// that it is the same in every run and on every machine.
 
 const HUES = [210, 28, 140, 265, 48, 340, 175, 95, 230, 10, 120, 295, 60, 195, 320, 160];
-const TONES = [[62, 72], [48, 78], [70, 66]]; // Saturation and lightness: dark text is readable on all.
+// Saturation and lightness, in percent; black text is readable on each.
+const TONES = [
+  [62, 72],
+  [48, 78],
+  [70, 66],
+];
 
 export const THEMES = {
-  light: { back: [255, 255, 255], band: [248, 249, 250], grid: "#e3e6ea", text: "#1b1f24", soft: "#545d68", line: "#c9ced6", accent: "#0b57d0", mark: "#b3261e", shade: "rgba(11,87,208,0.12)", arrow: "rgba(179,38,30,0.55)" },
-  dark: { back: [20, 23, 28], band: [26, 30, 37], grid: "#262c35", text: "#e6e9ee", soft: "#a3adba", line: "#3a414d", accent: "#8ab4f8", mark: "#ff8a80", shade: "rgba(138,180,248,0.16)", arrow: "rgba(255,138,128,0.6)" },
+  light: {
+    back: [255, 255, 255],
+    band: [248, 249, 250],
+    grid: "#e3e6ea",
+    text: "#1b1f24",
+    soft: "#545d68",
+    line: "#c9ced6",
+    accent: "#0b57d0",
+    mark: "#b3261e",
+    shade: "rgba(11,87,208,0.12)",
+    arrow: "rgba(179,38,30,0.55)",
+  },
+  dark: {
+    back: [20, 23, 28],
+    band: [26, 30, 37],
+    grid: "#262c35",
+    text: "#e6e9ee",
+    soft: "#a3adba",
+    line: "#3a414d",
+    accent: "#8ab4f8",
+    mark: "#ff8a80",
+    shade: "rgba(138,180,248,0.16)",
+    arrow: "rgba(255,138,128,0.6)",
+  },
 };
 
-const known = new Map();
+const known = new Map(); // Colours by name.
 
-/** [red, green, blue] of a name. */
+/** [red, green, blue], 0 to 255: chosen by a hash (FNV-1a) of the name. */
 export function colorOf(name) {
   let color = known.get(name);
   if (color) return color;
@@ -32,9 +60,9 @@ function fromHsl(hue, saturation, lightness) {
   });
 }
 
-/** As one pixel of a little-endian picture. */
+/** A colour as a little-endian machine stores an opaque RGBA pixel. */
 export function pixel([red, green, blue]) {
-  return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
 export function mix(color, back, share) {

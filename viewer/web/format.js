@@ -1,21 +1,27 @@
-// Times, counts and sizes as people read them. Times are picoseconds.
+// Writes times, counts and amounts for people. Times are picoseconds.
 
-const UNITS = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"], [1, "ps"]];
+const UNITS = [
+  [1e12, "s"],
+  [1e9, "ms"],
+  [1e6, "µs"],
+  [1e3, "ns"],
+  [1, "ps"],
+];
 
-/** "12.345 ms". `digits`: behind the point, trailing zeros cut. */
+/** "12.345 ms": at most `digits` decimals, without trailing zeros. */
 export function time(ps, digits = 3) {
   const size = Math.abs(ps);
   const [unit, name] = UNITS.find(([u]) => size >= u) ?? UNITS[4];
   return `${trim((ps / unit).toFixed(name === "ps" ? 0 : digits))} ${name}`;
 }
 
-/** Exactly, in the unit that suits: every picosecond is told. */
+/** "12.345678901 ms": as many decimals as the time has. */
 export function exact(ps) {
   const [unit, name] = UNITS.find(([u]) => Math.abs(ps) >= u) ?? UNITS[4];
   return `${trim((ps / unit).toFixed(Math.round(Math.log10(unit))))} ${name}`;
 }
 
-/** Of a tick, when ticks are `step` apart: as many digits as tell them apart. */
+/** A time on the axis: as many decimals as ticks need that are `step` apart. */
 export function tick(ps, step) {
   const [unit, name] = UNITS.find(([u]) => Math.max(Math.abs(ps), step) >= u) ?? UNITS[4];
   const digits = Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9));
@@ -26,10 +32,18 @@ export function count(number) {
   return number.toLocaleString("en-US");
 }
 
-/** 12.3 G; `unit` behind it. */
+/** "12.3 GB/s": with an SI prefix before the unit. */
 export function amount(number, unit) {
-  const scale = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([s]) => number >= s);
-  return scale ? `${trim((number / scale[0]).toFixed(2))} ${scale[1]}${unit}` : `${trim(number.toFixed(2))} ${unit}`;
+  const scale = [
+    [1e15, "P"],
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ].find(([s]) => number >= s);
+  return scale
+    ? `${trim((number / scale[0]).toFixed(2))} ${scale[1]}${unit}`
+    : `${trim(number.toFixed(2))} ${unit}`;
 }
 
 function trim(text) {

@@ -1,4 +1,5 @@
-// The names of rows and sections beside the timeline: only those in sight, as real buttons.
+// The names of rows and sections beside the timeline. They are real buttons, so that keyboards and
+// screen readers reach them; only those in sight exist.
 import { count } from "./format.js";
 import { SECTION } from "./layout.js";
 
@@ -12,9 +13,18 @@ export class Labels {
     this.shown = "";
   }
 
-  /** `bands` as the renderer has them. */
+  /** Places the names beside `bands`, as View has them. `note` stands in the corner above. */
   draw(description, layout, bands, height, note) {
-    const key = JSON.stringify([bands.map(({ items, top }) => [top, items.map((item) => [item.y, item.row ?? item.section.key, item.tracks])]), layout.pinned, [...layout.closed], height, note]);
+    const key = JSON.stringify([
+      bands.map(({ items, top }) => [
+        top,
+        items.map((item) => [item.y, item.row ?? item.section.key, item.tracks]),
+      ]),
+      layout.pinned,
+      [...layout.closed],
+      height,
+      note,
+    ]);
     if (key === this.shown) return;
     this.shown = key;
     const focused = document.activeElement?.dataset?.key;
@@ -23,10 +33,13 @@ export class Labels {
     for (const band of bands) {
       for (const item of band.items) {
         const y = band.top + item.y;
-        const node = item.type === "section" ? this.section(item.section, layout) : this.row(description, layout, item);
+        const node =
+          item.type === "section"
+            ? this.section(item.section, layout)
+            : this.row(description, layout, item);
         node.style.top = `${y}px`;
         node.style.height = `${item.height}px`;
-        // What scrolls lies below what is pinned.
+        // Scrolled rows disappear behind the pinned ones.
         if (y < band.from) node.style.clipPath = `inset(${band.from - y}px 0 0 0)`;
         nodes.push(node);
       }
@@ -53,12 +66,16 @@ export class Labels {
     const node = line("row");
     const name = make("button", "name", row.name || `line ${row.id}`);
     name.dataset.key = `row ${item.row}`;
-    name.title = `${row.name}: ${count(row.events)} events${row.lanes > 1 ? `, ${row.lanes} lanes` : ""}. Click for a table.`;
+    const lanes = row.lanes > 1 ? `, ${row.lanes} lanes` : "";
+    name.title = `${row.name}: ${count(row.events)} events${lanes}. Click for a table.`;
     name.onclick = () => this.actions.openTable(item.row);
     node.append(name);
     if (row.tracks > 1) {
       const more = make("button", "more", layout.tracksOf(item.row) < row.tracks ? "▸" : "▾");
-      more.setAttribute("aria-label", `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`);
+      more.setAttribute(
+        "aria-label",
+        `${layout.tracksOf(item.row) < row.tracks ? "Open" : "Close"} ${row.name}`,
+      );
       more.dataset.key = `more ${item.row}`;
       more.onclick = () => this.actions.toggleRow(item.row);
       node.append(more);

@@ -1,32 +1,39 @@
-// Which row lies where. Sections are a worker's planes; pinned rows stay at the top.
+// Where each row lies. A section holds the rows of one plane of one worker; pinned rows stay at the
+// top.
 
-export const TRACK = 15; // Height of a track in pixels,
-export const GAP = 3; // of what lies between rows
-export const SECTION = 20; // and of a section's head.
-export const COUNTER = 34;
-const MOST_TRACKS = 12; // Of a row that nobody has opened.
-const MANY_ROWS = 400;
+// Heights in pixels.
+export const TRACK = 15;
+export const GAP = 3; // Between two rows.
+export const SECTION = 20; // A section's head.
+export const COUNTER = 34; // A counter's row.
+
+const MAX_TRACKS = 12; // Of a row that the user has not opened.
+const MANY_ROWS = 400; // Runs with more begin with most sections closed.
 
 export class Layout {
   constructor(description) {
     this.description = description;
     this.pinned = [];
-    this.filter = null; // (row) => boolean
-    this.closed = new Set(); // Keys of sections.
-    this.open = new Set(); // Rows shown with all of their tracks.
-    this.shut = new Set(); // Rows shown with one track only.
+    this.filter = null; // (row) => boolean: whether the row is shown.
+    this.closed = new Set(); // Keys of the closed sections.
+    this.open = new Set(); // Rows that are shown with all of their tracks.
+    this.shut = new Set(); // Rows that are shown with their first track only.
     this.sections = [];
     for (const [number, row] of description.rows.entries()) {
       const key = `${row.worker}/${row.plane}`;
       let section = this.sections.at(-1);
       if (!section || section.key !== key) {
         const worker = description.workers[row.worker].name;
-        section = { key, rows: [], title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane };
+        section = {
+          key,
+          rows: [],
+          title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane,
+        };
         this.sections.push(section);
       }
       section.rows.push(number);
     }
-    // Of a large run, the first worker is shown whole and of the others what ran on devices.
+    // A large run begins with all sections of the first worker, and only the devices of the others.
     if (description.rows.length > MANY_ROWS) {
       for (const section of this.sections) {
         const row = description.rows[section.rows[0]];
@@ -39,20 +46,32 @@ export class Layout {
   tracksOf(number) {
     const row = this.description.rows[number];
     if (row.kind === "counter" || this.shut.has(number)) return 1;
-    return this.open.has(number) ? row.tracks : Math.min(row.tracks, MOST_TRACKS);
+    return this.open.has(number) ? row.tracks : Math.min(row.tracks, MAX_TRACKS);
   }
 
   heightOf(number) {
-    return this.description.rows[number].kind === "counter" ? COUNTER + GAP : this.tracksOf(number) * TRACK + GAP;
+    return this.description.rows[number].kind === "counter"
+      ? COUNTER + GAP
+      : this.tracksOf(number) * TRACK + GAP;
   }
 
-  /** `tracks`: 0 for a counter. */
+  /** The item of a row that begins at height `y`; a counter's `tracks` is 0. */
   rowAt(row, y) {
     const counter = this.description.rows[row].kind === "counter";
-    return { type: "row", row, y, height: this.heightOf(row), tracks: counter ? 0 : this.tracksOf(row) };
+    return {
+      type: "row",
+      row,
+      y,
+      height: this.heightOf(row),
+      tracks: counter ? 0 : this.tracksOf(row),
+    };
   }
 
-  /** Places everything anew: `items` {type, y, height, row, tracks | section}, `pins` the same for pinned rows. */
+  /**
+   * Places everything anew: `items` with the scrolled sections and rows, `pins` with the pinned
+   * rows. An item is {type: "row", y, height, row, tracks} or
+   * {type: "section", y, height, section}.
+   */
   update() {
     this.pins = [];
     let y = 0;
@@ -79,14 +98,16 @@ export class Layout {
 
   /** Items that touch [top, bottom). */
   visible(top, bottom) {
-    let low = 0, high = this.items.length;
+    let low = 0;
+    let high = this.items.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.items[middle].y + this.items[middle].height <= top) low = middle + 1;
       else high = middle;
     }
     const found = [];
-    for (let i = low; i < this.items.length && this.items[i].y < bottom; ++i) found.push(this.items[i]);
+    for (let i = low; i < this.items.length && this.items[i].y < bottom; ++i)
+      found.push(this.items[i]);
     return found;
   }
 
@@ -94,8 +115,12 @@ export class Layout {
     return this.items.find((item) => item.row === row) ?? null;
   }
 
-  /** Opens what hides a row. */
-  reveal(row) {
+  /** Opens whatever hides a track of a row. */
+  reveal(row, track) {
+    if (this.tracksOf(row) <= track) {
+      this.shut.delete(row);
+      this.open.add(row);
+    }
     const section = this.sections.find((candidate) => candidate.rows.includes(row));
     if (section) this.closed.delete(section.key);
     if (this.filter && !this.filter(row)) this.filter = null;
@@ -103,7 +128,9 @@ export class Layout {
   }
 
   pin(row) {
-    this.pinned = this.pinned.includes(row) ? this.pinned.filter((other) => other !== row) : [...this.pinned, row];
+    this.pinned = this.pinned.includes(row)
+      ? this.pinned.filter((other) => other !== row)
+      : [...this.pinned, row];
     this.update();
   }
 }

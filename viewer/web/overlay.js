@@ -1,10 +1,14 @@
-// What is drawn over the timeline: selection, marks, arrows, the box and the interval being dragged.
+// Draws over the timeline: selection, marks, arrows, and the box or interval that is being dragged.
 import { time } from "./format.js";
 import { GAP, TRACK } from "./layout.js";
 import { AXIS } from "./renderer.js";
 
 const FONT = "12px system-ui, sans-serif";
 
+/**
+ * `state`: what is selected and dragged, as app.js collects it. place(row, track): the track's top
+ * on the canvas, or null.
+ */
 export function drawOverlay(renderer, view, state, place) {
   const { context, theme, width, height } = renderer;
   const x = (ps) => renderer.x(ps, view);
@@ -25,13 +29,15 @@ export function drawOverlay(renderer, view, state, place) {
   for (const event of state.selected) {
     const at = place(event.row, event.track);
     if (at === null) continue;
-    const a = Math.max(-4, x(event.beginPs)), b = Math.min(width + 4, x(event.beginPs + event.durationPs));
+    const a = Math.max(-4, x(event.beginPs));
+    const b = Math.min(width + 4, x(event.beginPs + event.durationPs));
     if (b < -4 || a > width + 4) continue;
     context.strokeRect(a, at, Math.max(2, b - a), TRACK - 1);
   }
   context.lineWidth = 1;
 
-  for (const interval of [...state.marks, ...(state.timing ? [state.timing] : [])]) drawInterval(context, theme, x, height, interval);
+  for (const interval of [...state.marks, ...(state.timing ? [state.timing] : [])])
+    drawInterval(context, theme, x, height, interval);
 
   if (state.box) {
     const { x0, y0, x1, y1 } = state.box;
@@ -50,7 +56,8 @@ export function drawOverlay(renderer, view, state, place) {
 }
 
 function drawInterval(context, theme, x, height, { begin, end }) {
-  const a = x(begin), b = x(end);
+  const a = x(begin);
+  const b = x(end);
   context.strokeStyle = context.fillStyle = theme.mark;
   context.beginPath();
   for (const at of [a, b]) {
@@ -70,10 +77,13 @@ function drawInterval(context, theme, x, height, { begin, end }) {
 }
 
 function drawArrow(context, x, place, from, to) {
-  const y0 = place(from.row, from.track), y1 = place(to.row, to.track);
+  const y0 = place(from.row, from.track);
+  const y1 = place(to.row, to.track);
   if (y0 === null || y1 === null) return;
-  const x0 = x(from.beginPs + Math.min(from.durationPs, Math.max(0, to.beginPs - from.beginPs))), x1 = x(to.beginPs);
-  const middle0 = y0 + (TRACK - GAP) / 2, middle1 = y1 + (TRACK - GAP) / 2;
+  const x0 = x(from.beginPs + Math.min(from.durationPs, Math.max(0, to.beginPs - from.beginPs)));
+  const x1 = x(to.beginPs);
+  const middle0 = y0 + (TRACK - GAP) / 2;
+  const middle1 = y1 + (TRACK - GAP) / 2;
   const bend = Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2));
   context.beginPath();
   context.moveTo(x0, middle0);

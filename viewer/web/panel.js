@@ -1,9 +1,25 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
-// traces and are only ever set as text.
+// traces, which may be hostile, so they are only ever set as text.
 import { amount, count, exact, time } from "./format.js";
 
+const MAX_LINES = 500; // Of a sortable table.
+const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
+const STEP_HEADS = [
+  "Step",
+  "Time",
+  "Length",
+  "First to begin",
+  "Last to begin",
+  "Spread of begins",
+  "Last to end",
+  "Spread of ends",
+  "Shortest and longest",
+];
+const NO_STEPS =
+  "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
+
 export class Panel {
-  /** `actions`: jump(event), zoom(begin, end), closed(). */
+  /** `actions`: jump(event), zoomToStep(step), closed(). */
   constructor(actions) {
     this.actions = actions;
     this.element = document.getElementById("panel");
@@ -16,6 +32,7 @@ export class Panel {
     this.kind = "";
   }
 
+  /** `kind`: what is shown, for those who hide or replace it. Nodes that are false are left out. */
   show(kind, title, ...nodes) {
     this.kind = kind;
     this.title.textContent = title;
@@ -23,9 +40,10 @@ export class Panel {
     this.body.scrollTop = 0;
     if (this.element.hidden) {
       this.element.hidden = false;
-      dispatchEvent(new Event("resize"));
+      dispatchEvent(new Event("resize")); // The canvas has less room now.
     }
   }
+
   hide() {
     if (this.element.hidden) return;
     this.kind = "";
@@ -33,93 +51,162 @@ export class Panel {
     dispatchEvent(new Event("resize"));
   }
 
+  /** Details of an event, as /api/event answers. */
   event(details) {
-    const seconds = details.durationPs / 1e12;
-    const value = (name) => Number(details.args.find((arg) => arg.name === name)?.value);
-    const facts = [
-      ["Start", exact(details.beginPs)],
-      ["Duration", exact(details.durationPs)],
-      ["Self time", exact(details.selfPs)],
-      ["Row", details.line],
-      ["Section", details.plane],
-      ["Worker", details.worker],
-    ];
-    const flops = value("model_flops") || value("flops"), bytes = value("bytes_accessed");
-    if (flops > 0) facts.push(["FLOPS", `${count(flops)}${seconds > 0 ? `, ${amount(flops / seconds, "FLOP/s")}` : ""}`]);
-    if (bytes > 0) facts.push(["Bytes accessed", `${count(bytes)}${seconds > 0 ? `, ${amount(bytes / seconds, "B/s")}` : ""}`]);
-    if (details.longName) facts.push(["Full name", details.longName]);
-    const stack = details.args.find((arg) => ["source_stack", "stack", "stack_trace"].includes(arg.name))?.value;
-    const around = [];
-    for (const [name, text] of [["parent", "Inside of"], ["module", "XLA module"], ["step", "Step"]]) if (details[name]) around.push([text, details[name]]);
-    for (const event of details.in) around.push(["Started by", event]);
-    for (const event of details.out) around.push(["Starts", event]);
+    const args = details.args.map(({ name, value }) => [name, String(value ?? "")]);
+    const stack = details.args.find(({ name }) => STACK_ARGS.includes(name))?.value;
+    const links = [
+      ["Inside of", details.parent],
+      ["XLA module", details.module],
+      ["Step", details.step],
+      ...details.in.map((event) => ["Started by", event]),
+      ...details.out.map((event) => ["Starts", event]),
+    ].filter(([, event]) => event);
+    const buttons = links.map(([what, event]) => [what, this.link(event)]);
     this.show(
       "event",
       details.name,
-      table("Event", null, facts),
-      details.args.length > 0 && table("Arguments", null, details.args.map(({ name, value: text }) => [name, String(text ?? "")])),
+      table("Event", null, factsOf(details)),
+      args.length > 0 && table("Arguments", null, args),
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
-      around.length > 0 && table("Links", null, around.map(([what, event]) => [what, this.link(event)])),
+      buttons.length > 0 && table("Links", null, buttons),
     );
   }
 
+  /** A button that goes to an event. */
   link(event) {
     const button = element("button", `${event.name}  (${event.line}, ${time(event.durationPs)})`);
     button.onclick = () => this.actions.jump(event);
     return button;
   }
 
-  /** `sums`: [{name, count, wallPs, selfPs}]. */
+  /** Sums of the selected events, [{name, count, wallPs, selfPs}]. */
   selection(title, sums) {
-    const total = sums.reduce((all, sum) => ({ count: all.count + sum.count, wallPs: all.wallPs + sum.wallPs, selfPs: all.selfPs + sum.selfPs }), { count: 0, wallPs: 0, selfPs: 0 });
-    const rows = sums.map((sum) => [sum.name, sum.count, sum.wallPs, sum.selfPs, sum.wallPs / sum.count]);
-    const box = sortable("Selected events", ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"], rows, [String, count, time, time, time], 3);
-    this.show("selection", title, element("p", `${count(total.count)} events of ${count(sums.length)} names, wall ${time(total.wallPs)}, self ${time(total.selfPs)}`, "note"), box);
+    const total = (field) => sums.reduce((sum, entry) => sum + entry[field], 0);
+    const rows = sums.map(({ name, count: n, wallPs, selfPs }) => [
+      name,
+      n,
+      wallPs,
+      selfPs,
+      wallPs / n,
+    ]);
+    const events = `${count(total("count"))} events of ${count(sums.length)} names`;
+    const times = `wall ${time(total("wallPs"))}, self ${time(total("selfPs"))}`;
+    this.show(
+      "selection",
+      title,
+      element("p", `${events}, ${times}`, "note"),
+      sortable(
+        "Selected events",
+        ["Name", "Occurrences", "Wall duration", "Self time", "Average wall duration"],
+        rows,
+        [String, count, time, time, time],
+        3,
+      ),
+    );
   }
 
-  /** Events of a row or hits of a search; `more()` gets the next ones, null at the end. */
+  /** Events of a row, or hits of a search. more() shows the next ones; null when there are none. */
   events(kind, title, description, hits, more) {
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
       button.onclick = () => this.actions.jump(hit);
-      return [button, exact(hit.beginPs), exact(hit.durationPs), description.rows[hit.row].name, description.workers[hit.worker].name];
+      return [
+        button,
+        exact(hit.beginPs),
+        exact(hit.durationPs),
+        description.rows[hit.row].name,
+        description.workers[hit.worker].name,
+      ];
     });
     const next = more && element("button", "Next events");
     if (next) next.onclick = more;
-    this.show(kind, title, table("Events in the order of their begins", ["Name", "Start", "Duration", "Row", "Worker"], rows), next);
+    const heads = ["Name", "Start", "Duration", "Row", "Worker"];
+    this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
   }
 
-  compare(description, steps) {
-    const workers = description.workers.map((worker) => [
-      worker.name,
-      count(worker.events),
-      worker.shiftPs === 0 ? "first" : `${time(worker.shiftPs)} after the first`,
-      `${time(worker.clockOffsetNs * 1e3)}${worker.clockErrorNs === null ? " (not measured)" : ` ± ${time(worker.clockErrorNs * 1e3)}`}`,
-      worker.problems.join("\n"),
-    ]);
-    const name = (number) => description.workers[number].name;
-    const longest = Math.max(1, ...steps.map((step) => step.endPs - step.beginPs));
-    const rows = steps.map((step) => {
-      const jump = element("button", `${step.name} ${step.number}`);
-      jump.onclick = () => this.actions.zoom(step.beginPs, step.endPs, step);
-      const bar = element("span", "", "bar");
-      bar.style.width = `${Math.round((120 * (step.endPs - step.beginPs)) / longest)}px`;
-      bar.title = time(step.endPs - step.beginPs);
-      const lengths = step.workers.map((part) => part.endPs - part.beginPs).sort((a, b) => a - b);
-      return [jump, time(step.endPs - step.beginPs), bar, name(step.firstToBegin), name(step.lastToBegin), time(step.beginSpreadPs), name(step.lastToEnd), time(step.endSpreadPs), `${time(lengths[0])} to ${time(lengths.at(-1))}`];
-    });
-    const all = steps.flatMap((step) => step.workers.map((part) => part.endPs - part.beginPs)).sort((a, b) => a - b);
-    const at = (share) => all[Math.min(all.length - 1, Math.floor(share * all.length))];
-    this.show(
-      "compare",
-      "Workers and steps",
-      table("Workers on one clock", ["Worker", "Events", "Begins", "Clock against ours", "Problems"], workers),
-      steps.length > 0 && element("p", `${count(steps.length)} steps. Step time: median ${time(at(0.5))}, p95 ${time(at(0.95))}, shortest ${time(all[0])}, longest ${time(all.at(-1))}`, "note"),
-      steps.length > 0
-        ? table("Steps", ["Step", "Time", "Length", "First to begin", "Last to begin", "Spread of begins", "Last to end", "Spread of ends", "Shortest and longest"], rows)
-        : element("p", "No step is told of: annotate the training loop with a step number to compare workers step by step.", "note"),
-    );
+  /** All workers side by side; `steps` as /api/steps answers. */
+  compare({ workers }, steps) {
+    const nodes = [workerTable(workers)];
+    if (steps.length > 0)
+      nodes.push(element("p", summaryOf(steps), "note"), this.stepTable(workers, steps));
+    else nodes.push(element("p", NO_STEPS, "note"));
+    this.show("compare", "Workers and steps", ...nodes);
   }
+
+  stepTable(workers, steps) {
+    const lengthOf = ({ beginPs, endPs }) => endPs - beginPs;
+    const longest = Math.max(1, ...steps.map(lengthOf));
+    const rows = steps.map((step) => {
+      const button = element("button", `${step.name} ${step.number}`);
+      button.onclick = () => this.actions.zoomToStep(step);
+      const bar = element("span", "", "bar");
+      bar.style.width = `${Math.round((120 * lengthOf(step)) / longest)}px`;
+      bar.title = time(lengthOf(step));
+      const lengths = step.workers.map(lengthOf).sort((a, b) => a - b);
+      return [
+        button,
+        time(lengthOf(step)),
+        bar,
+        workers[step.firstToBegin].name,
+        workers[step.lastToBegin].name,
+        time(step.beginSpreadPs),
+        workers[step.lastToEnd].name,
+        time(step.endSpreadPs),
+        `${time(lengths[0])} to ${time(lengths.at(-1))}`,
+      ];
+    });
+    return table("Steps", STEP_HEADS, rows);
+  }
+}
+
+/** [name, text] of what is known of every event. */
+function factsOf(details) {
+  const facts = [
+    ["Start", exact(details.beginPs)],
+    ["Duration", exact(details.durationPs)],
+    ["Self time", exact(details.selfPs)],
+    ["Row", details.line],
+    ["Section", details.plane],
+    ["Worker", details.worker],
+  ];
+  const seconds = details.durationPs / 1e12;
+  const value = (name) => Number(details.args.find((arg) => arg.name === name)?.value);
+  const addRate = (name, number, unit) => {
+    if (!(number > 0)) return; // Also when the event has no such argument: then it is NaN.
+    const rate = seconds > 0 ? `, ${amount(number / seconds, unit)}` : "";
+    facts.push([name, `${count(number)}${rate}`]);
+  };
+  addRate("FLOPS", value("model_flops") || value("flops"), "FLOP/s");
+  addRate("Bytes accessed", value("bytes_accessed"), "B/s");
+  if (details.longName) facts.push(["Full name", details.longName]);
+  return facts;
+}
+
+function workerTable(workers) {
+  const rows = workers.map(({ name, events, shiftPs, clockOffsetNs, clockErrorNs, problems }) => {
+    const error = clockErrorNs === null ? " (not measured)" : ` ± ${time(clockErrorNs * 1e3)}`;
+    return [
+      name,
+      count(events),
+      shiftPs === 0 ? "first" : `${time(shiftPs)} after the first`,
+      `${time(clockOffsetNs * 1e3)}${error}`,
+      problems.join("\n"),
+    ];
+  });
+  const heads = ["Worker", "Events", "Begins", "Clock against ours", "Problems"];
+  return table("Workers on one clock", heads, rows);
+}
+
+/** How long workers took for a step. */
+function summaryOf(steps) {
+  const all = steps
+    .flatMap((step) => step.workers.map((part) => part.endPs - part.beginPs))
+    .sort((a, b) => a - b);
+  const at = (share) => time(all[Math.min(all.length - 1, Math.floor(share * all.length))]);
+  const middle = `median ${at(0.5)}, p95 ${at(0.95)}`;
+  const ends = `shortest ${time(all[0])}, longest ${time(all.at(-1))}`;
+  return `${count(steps.length)} steps. Step time: ${middle}, ${ends}`;
 }
 
 function element(tag, text, className = "") {
@@ -145,7 +232,7 @@ function cell(tag, value) {
   return node;
 }
 
-/** Without `heads` the first column names the second. */
+/** A cell is text or a node. Without `heads`, the first column names the second. */
 function table(caption, heads, rows) {
   const node = document.createElement("table");
   node.append(element("caption", caption));
@@ -169,15 +256,26 @@ function table(caption, heads, rows) {
   return node;
 }
 
-const MOST_LINES = 500;
-
-/** A table whose heads sort it; numbers largest first. `show`: how each column is written. */
+/**
+ * A table that is sorted by a click on a head: numbers largest first, names alphabetically.
+ * `show`: the function that writes each column. `first`: the column that it is sorted by at first.
+ */
 function sortable(caption, heads, rows, show, first) {
   const node = document.createElement("div");
-  let column = first, up = false;
+  let column = first;
+  let up = false;
   const draw = () => {
-    const sorted = [...rows].sort((a, b) => (typeof a[column] === "string" ? a[column].localeCompare(b[column]) : a[column] - b[column]) * (up ? 1 : -1));
-    const made = table(caption, heads, sorted.slice(0, MOST_LINES).map((row) => row.map((value, i) => show[i](value))));
+    const sorted = [...rows].sort(
+      (a, b) =>
+        (typeof a[column] === "string"
+          ? a[column].localeCompare(b[column])
+          : a[column] - b[column]) * (up ? 1 : -1),
+    );
+    const made = table(
+      caption,
+      heads,
+      sorted.slice(0, MAX_LINES).map((row) => row.map((value, i) => show[i](value))),
+    );
     made.querySelectorAll("thead th").forEach((th, i) => {
       const button = element("button", th.textContent);
       button.onclick = () => {
@@ -189,9 +287,12 @@ function sortable(caption, heads, rows, show, first) {
       th.replaceChildren(button);
       if (i > 0) th.className = "number";
     });
-    made.querySelectorAll("tbody td").forEach((td) => { if (td.cellIndex > 0) td.className = "number"; });
+    made.querySelectorAll("tbody td").forEach((td) => {
+      if (td.cellIndex > 0) td.className = "number";
+    });
     node.replaceChildren(made);
-    if (rows.length > MOST_LINES) node.append(element("p", `and ${count(rows.length - MOST_LINES)} more names`, "note"));
+    if (rows.length > MAX_LINES)
+      node.append(element("p", `and ${count(rows.length - MAX_LINES)} more names`, "note"));
   };
   draw();
   return node;

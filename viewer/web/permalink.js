@@ -1,13 +1,22 @@
-// The view as a URL, so that it can be sent to somebody.
+// Keeps the view in the URL, so that a copied link shows the same.
 
-/** {run, begin, end, top, pins, filter, find, regex, theme, tool, event} from location.hash. */
+/**
+ * The view that the page's URL names:
+ * {run, begin, end, top, pins, filter, find, regex, event, marks}. What it does not name is empty;
+ * begin and end are undefined then.
+ */
 export function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1));
-  const numbers = (name) => (hash.get(name) ?? "").split(",").filter((text) => /^-?\d+$/.test(text)).map(Number);
+  const numbers = (name) =>
+    (hash.get(name) ?? "")
+      .split(",")
+      .filter((text) => /^-?\d+$/.test(text))
+      .map(Number);
   const [begin, end] = numbers("t");
   return {
     run: hash.get("run") ?? "",
-    begin, end,
+    begin,
+    end,
     top: numbers("top")[0] ?? 0,
     pins: numbers("pins"),
     filter: hash.get("rows") ?? "",
@@ -28,7 +37,11 @@ export function writeLink({ run, view, top, pins, filter, find, regex, event, ma
   if (find) hash.set("find", find);
   if (find && regex) hash.set("regex", "1");
   if (event) hash.set("event", [event.row, event.track, event.ordinal].join(","));
-  if (marks.length) hash.set("marks", marks.flatMap(({ begin, end }) => [Math.round(begin), Math.round(end)]).join(","));
-  // A place in the history for each frame would be of no use.
+  if (marks.length)
+    hash.set(
+      "marks",
+      marks.flatMap(({ begin, end }) => [Math.round(begin), Math.round(end)]).join(","),
+    );
+  // Replaces the entry in the browser's history: "back" should leave the page, not undo each move.
   history.replaceState(null, "", `#${hash}`);
 }

@@ -1,24 +1,25 @@
-// Draws the timeline by scan lines: each track is one line of pixels, copied as often as the track is
-// high, and the picture is put onto the canvas at once. No WebGL, the same pixels everywhere, and a
-// frame costs about as much as the pixels are many.
+// Draws the timeline by scan lines: one line of pixels is computed per track and copied down its
+// height, then the whole picture is put onto the canvas at once. The cost of a frame follows the
+// number of pixels, not of events; and without WebGL every browser draws the same.
 import { THEMES, colorOf, mix, pixel } from "./colors.js";
+import { BEGAN_BEFORE, ENDS_AFTER } from "./decode.js";
 import { tick } from "./format.js";
 import { COUNTER, SECTION, TRACK } from "./layout.js";
 import { tileSpan, unitOf } from "./tiles.js";
 
-export const AXIS = 26;
-const LEAST_TEXT = 26; // Pixels that a name needs.
-const MOST_TEXTS = 400;
+export const AXIS = 26; // Height of the time axis in pixels.
+const MIN_TEXT = 26; // Narrower events, in pixels, have no name written into them.
+const MAX_TEXTS = 400; // The widest events; text is what costs most in a frame.
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
-const LEAST_BUSY = 0.3; // So much of its colour has what is hardly busy.
+const MIN_SHADE = 0.3; // Share of its colour that an item of hardly any busy time keeps.
 
 export class Renderer {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d", { alpha: false });
     this.setTheme("light");
-    this.highlight = null; // (name) => boolean
-    this.version = 0;
+    this.highlight = null; // (name) => boolean; the other names are drawn pale.
+    this.version = 0; // Changes with the colours, which are kept with the tiles.
   }
 
   setTheme(name) {
@@ -47,7 +48,7 @@ export class Renderer {
     return ((ps - view.begin) / (view.end - view.begin)) * this.width;
   }
 
-  /** `bands`: [{items, top, from, to}] of the layout: items drawn at top + y, clipped to [from, to). */
+  /** Draws [view.begin, view.end) of the bands' rows; `bands` and `level` as View has them. */
   draw(view, bands, store, level) {
     const { pixels, theme } = this;
     pixels.fill(pixel(theme.back));
@@ -55,9 +56,10 @@ export class Renderer {
     this.counters = [];
     for (const band of bands) {
       for (const item of band.items) {
-        if (item.type === "section") this.fillRect(band, band.top + item.y, SECTION, pixel(theme.band));
+        if (item.type === "section")
+          this.fillRect(band, band.top + item.y, SECTION, pixel(theme.band));
         else if (item.tracks === 0) this.counters.push({ item, band });
-        else for (let track = 0; track < item.tracks; ++track) this.drawTrack(view, store, level, item.row, track, band, band.top + item.y + track * TRACK);
+        else this.drawRow(view, store, level, item, band);
       }
     }
     const { context, ratio } = this;
@@ -71,105 +73,125 @@ export class Renderer {
 
   fillRect(band, y, height, color) {
     const { ratio, canvas, pixels } = this;
-    const from = Math.max(Math.round(Math.max(y, band.from) * ratio), 0), to = Math.min(Math.round(Math.min(y + height, band.to) * ratio), canvas.height);
+    const from = Math.max(Math.round(Math.max(y, band.from) * ratio), 0);
+    const to = Math.min(Math.round(Math.min(y + height, band.to) * ratio), canvas.height);
     if (to > from) pixels.fill(color, from * canvas.width, to * canvas.width);
   }
 
-  /** Visits what is to be drawn of a row: visit(tile, base, scale, from, to), pixels of the canvas. */
+  /**
+   * Calls visit(tile, base, scale, from, to) for the tiles that cover the view on a row. A time t
+   * of the tile, in its units, lies at pixel base + t * scale. Only pixels [from, to) are to be
+   * drawn, since a coarser tile may stand in for one that is not loaded yet.
+   */
   forTiles(view, store, level, row, visit) {
     level = Math.min(level, store.overview);
     const scale = this.canvas.width / (view.end - view.begin);
-    const first = Math.floor(view.begin / tileSpan(level)), last = Math.floor(view.end / tileSpan(level));
+    const first = Math.floor(view.begin / tileSpan(level));
+    const last = Math.floor(view.end / tileSpan(level));
     for (let index = first; index <= last; ++index) {
-      let tile = store.get(row, level, index), at = level, begin = index;
+      let tile = store.get(row, level, index);
+      let at = level;
+      let begin = index;
       if (!tile) {
         const coarser = store.coarser(row, level, index);
         if (!coarser) continue;
         ({ tile, level: at, index: begin } = coarser);
       }
       const from = Math.max(0, Math.round((index * tileSpan(level) - view.begin) * scale));
-      const to = Math.min(this.canvas.width, Math.round(((index + 1) * tileSpan(level) - view.begin) * scale));
-      visit(tile, (begin * tileSpan(at) - view.begin) * scale, unitOf(at) * scale, from, to, at === level);
+      const to = Math.min(
+        this.canvas.width,
+        Math.round(((index + 1) * tileSpan(level) - view.begin) * scale),
+      );
+      const base = (begin * tileSpan(at) - view.begin) * scale;
+      visit(tile, base, unitOf(at) * scale, from, to);
+    }
+  }
+
+  drawRow(view, store, level, item, band) {
+    for (let track = 0; track < item.tracks; ++track) {
+      const y = band.top + item.y + track * TRACK;
+      this.drawTrack(view, store, level, item.row, track, band, y);
     }
   }
 
   drawTrack(view, store, level, row, number, band, y) {
     const { line, canvas, ratio } = this;
-    const top = Math.max(Math.round(Math.max(y, band.from) * ratio), 0), bottom = Math.min(Math.round(Math.min(y + TRACK - 1, band.to) * ratio), canvas.height);
+    const top = Math.max(Math.round(Math.max(y, band.from) * ratio), 0);
+    const bottom = Math.min(Math.round(Math.min(y + TRACK - 1, band.to) * ratio), canvas.height);
     if (bottom <= top) return;
-    const back = pixel(this.theme.back);
-    line.fill(back);
-    const wide = LEAST_TEXT * ratio;
-    let label = null, some = false;
+    line.fill(pixel(this.theme.back));
+    const labels = new TrackLabels(this.labels, MIN_TEXT * ratio, y, band);
+    let some = false;
     this.forTiles(view, store, level, row, (tile, base, scale, from, to) => {
       const track = tile.tracks[number];
       if (!track || track.items === 0) return;
-      const colors = this.colorsOf(tile, track);
-      const { begin, end, count, flags, text } = track;
       some = true;
-      // Of a coarse tile only a part is wanted. What reaches into it is the one before or, when it
-      // shares a slot with others, the one before that.
-      let i = 0;
-      for (let high = track.items; i < high; ) {
-        const middle = (i + high) >> 1;
-        if (base + begin[middle] * scale < from) i = middle + 1;
-        else high = middle;
-      }
-      i = Math.max(0, i - 2);
-      for (; i < track.items; ++i) {
-        const x0 = base + begin[i] * scale;
-        if (x0 >= to) break;
-        let a = Math.round(x0), b = Math.round(base + end[i] * scale);
-        if (b <= a) b = a + 1;
-        if (a < from) a = from;
-        if (b > to) b = to;
-        if (b <= a) continue;
-        const color = colors[i];
-        if (b - a < 12) for (let x = a; x < b; ++x) line[x] = color;
-        else line.fill(color, a, b);
-        if (count[i] !== 1) {
-          label = null;
-          continue;
-        }
-        // A seam tells neighbours of one colour apart.
-        if (b - a > 3 * ratio && !(flags[i] & 1) && a > from) line[a] = back;
-        if (flags[i] & 1 && label && label.goesOn && label.text === tile.texts[text[i]]) {
-          label.b = b;
-          label.goesOn = (flags[i] & 2) !== 0;
-        } else {
-          label = { text: tile.texts[text[i]], a, b, y, band, goesOn: (flags[i] & 2) !== 0 };
-          if (b - a >= wide || label.goesOn) this.labels.push(label);
-        }
-      }
+      this.drawItems(tile, track, base, scale, from, to, labels);
     });
     if (!some) return;
     for (let y1 = top; y1 < bottom; ++y1) this.pixels.set(line, y1 * canvas.width);
   }
 
+  /** Draws a track's items into `line`; the arguments are those of forTiles. */
+  drawItems(tile, track, base, scale, from, to, labels) {
+    const { line, ratio } = this;
+    const { begin, end, count, flags, text } = track;
+    const back = pixel(this.theme.back);
+    const colors = this.colorsOf(tile, track);
+    for (let i = firstItem(track, base, scale, from); i < track.items; ++i) {
+      const x0 = base + begin[i] * scale;
+      if (x0 >= to) break;
+      let a = Math.round(x0);
+      let b = Math.round(base + end[i] * scale);
+      if (b <= a) b = a + 1; // Even the shortest event is seen.
+      if (a < from) a = from;
+      if (b > to) b = to;
+      if (b <= a) continue;
+      const color = colors[i];
+      // Most items are a few pixels wide; for those, fill() costs more than a loop.
+      if (b - a < 12) for (let x = a; x < b; ++x) line[x] = color;
+      else line.fill(color, a, b);
+      if (count[i] !== 1) {
+        labels.interrupt();
+        continue;
+      }
+      // A pixel of background separates neighbours of the same colour.
+      if (b - a > 3 * ratio && !(flags[i] & BEGAN_BEFORE) && a > from) line[a] = back;
+      labels.add(tile.texts[text[i]], a, b, flags[i]);
+    }
+  }
+
+  /** A pixel per item of a track; computed again only after the theme or highlight changed. */
   colorsOf(tile, track) {
     if (track.version === this.version) return track.colors;
     const { back } = this.theme;
-    const of = tile.texts.map((name) => {
+    const colorOfText = tile.texts.map((name) => {
       const color = colorOf(name);
       return this.highlight && !this.highlight(name) ? mix(color, back, 0.22) : color;
     });
-    // Sixteen shades of each name that is drawn with any.
+    // The busier, the fuller the colour, in sixteen shades per name: each is mixed only once.
     const shades = new Map();
     const colors = (track.colors ??= new Uint32Array(track.items));
     for (let i = 0; i < track.items; ++i) {
       const busy = track.count[i] === 1 ? 15 : track.busy[i] >> 4;
       const key = track.text[i] * 16 + busy;
       let color = shades.get(key);
-      if (color === undefined) shades.set(key, (color = pixel(mix(of[track.text[i]], back, LEAST_BUSY + (1 - LEAST_BUSY) * (busy / 15)))));
+      if (color === undefined) {
+        const share = MIN_SHADE + (1 - MIN_SHADE) * (busy / 15);
+        color = pixel(mix(colorOfText[track.text[i]], back, share));
+        shades.set(key, color);
+      }
       colors[i] = color;
     }
     track.version = this.version;
     return colors;
   }
 
+  /** Draws a counter as a stepped line, and a slot's many values from the least to the most. */
   drawCounter(view, store, level, item, band) {
     const { context, theme, ratio } = this;
-    let least = Infinity, most = -Infinity;
+    let least = Infinity;
+    let most = -Infinity;
     const points = [];
     this.forTiles(view, store, level, item.row, (tile, base, scale, from, to) => {
       const track = tile.tracks[0];
@@ -183,7 +205,9 @@ export class Renderer {
       }
     });
     if (points.length === 0) return;
-    const height = COUNTER - 4, floor = Math.min(least, 0), range = most - floor || 1;
+    const height = COUNTER - 4;
+    const floor = Math.min(least, 0);
+    const range = most - floor || 1;
     const top = band.top + item.y + 2;
     const up = (value) => top + height - ((value - floor) / range) * height;
     context.save();
@@ -211,15 +235,17 @@ export class Renderer {
     context.restore();
   }
 
+  /** Writes names into events, the widest first. */
   drawLabels() {
     const { context, ratio, letter } = this;
     context.font = FONT;
     context.textBaseline = "middle";
     context.fillStyle = "#16191d";
     this.labels.sort((p, q) => q.b - q.a - (p.b - p.a));
-    for (const { text, a, b, y, band } of this.labels.slice(0, MOST_TEXTS)) {
+    for (const { text, a, b, y, band } of this.labels.slice(0, MAX_TEXTS)) {
       const width = (b - a) / ratio - 6;
-      if (width < LEAST_TEXT - 6 || y < band.from - TRACK / 2 || y + TRACK > band.to + TRACK / 2) continue;
+      if (width < MIN_TEXT - 6 || y < band.from - TRACK / 2 || y + TRACK > band.to + TRACK / 2)
+        continue;
       const fits = Math.floor(width / letter);
       const shown = text.length <= fits ? text : `${text.slice(0, Math.max(0, fits - 1))}…`;
       context.fillText(shown, a / ratio + 3, y + TRACK / 2);
@@ -245,6 +271,50 @@ export class Renderer {
     context.moveTo(0, AXIS - 0.5);
     context.lineTo(width, AXIS - 0.5);
     context.stroke();
+  }
+}
+
+/**
+ * The first item to draw from pixel `from` on, by bisection: of a coarse tile only a part is drawn.
+ * Goes back two items from the first that begins there: the one before may reach into the part or,
+ * when that one shares its slot with shorter items, the one before it.
+ */
+function firstItem(track, base, scale, from) {
+  let low = 0;
+  let high = track.items;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (base + track.begin[middle] * scale < from) low = middle + 1;
+    else high = middle;
+  }
+  return Math.max(0, low - 2);
+}
+
+/** Collects the names to write on a track. An event that spans several tiles gets one name. */
+class TrackLabels {
+  /** `all`: where labels go. `wide`: pixels that an event needs to get one. */
+  constructor(all, wide, y, band) {
+    this.all = all;
+    this.wide = wide;
+    this.y = y;
+    this.band = band;
+    this.last = null; // The event that may go on in the next tile.
+  }
+
+  interrupt() {
+    this.last = null;
+  }
+
+  /** An event at pixels [a, b). */
+  add(text, a, b, flags) {
+    const goesOn = (flags & ENDS_AFTER) !== 0;
+    if (flags & BEGAN_BEFORE && this.last?.goesOn && this.last.text === text) {
+      this.last.b = b;
+      this.last.goesOn = goesOn;
+      return;
+    }
+    this.last = { text, a, b, y: this.y, band: this.band, goesOn };
+    if (b - a >= this.wide || goesOn) this.all.push(this.last);
   }
 }
 

@@ -1,23 +1,26 @@
-// The timeline's data, loaded like a map: aligned tiles per row and zoom, what is visible first, a
-// coarser one drawn until the right one is there.
+// The timeline's data, loaded like a map: in tiles, each an aligned piece of time of one row at one
+// zoom. Visible tiles are loaded first; until they are there, a coarser one is drawn. The level of
+// a tile is the logarithm (base 2) of its slots' length in picoseconds.
 import { ranges } from "./api.js";
 import { fetchTiles } from "./decode.js";
 
 const TILE_SLOTS = 512;
-const MOST_AT_ONCE = 3;
-const MOST_ROWS = 256; // Of one question.
-const MOST_ITEMS = 6e6; // Kept, about 100 MB; the oldest go first.
+const MAX_LEVEL = 56; // As in viewer/tiles.h.
+const MAX_REQUESTS = 3; // At once; more would delay what the next frame wants.
+const MAX_ROWS = 256; // Of one request.
+const MAX_ITEMS = 6e6; // In memory, about 100 MB; the tiles that were drawn longest ago go first.
 
-/** Slots are 2 to 4 pixels wide. */
+/** The level for a view: slots are 2 to 4 pixels wide. */
 export function levelFor(view, width) {
   return Math.max(0, Math.ceil(Math.log2((2 * (view.end - view.begin)) / width)));
 }
 
+/** Length of a tile, in ps. */
 export function tileSpan(level) {
   return TILE_SLOTS * 2 ** level;
 }
 
-/** Length of a decoded tile's unit, in ps. */
+/** Length of the unit in which a decoded tile has its times, in ps. */
 export function unitOf(level) {
   return 2 ** Math.max(level - 6, 0);
 }
@@ -25,24 +28,27 @@ export function unitOf(level) {
 function startWorker() {
   return new Worker("/decoder.js", { type: "module" });
 }
-// Starts while the run is still being read.
+// For the first run: starts up while the server still reads it.
 let spare = startWorker();
 
 export class TileStore {
-  /** `changed()`: something new can be drawn. `failed(message)`. */
+  /** Calls changed() when new tiles can be drawn, failed(message) when some cannot be loaded. */
   constructor(api, description, changed, failed) {
     this.api = api;
     this.changed = changed;
     this.failed = failed;
-    this.rows = description.rows.map(() => new Map()); // Per row: "level:index" to tile.
-    this.overview = Math.min(56, Math.max(0, Math.ceil(Math.log2(Math.max(1, (description.endPs - description.beginPs) / (TILE_SLOTS - 1))))));
+    this.rows = description.rows.map(() => new Map()); // By row: tiles by "level:index".
+    // Level of the overview: the finest of which two tiles hold the whole run. It is always loaded.
+    const slotPs = Math.max(1, (description.endPs - description.beginPs) / (TILE_SLOTS - 1));
+    this.overview = Math.min(MAX_LEVEL, Math.max(0, Math.ceil(Math.log2(slotPs))));
+    // Indexes of the overview's tiles.
     this.first = Math.floor(description.beginPs / tileSpan(this.overview));
     this.last = Math.floor(description.endPs / tileSpan(this.overview));
-    this.waiting = new Map(); // Number of a question to what it asks for.
-    this.asked = new Set(); // "row:level:index" under way.
-    this.number = 0;
-    this.items = 0;
-    this.clock = 0;
+    this.waiting = new Map(); // Requests under way, {level, index, rows} by number.
+    this.asked = new Set(); // The tiles that they ask for, "row:level:index".
+    this.number = 0; // Of the latest request.
+    this.items = 0; // Of all tiles in memory.
+    this.clock = 0; // Counts frames; a tile notes the last one that drew it.
     this.worker = spare ?? startWorker();
     spare = null;
     this.worker.onmessage = ({ data }) => this.take(data);
@@ -53,14 +59,14 @@ export class TileStore {
     this.worker.terminate();
   }
 
-  /** The tile, or null. */
+  /** The tile, or null when it is not loaded. */
   get(row, level, index) {
     const tile = this.rows[row].get(`${level}:${index}`);
     if (tile) tile.used = this.clock;
     return tile ?? null;
   }
 
-  /** The nearest coarser tile that holds what tile (level, index) would: {tile, level, index} or null. */
+  /** The finest loaded tile that covers tile (level, index): {tile, level, index}, or null. */
   coarser(row, level, index) {
     for (let up = level + 1; up <= this.overview; ++up) {
       index = Math.floor(index / 2);
@@ -70,22 +76,29 @@ export class TileStore {
     return null;
   }
 
-  /** Asks for what the view still needs. Called for each frame; forgets what earlier frames wanted. */
+  /** Asks for the tiles that the view lacks; called for each frame. The overview goes first. */
   want(rows, view, level) {
     ++this.clock;
     level = Math.min(level, this.overview);
     const questions = [];
     const add = (l, index) => {
-      const missing = rows.filter((row) => !this.rows[row].has(`${l}:${index}`) && !this.asked.has(`${row}:${l}:${index}`));
-      for (let i = 0; i < missing.length; i += MOST_ROWS) questions.push({ level: l, index, rows: missing.slice(i, i + MOST_ROWS) });
+      const missing = rows.filter(
+        (row) => !this.rows[row].has(`${l}:${index}`) && !this.asked.has(`${row}:${l}:${index}`),
+      );
+      for (let i = 0; i < missing.length; i += MAX_ROWS)
+        questions.push({ level: l, index, rows: missing.slice(i, i + MAX_ROWS) });
     };
     for (let index = this.first; index <= this.last; ++index) add(this.overview, index);
-    const from = Math.floor(view.begin / tileSpan(level)), to = Math.floor(view.end / tileSpan(level));
-    const inside = (index) => index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) && (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
+    const from = Math.floor(view.begin / tileSpan(level));
+    const to = Math.floor(view.end / tileSpan(level));
+    const inside = (index) =>
+      index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) &&
+      (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
     for (let index = from; index <= to; ++index) if (inside(index)) add(level, index);
-    for (const index of [from - 1, to + 1]) if (inside(index)) add(level, index); // Where people go next.
+    // The neighbours on both sides: users go there next.
+    for (const index of [from - 1, to + 1]) if (inside(index)) add(level, index);
     for (const question of questions) {
-      if (this.waiting.size >= MOST_AT_ONCE) return;
+      if (this.waiting.size >= MAX_REQUESTS) return;
       this.ask(question);
     }
   }
@@ -99,9 +112,18 @@ export class TileStore {
     const id = ++this.number;
     this.waiting.set(id, { level, index, rows });
     for (const row of rows) this.asked.add(`${row}:${level}:${index}`);
-    const url = this.api.url("tiles", { rows: ranges(rows), begin: index * tileSpan(level), level, slots: TILE_SLOTS });
-    // The first picture does not wait until the worker has started.
-    if (id === 1) fetchTiles(url).then((tiles) => this.take({ id, ...tiles }), (error) => this.take({ id, error: error.message }));
+    const url = this.api.url("tiles", {
+      rows: ranges(rows),
+      begin: index * tileSpan(level),
+      level,
+      slots: TILE_SLOTS,
+    });
+    // The first tiles are decoded here: the worker may not have started yet.
+    if (id === 1)
+      fetchTiles(url).then(
+        (tiles) => this.take({ id, ...tiles }),
+        (error) => this.take({ id, error: error.message }),
+      );
     else this.worker.postMessage({ id, url });
   }
 
@@ -110,7 +132,7 @@ export class TileStore {
     this.waiting.delete(id);
     for (const row of asked) this.asked.delete(`${row}:${level}:${index}`);
     if (error) {
-      this.failed(error); // What was asked for is asked for again by the next frame.
+      this.failed(error); // The next frame asks again.
       return;
     }
     for (const row of asked) {
@@ -119,18 +141,20 @@ export class TileStore {
       this.rows[row].set(`${level}:${index}`, { tracks, texts, items, used: this.clock, level });
       this.items += items;
     }
-    if (this.items > MOST_ITEMS) this.forget();
+    if (this.items > MAX_ITEMS) this.forget();
     this.changed();
   }
 
+  /** Drops tiles until half of the memory is free; the overview and what is in sight stay. */
   forget() {
     const all = [];
     this.rows.forEach((tiles, row) => {
-      for (const [key, tile] of tiles) if (tile.level !== this.overview) all.push({ row, key, tile });
+      for (const [key, tile] of tiles)
+        if (tile.level !== this.overview) all.push({ row, key, tile });
     });
     all.sort((a, b) => a.tile.used - b.tile.used);
     for (const { row, key, tile } of all) {
-      if (this.items <= MOST_ITEMS / 2 || tile.used >= this.clock - 1) return;
+      if (this.items <= MAX_ITEMS / 2 || tile.used >= this.clock - 1) return;
       this.rows[row].delete(key);
       this.items -= tile.items;
     }

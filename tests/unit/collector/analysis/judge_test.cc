@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 const Window kWindow{WallTime{10s}, 1s};
 
-xplane::TraceSummary Trace() {
+xplane::TraceSummary Summary() {
   xplane::TraceSummary trace;
   trace.planes = {{"/host:CPU", 1, 5}};
   trace.events = 5;
@@ -19,13 +19,13 @@ xplane::TraceSummary Trace() {
 }
 
 TEST(JudgeTrace, OkWhenItHasEventsAndCoversTheWindow) {
-  const Judgement judged = JudgeTrace(Trace(), {kWindow});
+  const Judgement judged = JudgeTrace(Summary(), {kWindow});
   EXPECT_EQ(judged.outcome, Outcome::kOk);
   EXPECT_TRUE(judged.covers_window);
 }
 
 TEST(JudgeTrace, ANanosecondLateIsLate) {
-  xplane::TraceSummary trace = Trace();
+  xplane::TraceSummary trace = Summary();
   trace.started_ns = Nanos(10s).count();
   EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kOk);
   trace.started_ns += 1;
@@ -34,19 +34,19 @@ TEST(JudgeTrace, ANanosecondLateIsLate) {
 }
 
 TEST(JudgeTrace, StoppingEarlyMissesTheWindowToo) {
-  xplane::TraceSummary trace = Trace();
+  xplane::TraceSummary trace = Summary();
   trace.stopped_ns = Nanos(10900ms).count();
   EXPECT_EQ(JudgeTrace(trace, {kWindow}).message, "recording ended 100ms before the window did");
 }
 
 TEST(JudgeTrace, ATraceWithoutTimesCoversNothing) {
-  xplane::TraceSummary trace = Trace();
+  xplane::TraceSummary trace = Summary();
   trace.started_ns = 0;
   EXPECT_FALSE(JudgeTrace(trace, {kWindow}).covers_window);
 }
 
 TEST(JudgeTrace, NamesTheCauseOfAnEmptyTrace) {
-  xplane::TraceSummary trace = Trace();
+  xplane::TraceSummary trace = Summary();
   trace.events = trace.planes[0].events = 0;
   EXPECT_EQ(JudgeTrace(trace, {kWindow}).outcome, Outcome::kNoHostEvents);
   trace.errors = {"host: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"};
@@ -54,7 +54,7 @@ TEST(JudgeTrace, NamesTheCauseOfAnEmptyTrace) {
 }
 
 TEST(JudgeTrace, LooksAtDevices) {
-  xplane::TraceSummary trace = Trace();
+  xplane::TraceSummary trace = Summary();
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kDeviceTraceMissing);
   trace.planes.push_back({"/device:GPU:0", 1, 0});
   EXPECT_EQ(JudgeTrace(trace, {kWindow, true}).outcome, Outcome::kNoDeviceActivity);

@@ -11,7 +11,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-constexpr std::int64_t kStart = 1'790'000'000'000'000'000, kSecond = 1'000'000'000;
+constexpr std::int64_t kVerdictStart = 1'790'000'000'000'000'000, kSecond = 1'000'000'000;
 
 struct Given {
   std::int64_t late_ns = 0;
@@ -32,9 +32,10 @@ Verdict Judge(const Given& given, bool expects_device = false) {
   gpu.BeginLine(1, "Stream #1(Compute)", 0);
   for (int i = 0; i < given.kernels; ++i) gpu.AddEvent(gpu.EventId("kernel"), i * 1000, 500);
   environment.AddPlaneStat(xplane::kProfileStart,
-                           static_cast<std::uint64_t>(kStart + given.late_ns));
-  environment.AddPlaneStat(xplane::kProfileStop, static_cast<std::uint64_t>(kStart + 2 * kSecond));
-  strobe.AddPlaneStat("instant_ns", kStart);
+                           static_cast<std::uint64_t>(kVerdictStart + given.late_ns));
+  environment.AddPlaneStat(xplane::kProfileStop,
+                           static_cast<std::uint64_t>(kVerdictStart + 2 * kSecond));
+  strobe.AddPlaneStat("instant_ns", kVerdictStart);
   strobe.AddPlaneStat("duration_ns", kSecond);
   strobe.AddPlaneStat("expects_device", std::int64_t{given.expects_device});
   strobe.AddPlaneStat("outcome", given.outcome);

@@ -11,55 +11,55 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-WallTime At(int second) { return WallTime{} + std::chrono::seconds(second); }
+WallTime AtSecond(int second) { return WallTime{} + std::chrono::seconds(second); }
 
 TEST(CaptureTurns, TwoCapturesOnOneWorkerNeverHaveTheirTurnAtOnce) {
   CaptureTurns turns;
-  EXPECT_EQ(turns.Enter("first", At(1), {"a", "b"}).ahead, 0u);
-  const CaptureTurns::Place place = turns.Enter("second", At(2), {"b", "c"});
+  EXPECT_EQ(turns.Enter("first", AtSecond(1), {"a", "b"}).ahead, 0u);
+  const CaptureTurns::Place place = turns.Enter("second", AtSecond(2), {"b", "c"});
   EXPECT_EQ(place.ahead, 1u);
   EXPECT_EQ(place.worker, "b");
   EXPECT_EQ(place.behind, "first");
   EXPECT_THAT(turns.Leave("first"), ElementsAre("second"));
-  EXPECT_EQ(turns.Enter("second", At(2), {"b", "c"}).ahead, 0u);
+  EXPECT_EQ(turns.Enter("second", AtSecond(2), {"b", "c"}).ahead, 0u);
 }
 
 TEST(CaptureTurns, CapturesOfOtherWorkersDoNotWait) {
   CaptureTurns turns;
-  turns.Enter("first", At(1), {"a"});
-  EXPECT_EQ(turns.Enter("second", At(2), {"b"}).ahead, 0u);
+  turns.Enter("first", AtSecond(1), {"a"});
+  EXPECT_EQ(turns.Enter("second", AtSecond(2), {"b"}).ahead, 0u);
 }
 
 TEST(CaptureTurns, TheOldestIsFirstWhoeverEntersFirst) {
   CaptureTurns turns;
-  turns.Enter("holder", At(0), {"a"});
-  EXPECT_EQ(turns.Enter("young", At(9), {"a"}).ahead, 1u);
-  EXPECT_EQ(turns.Enter("old", At(3), {"a"}).ahead, 1u);
-  EXPECT_EQ(turns.Enter("young", At(9), {"a"}).ahead, 2u);
+  turns.Enter("holder", AtSecond(0), {"a"});
+  EXPECT_EQ(turns.Enter("young", AtSecond(9), {"a"}).ahead, 1u);
+  EXPECT_EQ(turns.Enter("old", AtSecond(3), {"a"}).ahead, 1u);
+  EXPECT_EQ(turns.Enter("young", AtSecond(9), {"a"}).ahead, 2u);
   EXPECT_THAT(turns.Leave("holder"), ElementsAre("old"));
 }
 
 TEST(CaptureTurns, WhoWaitsForTwoWorkersIsNotOvertakenOnTheFreeOne) {
   CaptureTurns turns;
-  turns.Enter("holder", At(0), {"a"});
-  turns.Enter("wide", At(1), {"a", "b"});
-  EXPECT_EQ(turns.Enter("narrow", At(2), {"b"}).behind, "wide");
+  turns.Enter("holder", AtSecond(0), {"a"});
+  turns.Enter("wide", AtSecond(1), {"a", "b"});
+  EXPECT_EQ(turns.Enter("narrow", AtSecond(2), {"b"}).behind, "wide");
   EXPECT_THAT(turns.Leave("holder"), ElementsAre("wide"));
 }
 
 TEST(CaptureTurns, WhoRecordsAlreadyHasItsTurn) {
   CaptureTurns turns;
   turns.Hold("found", {"a"});
-  EXPECT_EQ(turns.Enter("later", At(1), {"a"}).ahead, 1u);
-  EXPECT_EQ(turns.Enter("found", At(5), {"a"}).ahead, 0u) << "it keeps its turn";
+  EXPECT_EQ(turns.Enter("later", AtSecond(1), {"a"}).ahead, 1u);
+  EXPECT_EQ(turns.Enter("found", AtSecond(5), {"a"}).ahead, 0u) << "it keeps its turn";
   EXPECT_EQ(turns.waiting(), 1u);
 }
 
 TEST(CaptureTurns, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
   CaptureTurns turns;
-  turns.Enter("x", At(0), {"a"});
-  turns.Enter("y", At(0), {"b"});
-  turns.Enter("both", At(1), {"a", "b"});
+  turns.Enter("x", AtSecond(0), {"a"});
+  turns.Enter("y", AtSecond(0), {"b"});
+  turns.Enter("both", AtSecond(1), {"a", "b"});
   EXPECT_THAT(turns.Leave("x"), IsEmpty()) << "b is still held";
   EXPECT_THAT(turns.Leave("y"), ElementsAre("both"));
   EXPECT_THAT(turns.Leave("nobody"), IsEmpty());
@@ -80,7 +80,7 @@ TEST(CaptureTurns, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
       waits.emplace("r" + std::to_string(i), workers);
     }
     const auto enter = [&](const std::string& key) {
-      if (turns.Enter(key, At(key.back()), waits.at(key)).ahead > 0) return;
+      if (turns.Enter(key, AtSecond(key.back()), waits.at(key)).ahead > 0) return;
       for (const auto& [other, workers] : holds) {
         for (const std::string& worker : waits.at(key))
           ASSERT_FALSE(workers.contains(worker)) << other << " and " << key << " on " << worker;

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-constexpr WallTime kNow{1'700'000'000s};
+constexpr WallTime kStatusNow{1'700'000'000s};
 
 ProfileRequest Request() {
   ProfileRequest request;
@@ -44,11 +44,11 @@ AttemptResult Result(std::size_t workers, Outcome last) {
 TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
   const AttemptProgress progress;
   for (const RequestStatus& status :
-       {PendingStatus(Request(), "NoTargets", "no pod matches", kNow),
-        ActiveStatus(Request(), 1, progress, kNow),
-        RetryStatus(Request(), Result(2, Outcome::kBusy), kNow + 1s, kNow),
-        FinishedStatus(Request(), Result(2, Outcome::kOk), kNow),
-        RefusedStatus(Request(), "Cancelled", "", kNow)}) {
+       {PendingStatus(Request(), "NoTargets", "no pod matches", kStatusNow),
+        ActiveStatus(Request(), 1, progress, kStatusNow),
+        RetryStatus(Request(), Result(2, Outcome::kBusy), kStatusNow + 1s, kStatusNow),
+        FinishedStatus(Request(), Result(2, Outcome::kOk), kStatusNow),
+        RefusedStatus(Request(), "Cancelled", "", kStatusNow)}) {
     EXPECT_THAT(status.conditions, SizeIs(5));
     EXPECT_THAT(status.conditions, Each(Field(&Condition::reason, Not(""))));
     EXPECT_THAT(status.conditions, Each(Field(&Condition::observed_generation, 3)));
@@ -59,29 +59,31 @@ TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
 TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
   ProfileRequest request = Request();
   AttemptProgress progress;
-  request.status = ActiveStatus(request, 1, progress, kNow);
+  request.status = ActiveStatus(request, 1, progress, kStatusNow);
   progress.phase = Phase::kRecording;
   progress.armed = 1;
-  const RequestStatus later = ActiveStatus(request, 1, progress, kNow + 10s);
-  EXPECT_EQ(FindCondition(later, "Succeeded")->since, kNow) << "Unknown before and after";
+  const RequestStatus later = ActiveStatus(request, 1, progress, kStatusNow + 10s);
+  EXPECT_EQ(FindCondition(later, "Succeeded")->since, kStatusNow) << "Unknown before and after";
   EXPECT_EQ(FindCondition(later, "Succeeded")->reason, "Recording");
-  EXPECT_EQ(FindCondition(later, "Started")->since, kNow + 10s);
+  EXPECT_EQ(FindCondition(later, "Started")->since, kStatusNow + 10s);
 }
 
 TEST(RequestStatus, UnfinishedIsUnknownAndFinishedIsNot) {
   EXPECT_FALSE(IsFinished({}));
-  EXPECT_FALSE(IsFinished(ActiveStatus(Request(), 1, {}, kNow)));
-  EXPECT_FALSE(IsFinished(RetryStatus(Request(), Result(1, Outcome::kBusy), kNow, kNow)));
-  EXPECT_TRUE(IsFinished(FinishedStatus(Request(), Result(1, Outcome::kOk), kNow)));
-  EXPECT_TRUE(IsFinished(RefusedStatus(Request(), "NoTargets", "", kNow)));
+  EXPECT_FALSE(IsFinished(ActiveStatus(Request(), 1, {}, kStatusNow)));
+  EXPECT_FALSE(
+      IsFinished(RetryStatus(Request(), Result(1, Outcome::kBusy), kStatusNow, kStatusNow)));
+  EXPECT_TRUE(IsFinished(FinishedStatus(Request(), Result(1, Outcome::kOk), kStatusNow)));
+  EXPECT_TRUE(IsFinished(RefusedStatus(Request(), "NoTargets", "", kStatusNow)));
 }
 
 TEST(RequestStatus, SuccessAndFailureAreOpposites) {
-  const RequestStatus good = FinishedStatus(Request(), Result(3, Outcome::kOk), kNow);
+  const RequestStatus good = FinishedStatus(Request(), Result(3, Outcome::kOk), kStatusNow);
   EXPECT_EQ(FindCondition(good, "Succeeded")->status, ConditionStatus::kTrue);
   EXPECT_EQ(FindCondition(good, "Failed")->status, ConditionStatus::kFalse);
   EXPECT_EQ(good.run, "file:///logs/plugins/profile/");
-  const RequestStatus bad = FinishedStatus(Request(), Result(3, Outcome::kUploadDenied), kNow);
+  const RequestStatus bad =
+      FinishedStatus(Request(), Result(3, Outcome::kUploadDenied), kStatusNow);
   EXPECT_EQ(FindCondition(bad, "Succeeded")->reason, "UploadDenied");
   EXPECT_EQ(FindCondition(bad, "Failed")->status, ConditionStatus::kTrue);
   EXPECT_EQ(bad.outcomes.at(0).cause, "UploadDenied");
@@ -93,7 +95,7 @@ TEST(RequestStatus, StaysSmallWithAThousandBadWorkers) {
     worker.outcome = Outcome::kProfilerStartFailed;
     worker.message = std::string(2000, 'm');
   }
-  const RequestStatus status = FinishedStatus(Request(), result, kNow);
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   EXPECT_THAT(status.outcomes, SizeIs(16));
   std::size_t size = 0;
   for (const StatusOutcome& outcome : status.outcomes)
@@ -104,7 +106,7 @@ TEST(RequestStatus, StaysSmallWithAThousandBadWorkers) {
 TEST(RequestStatus, NamesTheClockThatDiffersMost) {
   AttemptResult result = Result(3, Outcome::kOk);
   result.workers[1].offset = -11560ms;
-  const RequestStatus status = FinishedStatus(Request(), result, kNow);
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
   EXPECT_THAT(status.clock_pod, HasSubstr("pod-1"));
   EXPECT_EQ(status.clock_offset, "-11.6s");
   EXPECT_EQ(status.clock_error, "20us");
@@ -112,9 +114,9 @@ TEST(RequestStatus, NamesTheClockThatDiffersMost) {
 
 TEST(RequestStatus, EqualInputsNeedNoWrite) {
   ProfileRequest request = Request();
-  request.status = ActiveStatus(request, 1, {}, kNow);
-  EXPECT_TRUE(SameStatus(request.status, ActiveStatus(request, 1, {}, kNow + 1min)));
-  EXPECT_FALSE(SameStatus(request.status, ActiveStatus(request, 2, {}, kNow)));
+  request.status = ActiveStatus(request, 1, {}, kStatusNow);
+  EXPECT_TRUE(SameStatus(request.status, ActiveStatus(request, 1, {}, kStatusNow + 1min)));
+  EXPECT_FALSE(SameStatus(request.status, ActiveStatus(request, 2, {}, kStatusNow)));
 }
 
 TEST(RequestStatus, IsCutBetweenCharacters) {

@@ -241,7 +241,7 @@ TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
   FrameworkSource source(clock_, {{server_.address()}});
   std::thread terminator([this] {
     while (!server_.recording) std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(kGuard + 100ms);  // Some of the window lies behind it.
     terminate_.Cancel();
   });
   const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {});

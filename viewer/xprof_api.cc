@@ -1,4 +1,4 @@
-#include "viewer/xprof_face.h"
+#include "viewer/xprof_api.h"
 
 #include <algorithm>
 #include <bit>
@@ -24,25 +24,26 @@ using index::Index;
 using index::Track;
 using Json = nlohmann::ordered_json;
 
-// XProf's numbers of processes: devices from 1, others from 701, a thousand per host.
+// The process numbers that XProf gives: a thousand per host, devices from 1, all others from 701.
 constexpr std::uint32_t kPerHost = 1000, kFirstOther = 701;
 constexpr double kPsPerMs = 1e9;
-constexpr std::uint32_t kMostSearchHits = 10'000;
+constexpr std::uint32_t kMaxSearchHits = 10'000;
 
+// What a query asks for.
 struct Asked {
   std::vector<bool> workers{};
   std::int64_t begin_ps = 0, end_ps = 0;
-  std::uint32_t level = 0;  // Of the bins,
-  bool all = false;         // unless every event is wanted.
+  bool all = false;         // Every event is wanted.
+  std::uint32_t level = 0;  // Otherwise a bin is 2^level ps.
 };
 
 std::int64_t ToPs(double ms) {
-  constexpr double kMost = 4e18;
-  return static_cast<std::int64_t>(std::clamp(std::round(ms * kPsPerMs), -kMost, kMost));
+  constexpr double kMax = 4e18;  // Within 64 bits.
+  return static_cast<std::int64_t>(std::clamp(std::round(ms * kPsPerMs), -kMax, kMax));
 }
 
 std::string Micros(std::int64_t ps) {
-  // Seventeen digits give back the very picosecond.
+  // Seventeen digits are enough to read back exactly the same double.
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", static_cast<double>(ps) / 1e6);
   return text;
@@ -72,6 +73,7 @@ absl::StatusOr<Asked> ReadAsked(const LoadedRun& run, const Query& query) {
   return asked;
 }
 
+// Writes the answer: Head, then rows, spans and counters, then Tail.
 class Writer {
  public:
   explicit Writer(const LoadedRun& run) : run_(run) {}
@@ -176,10 +178,11 @@ class Writer {
 
   const LoadedRun& run_;
   std::string out_;
-  bool some_ = false;  // An event is there already.
+  bool some_ = false;  // An event was written, so that the next one needs a comma.
 };
 
-// What is drawn of one track: `visit(ordinal, entry)`.
+// Calls visit(ordinal, entry) for the events of one track that are told: all, or the longest of
+// each bin.
 template <typename Visit>
 void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked,
                     const Visit& visit) {
@@ -198,7 +201,7 @@ void ForEachVisible(const Worker& worker, const Track& track, const Asked& asked
                      });
 }
 
-// XProf's page asks for one event by its name and times.
+// Details of one event. XProf's page sends its name and times too, but the uid alone is exact.
 absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const Query& query) {
   std::uint32_t row = 0, track = 0, ordinal = 0;
   char behind = 0;
@@ -223,7 +226,7 @@ absl::StatusOr<std::string> OneEvent(const LoadedRun& run, const Query& query) {
 
 absl::StatusOr<std::string> Search(const LoadedRun& run, const Query& query, const Asked& asked) {
   FindRequest request{
-      .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMostSearchHits};
+      .text = query.Text("search_prefix"), .from_ps = run.begin_ps, .limit = kMaxSearchHits};
   ASSIGN_OR_RETURN(const Found found, FindEvents(run, request));
   Writer writer(run);
   writer.Head(false, found.hits.size());

@@ -1,0 +1,93 @@
+"""clang-tidy and clang's thread-safety analysis over all production code: tests/tools/tidy.py [folder ...]
+
+Reading headers is most of the work, so that the sources of a folder are read as one. A folder that passed is not read again until it, a
+folder that it may include, or the list of checks changes."""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from check_layers import ARROWS, ROOT, module_of, reachable  # noqa: E402
+
+DATABASE = ROOT / "build/release/compile_commands.json"
+OUT = ROOT / "build/tidy"
+TOOL = "clang-tidy-14"
+
+
+def commands():
+    """Per folder: its sources, and how each is compiled."""
+    folders = {}
+    for entry in json.loads(DATABASE.read_text()):
+        source = Path(entry["file"])
+        if not source.is_relative_to(ROOT) or source.is_relative_to(ROOT / "build"):
+            continue
+        path = source.relative_to(ROOT)
+        if module_of(path) in ARROWS:
+            folders.setdefault(module_of(path), []).append((str(path), entry))
+    return folders
+
+
+def flags_of(sources):
+    """The include paths and definitions of all of them, made absolute."""
+    found = {}
+    for _, entry in sources:
+        words = iter(shlex.split(entry["command"]))
+        for word in words:
+            if word in ("-isystem", "-I") or word.startswith("-I"):
+                path = next(words) if word in ("-isystem", "-I") else word[2:]
+                found[f"{'-isystem' if word == '-isystem' else '-I'}{os.path.normpath(os.path.join(entry['directory'], path))}"] = None
+            elif word.startswith(("-D", "-std=")):
+                found[word] = None
+    return list(found)
+
+
+def state_of(module):
+    """What decides whether the folder passes."""
+    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + Path(__file__).read_bytes())
+    for other in sorted({module, *reachable(module)}):
+        for path in sorted((ROOT / other).glob("*")):
+            if path.suffix in (".h", ".inc") or (path.suffix == ".cc" and other == module):
+                digest.update(path.name.encode() + path.read_bytes())
+    for path in sorted((ROOT / "proto").rglob("*.proto")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def check(module, sources):
+    name = module.replace("/", "_")
+    stamp, state = OUT / f"{name}.passed", state_of(module)
+    if stamp.exists() and stamp.read_text() == state:
+        return ""
+    unity = OUT / f"{name}.cc"
+    unity.write_text("".join(f'#include "{path}"\n' for path, _ in sorted(sources)))
+    command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option", "-Wthread-safety", f"-I{ROOT}", *flags_of(sources)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if ran.returncode == 0:
+        stamp.write_text(state)
+        return ""
+    return ran.stdout or ran.stderr
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    wanted = sys.argv[1:]
+    folders = {module: sources for module, sources in commands().items() if not wanted or module in wanted}
+    if not folders:
+        sys.exit(f"no such folder, or {DATABASE.relative_to(ROOT)} is missing: run `make everything` first")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        passed = 0
+        for text in pool.map(lambda item: check(*item), sorted(folders.items(), key=lambda item: -len(item[1]))):
+            print(text, end="", flush=True)
+            passed += not text
+    print(f"{passed} of {len(folders)} folders pass {TOOL} and its thread-safety analysis")
+    sys.exit(0 if passed == len(folders) else 1)
+
+
+if __name__ == "__main__":
+    main()

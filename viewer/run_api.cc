@@ -1,0 +1,237 @@
+#include "viewer/run_api.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "viewer/arrows.h"
+#include "viewer/comparison.h"
+#include "viewer/details.h"
+#include "viewer/find.h"
+#include "viewer/selection.h"
+#include "viewer/tiles.h"
+#include "viewer/xprof_api.h"
+
+namespace strobe::viewer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxRows = 1024;
+constexpr std::int64_t kMaxNumber = std::numeric_limits<std::uint32_t>::max();
+
+// Reads numbers and ranges such as "3,5-9".
+absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
+  std::vector<std::uint32_t> rows;
+  for (const std::string& part : Split(query.Text("rows"), ',')) {
+    std::uint32_t first = 0, last = 0;
+    const char* end = part.data() + part.size();
+    auto [at, error] = std::from_chars(part.data(), end, first);
+    last = first;
+    if (error == std::errc() && at != end && *at == '-')
+      std::tie(at, error) = [&] {
+        const auto read = std::from_chars(at + 1, end, last);
+        return std::pair(read.ptr, read.ec);
+      }();
+    if (error != std::errc() || at != end || last < first || last - first >= kMaxRows ||
+        rows.size() + (last - first) >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));
+    for (std::uint32_t row = first; row <= last; ++row) rows.push_back(row);
+  }
+  return rows;
+}
+
+// Reads tracks of rows, such as "3:0-2,4:1-1".
+absl::StatusOr<std::vector<TrackRange>> ReadTracks(const Query& query) {
+  std::vector<TrackRange> ranges;
+  for (const std::string& part : Split(query.Text("tracks"), ',')) {
+    TrackRange range;
+    char behind = 0;
+    if (std::sscanf(part.c_str(), "%u:%u-%u%c", &range.row, &range.first, &range.last, &behind) !=
+            3 ||
+        ranges.size() >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("tracks: write up to ", kMaxRows, " of row:first-last, such as 3:0-2"));
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+struct Times {
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+absl::StatusOr<Times> ReadTimes(const Query& query) {
+  Times times;
+  ASSIGN_OR_RETURN(times.begin_ps, query.Integer("begin", 0, -kMaxTimePs, kMaxTimePs));
+  ASSIGN_OR_RETURN(times.end_ps, query.Integer("end", kMaxTimePs, -kMaxTimePs, kMaxTimePs));
+  if (times.end_ps < times.begin_ps) return absl::InvalidArgumentError("end: lies before begin");
+  return times;
+}
+
+Json ToJson(const LoadedRun& run, const Hit& hit) {
+  return {{"row", hit.row},          {"track", hit.track},
+          {"ordinal", hit.ordinal},  {"worker", run.rows[hit.row].worker},
+          {"beginPs", hit.begin_ps}, {"durationPs", hit.duration_ps},
+          {"name", hit.name}};
+}
+
+absl::StatusOr<Page> HitsPage(const LoadedRun& run, FindRequest& request, const Query& query) {
+  constexpr std::size_t kMaxNames = 50;
+  request.backwards = query.Text("backwards") == "1";
+  ASSIGN_OR_RETURN(request.from_ps, query.Integer("from", run.begin_ps, -kMaxTimePs, kMaxTimePs));
+  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 100, 1, 10'000));
+  request.limit = static_cast<std::uint32_t>(limit);
+  ASSIGN_OR_RETURN(const Found found, FindEvents(run, request));
+  Json hits = Json::array();
+  for (const Hit& hit : found.hits) hits.push_back(ToJson(run, hit));
+  Json names = Json::array();
+  for (std::size_t i = 0; i < std::min(found.names.size(), kMaxNames); ++i)
+    names.push_back(found.names[i]);
+  return JsonPage(Json{{"total", found.total},
+                       {"kinds", found.names.size()},
+                       {"names", std::move(names)},
+                       {"hits", std::move(hits)}});
+}
+
+Json ToJson(const EventRef& end) {
+  return {end.row, end.track, end.ordinal, end.begin_ps, end.duration_ps};
+}
+
+absl::StatusOr<Page> TilesPage(const LoadedRun& run, const Query& query) {
+  TileRequest request;
+  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  ASSIGN_OR_RETURN(request.begin_ps, query.Integer("begin", 0, -kMaxTimePs, kMaxTimePs));
+  ASSIGN_OR_RETURN(const std::int64_t level, query.Integer("level", 0, 0, kMaxLevel));
+  ASSIGN_OR_RETURN(const std::int64_t slots, query.Integer("slots", 512, 1, kMaxSlots));
+  request.level = static_cast<std::uint32_t>(level);
+  request.slots = static_cast<std::uint32_t>(slots);
+  if (slots > kMaxTimePs >> level)
+    return absl::InvalidArgumentError("slots: the window is longer than any trace");
+  return Page{.body = EncodeTiles(run, request),
+              .content_type = "application/octet-stream",
+              .compress = true};
+}
+
+absl::StatusOr<Page> EventPage(const LoadedRun& run, const Query& query) {
+  ASSIGN_OR_RETURN(const std::int64_t row, query.Integer("row", -1, 0, kMaxNumber));
+  ASSIGN_OR_RETURN(const std::int64_t track, query.Integer("track", -1, 0, kMaxNumber));
+  ASSIGN_OR_RETURN(std::int64_t ordinal, query.Integer("ordinal", -1, 0, kMaxNumber));
+  ASSIGN_OR_RETURN(const std::int64_t at, query.Integer("at", 0, -kMaxTimePs, kMaxTimePs));
+  ASSIGN_OR_RETURN(const std::int64_t slop, query.Integer("slop", 0, 0, kMaxTimePs));
+  const absl::Status none = absl::NotFoundError("there is no event");
+  if (row < 0 || track < 0) return none;
+  const auto r = static_cast<std::uint32_t>(row), t = static_cast<std::uint32_t>(track);
+  if (ordinal < 0) {
+    const auto found = EventAt(run, r, t, at, slop);
+    if (!found) return none;
+    ordinal = *found;
+  }
+  ASSIGN_OR_RETURN(std::string json, EventDetails(run, r, t, static_cast<std::uint32_t>(ordinal)));
+  return JsonPage(std::move(json));
+}
+
+absl::StatusOr<Page> FindPage(const LoadedRun& run, const Query& query) {
+  constexpr std::size_t kMaxTextBytes = 1000;
+  FindRequest request{.text = query.Text("q"),
+                      .regex = query.Text("regex") == "1",
+                      .match_case = query.Text("case") == "1"};
+  if (request.text.empty() || request.text.size() > kMaxTextBytes)
+    return absl::InvalidArgumentError(
+        StrCat("q: write 1 to ", kMaxTextBytes, " bytes to look for"));
+  return HitsPage(run, request, query);
+}
+
+absl::StatusOr<Page> EventsPage(const LoadedRun& run, const Query& query) {
+  FindRequest request;
+  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  return HitsPage(run, request, query);
+}
+
+absl::StatusOr<Page> SelectPage(const LoadedRun& run, const Query& query) {
+  ASSIGN_OR_RETURN(const std::vector<TrackRange> tracks, ReadTracks(query));
+  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
+  const Selection selection = SumSelection(run, tracks, times.begin_ps, times.end_ps);
+  Json names = Json::array();
+  for (const NameSum& sum : selection.names)
+    names.push_back({{"name", sum.name},
+                     {"count", sum.count},
+                     {"wallPs", sum.wall_ps},
+                     {"selfPs", sum.self_ps}});
+  return JsonPage(Json{{"count", selection.count},
+                       {"beginPs", selection.begin_ps},
+                       {"endPs", selection.end_ps},
+                       {"names", std::move(names)}});
+}
+
+absl::StatusOr<Page> ArrowsPage(const LoadedRun& run, const Query& query) {
+  ArrowRequest request;
+  ASSIGN_OR_RETURN(request.rows, ReadRows(query));
+  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
+  request.begin_ps = times.begin_ps;
+  request.end_ps = times.end_ps;
+  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 500, 1, 10'000));
+  request.limit = static_cast<std::uint32_t>(limit);
+  const Arrows found = FindArrows(run, request);
+  Json arrows = Json::array();
+  for (const Arrow& arrow : found.arrows) arrows.push_back({ToJson(arrow.from), ToJson(arrow.to)});
+  return JsonPage(Json{{"total", found.total}, {"arrows", std::move(arrows)}});
+}
+
+absl::StatusOr<Page> StepsPage(const LoadedRun& run, const Query&) {
+  ASSIGN_OR_RETURN(std::string json, CompareSteps(run));
+  return JsonPage(std::move(json));
+}
+
+absl::StatusOr<Page> XprofHostsPage(const LoadedRun& run, const Query&) {
+  return JsonPage(XprofHosts(run));
+}
+
+absl::StatusOr<Page> XprofDataPage(const LoadedRun& run, const Query& query) {
+  const std::string& tag = query.Text("tag");
+  if (tag != "trace_viewer@" && tag != "trace_viewer")
+    return absl::NotFoundError("only tag=trace_viewer@ is served here");
+  if (query.Text("format") == "pb")
+    return absl::InvalidArgumentError("format: only json is served here");
+  ASSIGN_OR_RETURN(std::string json, XprofData(run, query));
+  return JsonPage(std::move(json));
+}
+
+}  // namespace
+
+Page JsonPage(std::string text) {
+  return {.body = std::move(text), .content_type = "application/json", .compress = true};
+}
+
+Page JsonPage(const Json& json) {
+  return JsonPage(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); }
+
+RunApi FindRunApi(std::string_view path) {
+  static constexpr std::pair<std::string_view, RunApi> kApis[] = {
+      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage},   {"/api/events", &EventsPage},
+      {"/api/find", &FindPage},     {"/api/select", &SelectPage}, {"/api/steps", &StepsPage},
+      {"/api/tiles", &TilesPage},
+  };
+  for (const auto& [known, api] : kApis)
+    if (known == path) return api;
+  return nullptr;
+}
+
+RunApi FindXprofApi(std::string_view path) {
+  if (path == "/data/plugin/profile/hosts") return &XprofHostsPage;
+  if (path == "/data/plugin/profile/data") return &XprofDataPage;
+  return nullptr;
+}
+
+}  // namespace strobe::viewer

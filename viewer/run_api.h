@@ -1,0 +1,31 @@
+// The HTTP API's answers about one run: a query in, a page out.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "common/http/http_server.h"
+#include "common/http/query.h"
+#include "viewer/loaded_run.h"
+
+namespace strobe::viewer {
+
+// InvalidArgument for a query that cannot be understood, NotFound for what the run does not hold,
+// DataLoss for a damaged trace.
+using RunApi = absl::StatusOr<Page> (*)(const LoadedRun&, const Query&);
+
+// The API that our own page asks at `path`, such as "/api/tiles"; null when there is none.
+RunApi FindRunApi(std::string_view path);
+
+// The same for XProf's page, such as "/data/plugin/profile/data".
+RunApi FindXprofApi(std::string_view path);
+
+// What "/api/run" answers once the run is read.
+Page DescriptionPage(const LoadedRun& run);
+
+// Text that is no UTF-8 is replaced, because traces may hold any bytes.
+Page JsonPage(std::string text);
+Page JsonPage(const nlohmann::ordered_json& json);
+
+}  // namespace strobe::viewer

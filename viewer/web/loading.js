@@ -1,0 +1,37 @@
+// Waits until the server has read a run.
+import { Api } from "./api.js";
+import { count } from "./format.js";
+
+export class Loading {
+  /** `bar`: the progress bar; its first child is the bar itself, its last the text. */
+  constructor(bar) {
+    this.bar = bar;
+    this.latest = null; // The Api of the run that was asked for last.
+  }
+
+  /** {api, description} of a run once it is read; null when another was asked for meanwhile. */
+  async open(run) {
+    const api = new Api(run);
+    this.latest = api;
+    for (;;) {
+      const answer = await api.get("run"); // The server waits a moment before it says "loading".
+      if (api !== this.latest) return null;
+      if (!answer.loading) {
+        this.bar.hidden = true;
+        api.run = answer.run; // Without a name, the server has chosen one.
+        return { api, description: answer };
+      }
+      this.show(answer);
+    }
+  }
+
+  show({ done, total }) {
+    const percent = total ? (100 * done) / total : 0;
+    this.bar.hidden = false;
+    this.bar.firstElementChild.style.width = `${percent}%`;
+    this.bar.setAttribute("aria-valuenow", Math.round(percent));
+    this.bar.lastElementChild.textContent = total
+      ? `Reading ${count(total)} events: ${count(done)}`
+      : "Opening the traces…";
+  }
+}

@@ -1,0 +1,69 @@
+// What users do with rows: open, close, pin and filter them, and read their events as a table.
+
+const MAX_TABLE_EVENTS = 100; // Of one page of a table.
+
+export class Rows {
+  /** `field`: where the filter is typed. */
+  constructor(field, view, panel, notices) {
+    this.field = field;
+    this.view = view;
+    this.panel = panel;
+    this.notices = notices;
+    field.oninput = () => view.run && this.filter();
+  }
+
+  toggleSection(key) {
+    const { closed } = this.view.run.layout;
+    if (!closed.delete(key)) closed.add(key);
+    this.view.arrange();
+  }
+
+  /** Shows all tracks of a row or, when they are shown, only the first. */
+  toggleRow(row) {
+    const { layout, description } = this.view.run;
+    const whole = layout.tracksOf(row) === description.rows[row].tracks;
+    layout[whole ? "shut" : "open"].add(row);
+    layout[whole ? "open" : "shut"].delete(row);
+    this.view.arrange();
+  }
+
+  togglePin(row) {
+    this.view.run.layout.pin(row);
+    this.view.scroll(0);
+  }
+
+  /** Shows only rows whose worker, section and name hold what the field says. */
+  filter() {
+    const { layout, description } = this.view.run;
+    const text = this.field.value.toLowerCase();
+    layout.filter =
+      text &&
+      ((number) => {
+        const row = description.rows[number];
+        const worker = description.workers[row.worker].name;
+        return `${worker} ${row.plane} ${row.name}`.toLowerCase().includes(text);
+      });
+    this.view.arrange();
+  }
+
+  /** Lists a row's events from a time on. */
+  async openTable(row, from = this.view.begin) {
+    const { api, description } = this.view.run;
+    try {
+      const question = { rows: String(row), from, limit: MAX_TABLE_EVENTS };
+      const { hits } = await api.get("events", question);
+      const { name } = description.rows[row];
+      const more = () => this.openTable(row, hits.at(-1).beginPs + 1);
+      this.panel.events(
+        "table",
+        `Events of ${name}`,
+        description,
+        hits,
+        hits.length === MAX_TABLE_EVENTS ? more : null,
+      );
+      this.notices.say(`${hits.length} events of ${name}`);
+    } catch (error) {
+      this.notices.tell(error.message);
+    }
+  }
+}

@@ -1,0 +1,221 @@
+// The part of a run that the page shows, and where on the canvas it lies. Times are picoseconds on
+// the run's clock, places are CSS pixels of the canvas.
+import { TRACK } from "./layout.js";
+import { AXIS } from "./renderer.js";
+import { levelFor } from "./tiles.js";
+
+export const MIN_SPAN = 200; // Picoseconds; nothing more can be seen in less.
+const SETTLED_MS = 120;
+
+/**
+ * A run that is shown.
+ * @typedef {{api: Api, description: object, store: TileStore, layout: Layout}} Run
+ * `description` is the answer to /api/run.
+ */
+
+export class View {
+  /**
+   * The canvas fills what `labels` leaves of `stage`. `settled()` is called once the view has
+   * rested for a moment: work that would be wasted while the user moves is done there.
+   */
+  constructor(renderer, stage, labels, settled) {
+    this.renderer = renderer;
+    this.stage = stage;
+    this.labels = labels;
+    this.settled = settled;
+    /** @type {?Run} */
+    this.run = null;
+    this.begin = 0; // The times at the left and right edge.
+    this.end = 1;
+    this.top = 0; // How far the rows are scrolled.
+    this.dirty = true; // The next frame draws.
+    this.moved = 0; // When the view or what is selected changed last, by performance.now().
+    this.timer = 0;
+  }
+
+  /** True when nothing is left to load, to draw, or to do after a rest. */
+  get idle() {
+    return Boolean(
+      this.run?.store.quiet && !this.dirty && performance.now() - this.moved > SETTLED_MS,
+    );
+  }
+
+  // ---- Moving ---------------------------------------------------------------------------------
+
+  /** Shows [begin, end), within limits: a part of the trace always stays in sight. */
+  set(begin, end) {
+    const { beginPs, endPs } = this.run.description;
+    const whole = endPs - beginPs || 1;
+    const span = Math.min(Math.max(end - begin, MIN_SPAN), 1.2 * whole + MIN_SPAN);
+    const middle = (begin + end) / 2;
+    this.begin = middle - span / 2;
+    this.end = middle + span / 2;
+    const low = beginPs - span * 0.5;
+    const high = endPs + span * 0.5;
+    const shift = Math.max(0, low - this.begin) - Math.max(0, this.end - high);
+    this.begin += shift;
+    this.end += shift;
+    this.settle();
+  }
+
+  showAll() {
+    const { beginPs, endPs } = this.run.description;
+    const margin = (endPs - beginPs) * 0.01 + 1;
+    this.set(beginPs - margin, endPs + margin);
+  }
+
+  /** Zooms about the time at `x`; a factor below 1 shows less time. */
+  zoom(factor, x) {
+    const at = this.timeAt(x);
+    this.set(at - (at - this.begin) * factor, at + (this.end - at) * factor);
+  }
+
+  pan(pixels) {
+    const shift = (pixels / this.renderer.width) * (this.end - this.begin);
+    this.set(this.begin + shift, this.end + shift);
+  }
+
+  scroll(pixels) {
+    const room = Math.max(0, this.run.layout.height - this.rowsHeight());
+    this.top = Math.min(room, Math.max(0, this.top + pixels));
+    this.settle();
+  }
+
+  /** Brings an event into sight: opens its row, moves, and zooms if its size does not suit. */
+  reveal({ row, track, beginPs, durationPs }) {
+    const { layout } = this.run;
+    layout.reveal(row, track);
+    const span = this.end - this.begin;
+    const endPs = beginPs + durationPs;
+    const middle = (beginPs + endPs) / 2;
+    if (durationPs > span * 0.9 || durationPs < span / 2000) {
+      const wanted = Math.max(durationPs * 12, MIN_SPAN * 4);
+      this.set(middle - wanted / 2, middle + wanted / 2);
+    } else if (beginPs < this.begin || endPs > this.end) {
+      this.set(middle - span / 2, middle + span / 2);
+    }
+    const item = layout.itemOf(row);
+    const room = this.rowsHeight();
+    if (item && !layout.pinned.includes(row)) {
+      const y = item.y + track * TRACK;
+      if (y < this.top || y + TRACK * 2 > this.top + room) this.scroll(y - room / 3 - this.top);
+    }
+  }
+
+  /** Places the rows anew after the layout's settings were changed. */
+  arrange() {
+    this.run.layout.update();
+    this.scroll(0); // There may be fewer rows now.
+  }
+
+  resize() {
+    if (!this.run) return;
+    const box = this.stage.getBoundingClientRect();
+    const width = Math.max(50, box.width - this.labels.offsetWidth);
+    const height = Math.max(50, box.height);
+    this.renderer.canvas.style.width = `${width}px`;
+    this.renderer.canvas.style.height = `${height}px`;
+    this.renderer.resize(width, height, devicePixelRatio || 1);
+    this.scroll(0);
+  }
+
+  redraw() {
+    this.dirty = true;
+  }
+
+  /** Draws, and calls `settled` unless there is another change before long. */
+  settle() {
+    this.moved = performance.now();
+    this.redraw();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(this.settled, SETTLED_MS);
+  }
+
+  // ---- Places ---------------------------------------------------------------------------------
+
+  timeAt(x) {
+    return this.begin + (x / this.renderer.width) * (this.end - this.begin);
+  }
+
+  x(ps) {
+    return this.renderer.x(ps, this);
+  }
+
+  /** Level of the tiles that suit the zoom. */
+  level() {
+    return levelFor(this, this.renderer.width);
+  }
+
+  /** Height of the scrolled rows: what axis and pinned rows leave. */
+  rowsHeight() {
+    return this.renderer.height - AXIS - this.run.layout.pinHeight;
+  }
+
+  /** The scrolled rows and the pinned ones: items at `top` + item.y, clipped to [from, to). */
+  bands() {
+    const { layout } = this.run;
+    const { height } = this.renderer;
+    const below = AXIS + layout.pinHeight;
+    return [
+      {
+        items: layout.visible(this.top, this.top + height - below),
+        top: below - this.top,
+        from: below,
+        to: height,
+      },
+      { items: layout.pins, top: AXIS, from: AXIS, to: below },
+    ];
+  }
+
+  /** Numbers of the rows in sight, each once. */
+  rows() {
+    const items = this.bands().flatMap((band) => band.items);
+    return [...new Set(items.filter((item) => item.type === "row").map((item) => item.row))];
+  }
+
+  /** Top of a track on the canvas, or null when it is out of sight. */
+  placeOf(row, track) {
+    for (const band of this.bands().reverse()) {
+      const item = band.items.find((candidate) => candidate.row === row);
+      if (!item) continue;
+      const y = band.top + item.y + Math.min(track, Math.max(0, item.tracks - 1)) * TRACK;
+      if (y >= band.from - TRACK && y < band.to) return y;
+    }
+    return null;
+  }
+
+  /** {row, track, item} at a height, or null. */
+  rowAt(y) {
+    for (const band of this.bands().reverse()) {
+      if (y < band.from || y >= band.to) continue;
+      const item = band.items.find(
+        (candidate) => y >= band.top + candidate.y && y < band.top + candidate.y + candidate.height,
+      );
+      if (!item || item.type !== "row") return null;
+      const track = Math.floor((y - band.top - item.y) / TRACK);
+      return { row: item.row, track: Math.min(track, Math.max(0, item.tracks - 1)), item };
+    }
+    return null;
+  }
+
+  /** "row:first-last" of all tracks that touch [low, high), as /api/select reads them. */
+  tracksBetween(low, high) {
+    const tracks = [];
+    for (const band of this.bands()) {
+      for (const item of band.items) {
+        if (item.type !== "row" || item.tracks === 0) continue;
+        const top = band.top + item.y;
+        const first = Math.max(0, Math.floor((Math.max(low, band.from) - top) / TRACK));
+        const last = Math.min(item.tracks - 1, Math.floor((Math.min(high, band.to) - top) / TRACK));
+        if (last >= first && high > top && low < top + item.tracks * TRACK)
+          tracks.push(`${item.row}:${first}-${last}`);
+      }
+    }
+    return tracks;
+  }
+
+  /** Asks the server for the tiles that the view still lacks. */
+  load() {
+    this.run.store.want(this.rows(), this, this.level());
+  }
+}

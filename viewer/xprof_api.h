@@ -1,0 +1,26 @@
+// A run in the form in which XProf's own trace viewer page asks for it, so that the page works
+// against this server. The form is that of openxla/xprof: trace_events_to_json.h and
+// trace_view_options.cc.
+#pragma once
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/http/query.h"
+#include "viewer/loaded_run.h"
+
+namespace strobe::viewer {
+
+// JSON of `/data?tag=trace_viewer@`: all events that the query asks for, or one event's details.
+//   host, hosts                    the workers, separated by commas; ALL_HOSTS for all
+//   start_time_ms, end_time_ms     the window; 0 = from the first or to the last event
+//   resolution                     bins of the window; 0 = every event. Of several events in a bin
+//                                  only the longest is told, as in XProf.
+//   search_prefix                  only events with this text in their names
+//   event_name, unique_id          the details of one event, by the uid that it was told with
+// NotFound when no worker has the host's name, InvalidArgument for a number that is none.
+absl::StatusOr<std::string> XprofData(const LoadedRun& run, const Query& query);
+
+// JSON of `/hosts`: the workers' names.
+std::string XprofHosts(const LoadedRun& run);
+
+}  // namespace strobe::viewer
