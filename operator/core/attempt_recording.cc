@@ -15,7 +15,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Nanos kCancelTimeout = seconds(2);
 constexpr Nanos kMinArmTimeout = milliseconds(50);
 // Arming must be settled this long before the guard begins, so that calling off still reaches every
 // worker before it records.

@@ -16,6 +16,8 @@ namespace strobe {
 
 class AttemptRecording {
  public:
+  static constexpr Nanos kCancelTimeout = std::chrono::seconds(2);  // For one worker to answer.
+
   struct Hooks {
     // Called once, unless the attempt is cancelled before: every worker has answered its plan. OK
     // when enough of them accepted it, else why not.

@@ -14,7 +14,7 @@ namespace strobe {
 namespace {
 
 constexpr std::size_t kMaxRequestBytes = 512;
-constexpr std::size_t kMaxMessageBytes = 4096;
+constexpr std::size_t kMaxManifestMessageBytes = 4096;
 constexpr std::size_t kShortMessageBytes = 256;
 
 bool IsEmptyKind(Outcome outcome) {
@@ -173,7 +173,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
   }
   manifest.set_duration_ns(result.duration.value_or(spec.duration).count());
   manifest.set_result(result.succeeded ? "Succeeded" : "Failed");
-  manifest.set_message(CutUtf8(result.message, kMaxMessageBytes));
+  manifest.set_message(CutUtf8(result.message, kMaxManifestMessageBytes));
   manifest.set_synchronized(result.synchronized);
   if (result.skew) {
     manifest.set_skew_known(result.skew->error.has_value());
@@ -191,7 +191,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     entry.set_container(worker->target.container);
     entry.set_rank(worker->target.rank);
     entry.set_outcome(std::string(Name(worker->outcome)));
-    entry.set_message(CutUtf8(worker->message, kMaxMessageBytes));
+    entry.set_message(CutUtf8(worker->message, kMaxManifestMessageBytes));
     entry.set_clock_offset_ns(worker->offset.count());
     entry.set_clock_error_ns(worker->error.value_or(Nanos{-1}).count());
     entry.set_started_ns(worker->report.started_ns());

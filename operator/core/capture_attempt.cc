@@ -12,7 +12,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Nanos kCancelTimeout = seconds(2);
 // How long workers may take to send their last report after they were told to stop.
 constexpr Nanos kCancelGrace = seconds(5);
 constexpr Nanos kEvidenceTimeout = seconds(5);
@@ -93,7 +92,8 @@ void CaptureAttempt::Abandon(const std::string& why) {
     result.workers.clear();
     for (Member& member : state_.members) {
       if (member.state == MemberState::kArmed && member.worker != nullptr)
-        member.worker->Cancel(cancel, kCancelTimeout, [](absl::StatusOr<v1::CancelResponse>) {});
+        member.worker->Cancel(cancel, AttemptRecording::kCancelTimeout,
+                              [](absl::StatusOr<v1::CancelResponse>) {});
       if (member.state != MemberState::kEnded)
         state_.End(member, Outcome::kCancelled, result.message);
       member.watch.reset();

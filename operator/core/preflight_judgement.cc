@@ -9,15 +9,13 @@
 namespace strobe {
 namespace {
 
-using Kind = PreflightJudgement::Kind;
-
-constexpr Nanos kMaxGuard = std::chrono::seconds(10);  // Sidecars accept no longer one.
+constexpr Nanos kMaxAdoptedGuard = std::chrono::seconds(10);  // Sidecars accept no longer one.
 // Arming, the sources' lead and differing operator clocks move an instant by far less than this
 // behind the start that was asked for.
-constexpr Nanos kMaxLead = std::chrono::minutes(5);
+constexpr Nanos kMaxAdoptedLead = std::chrono::minutes(5);
 
 PreflightJudgement Unable(Outcome outcome, std::string message) {
-  return {Kind::kUnable, outcome, std::move(message)};
+  return {PreflightJudgement::Kind::kUnable, outcome, std::move(message)};
 }
 
 // Why the target's only_container cannot be recorded without the pod's other containers; empty when
@@ -42,12 +40,13 @@ std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& r
   if (report.capture_id() != question.capture_id || plan.capture_id() != question.capture_id)
     return "its report is of another one";
   if (plan.run() != question.run) return "it records into another run";
-  if (Nanos{plan.duration_ns()} > question.spec.duration || Nanos{plan.guard_ns()} > kMaxGuard)
+  if (Nanos{plan.duration_ns()} > question.spec.duration ||
+      Nanos{plan.guard_ns()} > kMaxAdoptedGuard)
     return "it records for longer than anybody asked it to";
   const WallTime instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns());
   const WallTime latest = std::max(question.now + question.spec.delay.value_or(Nanos{0}),
                                    question.requested_start.value_or(question.now));
-  if (instant > latest + kMaxLead) return StrCat("its instant is ", FormatRfc3339(instant));
+  if (instant > latest + kMaxAdoptedLead) return StrCat("its instant is ", FormatRfc3339(instant));
   return "";
 }
 
@@ -77,7 +76,7 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
   // Before the questions below: a worker that records this capture already is busy with it.
   if (description.has_report()) {
     const std::string why = WhyNotAdopted(question, description.report());
-    if (why.empty()) return {Kind::kAdopted, Outcome::kUnknown, ""};
+    if (why.empty()) return {PreflightJudgement::Kind::kAdopted, Outcome::kUnknown, ""};
     return Unable(Outcome::kWorkerLost,
                   StrCat("its sidecar claims to carry out this capture, but ", why));
   }
@@ -88,7 +87,7 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
   }
   if (std::string why = WhyNoSource(description); !why.empty())
     return Unable(Outcome::kNoSource, std::move(why));
-  return {Kind::kReady, Outcome::kUnknown, ""};
+  return {PreflightJudgement::Kind::kReady, Outcome::kUnknown, ""};
 }
 
 bool HasFramework(const v1::DescribeResponse& description) {

@@ -8,7 +8,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Target Worker(std::string name, Outcome outcome = Outcome::kUnknown, std::string message = "") {
+Target WorkerTarget(std::string name, Outcome outcome = Outcome::kUnknown,
+                    std::string message = "") {
   Target target;
   target.name = std::move(name);
   target.outcome = outcome;
@@ -35,7 +36,8 @@ TEST(WhyPending, NamesTheFirstWorkerThatIsMissing) {
   Selection selection;
   selection.expected = 2;
   selection.present = 1;
-  selection.targets = {Worker("w0"), Worker("(rank 1)", Outcome::kWorkerMissing, "no pod")};
+  selection.targets = {WorkerTarget("w0"),
+                       WorkerTarget("(rank 1)", Outcome::kWorkerMissing, "no pod")};
   EXPECT_EQ(WhyPending(selection).reason, "WaitingForPods");
   EXPECT_THAT(WhyPending(selection).message, HasSubstr("(rank 1): no pod"));
 }
@@ -43,7 +45,7 @@ TEST(WhyPending, NamesTheFirstWorkerThatIsMissing) {
 TEST(WhyPending, TheOutcomeIsTheReasonWhenNoneCanTakePart) {
   Selection selection;
   selection.present = 1;
-  selection.targets = {Worker("w0", Outcome::kSidecarMissing, "it has no sidecar")};
+  selection.targets = {WorkerTarget("w0", Outcome::kSidecarMissing, "it has no sidecar")};
   EXPECT_EQ(WhyPending(selection).reason, "SidecarMissing");
   EXPECT_THAT(WhyPending(selection).message,
               StartsWith("none of 1 pods can take part; w0: it has no sidecar. "));

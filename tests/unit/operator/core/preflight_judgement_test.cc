@@ -10,9 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using Kind = PreflightJudgement::Kind;
 
-constexpr WallTime kNow{1000s};
+constexpr WallTime kAskedAt{1000s};
 
 class JudgePreflightTest : public testing::Test {
  protected:
@@ -39,13 +38,13 @@ class JudgePreflightTest : public testing::Test {
     v1::CapturePlan& plan = *report.mutable_plan();
     plan.set_capture_id("uid-1");
     plan.set_run("run");
-    plan.set_instant_ns(ToUnixNanos(kNow + 1s));
+    plan.set_instant_ns(ToUnixNanos(kAskedAt + 1s));
     plan.set_duration_ns(Nanos(2s).count());
     plan.set_guard_ns(Nanos(5ms).count());
     return plan;
   }
   PreflightJudgement Judge() {
-    return JudgePreflight({spec_, "uid-1", "run", kNow, requested_start_}, target_, answer_);
+    return JudgePreflight({spec_, "uid-1", "run", kAskedAt, requested_start_}, target_, answer_);
   }
 
   CaptureSpec spec_;
@@ -55,7 +54,7 @@ class JudgePreflightTest : public testing::Test {
 };
 
 TEST_F(JudgePreflightTest, AWorkerWhoseSourcesAnswerIsReady) {
-  EXPECT_EQ(Judge().kind, Kind::kReady);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kReady);
   EXPECT_THAT(Judge().message, IsEmpty());
 }
 
@@ -64,14 +63,14 @@ TEST_F(JudgePreflightTest, NamesTheSourceThatIsNotReady) {
   source.set_ready(false);
   source.set_detail("nobody listens");
   const PreflightJudgement judgement = Judge();
-  EXPECT_EQ(judgement.kind, Kind::kUnable);
+  EXPECT_EQ(judgement.kind, PreflightJudgement::Kind::kUnable);
   EXPECT_EQ(judgement.outcome, Outcome::kNoSource);
   EXPECT_EQ(judgement.message, "profiler server at localhost:9012: nobody listens");
 }
 
 TEST_F(JudgePreflightTest, AFailedCallTellsTheAddressAndTheCause) {
   const auto judge = [this](const absl::Status& status) {
-    return JudgePreflight({spec_, "uid-1", "run", kNow, std::nullopt}, target_, status);
+    return JudgePreflight({spec_, "uid-1", "run", kAskedAt, std::nullopt}, target_, status);
   };
   EXPECT_EQ(judge(absl::UnavailableError("refused")).outcome, Outcome::kUnreachable);
   EXPECT_THAT(judge(absl::UnavailableError("refused")).message,
@@ -95,7 +94,8 @@ TEST_F(JudgePreflightTest, AWorkerThatAnotherCaptureHoldsIsBusy) {
 TEST_F(JudgePreflightTest, AdoptsTheCaptureOfAnOperatorThatWasHereBefore) {
   AddReport();
   answer_.description.set_holder("uid-1");
-  EXPECT_EQ(Judge().kind, Kind::kAdopted) << "it is busy with this very capture";
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kAdopted)
+      << "it is busy with this very capture";
 }
 
 TEST_F(JudgePreflightTest, DoesNotAdoptAPlanThatNobodyCanHaveMade) {
@@ -104,7 +104,7 @@ TEST_F(JudgePreflightTest, DoesNotAdoptAPlanThatNobodyCanHaveMade) {
         +[](v1::CapturePlan& p) { p.set_run("other"); },
         +[](v1::CapturePlan& p) { p.set_duration_ns(Nanos(3s).count()); },
         +[](v1::CapturePlan& p) { p.set_guard_ns(Nanos(11s).count()); },
-        +[](v1::CapturePlan& p) { p.set_instant_ns(ToUnixNanos(kNow + 5min + 1s)); }}) {
+        +[](v1::CapturePlan& p) { p.set_instant_ns(ToUnixNanos(kAskedAt + 5min + 1s)); }}) {
     change(AddReport());
     EXPECT_EQ(Judge().outcome, Outcome::kWorkerLost);
     EXPECT_THAT(Judge().message, HasSubstr("claims to carry out this capture"));
@@ -112,27 +112,27 @@ TEST_F(JudgePreflightTest, DoesNotAdoptAPlanThatNobodyCanHaveMade) {
 }
 
 TEST_F(JudgePreflightTest, AnAdoptedInstantMayLieAsFarAheadAsTheRequestAsked) {
-  AddReport().set_instant_ns(ToUnixNanos(kNow + 1h));
-  EXPECT_EQ(Judge().kind, Kind::kUnable);
+  AddReport().set_instant_ns(ToUnixNanos(kAskedAt + 1h));
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kUnable);
   spec_.delay = 1h;
-  EXPECT_EQ(Judge().kind, Kind::kAdopted);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kAdopted);
   spec_.delay.reset();
-  requested_start_ = kNow + 1h;
-  EXPECT_EQ(Judge().kind, Kind::kAdopted);
+  requested_start_ = kAskedAt + 1h;
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kAdopted);
 }
 
 TEST_F(JudgePreflightTest, TheInstantOfAPlanIsOnTheWorkersClock) {
   v1::CapturePlan& plan = AddReport();
   plan.set_clock_offset_ns(Nanos(1h).count());
-  plan.set_instant_ns(ToUnixNanos(kNow + 1h + 1s));
-  EXPECT_EQ(Judge().kind, Kind::kAdopted);
+  plan.set_instant_ns(ToUnixNanos(kAskedAt + 1h + 1s));
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kAdopted);
 }
 
 TEST_F(JudgePreflightTest, OneContainerNeedsASidecarThatCanTellItApart) {
   target_.only_container = "learner";
   EXPECT_EQ(Judge().outcome, Outcome::kSidecarMissing);
   answer_.description.add_containers("learner");
-  EXPECT_EQ(Judge().kind, Kind::kReady);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kReady);
   spec_.source = v1::SOURCE_FRAMEWORK;
   EXPECT_THAT(Judge().message, HasSubstr("share its ports"));
 }
