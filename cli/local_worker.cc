@@ -19,7 +19,7 @@ namespace {
 // The sidecar that runs in pods, here in this process and reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, Undertaker& undertaker,
+  LocalSidecar(const Clock& clock, StoreOpener& stores, DeferredDeleter& deleter,
                const Target& target, bool host_tracing_on_old_servers)
       : source_(clock, {.addresses = {target.address},
                         .host_tracing_on_old_servers = host_tracing_on_old_servers}),
@@ -29,7 +29,7 @@ class LocalSidecar {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    worker_ = WorkerOver(clock, undertaker, server_->InProcessChannel(grpc::ChannelArguments()));
+    worker_ = WorkerOver(clock, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
   }
   ~LocalSidecar() {
     worker_.reset();
@@ -53,11 +53,11 @@ class LocalSidecar {
 // A sidecar, until its first answer shows that it is a stock profiler server.
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, Undertaker& undertaker, Target target,
+  MixedWorker(const Clock& clock, StoreOpener& stores, DeferredDeleter& deleter, Target target,
               bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
       : clock_(clock),
         stores_(stores),
-        undertaker_(undertaker),
+        deleter_(deleter),
         target_(std::move(target)),
         host_tracing_on_old_servers_(host_tracing_on_old_servers),
         remote_(std::move(sidecar)) {}
@@ -95,7 +95,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, undertaker_, target_,
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, deleter_, target_,
                                               host_tracing_on_old_servers_);
     }
     // The probe measured this machine's clock. That is the trainer's clock only if it runs here
@@ -114,7 +114,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 
   const Clock& clock_;
   StoreOpener& stores_;
-  Undertaker& undertaker_;
+  DeferredDeleter& deleter_;
   const Target target_;
   const bool host_tracing_on_old_servers_;
   const std::shared_ptr<Worker> remote_;
@@ -125,8 +125,8 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return undertaker_.Own(new MixedWorker(clock_, stores_, undertaker_, target,
-                                         host_tracing_on_old_servers_, sidecars_.Connect(target)));
+  return deleter_.Own(new MixedWorker(clock_, stores_, deleter_, target,
+                                      host_tracing_on_old_servers_, sidecars_.Connect(target)));
 }
 
 }  // namespace strobe

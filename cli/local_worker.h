@@ -5,7 +5,7 @@
 #include "collector/logdir/object_store.h"
 #include "common/base/clock.h"
 #include "operator/core/ports.h"
-#include "operator/workers/undertaker.h"
+#include "operator/workers/deferred_deleter.h"
 
 namespace strobe {
 
@@ -27,7 +27,7 @@ class MixedConnector final : public WorkerConnector {
   StoreOpener& stores_;
   WorkerConnector& sidecars_;
   const bool host_tracing_on_old_servers_;
-  Undertaker undertaker_;
+  DeferredDeleter deleter_;
 };
 
 }  // namespace strobe

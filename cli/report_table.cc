@@ -50,10 +50,9 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
   std::vector<Row> rows = {kWorkerHeading};
   for (const WorkerResult& worker : result.workers) {
     const std::optional<Nanos> lateness = LatenessOf(worker);
-    const bool reached = worker.armed || worker.ready;
     rows.push_back({worker.target.name, std::string(Name(worker.outcome)),
                     lateness ? FormatDuration(*lateness) : "-",
-                    reached ? FormatWithError(worker.offset, worker.error) : "-",
+                    worker.armed ? FormatWithError(worker.offset, worker.error) : "-",
                     worker.report.url().empty() ? "-" : StrCat(worker.report.events()),
                     worker.report.url().empty() ? "-" : FormatBytes(worker.report.bytes()),
                     worker.message});

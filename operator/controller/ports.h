@@ -1,47 +1,90 @@
-// What the reconciler needs of Kubernetes and of the metrics.
+// What the reconciler of ProfileRequests needs from outside, and what it returns.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "operator/core/attempt_result.h"
-#include "operator/core/capture_attempt.h"
+#include "common/base/clock.h"
+#include "common/base/executor.h"
+#include "operator/core/attempt_progress.h"
+#include "operator/core/gatekeeper.h"
 #include "operator/core/job_shape.h"
+#include "operator/core/ports.h"
 #include "operator/core/request.h"
 #include "operator/core/targets.h"
 
 namespace strobe {
 
-// Blocking; called from the reconciler's threads only.
+// The Kubernetes API. Calls block, each for a bounded time, and are made from reconcile threads
+// only.
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // From the cache, with our own writes in it. NotFound when there is no such object;
-  // InvalidArgument when it cannot be read.
+  // From the cache, which already shows the operator's own writes. NotFound when there is no such
+  // object; InvalidArgument when it cannot be parsed.
   virtual absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) = 0;
-  // As the API server's own cache has them. Only pods of the namespace that the query selects.
+  // Pods of the namespace that the query selects, as the API server's own cache has them.
   virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
                                                         const PodQuery& query) = 0;
-  // How many workers a job should have. What cannot be found out for good, such as of a kind whose
-  // API is not there or not allowed, is told in JobShape::unknown; an error is worth another try.
+  // How many workers a job should have. What will stay unknown, for example because the kind's API
+  // is not installed or not allowed, is told in JobShape::unknown. An error is worth another try.
   virtual absl::StatusOr<JobShape> DescribeJob(const std::string& space, const JobRef& job) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status SetFinalizers(const ProfileRequest& request,
                                      const std::vector<std::string>& finalizers) = 0;
   virtual absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) = 0;
   virtual absl::Status DeleteRequest(const ProfileRequest& request) = 0;
+  // Never blocks; an event that cannot be written is dropped.
   virtual void RecordEvent(const ProfileRequest& request, bool warning, const std::string& reason,
                            const std::string& action, const std::string& note) = 0;
 };
 
+// How a request ended.
+enum class CaptureEnd { kSucceeded, kFailed, kCancelled };
+inline std::string_view Name(CaptureEnd end) {
+  switch (end) {
+    case CaptureEnd::kSucceeded:
+      return "Succeeded";
+    case CaptureEnd::kFailed:
+      return "Failed";
+    case CaptureEnd::kCancelled:
+      return "Cancelled";
+  }
+  return "";
+}
+
+// Called from any reconcile thread.
 class CaptureMetrics {
  public:
   virtual ~CaptureMetrics() = default;
   virtual void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) = 0;
-  // `result` is Succeeded, Failed or Cancelled.
-  virtual void CaptureEnded(const ProfileRequest& request, const std::string& result) = 0;
+  virtual void CaptureEnded(const ProfileRequest& request, CaptureEnd end) = 0;
   virtual void ActiveCaptures(std::size_t count) = 0;
+};
+
+// All must outlive the reconciler.
+struct ReconcilerDependencies {
+  const Clock& clock;
+  Executor& executor;
+  WorkerConnector& workers;
+  Cluster& cluster;
+  CaptureMetrics& metrics;
+  // Reconciles a request again as soon as possible. Called from any thread; must not block.
+  std::function<void(const std::string& key)> enqueue;
+  Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
+
+  // Tells the gatekeeper that a capture of the namespace has ended just now.
+  void TellEnded(const std::string& space) const {
+    if (gatekeeper != nullptr) gatekeeper->CaptureEnded(space, clock.WallNow());
+  }
+};
+
+struct ReconcileResult {
+  // When to reconcile again; none = at the next change.
+  std::optional<Nanos> requeue_after{};
 };
 
 }  // namespace strobe

@@ -6,7 +6,7 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kFirstDelay = std::chrono::milliseconds(5);
-constexpr Nanos kLongestDelay = std::chrono::seconds(1000);
+constexpr Nanos kMaxDelay = std::chrono::seconds(1000);
 
 }  // namespace
 
@@ -71,8 +71,8 @@ void WorkQueue::AddRateLimited(const std::string& key) {
     failures = failures_[key]++;
     if (observer_ != nullptr) observer_->Retried();
   }
-  AddAfter(key, std::min<Nanos>(kFirstDelay * (std::int64_t{1} << std::min(failures, 30)),
-                                kLongestDelay));
+  AddAfter(key,
+           std::min<Nanos>(kFirstDelay * (std::int64_t{1} << std::min(failures, 30)), kMaxDelay));
 }
 
 void WorkQueue::Forget(const std::string& key) {
@@ -95,7 +95,7 @@ std::optional<std::string> WorkQueue::Get() {
     TakeDue();
     if (queued_ > 0) {
       std::string key = Pop();
-      DropTimer(key);  // It runs now, and says itself when it wants to run again.
+      DropTimer(key);  // Processing it says anew when to process it again.
       const MonoTime now = clock_.MonoNow();
       const auto dirty = dirty_.find(key);
       if (observer_ != nullptr) observer_->Started(now - dirty->second);
@@ -129,7 +129,8 @@ void WorkQueue::ShutDown() {
   shutting_down_ = true;
   later_.clear();
   timers_.clear();
-  // Unstarted work is dropped: it is level-based, the next leader finds it again.
+  // Queued keys can be dropped: reconciling is level-based, and the next leader adds all keys
+  // again.
   for (const auto& [space, keys] : queues_) {
     for (const std::string& key : keys) dirty_.erase(key);
   }

@@ -1,6 +1,7 @@
-// Keys ("namespace/name") to reconcile. A key never runs twice at once; one that is added while it
-// runs is queued again when it is done. Namespaces take turns, so that a thousand keys of one do
-// not hold up another's. Safe for concurrent use; every waiter is released by ShutDown.
+// The queue of keys ("namespace/name") to reconcile, with the semantics of client-go's work queue.
+// A key is never processed twice at once; one that is added while it is processed is queued again
+// afterwards. Namespaces take turns, so that a thousand keys of one do not delay another's.
+// Safe for concurrent use. ShutDown releases every thread that waits in Get.
 #pragma once
 #include <deque>
 #include <map>
@@ -13,7 +14,8 @@
 
 namespace strobe {
 
-// What happens in a queue, for metrics. Called under the queue's mutex: short, and never back.
+// Observes a queue, for metrics. Called under the queue's mutex: implementations must be quick and
+// must not call the queue.
 class QueueObserver {
  public:
   virtual ~QueueObserver() = default;
@@ -25,25 +27,28 @@ class QueueObserver {
 
 class WorkQueue {
  public:
-  // The observer outlives the queue.
+  // The clock and the observer must outlive the queue.
   explicit WorkQueue(const Clock& clock, QueueObserver* observer = nullptr)
       : clock_(clock), observer_(observer) {}
 
   void Add(const std::string& key);
-  // A key has one timer, the earliest that was asked for; it is forgotten when the key runs.
+  // Adds the key after `delay`. A key has one timer, the earliest that was asked for; processing
+  // the key removes it.
   void AddAfter(const std::string& key, Nanos delay);
-  // Per key 5 ms doubling up to 1000 s, until Forget.
+  // Adds the key after a delay that doubles with every call, from 5 ms to 1000 s, until Forget.
   void AddRateLimited(const std::string& key);
   void Forget(const std::string& key);
 
-  // Blocks for the next key; nothing once shut down and drained.
+  // Blocks until there is a key; none after ShutDown.
   std::optional<std::string> Get();
-  // Must follow every Get.
+  // The caller has processed the key that Get returned. Must follow every Get.
   void Done(const std::string& key);
+  // Drops the keys that wait. Keys that are processed now still need Done.
   void ShutDown();
   struct Load {
-    std::size_t waiting = 0, running = 0;
-    Nanos running_total{}, longest{};  // For how long those that run now have been running.
+    std::size_t waiting = 0, running = 0;  // Keys queued, and keys processed now.
+    Nanos running_total{};                 // How long the keys processed now have taken, in all.
+    Nanos longest{};                       // The longest of these times.
   };
   Load load() const;
 
@@ -57,15 +62,16 @@ class WorkQueue {
   const Clock& clock_;
   QueueObserver* const observer_;
   mutable Mutex mutex_;
-  // What to run, in order, by namespace, and whose turn it is: each namespace that has something.
+  // Queued keys by namespace, and the order in which the namespaces that have keys take turns.
   std::map<std::string, std::deque<std::string>> queues_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Needs a run; since when.
+  // Keys that need processing, and since when. Those in processing_ are not queued until Done.
   std::map<std::string, MonoTime> dirty_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, MonoTime> processing_ ABSL_GUARDED_BY(mutex_);  // Runs now; since when.
+  std::map<std::string, MonoTime> processing_ ABSL_GUARDED_BY(mutex_);  // Since when.
+  // Timers by due time, and the due time of each key's timer.
   std::multimap<MonoTime, std::string> later_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, MonoTime> timers_ ABSL_GUARDED_BY(mutex_);  // By key; what is in later_.
+  std::map<std::string, MonoTime> timers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
   bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;
 };

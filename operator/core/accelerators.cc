@@ -8,26 +8,26 @@ namespace {
 
 constexpr ExpectedPlanes kByBoth{.framework = true, .agent = true};
 constexpr ExpectedPlanes kByFramework{.framework = true, .agent = false};
-// Their own tools write files of their own: Neuron NTFF, Gaudi and Intel through PyTorch's
-// profiler. None of them comes back from a profiler server as a plane.
+// These vendors' profilers write their own files (Neuron: NTFF; Gaudi and Intel: through PyTorch's
+// profiler). A profiler server returns no device plane for them.
 constexpr ExpectedPlanes kByNobody{};
 
-// The names are those of the vendors' device plugins.
+// Resource names as the vendors' device plugins register them.
 constexpr std::array<Accelerator, 16> kTable = {{
     {"nvidia.com/gpu", kByBoth, true},
-    {"nvidia.com/gpu.shared", kByBoth, true},  // Shared by time or MPS, where that is renamed.
-    {"nvidia.com/mig-*", kByBoth, true},       // A slice of a GPU, such as mig-1g.10gb.
+    {"nvidia.com/gpu.shared", kByBoth, true},  // Time-slicing or MPS with renamed resources.
+    {"nvidia.com/mig-*", kByBoth, true},       // Part of a GPU, such as mig-1g.10gb.
     {"amd.com/gpu", kByFramework, false},
-    {"amd.com/spx_*", kByFramework, false},  // Partitions, such as cpx_nps4, where they are named.
+    {"amd.com/spx_*", kByFramework, false},  // Partitions such as cpx_nps4, if named.
     {"amd.com/dpx_*", kByFramework, false},
     {"amd.com/qpx_*", kByFramework, false},
     {"amd.com/cpx_*", kByFramework, false},
     {"google.com/tpu", kByFramework, false},
     {"aws.amazon.com/neuron", kByNobody, false},
     {"aws.amazon.com/neuroncore", kByNobody, false},
-    {"aws.amazon.com/neurondevice", kByNobody, false},  // Of plugins until 2.19.
+    {"aws.amazon.com/neurondevice", kByNobody, false},  // Older plugins, until 2.19.
     {"habana.ai/gaudi", kByNobody, false},
-    {"habana.ai/gaudi*", kByNobody, false},  // Of plugins that name the generation.
+    {"habana.ai/gaudi*", kByNobody, false},  // Plugins that name the generation.
     {"gpu.intel.com/i915", kByNobody, false},
     {"gpu.intel.com/xe", kByNobody, false},
 }};

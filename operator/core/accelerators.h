@@ -1,5 +1,5 @@
-// Accelerators as pods ask for them, and what each means for a capture: the one table that
-// injection, pods and captures share. Pure.
+// The accelerators that pods can request, and what each means for a capture. Injection, target
+// selection and verdicts share this one table. Pure.
 #pragma once
 #include <span>
 #include <string_view>
@@ -7,38 +7,38 @@
 
 namespace strobe {
 
-// Which sources record an accelerator so that its trace has a "/device:" plane.
+// Which sources record an accelerator, so that the trace must have a "/device:" plane.
 struct ExpectedPlanes {
   bool framework = false;  // The profiler of JAX, TensorFlow or PyTorch/XLA.
-  bool agent = false;      // Strobe's agent, which knows CUPTI and nothing else.
+  bool agent = false;      // Strobe's agent, which records NVIDIA GPUs only (through CUPTI).
 
   bool operator==(const ExpectedPlanes&) const = default;
 };
 
 struct Accelerator {
-  std::string_view resource;  // An extended resource's name; one that ends in '*' is a prefix.
+  std::string_view resource;  // Name of the extended resource; "*" at its end matches any suffix.
   ExpectedPlanes planes;
-  bool cuda;  // Programs reach it by CUDA, whose driver loads $CUDA_INJECTION64_PATH.
+  bool cuda;  // Used through CUDA, whose driver loads the agent from $CUDA_INJECTION64_PATH.
 };
 
 std::span<const Accelerator> AllAccelerators();
-// Null when the resource is not an accelerator, such as cpu or nvidia.com/hostdev, a network card.
+// Null for a resource that is not an accelerator: cpu, or nvidia.com/hostdev (a network card).
 const Accelerator* FindAccelerator(std::string_view resource);
 
-// What a container asks for, of all its resources and claims together.
+// What all resource requests and claims of one container amount to.
 struct ContainerDevices {
-  bool accelerator = false;  // Resources of the table.
-  // Devices by claim (DRA). The pod does not say whether they are GPUs or network cards, so that
-  // nothing is expected of them.
+  bool accelerator = false;  // It requests a resource of the table.
+  // It claims devices (dynamic resource allocation). The pod does not say whether they are GPUs or
+  // network cards, so the trace need not show them.
   bool claims = false;
   ExpectedPlanes planes{};  // What its trace must show.
-  bool maybe_cuda = true;   // False only when everything it asks for is known to be without CUDA.
+  bool maybe_cuda = true;   // False only when nothing that it requests can be used through CUDA.
 
   bool operator==(const ContainerDevices&) const = default;
 };
 
-// The containers that train, by index: those that ask for an accelerator; else those with claims;
-// else the first.
+// Indexes of the containers that train: those that request an accelerator; if there are none, those
+// with claims; if there are none either, the first container.
 std::vector<std::size_t> ChooseTrainers(std::span<const ContainerDevices> containers);
 
 }  // namespace strobe

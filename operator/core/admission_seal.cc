@@ -8,7 +8,7 @@
 namespace strobe {
 namespace {
 
-// Each part with its length, so that no two admissions have one text.
+// Each part is preceded by its length, so that two different admissions never have the same text.
 std::string TextOf(const SealedAdmission& admission) {
   std::string text = "strobe.dev/requester v1\n";
   for (const std::string& part : {admission.space, admission.name, admission.requester,

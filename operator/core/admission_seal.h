@@ -1,6 +1,6 @@
-// A seal under who asked for a request. The name stands in an annotation of the object, which
-// everybody who may write the object can change while our webhook is not asked; the seal is what
-// they cannot make. Pure.
+// Proof of who created a request. The requester's name is stored in an annotation, and whoever may
+// write the object can change an annotation while the webhook is unavailable. The seal is an HMAC
+// over the annotation's content, which they cannot compute. Pure.
 #pragma once
 #include <span>
 #include <string>
@@ -10,25 +10,27 @@
 
 namespace strobe {
 
-// What a seal vouches for. It is made before the object has a UID, so that a copy of the same
-// content under the same name would carry it too: the time keeps copies from being of use, because
-// the object's own time of creation is set by the API server.
+// What a seal proves. The webhook makes it before the object has a UID, so a later object with the
+// same name and content could carry a copied seal. The time prevents that: it must match the
+// creation time, which only the API server sets.
 struct SealedAdmission {
-  std::string space{};
-  // The object's, or its generateName with "*" behind it, which no name contains.
+  std::string space{};  // The object's namespace.
+  // The object's name, or its generateName followed by "*", which cannot be part of a name.
   std::string name{};
-  std::string requester{};  // Who asked, as canonical text.
-  std::string content{};    // What was asked of whom, as canonical text.
-  WallTime at{};            // Whole seconds.
+  std::string requester{};  // Who created the request, as canonical text.
+  std::string content{};    // The sealed part of its spec, as canonical text.
+  WallTime at{};            // When it was sealed, in whole seconds.
 };
 
+// `key` is secret and must not be empty.
 std::string MakeSeal(const std::string& key, const SealedAdmission& admission);
 
-// Keys that authorities had or have; any of them will do.
+// Whether the seal was made with any of `keys`: seals stay valid while the authority is rotated.
 bool SealHolds(std::span<const std::string> keys, const SealedAdmission& admission,
                std::string_view seal);
 
-// Sealing and creation are one request to the API server; the rest is room for clocks.
+// How far sealing and creation may lie apart. Both happen within one API request; the rest allows
+// for clocks that differ.
 inline constexpr Nanos kSealToCreation = std::chrono::minutes(5);
 
 }  // namespace strobe

@@ -14,7 +14,7 @@ namespace strobe {
 namespace {
 
 constexpr std::size_t kMaxRequestBytes = 512;
-constexpr std::size_t kMaxMessageBytes = 4096;
+constexpr std::size_t kMaxManifestMessageBytes = 4096;
 constexpr std::size_t kShortMessageBytes = 256;
 
 bool IsEmptyKind(Outcome outcome) {
@@ -67,7 +67,7 @@ absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(manifest, &json, options);
   if (!printed.ok()) return absl::InvalidArgumentError(std::string(printed.message()));
-  // The library writes what is no UTF-8 as it is.
+  // The library passes invalid UTF-8 through, and readers of the manifest would refuse it.
   if (!IsUtf8(json)) return absl::InvalidArgumentError("a text in the manifest is no UTF-8");
   return json;
 }
@@ -85,7 +85,7 @@ void ShortenMessage(v1::ManifestWorker& worker) {
   worker.set_message(CutUtf8(worker.message(), kShortMessageBytes));
 }
 
-// In this order, until the manifest fits.
+// What is left out of a manifest that is too large: tried in this order until it fits.
 struct Reduction {
   bool ok_only;
   void (*leave_out)(v1::ManifestWorker&);
@@ -131,7 +131,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
     if (!worker.report.url().empty()) result.bytes += worker.report.bytes();
   }
   JudgeSynchronization(spec, result);
-  if (!result.reason.empty()) return;  // Ended before there was anything to judge.
+  if (!result.reason.empty()) return;  // It ended before there was anything to judge.
   const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
   const std::vector<const WorkerResult*> worst = WorstFirst(result);
   const auto cause = [&] {
@@ -141,7 +141,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   };
   const std::string count = StrCat(result.ok, " of ", result.workers.size(), " workers Ok");
   if (result.ok < wanted) {
-    // When the worst that happened to anybody is being called off, too few is the very cause.
+    // Workers that were called off are not the cause: they were called off because of too few.
     const bool cause_known = !worst.empty() && worst.front()->outcome != Outcome::kCancelled;
     result.reason = cause_known ? std::string(Name(worst.front()->outcome)) : "TooFewWorkers";
     result.message = StrCat(count, ", at least ", wanted, " wanted", cause());
@@ -173,7 +173,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
   }
   manifest.set_duration_ns(result.duration.value_or(spec.duration).count());
   manifest.set_result(result.succeeded ? "Succeeded" : "Failed");
-  manifest.set_message(CutUtf8(result.message, kMaxMessageBytes));
+  manifest.set_message(CutUtf8(result.message, kMaxManifestMessageBytes));
   manifest.set_synchronized(result.synchronized);
   if (result.skew) {
     manifest.set_skew_known(result.skew->error.has_value());
@@ -191,7 +191,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     entry.set_container(worker->target.container);
     entry.set_rank(worker->target.rank);
     entry.set_outcome(std::string(Name(worker->outcome)));
-    entry.set_message(CutUtf8(worker->message, kMaxMessageBytes));
+    entry.set_message(CutUtf8(worker->message, kMaxManifestMessageBytes));
     entry.set_clock_offset_ns(worker->offset.count());
     entry.set_clock_error_ns(worker->error.value_or(Nanos{-1}).count());
     entry.set_started_ns(worker->report.started_ns());

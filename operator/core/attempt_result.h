@@ -1,4 +1,4 @@
-// What an ended attempt amounts to. Pure.
+// The result of an attempt that has ended: per worker, in total, and as a manifest. Pure.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,59 +14,60 @@ namespace strobe {
 
 struct WorkerResult {
   Target target{};
-  bool ready = false;  // Answered preflight and could record.
-  bool armed = false;
+  bool armed = false;  // It accepted a plan, whatever became of it then.
   Outcome outcome = Outcome::kUnknown;
   std::string message{};
-  v1::Report report{};  // Empty when it was never armed.
-  Nanos offset{};
-  std::optional<Nanos> error{};
-  Nanos wall_less_monotonic{};  // See CapturePlan.
+  v1::Report report{};           // The last one; empty when the worker was never armed.
+  Nanos offset{};                // Worker clock minus operator clock.
+  std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
+  Nanos wall_less_monotonic{};   // See CapturePlan.
 };
 
 struct AttemptResult {
   bool succeeded = false;
   bool cancelled = false;  // By the user.
-  std::string reason{};    // One CamelCase word.
+  std::string reason{};    // One CamelCase word, for conditions.
   std::string message{};
-  int attempt = 1;
+  int attempt = 1;  // Counts from 1.
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
-  std::optional<Nanos> duration{};      // When it was ended early.
+  std::optional<Nanos> duration{};      // What was recorded of an attempt that was ended early.
   std::vector<WorkerResult> workers{};  // In the order of the targets.
-  // As CaptureSpec has them.
+  // Copied from CaptureSpec.
   std::string workers_note{};
   std::optional<std::size_t> expected_workers{};
-  std::size_t ok = 0;  // Workers whose trace counts.
-  std::size_t armed = 0;
-  std::size_t empty = 0;  // With a trace that has no or only a part of the wanted events.
-  std::optional<Skew> skew{};
-  bool synchronized = false;
+  std::size_t ok = 0;          // Workers that count towards minWorkers; see Counts.
+  std::size_t armed = 0;       // Workers that accepted a plan.
+  std::size_t empty = 0;       // Workers whose trace lacks all or some of the wanted events.
+  std::optional<Skew> skew{};  // None when no worker recorded anything.
+  bool synchronized = false;   // Every recording covers the window, and maxSkew holds.
   std::string sync_reason{}, sync_message{};
-  std::uint64_t bytes = 0;
-  std::uint64_t reports_replaced = 0;  // By newer ones before anybody had looked at them.
-  std::string manifest_url{};          // Empty when no manifest could be written,
-  std::string manifest_error{};        // for this reason.
+  std::uint64_t bytes = 0;             // Of all traces in the logdir.
+  std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
+  std::string manifest_url{};          // Empty when no manifest could be written.
+  std::string manifest_error{};        // Why not; empty when it was written.
 };
 
-// Start of recording against the planned start of the guard, on the worker's clock; positive is
-// late. None when the trace did not say.
+// Start of the recording minus the planned start of the guard, on the worker's clock; positive =
+// late. None when the trace does not tell when it started.
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
-// Does this worker count towards minWorkers? A late trace does when it is to be kept.
+// Whether this worker counts towards minWorkers: it has a trace that ended well. A late start
+// counts if the request keeps late traces.
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
 
-// Fills verdict, counts, skew and synchronization from the workers.
+// Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set
+// already is kept as the verdict.
 void Conclude(const CaptureSpec& spec, AttemptResult& result);
 
 v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& result);
-// The bytes of strobe.json, at most kMaxManifestBytes: of a larger one the details that explain the
-// least are left out, from the workers that ended Ok first. InvalidArgument: it has text that is no
-// UTF-8, or is too large without any detail.
+// The content of strobe.json. If it were larger than kMaxManifestBytes, details are left out until
+// it fits, beginning with workers that ended Ok. InvalidArgument: a text is not valid UTF-8, or the
+// manifest is too large even without details.
 absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest);
-inline constexpr std::size_t kMaxManifestBytes = 4u << 20;  // As sidecars take it.
+inline constexpr std::size_t kMaxManifestBytes = 4u << 20;  // Sidecars refuse a larger one.
 
-// Workers that did not end Ok, worst first, ties by name.
+// Workers that did not end Ok: the worst outcome first, equal outcomes by name.
 std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);
 
 }  // namespace strobe

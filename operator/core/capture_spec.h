@@ -1,4 +1,4 @@
-// What a capture is asked to do, and of whom.
+// What a capture records, and from which workers.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,52 +12,61 @@
 
 namespace strobe {
 
+// One worker that should take part.
 struct Target {
-  std::string name{};     // Names the worker everywhere: the pod, or host_port without Kubernetes.
-  std::string address{};  // host:port of its sidecar.
-  std::string pod{};      // Empty without Kubernetes.
-  std::string pod_uid{};  // Whom its sidecar's certificate must name; empty without Kubernetes.
-  std::string container{};  // That trains; several with commas.
-  // The one container of several whose programs are to be recorded; empty = all that train.
+  std::string name{};       // Unique in the capture: the pod's name; without Kubernetes host_port.
+  std::string address{};    // host:port of its sidecar.
+  std::string pod{};        // Empty without Kubernetes.
+  std::string pod_uid{};    // Its sidecar's certificate must name it; empty without Kubernetes.
+  std::string container{};  // The containers that train, separated by commas.
+  // Record only the programs of this container; empty = of all containers that train.
   std::string only_container{};
   int rank = -1;            // -1 = not known.
   std::string file{};       // File name of its trace, without ".xplane.pb"; unique in the run.
-  ExpectedPlanes planes{};  // What its trace must show, by the accelerators that it asks for.
-  // Set when it is already clear that this worker cannot take part.
+  ExpectedPlanes planes{};  // What its trace must show, given the accelerators it requests.
+  // Why this worker cannot take part, when that is clear before it is asked; see usable().
   Outcome outcome = Outcome::kUnknown;
   std::string message{};
-  bool may_come = false;  // It cannot take part yet, and time alone may mend that.
+  bool may_come = false;  // It cannot take part yet, and time alone may change that.
+
+  // Whether it can be asked to record, as far as Kubernetes tells.
+  bool usable() const { return outcome == Outcome::kUnknown; }
 };
 
+// What becomes of a trace that started after the instant.
 enum class OnLateStart { kKeep, kDiscard };
 
 struct CaptureSpec {
-  std::string request{};  // namespace/name, or who asks, for people.
-  std::string uid{};      // Unique to the request; names the captures.
-  std::string logdir{};
-  std::string run{};  // Of the first attempt.
-  Nanos duration = std::chrono::seconds(2);
-  std::optional<Nanos> delay{};  // Until the instant; none = the smallest safe lead.
-  std::optional<WallTime> at{};  // The instant itself; at most one of the two.
-  // How long to wait for workers that may become ready by themselves; see OutcomeInfo.
+  std::string request{};  // Shown to people: namespace/name, or who asks without Kubernetes.
+  std::string uid{};      // Unique to the request; see CaptureId.
+  std::string logdir{};   // URL or path; see collector/logdir.
+  std::string run{};      // Name of the first attempt's run; see RunOfAttempt.
+  Nanos duration = std::chrono::seconds(2);  // Of the window, without the guard.
+  // When to start: after `delay`, or at `at`. At most one is set; none = as soon as is safe.
+  std::optional<Nanos> delay{};
+  std::optional<WallTime> at{};
+  // How long to wait for workers that may become ready by themselves; see OutcomeInfo::waitable.
   Nanos ready_timeout{};
-  std::optional<Nanos> guard{};  // None = from measured lateness.
-  // From the end of the recording until every trace is in the logdir; none = by the duration.
+  std::optional<Nanos> guard{};  // None = chosen from measured lateness.
+  // From the end of the recording until every trace is in the logdir; none = see CollectBudget.
   std::optional<Nanos> collect_timeout{};
-  std::optional<Nanos> max_skew{};
+  std::optional<Nanos> max_skew{};  // None = any skew is accepted.
   OnLateStart on_late_start = OnLateStart::kKeep;
-  std::size_t min_workers = 0;  // How many must end Ok; 0 = all.
-  std::string workers_note{};   // How many workers there are of how many, for people.
-  std::optional<std::size_t> expected_workers{};  // That the job should have; none = not known.
-  int attempts = 3;
+  std::size_t min_workers = 0;  // How many workers must end well; 0 = all.
+  std::string workers_note{};   // Shown to people: how many of the job's workers there are.
+  std::optional<std::size_t> expected_workers{};  // How many the job should have; none = not known.
+  int attempts = 3;                               // How often to try, in all.
   v1::Tracers tracers{};
   v1::SourceKind source = v1::SOURCE_AUTO;
-  std::uint64_t max_bytes = 0;
-  std::uint32_t abort_memory_percent = kDefaultAbortMemoryPercent;  // See CapturePlan.
+  std::uint64_t max_bytes = 0;  // Largest trace of one worker, in bytes; 0 = no limit.
+  // When a sidecar ends a capture that harms its job; see CapturePlan. The memory limit leaves room
+  // for jobs that normally use most of their memory.
+  std::uint32_t abort_memory_percent = kDefaultAbortMemoryPercent;
   std::uint32_t abort_slowdown_percent = 0;
 };
 
-// "<uid>-<attempt>": what sidecars know an attempt by, so that an operator that restarts finds it.
+// "<uid>-<attempt>": the id of an attempt at the sidecars. It follows from the request alone, so an
+// operator that restarts finds its captures again.
 std::string CaptureId(const CaptureSpec& spec, int attempt);
 
 }  // namespace strobe

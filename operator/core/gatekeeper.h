@@ -1,4 +1,4 @@
-// Who may have captures, and when.
+// Decides who may have captures, and when.
 #pragma once
 #include "absl/status/statusor.h"
 #include "operator/core/policy.h"
@@ -10,20 +10,20 @@ namespace strobe {
 class Gatekeeper {
  public:
   virtual ~Gatekeeper() = default;
-  // Why it is not known beyond doubt who asked for a request that has been stored; empty when it
-  // is. Blocking; an error as below.
+  // Why it cannot be proved who created the stored request; empty when it can. Blocks; an error
+  // means that this could not be found out.
   virtual absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) = 0;
-  // Blocking, for so long at most. An error means that it could not be found out; whoever asks must
-  // not go on.
+  // Judges access and policies. Blocks for `within` at most. An error means that this could not be
+  // found out, and the capture must not begin.
   virtual absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request,
                                               const Requester& requester, const Crowd& crowd,
                                               Nanos within) = 0;
-  // Whether it must wait, as policies were some seconds ago: cheap, for those who look again and
-  // again. Nothing: it need not, or that is not known; then Judge says what holds.
+  // The same by policies as they were some seconds ago: cheap, for requests that wait and look
+  // again and again. None: nothing makes it wait, or that is not known; ask Judge.
   virtual std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
                                               const Crowd& crowd) = 0;
-  // A capture of the namespace has ended, or was given up, that may have recorded something. Kept
-  // beyond the request's life, for minInterval.
+  // A capture of the namespace that may have recorded something has ended. The time is kept longer
+  // than the request lives, because minInterval counts from it.
   virtual void CaptureEnded(const std::string& space, WallTime when) = 0;
 };
 

@@ -1,4 +1,4 @@
-// How many workers a job should have, as the job's own object says. Plain values.
+// How many workers a job should have, according to the job's own object. Plain values.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -7,24 +7,24 @@
 
 namespace strobe {
 
-// More workers than a capture can have. A job that says more is taken as one that says nothing.
+// The most workers that a capture can have. A job with more is treated as one of unknown size.
 inline constexpr std::size_t kMaxWorkers = 10'000;
 
 struct JobShape {
   struct Role {
-    std::string name{};  // Such as a replicated job's or a replica type's; may be empty.
+    std::string name{};  // Name of the replicated job or replica type; may be empty.
     std::size_t replicas = 0, pods_per_replica = 1;
-    bool trains = true;  // False: it only coordinates, such as MPI's launcher or a Ray head.
+    bool trains = true;  // False for a role that only coordinates: MPI's launcher, a Ray head.
   };
-  std::vector<Role> roles{};  // In the job's own order, which is that of its ranks.
-  // The job is not to have pods for now: suspended, queued, or scaled to 0.
+  std::vector<Role> roles{};  // In the job's own order, which is also the order of ranks.
+  // The job should have no pods for now: it is suspended, queued, or scaled to 0.
   bool suspended = false;
-  // The numbers are of pods that are still to run; else those that have ended well count too.
+  // Whether pods that have succeeded are no longer included in the numbers above.
   bool of_running_pods = false;
-  std::string unknown{};  // Why nothing is known of the job; empty when the rest counts.
+  std::string unknown{};  // Why nothing is known of the job; then the other fields mean nothing.
 };
 
-// Pods that train; nothing when the job does not say, or says more than kMaxWorkers.
+// How many pods train; none when that is not known, or more than kMaxWorkers.
 inline std::optional<std::size_t> WorkersOf(const JobShape& shape) {
   if (!shape.unknown.empty()) return std::nullopt;
   std::size_t workers = 0;

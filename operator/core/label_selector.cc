@@ -18,7 +18,7 @@ bool IsAlphanumeric(char c) {
 }
 bool IsLowerAlphanumeric(char c) { return IsAlphanumeric(c) && !(c >= 'A' && c <= 'Z'); }
 
-// Not empty; begins and ends with a letter or digit.
+// Whether `text` is a name by the rules that CheckLabelKey explains to users.
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && IsAlphanumeric(text.front()) &&
          IsAlphanumeric(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {

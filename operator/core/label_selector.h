@@ -1,4 +1,4 @@
-// Kubernetes label selectors: checked, matched here, or written for the API server. Pure.
+// Kubernetes label selectors: checks them, matches labels, and writes them as text. Pure.
 #pragma once
 #include <map>
 #include <string>
@@ -16,15 +16,15 @@ struct LabelSelector {
     Operator op = Operator::kExists;
     std::vector<std::string> values{};
   };
-  std::vector<Requirement> requirements{};  // All must hold; none = everything matches.
+  std::vector<Requirement> requirements{};  // All must hold; empty = everything matches.
 
   bool Matches(const std::map<std::string, std::string>& labels) const;
-  // "a=b,c in (x,y),!d", as the API server takes it; of requirements that Check finds good.
+  // In the API server's syntax, "a=b,c in (x,y),!d". Needs requirements that pass Check.
   std::string ToText() const;
 };
 
-// By Kubernetes' rules, without which the API server refuses every list. InvalidArgument: what is
-// wrong, without the field's name.
+// Kubernetes' rules for labels. A selector that breaks one makes the API server refuse every list.
+// InvalidArgument says what is wrong; the caller adds the field's name.
 absl::Status CheckLabelKey(std::string_view key);
 absl::Status CheckLabelValue(std::string_view value);
 absl::Status Check(const LabelSelector::Requirement& requirement);

@@ -1,4 +1,4 @@
-// "How many must end Ok" as people write it. Pure.
+// The text of minWorkers, as a number. Pure.
 #pragma once
 #include <string_view>
 
@@ -6,8 +6,9 @@
 
 namespace strobe {
 
-// A number ("3") or a percentage ("50%", rounded up) of `matched`; at least 1, at most `matched`
-// for percentages; a number larger than `matched` is kept, so that it can be reported as missed.
+// `text` is a number of at least 1 ("3"), or a percentage of `matched` from 1% to 100%, rounded up.
+// A number larger than `matched` is returned as it is, and the capture fails for too few workers.
+// InvalidArgument for any other text.
 absl::StatusOr<std::size_t> ResolveMinWorkers(std::string_view text, std::size_t matched);
 
 }  // namespace strobe

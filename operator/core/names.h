@@ -1,34 +1,34 @@
-// The names under which Strobe appears in Kubernetes objects. Labels, annotations and finalizers
-// are part of the API: a name that is changed here is lost on every object that carries it.
+// Strobe's names in Kubernetes objects. Labels, annotations and finalizers are part of the API: if
+// one is renamed here, objects that carry the old name are not recognized any more.
 #pragma once
 
 namespace strobe {
 
 inline constexpr char kApiVersion[] = "strobe.dev/v1alpha1";
 
-// The container that is injected, and its port for captures.
+// The injected container, and the name of its port for captures.
 inline constexpr char kSidecarContainer[] = "strobe-sidecar";
 inline constexpr char kSidecarPort[] = "strobe";
 
-// Label of pods and namespaces that are to be injected, with value "true"; a pod's "false" beats
-// both.
+// Label of pods and namespaces that opt in to injection, with value "true". On a pod, "false" opts
+// out.
 inline constexpr char kInjectLabel[] = "strobe.dev/inject";
 // Label of pods that were injected. NetworkPolicies and the operator find workers by it.
 inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
-// What injection wrote down: {"version": ..., "hash": ..., "containers": [...]}.
+// JSON, written by injection: {"version": ..., "hash": ..., "containers": [...]}.
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
-// The trainer's containers, by name, separated by commas. Absent: those that ask for an
+// Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";
-// "true": the trainer's PYTHONPATH leads to the Python package.
+// "true": injection adds Strobe's Python package to the trainer's PYTHONPATH.
 inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
-// A worker's rank, where no framework's own label or variable tells it.
+// A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
 
-// JSON: who asked for a capture, when that was sealed, and the seal. The webhook writes it over
-// whatever is there.
+// JSON: who created the request, when that was sealed, and the seal. The webhook overwrites any
+// value that a user has set.
 inline constexpr char kRequesterAnnotation[] = "strobe.dev/requester";
-// On a request while an attempt is live, or while its run is to be reclaimed with it.
+// On a request while an attempt is live, or until its runs are reclaimed.
 inline constexpr char kFinalizer[] = "strobe.dev/capture";
 
 // Audience of the service account tokens that sidecars show when they enroll.

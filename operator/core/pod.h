@@ -1,4 +1,4 @@
-// What the core needs to know of a pod. Plain values; operator/kube reads them from the object.
+// What the core needs to know about a pod. Plain values, filled in by operator/objects.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -14,23 +14,23 @@ namespace strobe {
 struct ContainerInfo {
   std::string name{};
   ContainerDevices devices{};
-  // The variables that IsRankVariable() names, as the process sees them where the pod alone can
-  // say it: literal values, the pod's own fields, and references to other such variables.
+  // The environment variables that tell a rank (see IsRankVariable), as far as the pod's object
+  // determines their values: literals, fields of the pod, and references to other such variables.
   std::map<std::string, std::string> env{};
 };
 
 struct PodInfo {
   std::string name{}, uid{}, ip{}, phase{};
-  bool wants_injection = false;  // Carries our label.
-  std::string damage{};          // Why its sidecar cannot work; empty when nothing is known.
-  bool terminating = false;
-  std::string reason{};  // Of a pod that was ended from outside, such as Evicted.
-  int sidecar_port = 0;  // Of the container strobe-sidecar's port named strobe; 0 = no such.
+  bool wants_injection = false;  // Its own label kInjectLabel is "true".
+  std::string damage{};          // Why its sidecar cannot work; empty when no reason is known.
+  bool terminating = false;      // It is being deleted.
+  std::string reason{};          // Why it was ended from outside, such as Evicted; else empty.
+  int sidecar_port = 0;  // Port `strobe` of the container `strobe-sidecar`; 0 = there is none.
   std::vector<ContainerInfo> containers{};  // In the pod's order, without the sidecar.
-  // Names of those that train: as injection wrote down, else as ChooseTrainers has it. Empty only
-  // when there are no containers.
+  // Names of the containers that train: from injection's annotation, else by ChooseTrainers. Empty
+  // only when the pod has no containers.
   std::vector<std::string> trainers{};
-  bool injected = false;  // `trainers` is what injection wrote down.
+  bool injected = false;  // `trainers` comes from injection's annotation.
   std::map<std::string, std::string> labels{}, annotations{};
   struct Owner {
     std::string kind{}, name{};
@@ -40,7 +40,7 @@ struct PodInfo {
     std::string name{};
     int restarts = 0;
     std::string waiting{};  // Why it does not run, such as CrashLoopBackOff; empty when it runs.
-    // How it ended last, such as OOMKilled; empty when it never did.
+    // Why it ended last, such as OOMKilled; empty when it has never ended.
     std::string ended{};
     int exit_code = 0;
     std::optional<WallTime> ended_at{};

@@ -42,4 +42,18 @@ std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since
   return Join(facts, "; ");
 }
 
+std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& targets,
+                                                    const std::vector<PodInfo>& pods,
+                                                    WallTime since) {
+  std::map<std::string, const PodInfo*> by_name;
+  for (const PodInfo& pod : pods) by_name[pod.name] = &pod;
+  std::map<std::string, std::string> evidence;
+  for (const Target& target : targets) {
+    const auto pod = by_name.find(target.pod);
+    std::string words = PodEvidence(target, pod == by_name.end() ? nullptr : pod->second, since);
+    if (!words.empty()) evidence.emplace(target.name, std::move(words));
+  }
+  return evidence;
+}
+
 }  // namespace strobe

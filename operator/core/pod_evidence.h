@@ -1,18 +1,25 @@
-// What Kubernetes knows of a pod whose worker failed. Pure.
+// What Kubernetes knows about the pods of workers that failed. Pure.
 #pragma once
+#include <map>
 #include <string>
+#include <vector>
 
-#include "operator/core/attempt_result.h"
+#include "operator/core/pod.h"
 #include "operator/core/targets.h"
 
 namespace strobe {
 
-// Can the pod's fate explain this outcome?
+// Whether something that happened to the pod can explain this outcome.
 bool WantsPodEvidence(Outcome outcome);
 
-// In words, such as "container trainer was OOMKilled (exit code 137) at 2026-01-02T03:04:05Z,
-// restarted 2 times"; empty when nothing speaks. `pod` is null when it is gone; what happened
-// before `since` explains nothing.
+// What happened to the target's pod, for people: "container trainer was OOMKilled (exit code 137)
+// at 2026-01-02T03:04:05Z, restarted 2 times". Empty when nothing did. `pod` is null when there is
+// no pod of that name any more. Containers that ended before `since` are left out.
 std::string PodEvidence(const Target& target, const PodInfo* pod, WallTime since);
+
+// PodEvidence of every target of which there is something to say, by target name.
+std::map<std::string, std::string> EvidenceByTarget(const std::vector<Target>& targets,
+                                                    const std::vector<PodInfo>& pods,
+                                                    WallTime since);
 
 }  // namespace strobe

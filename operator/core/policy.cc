@@ -44,7 +44,8 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& spac
     return Refused(policy,
                    StrCat("maxBytesPerWorker must be given and at most ", *policy.max_bytes));
   }
-  // The words do not change while somebody waits, or each look of each who waits would be a write.
+  // The message must not contain numbers that change while requests wait: each change would be a
+  // write of each waiting request's status.
   const int before = space.crowd.active + space.crowd.ahead;
   if (policy.max_concurrent && before >= *policy.max_concurrent) {
     return {Kind::kWait,
@@ -104,7 +105,7 @@ absl::Status CheckLogdirIsNoAddress(const std::string& text) {
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
   if (!logdir.options().empty())
     return absl::InvalidArgumentError("logdir carries options; remove everything from \"?\" on");
-  // A dot at the end makes the same host of a name.
+  // A trailing dot does not change which host a name means.
   std::string bucket = logdir.bucket();
   while (!bucket.empty() && bucket.back() == '.') bucket.pop_back();
   std::transform(bucket.begin(), bucket.end(), bucket.begin(),
@@ -115,7 +116,7 @@ absl::Status CheckLogdirIsNoAddress(const std::string& text) {
                       bucket.find(".svc.") != std::string::npos ||
                       std::any_of(kInside.begin(), kInside.end(),
                                   [&](std::string_view end) { return bucket.ends_with(end); });
-  // "0x7f000001" is an address to some resolvers.
+  // Some resolvers take "0x7f000001" for an address.
   if (inside || IsDigitsAndDots(bucket) || bucket.starts_with("0x")) {
     return absl::InvalidArgumentError(
         StrCat("logdir ", logdir.url(), " names a host or an address instead of a bucket"));

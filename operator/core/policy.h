@@ -1,4 +1,5 @@
-// What administrators allow: ProfilePolicy. Pure. Field meanings and ranges stand in crds/.
+// ProfilePolicy: which captures administrators allow. Pure. crds/profilepolicies.yaml describes the
+// fields and their ranges.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,46 +17,50 @@ namespace strobe {
 struct ProfilePolicy {
   std::string name{};
   LabelSelector namespaces{};
-  std::vector<std::string> allowed_logdirs{};  // Prefixes; "{namespace}" stands for the request's.
+  // Prefixes of logdirs; "{namespace}" is replaced by the request's namespace.
+  std::vector<std::string> allowed_logdirs{};
   std::optional<Nanos> max_duration{};
-  std::optional<int> max_concurrent{};  // Captures of one namespace at once.
+  std::optional<int> max_concurrent{};  // Captures under way at once in one namespace.
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
-  std::optional<std::uint64_t> max_bytes{};  // Per worker; a request must ask for no more.
-  std::string invalid{};                     // Why it allows nothing; empty when it is well.
+  // The largest maxBytesPerWorker that a request may set; it must set one.
+  std::optional<std::uint64_t> max_bytes{};
+  std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
 };
 
-// Captures of a namespace besides the one in question.
+// The other captures of a namespace that count before the one that is judged.
 struct Crowd {
-  int active = 0;  // Under way, or being begun before it.
-  int ahead = 0;   // Have waited longer for the same.
+  int active = 0;  // Under way, or about to begin.
+  int ahead = 0;   // Waiting, and for longer.
 };
 
-// A namespace as policies see it.
+// What policies take into account about a namespace.
 struct NamespaceFacts {
   std::string name{};
   std::map<std::string, std::string> labels{};
   Crowd crowd{};
-  std::optional<WallTime> last_end{};  // Of the last capture that ended.
+  std::optional<WallTime> last_end{};  // When its last capture ended; none = not known.
 };
 
 struct PolicyVerdict {
   enum class Kind { kAllowed, kWait, kRefused };
   Kind kind = Kind::kAllowed;
   std::string message{};  // Names the policy and what it allows; empty when allowed.
-  // After which it is worth another look; none = when a capture of the namespace ends.
+  // kWait: after how long to judge again; none = when a capture of the namespace ends.
   std::optional<Nanos> wait{};
 };
 
-// A request is allowed when one policy that matches the namespace allows all of it. No policy
-// matches: refused. Wait: what is in the way will pass by itself.
+// A request is allowed when one of the policies that match the namespace allows all of it, and
+// refused when no policy matches. kWait: the obstacle will pass by itself.
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies,
                               const NamespaceFacts& space, const CaptureSpec& capture,
                               WallTime now);
 
-// Refuses logdirs that no policy should have to think of: buckets that are addresses or names
-// inside of clusters, options that send a pod's signed requests elsewhere. InvalidArgument.
+// InvalidArgument for logdirs that are refused whatever policies allow: buckets that are addresses
+// or host names inside a cluster, and options, because they could send a pod's signed requests to
+// another host.
 absl::Status CheckLogdirIsNoAddress(const std::string& logdir);
-// Whether `logdir` is `prefix` or lies below it, part by part, both normalised.
+// Whether `logdir` is `prefix` or lies below it. Both are normalized first and compared by whole
+// path parts: s3://b/team-x is not below s3://b/team.
 bool IsBelow(const std::string& logdir, const std::string& prefix);
 
 }  // namespace strobe

@@ -9,7 +9,8 @@ Nanos PollPace::Enter(const std::string& space, const std::string& key) {
   spaces_of_[key] = space;
   std::set<std::string>& own = keys_[space];
   own.insert(key);
-  // Each namespace has an equal share of the looks, and each of its waiters one of that.
+  // Each namespace gets an equal share of the looks, and each of its requests an equal part of
+  // that.
   const auto shares = static_cast<std::int64_t>(keys_.size() * own.size());
   return std::clamp<Nanos>(kPollEach * shares, kMinPoll, kMaxPoll);
 }

@@ -1,5 +1,5 @@
-// How often those who wait for what nobody announces look again: all of them together at most so
-// many times a second, shared equally among namespaces. Pure.
+// How often requests look again for something that no event announces. All of them together look at
+// most 20 times a second, shared equally among namespaces. Pure.
 #pragma once
 #include <map>
 #include <set>
@@ -11,9 +11,9 @@ namespace strobe {
 
 class PollPace {
  public:
-  // `key` waits; when it is to look again.
+  // The request `key` waits: returns after how long it should look again.
   Nanos Enter(const std::string& space, const std::string& key);
-  // It does not wait any more. Idempotent.
+  // The request does not wait any more. Idempotent.
   void Leave(const std::string& key);
   std::size_t waiting() const { return spaces_of_.size(); }
 
@@ -22,7 +22,7 @@ class PollPace {
   std::map<std::string, std::set<std::string>> keys_;  // By namespace.
 };
 
-// Twenty looks a second of all waiters, however many there are.
+// The interval of one request is this times the number of requests that share the looks.
 inline constexpr Nanos kPollEach = std::chrono::milliseconds(50);
 inline constexpr Nanos kMinPoll = std::chrono::seconds(2);
 inline constexpr Nanos kMaxPoll = std::chrono::seconds(60);

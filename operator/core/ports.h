@@ -1,4 +1,4 @@
-// What the core needs of the world: sidecars.
+// What the core needs from outside: connections to sidecars.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,35 +12,41 @@
 
 namespace strobe {
 
+// A worker's answer to preflight.
 struct Preflight {
   v1::DescribeResponse description{};
-  // Worker clock minus ours, true within +-error; no error = could not be measured.
-  Nanos offset{};
-  std::optional<Nanos> error{};
-  Nanos wall_less_monotonic{};  // Of the worker when that was measured; 0 = not known.
-  Nanos round_trip{};           // Of the whole preflight, connecting included.
+  Nanos offset{};                // Worker clock minus operator clock; 0 when not measured.
+  std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
+  Nanos wall_less_monotonic{};   // Of the worker's clocks at that moment; 0 = not known.
+  Nanos round_trip{};            // How long the whole preflight took, including connecting.
 };
 
-// One worker's sidecar. Calls return at once; callbacks come once, from any thread, also for what
-// never answered (then with an error, by the timeout). Dropping the object drops what is in flight
-// without a callback being lost: it comes with Cancelled.
+// A connection to one worker's sidecar. Calls return at once. Each callback is called exactly once,
+// from any thread: with the answer, or with an error at the latest after the timeout. If the object
+// is dropped, calls in flight may be cancelled; their callbacks are still called.
 class Worker {
  public:
   template <typename T>
   using Callback = std::function<void(absl::StatusOr<T>)>;
   virtual ~Worker() = default;
 
+  // Asks what the sidecar can record and whether it knows the capture, and measures its clock.
   virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
+  // Idempotent: a sidecar that has accepted the plan before answers with its report.
   virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;
-  // `report` comes a bounded number of times, then `ended` once: with DataLoss when the
-  // worker sends more reports than a capture has. Dropping the returned handle ends it.
+  // Calls `report` for every report of the capture, a bounded number of times, then `ended` once.
+  // DataLoss: the worker sent more reports than a capture can have. NotFound: it does not know the
+  // capture. Dropping the returned handle ends the stream.
   virtual std::shared_ptr<void> Watch(const std::string& capture_id,
                                       std::function<void(v1::Report)> report,
                                       std::function<void(absl::Status)> ended) = 0;
+  // Ends a capture; with `keep`, what was recorded so far is still delivered. Idempotent.
   virtual void Cancel(const v1::CancelRequest& request, Nanos timeout,
                       Callback<v1::CancelResponse> done) = 0;
+  // Writes the manifest into the run. AlreadyExists: another capture's manifest is there.
   virtual void Publish(const v1::PublishRequest& request, Nanos timeout,
                        Callback<v1::PublishResponse> done) = 0;
+  // Deletes the objects of a run that carry the capture's id.
   virtual void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
                        Callback<v1::ReclaimResponse> done) = 0;
 };
@@ -48,7 +54,7 @@ class Worker {
 class WorkerConnector {
  public:
   virtual ~WorkerConnector() = default;
-  // Never blocks; a worker that cannot be reached says so when it is called.
+  // Never blocks. If the worker cannot be reached, its first call fails.
   virtual std::shared_ptr<Worker> Connect(const Target& target) = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 using Ranks = std::vector<int>;
 using Pods = std::vector<const PodInfo*>;
 
-constexpr int kMaxRank = 1'000'000;  // Products of what labels say stay far from overflow.
+constexpr int kMaxRank = 1'000'000;  // Keeps products of numbers from labels far from overflow.
 
 constexpr char kSliceVariable[] = "MEGASCALE_SLICE_ID", kTpuWorkerVariable[] = "TPU_WORKER_ID",
                kTpuHostsVariable[] = "TPU_WORKER_HOSTNAMES", kLwsSizeVariable[] = "LWS_GROUP_SIZE";
@@ -55,7 +55,8 @@ const std::string* FindIn(const std::map<std::string, std::string>& values, std:
   return found == values.end() ? nullptr : &found->second;
 }
 
-// Of a label, or of the annotation of the same name; controllers differ in which they write.
+// The value of the label, or else of the annotation of that name: controllers differ in which they
+// set.
 const std::string* Written(const PodInfo& pod, std::string_view key) {
   const std::string* label = FindIn(pod.labels, key);
   return label != nullptr ? label : FindIn(pod.annotations, key);
@@ -91,7 +92,7 @@ int VariableNumber(const PodInfo& pod, const std::string& container, std::string
   return text == nullptr ? -1 : ParseNumber(*text);
 }
 
-// A TPU worker's number is one of its slice.
+// TPU_WORKER_ID counts within one slice, so the sizes of the slices before it are added.
 int TpuRank(const PodInfo& pod, const std::string& container) {
   const int worker = VariableNumber(pod, container, kTpuWorkerVariable);
   const int slice = VariableNumber(pod, container, kSliceVariable);
@@ -102,7 +103,8 @@ int TpuRank(const PodInfo& pod, const std::string& container) {
   return worker < count ? Checked(std::int64_t{slice} * count + worker) : -1;
 }
 
-// Pods of each job of a JobSet before this one, by the JobSet's own numbers.
+// How many pods of the JobSet come before job `index` of `role`, by the JobSet's own numbers. None
+// for a role that it does not have.
 std::optional<std::int64_t> PodsBefore(const JobShape& shape, const std::string& role, int index) {
   std::int64_t before = 0;
   for (const JobShape::Role& entry : shape.roles) {
@@ -123,8 +125,9 @@ Ranks JobSetRanksByShape(const Pods& pods, const JobShape& shape) {
   return ranks;
 }
 
-// Without the JobSet itself the size of each job is that of its pods. They must all be there, and
-// jobs of one template equally large: one that lacks its last pod looks smaller than it is.
+// Without the JobSet's own object the sizes of its jobs are counted from the pods. That needs all
+// pods: a job without its last pod would look smaller than it is. So all jobs of a role must be
+// equally large and without gaps, else no rank is known.
 Ranks JobSetRanksByPods(const Pods& pods) {
   struct Job {
     std::string role{};
@@ -177,7 +180,7 @@ int LwsRank(const PodInfo& pod, const std::string& container) {
   return own < size ? Checked(std::int64_t{group} * size + own) : -1;
 }
 
-// The one that all others wait for comes first, as Kubeflow's operator numbers them itself.
+// Masters come before workers, as in the ranks that Kubeflow's operator assigns itself.
 bool IsMaster(const std::string& role) { return role == "master" || role == "chief"; }
 
 Ranks KubeflowRanks(const Pods& pods, const JobShape* shape) {
@@ -215,7 +218,7 @@ Ranks ForEach(const Pods& pods, const Function& rank_of) {
 
 bool Lives(const PodInfo& pod) { return !pod.terminating && !HasEnded(pod); }
 
-// How many of the pods that live it numbers; nothing when two of them get the same number.
+// How many of the living pods have a rank; none when two of them have the same.
 std::optional<std::size_t> Known(const Pods& pods, const Ranks& ranks) {
   std::set<int> seen;
   std::size_t known = 0;
@@ -227,7 +230,8 @@ std::optional<std::size_t> Known(const Pods& pods, const Ranks& ranks) {
   return known;
 }
 
-// Those who are gone give their number up to whoever came in their place, and to each other.
+// Makes ranks unique: a pod that has ended loses its rank to the living pod that replaced it, and
+// among ended pods the first one keeps it.
 std::vector<PodRank> Unify(const Pods& pods, const Ranks& ranks) {
   std::vector<PodRank> unified(pods.size());
   std::set<int> living, taken;
@@ -291,7 +295,7 @@ bool OnlyCoordinates(const PodInfo& pod) {
   }
   const std::string* ray = Written(pod, kRayNodeKey);
   if (ray != nullptr) return *ray != "worker";
-  return Written(pod, kRayOriginKey) != nullptr;  // What submits a RayJob.
+  return Written(pod, kRayOriginKey) != nullptr;  // The pod that submits a RayJob.
 }
 
 }  // namespace strobe

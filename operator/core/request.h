@@ -1,4 +1,5 @@
-// A ProfileRequest's values, free of JSON. Field meanings and ranges stand in crds/.
+// The values of a ProfileRequest, without JSON. crds/profilerequests.yaml describes the fields and
+// their ranges.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,7 +21,7 @@ struct Condition {
   ConditionStatus status = ConditionStatus::kUnknown;
   std::string reason{}, message{};
   std::int64_t observed_generation = 0;
-  WallTime since{};  // lastTransitionTime; whole seconds.
+  WallTime since{};  // lastTransitionTime, in whole seconds.
 };
 
 struct JobRef {
@@ -29,16 +30,17 @@ struct JobRef {
 
 struct TargetSpec {
   std::string
-      selector{};  // As the API server takes it: "app=train,tier in (a,b)"; empty = not set.
+      selector{};  // In the API server's syntax: "app=train,tier in (a,b)"; empty = not set.
   std::optional<JobRef> job{};
   std::vector<std::string> pods{};
   std::string container{};
-  std::size_t expected_workers = 0;  // 0 = as the job says.
-  bool sample = false;
-  std::size_t count = 0;  // 0 = not set.
+  std::size_t expected_workers = 0;  // 0 = according to the job.
+  bool sample = false;               // Record only some workers: `count` or `ranks` of them.
+  std::size_t count = 0;             // 0 = not set.
   std::vector<int> ranks{};
 };
 
+// One of status.outcomes: a worker that did not end Ok.
 struct StatusOutcome {
   std::string pod{}, cause{}, message{}, lateness{};
 };
@@ -48,10 +50,10 @@ struct RequestStatus {
   std::vector<Condition> conditions{};
   std::string run{};
   std::optional<WallTime> start_time{}, completion_time{}, retry_time{};
-  int attempt = 0;
-  std::size_t queue_position = 0;  // Captures that come first on its workers; 0 = its turn.
+  int attempt = 0;                 // The newest attempt; 0 = none has begun.
+  std::size_t queue_position = 0;  // Captures ahead of it on its workers; 0 = it is its turn.
   std::size_t matched = 0, armed = 0, ok = 0, empty = 0, failed = 0;
-  std::optional<std::size_t> expected{};  // Workers that the job should have; none = not known.
+  std::optional<std::size_t> expected{};  // How many workers the job should have; none = not known.
   std::string skew{}, skew_error{};       // Empty = not known.
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::uint64_t bytes = 0;
@@ -63,23 +65,24 @@ struct ProfileRequest {
   std::int64_t generation = 0;
   WallTime created{};
   bool deleting = false;
-  WallTime deleted{};  // When it was asked to be deleted.
+  WallTime deleted{};  // deletionTimestamp.
   std::vector<std::string> finalizers{};
-  std::optional<Requester> requester{};  // Who asked, if the seal holds.
-  SealedAdmission admission{};           // What the seal should be of,
-  std::string seal{};                    // and the seal.
+  std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
+  SealedAdmission admission{};           // What the seal must cover to be valid.
+  std::string seal{};                    // From the annotation; empty when there is none.
   TargetSpec target{};
   std::string min_workers = "100%";
-  CaptureSpec capture{};  // min_workers is filled in once the targets are known.
-  std::optional<Nanos> ttl{};
-  bool reclaim = false;  // reclaimPolicy: Delete.
+  CaptureSpec capture{};       // Its min_workers is set once the targets are known.
+  std::optional<Nanos> ttl{};  // From its end until it is deleted; none = it is kept.
+  bool reclaim = false;        // reclaimPolicy is Delete.
   bool cancel = false;
   std::string invalid{};  // Why the spec cannot be carried out; empty when it can.
   RequestStatus status{};
 };
 
+// Null when the status has no such condition.
 const Condition* FindCondition(const RequestStatus& status, std::string_view type);
-// Has ended, one way or the other.
+// Whether the request has ended, well or not: its condition Succeeded is not Unknown any more.
 bool IsFinished(const RequestStatus& status);
 
 }  // namespace strobe

@@ -13,8 +13,8 @@ namespace {
 
 using enum ConditionStatus;
 
-constexpr std::size_t kMostOutcomes = 16;
-constexpr std::size_t kLongestMessage = 240;
+constexpr std::size_t kMaxOutcomes = 16;
+constexpr std::size_t kMaxOutcomeMessageBytes = 240;
 constexpr std::size_t kMaxConditionBytes = 1024;
 
 WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
@@ -25,7 +25,7 @@ void Set(const ProfileRequest& request, std::string type, ConditionStatus value,
   Condition condition{std::move(type),    value,
                       std::move(reason),  CutUtf8(message, kMaxConditionBytes),
                       request.generation, WholeSeconds(now)};
-  // The time tells when the status changed, not when it was written.
+  // lastTransitionTime tells when the value changed, not when it was last written.
   if (old != nullptr && old->status == value) condition.since = old->since;
   const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
                                     [&](const Condition& c) { return c.type == condition.type; });
@@ -51,10 +51,10 @@ std::string RunUrl(const ProfileRequest& request, const std::string& run) {
 void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   status.outcomes.clear();
   for (const WorkerResult* worker : WorstFirst(result)) {
-    if (status.outcomes.size() == kMostOutcomes) break;
+    if (status.outcomes.size() == kMaxOutcomes) break;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
     status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
-                               CutUtf8(worker->message, kLongestMessage),
+                               CutUtf8(worker->message, kMaxOutcomeMessageBytes),
                                lateness ? FormatDuration(*lateness) : ""});
   }
 }
@@ -127,7 +127,7 @@ bool IsFinished(const RequestStatus& status) {
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now) {
   RequestStatus status = Begin(request);
-  // Between two attempts it stays known that the first of them has ended.
+  // Between two attempts the retry time says that the earlier one has ended: it must be kept.
   status.retry_time = request.status.retry_time;
   Set(request, "Accepted", kFalse, reason, message, now, status);
   Set(request, "Started", kUnknown, "Pending", "", now, status);
@@ -137,7 +137,7 @@ RequestStatus PendingStatus(const ProfileRequest& request, const std::string& re
   return status;
 }
 
-RequestStatus QueuedStatus(const ProfileRequest& request, const WorkerQueue::Place& place,
+RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureTurns::Place& place,
                            WallTime now) {
   RequestStatus status =
       PendingStatus(request, "WaitingForWorkers",

@@ -1,36 +1,38 @@
-// The status that a ProfileRequest should show. Pure: the old status and what is known now, to the
-// new one; equal inputs give an equal status, so a write can be left out when nothing changed.
+// Computes the status that a ProfileRequest should show, from its old status and what is known now.
+// Pure: equal inputs give equal statuses, so that a write can be skipped when nothing has changed.
 #pragma once
 #include <string>
 
+#include "operator/core/attempt_progress.h"
 #include "operator/core/attempt_result.h"
-#include "operator/core/capture_attempt.h"
+#include "operator/core/capture_turns.h"
 #include "operator/core/request.h"
-#include "operator/core/worker_queue.h"
 
 namespace strobe {
 
-// Every function returns the request's status moved on; `now` stamps conditions that changed.
+// Each function returns the request's new status. Conditions whose value has changed get the time
+// `now`. `reason` is one CamelCase word; `message` is for people.
 
-// Not begun, and why: waits for targets, or is refused for now.
+// No attempt has begun, for a reason that may pass.
 RequestStatus PendingStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now);
-// As before, because other captures come first on its workers.
-RequestStatus QueuedStatus(const ProfileRequest& request, const WorkerQueue::Place& place,
+// No attempt has begun, because other captures come first on its workers.
+RequestStatus QueuedStatus(const ProfileRequest& request, const CaptureTurns::Place& place,
                            WallTime now);
 // An attempt is under way.
 RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
                            const AttemptProgress& progress, WallTime now);
-// An attempt failed and another one is due.
+// An attempt has failed, and the next one is due at `retry`.
 RequestStatus RetryStatus(const ProfileRequest& request, const AttemptResult& result,
                           WallTime retry, WallTime now);
 // The last attempt has ended.
 RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult& result,
                              WallTime now);
-// Ended without any attempt: refused for good, or cancelled first.
+// The request ends without another attempt: it is refused for good, or cancelled.
 RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& reason,
                             const std::string& message, WallTime now);
 
+// Whether writing `b` over `a` would change nothing.
 bool SameStatus(const RequestStatus& a, const RequestStatus& b);
 
 }  // namespace strobe

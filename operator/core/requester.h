@@ -1,4 +1,4 @@
-// Who asked for a capture, as the API server authenticated them.
+// The user who created a request, as authenticated by the API server (userInfo).
 #pragma once
 #include <map>
 #include <string>

@@ -6,10 +6,10 @@ namespace strobe {
 
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
   if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
-  // Workers that another attempt cannot cure stay as they are: are the others enough?
+  // Another attempt can only succeed if enough workers may end well in it.
   std::size_t curable = 0;
   for (const WorkerResult& worker : result.workers) {
-    // Cancelled, when the user did not: the operator called them off because others were missing.
+    // The user did not cancel: the operator called this worker off because others were missing.
     const bool called_off = worker.outcome == Outcome::kCancelled;
     curable += Counts(worker, spec) || called_off || Describe(worker.outcome).retryable ? 1 : 0;
   }

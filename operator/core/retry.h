@@ -1,4 +1,4 @@
-// Whether another attempt can end better. Pure.
+// Whether a failed capture is worth another attempt. Pure.
 #pragma once
 #include <optional>
 
@@ -7,7 +7,8 @@
 
 namespace strobe {
 
-// How long to wait before the next attempt; nothing when this one is the last word.
+// How long to wait before the next attempt: 1 s, doubled with each attempt, up to 30 s. None when
+// the capture succeeded, was cancelled, or no attempt is left, or another one cannot succeed.
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result);
 
 }  // namespace strobe

@@ -11,9 +11,10 @@ std::shared_ptr<RunReclaim> RunReclaim::Start(Dependencies dependencies,
                                               std::vector<Target> targets,
                                               std::vector<v1::ReclaimRequest> runs,
                                               std::function<void()> done) {
-  std::erase_if(targets, [](const Target& target) { return target.outcome != Outcome::kUnknown; });
+  std::erase_if(targets, [](const Target& target) { return !target.usable(); });
   std::shared_ptr<RunReclaim> self(
       new RunReclaim(dependencies, std::move(targets), std::move(runs), std::move(done)));
+  self->tasks_.Bind(self);
   dependencies.executor.Post([self] { self->Begin(); });
   return self;
 }
@@ -23,47 +24,45 @@ std::optional<absl::Status> RunReclaim::result() const {
   return result_;
 }
 
+void RunReclaim::RunTask(const OwnedTasks::Work& work) {
+  if (!finished_) work();
+}
+
 void RunReclaim::Begin() {
   deadline_ = deps_.clock.MonoNow() + kTotalTimeout;
-  deps_.executor.PostAfter(kTotalTimeout, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self || self->finished_) return;
-    self->Finish(absl::DeadlineExceededError(
-        StrCat("not done after ", FormatDuration(kTotalTimeout), "; ", self->last_.message())));
+  tasks_.PostAfter(kTotalTimeout, [this] {
+    Finish(absl::DeadlineExceededError(
+        StrCat("not done after ", FormatDuration(kTotalTimeout), "; ", last_.message())));
   });
   AskMore();
 }
 
-// Asking harms nobody, so several are asked at once; deleting is for one at a time.
+// Asking changes nothing, so several sidecars are asked at once. Only one deletes at a time.
 void RunReclaim::AskMore() {
-  while (!finished_ && asked_ + there_.size() < kMaxAsked && next_ < targets_.size()) {
+  while (asked_ + there_.size() < kMaxAsked && next_ < targets_.size()) {
     const std::size_t index = next_++;
     ++asked_;
     const std::shared_ptr<Worker> worker = deps_.workers.Connect(targets_[index]);
     worker->Check("", kCheckTimeout,
-                  [weak = weak_from_this(), &executor = deps_.executor, index,
-                   worker](absl::StatusOr<Preflight> answer) {
-                    executor.Post([weak, index, worker, status = answer.status()] {
-                      if (const auto self = weak.lock()) self->OnChecked(index, worker, status);
-                    });
-                  });
+                  tasks_.OnExecutor([this, index, worker](const absl::StatusOr<Preflight>& answer) {
+                    OnChecked(index, worker, answer.status());
+                  }));
   }
-  if (!finished_ && asked_ == 0 && there_.empty() && worker_ == nullptr) Finish(last_);
+  if (asked_ == 0 && there_.empty() && worker_ == nullptr) Finish(last_);
 }
 
-void RunReclaim::OnChecked(std::size_t index, std::shared_ptr<Worker> worker, absl::Status status) {
+void RunReclaim::OnChecked(std::size_t index, std::shared_ptr<Worker> worker,
+                           const absl::Status& status) {
   --asked_;
-  if (finished_) return;
   if (status.ok())
     there_.push_back(std::move(worker));
   else
     last_ = absl::Status(status.code(),
                          StrCat("sidecar of ", targets_[index].name, ": ", status.message()));
-  if (worker_ == nullptr) return ReclaimNext();
+  if (worker_ == nullptr) ReclaimNext();
 }
 
 void RunReclaim::ReclaimNext() {
-  if (finished_) return;
   if (worker_ == nullptr) {
     if (there_.empty()) return AskMore();
     worker_ = std::move(there_.back());
@@ -71,21 +70,17 @@ void RunReclaim::ReclaimNext() {
   }
   if (run_ == runs_.size()) return Finish(absl::OkStatus());
   worker_->Reclaim(runs_[run_], kReclaimTimeout,
-                   [weak = weak_from_this(),
-                    &executor = deps_.executor](absl::StatusOr<v1::ReclaimResponse> answer) {
-                     executor.Post([weak, status = answer.status()] {
-                       if (const auto self = weak.lock()) self->OnReclaimed(status);
-                     });
-                   });
+                   tasks_.OnExecutor([this](const absl::StatusOr<v1::ReclaimResponse>& answer) {
+                     OnReclaimed(answer.status());
+                   }));
 }
 
-// What one may not or cannot delete another may be able to: they can have different identities.
-void RunReclaim::OnReclaimed(absl::Status status) {
-  if (finished_) return;
+// If one sidecar cannot delete a run, the next is tried: pods can have different identities.
+void RunReclaim::OnReclaimed(const absl::Status& status) {
   if (status.ok()) {
     ++run_;
   } else {
-    last_ = std::move(status);
+    last_ = status;
     worker_.reset();
   }
   ReclaimNext();

@@ -1,7 +1,7 @@
-// Deletes a request's runs through any one sidecar of its pods, because the operator holds no
-// storage identity. Looks for one that answers a few at a time, and gives up when its time is over,
-// so that a thousand pods that are gone do not hold up a deletion.
-// Threads: as CaptureAttempt; all state belongs to the executor.
+// Deletes a request's runs through the sidecar of any of its pods, because the operator holds no
+// storage identity. It asks a few sidecars at a time whether they answer, and gives up after a
+// minute, so that a job whose pods are all gone does not hold up a deletion.
+// Threads: all state belongs to the executor; result() may be called from any thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,15 +14,16 @@
 #include "common/base/clock.h"
 #include "common/base/executor.h"
 #include "common/base/mutex.h"
+#include "operator/core/owned_tasks.h"
 #include "operator/core/ports.h"
 
 namespace strobe {
 
-class RunReclaim : public std::enable_shared_from_this<RunReclaim> {
+class RunReclaim : public OwnedTasks::Owner {
  public:
-  static constexpr std::size_t kMaxAsked = 8;  // Sidecars asked at one time whether they are there.
+  static constexpr std::size_t kMaxAsked = 8;  // Connections that are open at a time.
   static constexpr Nanos kCheckTimeout = std::chrono::seconds(3);
-  static constexpr Nanos kReclaimTimeout = std::chrono::seconds(10);  // Of each run.
+  static constexpr Nanos kReclaimTimeout = std::chrono::seconds(10);  // For one run.
   static constexpr Nanos kTotalTimeout = std::chrono::seconds(60);
 
   struct Dependencies {
@@ -31,38 +32,43 @@ class RunReclaim : public std::enable_shared_from_this<RunReclaim> {
     WorkerConnector& workers;
   };
 
-  // `done` is called once, on the executor, when result() is there.
+  // Targets that are not usable are skipped. `done` is called once, on the executor, when result()
+  // is set; not at all when the object is dropped before.
   static std::shared_ptr<RunReclaim> Start(Dependencies dependencies, std::vector<Target> targets,
                                            std::vector<v1::ReclaimRequest> runs,
                                            std::function<void()> done);
 
-  // Nothing while it goes on. Ok: each run is gone.
+  // None while it is under way. OK: every run is gone. Else the last error, which is final.
   std::optional<absl::Status> result() const;
 
  private:
   RunReclaim(Dependencies dependencies, std::vector<Target> targets,
              std::vector<v1::ReclaimRequest> runs, std::function<void()> done)
       : deps_(dependencies),
+        tasks_(deps_.executor),
         targets_(std::move(targets)),
         runs_(std::move(runs)),
         done_(std::move(done)) {}
 
+  void RunTask(const OwnedTasks::Work& work) override;
   void Begin();
   void AskMore();
-  void OnChecked(std::size_t index, std::shared_ptr<Worker> worker, absl::Status status);
+  void OnChecked(std::size_t index, std::shared_ptr<Worker> worker, const absl::Status& status);
   void ReclaimNext();
-  void OnReclaimed(absl::Status status);
+  void OnReclaimed(const absl::Status& status);
   void Finish(absl::Status status);
 
   const Dependencies deps_;
+  OwnedTasks tasks_;
   const std::vector<Target> targets_;
   const std::vector<v1::ReclaimRequest> runs_;
   const std::function<void()> done_;
   MonoTime deadline_{};
-  std::size_t next_ = 0, asked_ = 0;  // The next target to ask; how many have not answered yet.
-  std::vector<std::shared_ptr<Worker>> there_{};  // Have answered and are still to be tried.
-  std::shared_ptr<Worker> worker_{};              // Deletes at present.
-  std::size_t run_ = 0;
+  std::size_t next_ = 0;                          // The next target to ask.
+  std::size_t asked_ = 0;                         // Targets that have not answered yet.
+  std::vector<std::shared_ptr<Worker>> there_{};  // They answered and have not been tried yet.
+  std::shared_ptr<Worker> worker_{};              // The one that deletes now.
+  std::size_t run_ = 0;                           // The run that is deleted now.
   absl::Status last_ = absl::UnavailableError("no sidecar of its pods is left to delete them");
   bool finished_ = false;
 

@@ -22,8 +22,8 @@ Nanos SourceLead(std::span<const ClockReading> workers) {
   return longest + kLeadMargin;
 }
 
-// Arming is one round trip to all at once; connections exist by now, so a few times the slowest
-// preflight is ample, and large jobs get what the fan-out itself costs.
+// Arming is one round trip to all workers at once, over connections that exist by now: four times
+// the slowest preflight is ample. Sending to many workers takes time too, so each adds a little.
 Nanos ArmBudget(std::span<const ClockReading> workers) {
   Nanos slowest{0};
   for (const ClockReading& worker : workers) slowest = std::max(slowest, worker.round_trip);
@@ -32,11 +32,11 @@ Nanos ArmBudget(std::span<const ClockReading> workers) {
 }
 
 Nanos DefaultGuard(std::span<const ClockReading> workers) {
-  Nanos guard = kSmallestGuard;
+  Nanos guard = kMinGuard;
   for (const ClockReading& worker : workers) {
     guard = std::max({guard, 4 * worker.wake_lateness, 2 * worker.capture_lateness});
   }
-  return std::min(guard, kLargestDefaultGuard);
+  return std::min(guard, kMaxDefaultGuard);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// When to start, from what preflight measured. Pure.
+// Chooses the start of a capture from what preflight measured. Pure.
 #pragma once
 #include <optional>
 #include <span>
@@ -10,32 +10,34 @@
 
 namespace strobe {
 
-// One worker that is ready to take part.
+// What preflight measured of one worker that is ready.
 struct ClockReading {
   std::string worker{};
-  Nanos offset{};                // Worker clock minus ours,
-  std::optional<Nanos> error{};  // true within +- this; none = could not be measured.
-  Nanos round_trip{};
-  Nanos wake_lateness{};     // How late its machine wakes sleepers now,
-  Nanos capture_lateness{};  // and how late its captures began before.
-  Nanos lead{};              // How long before its start a recording has to be told; 0 = not known.
+  Nanos offset{};                // Worker clock minus operator clock.
+  std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
+  Nanos round_trip{};            // Of the whole preflight.
+  Nanos wake_lateness{};         // How late its machine wakes a sleeping thread now.
+  Nanos capture_lateness{};      // How late its earlier captures began.
+  Nanos lead{};  // How long before the start its source must be told; 0 = not known.
 };
 
 struct StartPlan {
-  WallTime instant{};  // On our clock.
-  Nanos guard{};
-  Nanos skew_bound{};  // The clocks alone cannot place two starts closer together than this.
+  WallTime instant{};  // On the operator's clock.
+  Nanos guard{};       // Recorded before and after the window.
+  Nanos skew_bound{};  // The error of the clocks alone: two starts may be this far apart.
 };
 
-inline constexpr Nanos kSmallestGuard = std::chrono::milliseconds(5);
-inline constexpr Nanos kLargestDefaultGuard = std::chrono::milliseconds(100);
+inline constexpr Nanos kMinGuard = std::chrono::milliseconds(5);
+inline constexpr Nanos kMaxDefaultGuard = std::chrono::milliseconds(100);
 
-// Refuses, naming the worker, when a clock is too uncertain for the asked maxSkew: traces that
-// cannot be lined up are worse than no traces.
+// The earliest safe instant, or the later one that `spec` asks for. `now` and `spec.at` are on the
+// same clock. FailedPrecondition, naming the worker: a clock is too uncertain for spec.max_skew, so
+// the traces could not be aligned as asked. InvalidArgument: `workers` is empty.
 absl::StatusOr<StartPlan> PlanStart(const CaptureSpec& spec, WallTime now,
                                     std::span<const ClockReading> workers);
 
-// How long after the window collecting and writing a trace may take.
+// How long collecting and uploading a trace may take after the recording, if the request does not
+// say.
 Nanos CollectBudget(Nanos duration);
 
 }  // namespace strobe

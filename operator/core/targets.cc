@@ -17,7 +17,7 @@ struct JobLabel {
   std::string_view kind, label;
 };
 
-// Labels that the kinds' own controllers put on every pod.
+// The label by which a kind's controller marks every pod of a job with the job's name.
 constexpr std::array<JobLabel, 14> kJobLabels = {{
     {"Job", "batch.kubernetes.io/job-name"},
     {"JobSet", "jobset.sigs.k8s.io/jobset-name"},
@@ -34,7 +34,7 @@ constexpr std::array<JobLabel, 14> kJobLabels = {{
     {"RayService", "ray.io/originated-from-cr-name"},
     {"Workload", "kueue.x-k8s.io/workload"},
 }};
-// Kinds that own their pods directly, found by owner reference.
+// Kinds without such a label. They own their pods directly, so pods are found by owner reference.
 constexpr std::array<std::string_view, 3> kDirectOwners = {"StatefulSet", "ReplicaSet",
                                                            "DaemonSet"};
 
@@ -54,7 +54,8 @@ std::string Names(const std::vector<ContainerInfo>& containers) {
   return names.empty() ? "none" : Join(names, ", ");
 }
 
-// Which container's programs and accelerators count. False: it is not one that can be recorded.
+// Sets the target's containers and the planes that they must show. Returns false, with the target's
+// outcome set, when the wanted container cannot be recorded.
 bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& target) {
   target.container = wanted.empty() ? Join(pod.trainers, ",") : wanted;
   if (wanted.empty()) {
@@ -84,7 +85,7 @@ bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& targ
            target);
     return false;
   }
-  // Its sidecar would record the others' programs too.
+  // Unless told otherwise, the sidecar records the programs of all containers that train.
   if (!trains || pod.trainers.size() > 1) target.only_container = wanted;
   return true;
 }
@@ -111,7 +112,7 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
            target);
   } else if (pod.terminating) {
     Cannot(Outcome::kUnreachable, "the pod is being deleted", target);
-    target.may_come = true;  // Whoever takes its place.
+    target.may_come = true;  // Another pod may take its place.
   } else if (pod.ip.empty()) {
     Cannot(
         Outcome::kUnreachable,
@@ -124,7 +125,7 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   return target;
 }
 
-// A worker that should be there and has no pod. Its name cannot be a pod's.
+// A worker that has no pod. Its name contains a parenthesis, which no pod's name can.
 Target MissingTarget(std::string name, int rank, std::string message) {
   Target target;
   target.file = ToSafeName(name, 240);
@@ -135,11 +136,10 @@ Target MissingTarget(std::string name, int rank, std::string message) {
   return target;
 }
 
-// The pods that are workers of the job, and how many of its workers have done their work.
 struct Members {
-  std::vector<const PodInfo*> pods{};
-  std::size_t coordinators = 0;  // Among them.
-  std::size_t finished = 0;
+  std::vector<const PodInfo*> pods{};  // The pods that are workers of the job.
+  std::size_t coordinators = 0;        // Those of them whose role is only to coordinate.
+  std::size_t finished = 0;            // Workers whose pods have succeeded; not among `pods`.
 };
 
 Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vector<PodInfo>& pods) {
@@ -156,7 +156,7 @@ Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vect
                            std::any_of(pod.containers.begin(), pod.containers.end(),
                                        [](const auto& c) { return c.devices.accelerator; });
     if (coordinates && !can_train) continue;
-    // A pod that was asked for by name is never passed over in silence.
+    // A pod that the request names stays a target even if it has ended, with that as its outcome.
     if (HasEnded(pod) && query.names.empty()) {
       members.finished += pod.phase == "Succeeded" && !coordinates ? 1 : 0;
       continue;
@@ -185,7 +185,7 @@ void ExpectWorkers(const TargetSpec& spec, const PodQuery& query, const Members&
   }
 }
 
-// Ranks that nobody has; only when all the others are known.
+// Ranks below `expected` that no target has; empty unless every target has such a rank.
 std::vector<int> FreeRanks(const std::vector<Target>& targets, std::size_t expected) {
   std::set<int> free;
   for (std::size_t i = 0; i < expected; ++i) free.insert(static_cast<int>(i));
@@ -211,7 +211,7 @@ void AddMissing(const TargetSpec& spec, Selection& selection) {
 }
 
 void SortTargets(std::vector<Target>& targets) {
-  // Who has no rank comes last.
+  // Targets without a rank come last.
   std::stable_sort(targets.begin(), targets.end(), [](const Target& a, const Target& b) {
     const auto key = [](const Target& target) {
       return std::tuple(target.rank < 0, target.rank, target.pod.empty());
@@ -257,7 +257,7 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target) {
     return entry.kind == target.job->kind;
   });
   if (label != kJobLabels.end()) {
-    // The API server would refuse each list.
+    // The API server would refuse every list with such a selector.
     if (const absl::Status good = CheckLabelValue(target.job->name); !good.ok()) {
       return absl::InvalidArgumentError(StrCat("target.jobRef.name: pods are found by the label ",
                                                label->label, ", and ", Words(good)));
@@ -290,7 +290,7 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
   for (std::size_t i = 0; i < members.pods.size(); ++i) {
     const PodInfo& pod = *members.pods[i];
     absent.erase(pod.name);
-    // Whose place others have taken is not a worker any more.
+    // A pod that is being deleted is not a worker any more once another pod has taken its place.
     const bool superseded =
         query.names.empty() && pod.terminating &&
         (ranks[i].replaced || (selection.expected && living >= *selection.expected));
@@ -308,9 +308,8 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
 }
 
 std::size_t Selection::usable() const {
-  return static_cast<std::size_t>(
-      std::count_if(targets.begin(), targets.end(),
-                    [](const Target& target) { return target.outcome == Outcome::kUnknown; }));
+  return static_cast<std::size_t>(std::count_if(
+      targets.begin(), targets.end(), [](const Target& target) { return target.usable(); }));
 }
 
 std::size_t Selection::may_come() const {

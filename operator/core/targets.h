@@ -1,4 +1,4 @@
-// Which workers a request means, and which of them are not there. Pure: pods in, targets out.
+// Selects the workers of a request from a list of pods, including workers that are missing. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,39 +11,40 @@
 
 namespace strobe {
 
-// How to find a job's pods.
+// How to find a request's pods.
 struct PodQuery {
-  std::string selector{};  // Label selector for the API server; may be empty.
-  std::vector<std::string> names{};
-  std::optional<JobRef> owner{};  // Keep only pods that this object owns directly.
+  std::string selector{};            // Label selector for the API server; may be empty.
+  std::vector<std::string> names{};  // Only these pods; empty = any.
+  std::optional<JobRef> owner{};     // Only pods that this object owns directly; none = any.
 };
 
 // InvalidArgument for a job whose pods cannot be found.
 absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target);
 
 struct Selection {
-  // One per worker that should take part, by rank and name. Pods that have ended are left out; what
-  // cannot take part stays in, with the outcome that says why: a capture that silently left it out
-  // would look complete. So do workers that should be there and are not.
+  // One target per worker that should take part, sorted by rank and name. Workers that are missing
+  // or cannot take part are included, with the outcome that says why: if they were left out, an
+  // incomplete capture would look complete. Pods that have ended are left out.
   std::vector<Target> targets{};
-  // Workers that the whole job should have, before target.workers chooses among them; nothing when
-  // that is not known,
+  // How many workers the whole job should have, before target.workers chooses some of them; none =
+  // not known.
   std::optional<std::size_t> expected{};
-  std::string not_known{};  // for this reason.
+  std::string not_known{};  // Why `expected` is not known; empty when it is.
   std::size_t present = 0;  // Workers of the whole job that have a pod.
-  bool suspended = false;   // The job is not to have pods for now.
+  bool suspended = false;   // The job should have no pods for now.
 
-  // Can record, as far as is known.
+  // Targets that can be asked to record; see Target::usable.
   std::size_t usable() const;
-  // May come to be usable by waiting: pods that are not there yet, or have no address yet.
+  // Targets that may become usable with time: their pod or its address is not there yet.
   std::size_t may_come() const;
 };
 
-// `shape` is that of target.jobRef; null without one.
+// `query` is QueryFor(spec), and `pods` are all pods that it finds. `shape` is the shape of
+// target.jobRef, or null without one.
 Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
                         const std::vector<PodInfo>& pods, const JobShape* shape = nullptr);
 
-// "14/16 workers are there", or what else there is to say of how many; for people.
+// How many workers there are, for people: "14/16 workers are there".
 std::string CountWords(const Selection& selection);
 
 }  // namespace strobe

@@ -264,12 +264,17 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
     families_->last_success.Add({{"namespace", request.space}}).SetToCurrentTime();
 }
 
-void OperatorMetrics::CaptureEnded(const ProfileRequest& request, const std::string& result) {
+void OperatorMetrics::CaptureEnded(const ProfileRequest& request, CaptureEnd end) {
+  const auto counter = [&](CaptureEnd result) -> prometheus::Counter& {
+    return families_->captures.Add(
+        {{"namespace", request.space}, {"result", std::string(Name(result))}});
+  };
   // Creates all counters of a namespace together, so that a rate of failures sees the first
   // failure.
-  for (const char* known : {"Succeeded", "Failed", "Cancelled"})
-    families_->captures.Add({{"namespace", request.space}, {"result", known}});
-  families_->captures.Add({{"namespace", request.space}, {"result", result}}).Increment();
+  for (const CaptureEnd known :
+       {CaptureEnd::kSucceeded, CaptureEnd::kFailed, CaptureEnd::kCancelled})
+    counter(known);
+  counter(end).Increment();
 }
 
 void OperatorMetrics::ActiveCaptures(std::size_t count) {

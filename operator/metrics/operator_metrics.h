@@ -21,7 +21,7 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   ~OperatorMetrics() override;
 
   void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override;
-  void CaptureEnded(const ProfileRequest& request, const std::string& result) override;
+  void CaptureEnded(const ProfileRequest& request, CaptureEnd end) override;
   void ActiveCaptures(std::size_t count) override;
 
   void Asked(const std::string& webhook) override;

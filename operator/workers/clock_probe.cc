@@ -4,22 +4,23 @@
 #include <chrono>
 #include <vector>
 
-#include "operator/core/worker_words.h"
+#include "operator/core/answer_limits.h"
 #include "operator/workers/grpc_status.h"
 
 namespace strobe {
 namespace {
 
 constexpr int kPings = 8;
+// A longer travel time is a lie or a clock that was set, not a network.
 constexpr Nanos kMaxTravel = std::chrono::hours(1);
 
-// Goes to the undertaker when the stream has ended.
+// One ProbeClock stream. Owns itself; the deleter deletes it when the stream has ended.
 class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong> {
  public:
-  Prober(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub,
+  Prober(const Clock& clock, DeferredDeleter& deleter, std::shared_ptr<v1::Worker::Stub> stub,
          Nanos timeout, std::function<void(absl::StatusOr<ClockEstimate>)> done)
-      : clock_(clock), undertaker_(undertaker), stub_(std::move(stub)), done_(std::move(done)) {
-    undertaker_.Expect();
+      : clock_(clock), deleter_(deleter), stub_(std::move(stub)), done_(std::move(done)) {
+    deleter_.Announce();
     context_.set_deadline(DeadlineIn(timeout));
     stub_->async()->ProbeClock(&context_, this);
     Ping();
@@ -52,7 +53,7 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
       done_(FromGrpc(status));
     else
       done_(absl::UnavailableError("the clock was stepped while it was measured"));
-    undertaker_.Bury(this);
+    deleter_.Delete(this);
   }
 
  private:
@@ -65,7 +66,7 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
   }
 
   const Clock& clock_;
-  Undertaker& undertaker_;
+  DeferredDeleter& deleter_;
   const std::shared_ptr<v1::Worker::Stub> stub_;
   const std::function<void(absl::StatusOr<ClockEstimate>)> done_;
   grpc::ClientContext context_;
@@ -82,9 +83,10 @@ std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
   for (const RoundTrip& trip : trips) {
     const Nanos at_worker = trip.answered - trip.received;
     const Nanos travel = (trip.back - trip.sent) - at_worker;
-    // A worker answers after it was asked; and of one that says it took an hour, nothing is known.
+    // A worker cannot answer before it was asked; such a trip tells nothing.
     if (at_worker < Nanos{0} || travel < Nanos{0} || travel > kMaxTravel) continue;
-    // The worker's readings lie somewhere within the travel; at worst all of it was on one leg.
+    // How the travel time divides between the two directions is not known. At worst all of it was
+    // spent in one direction, so half of it bounds the error.
     const Nanos error = travel / 2 + Nanos{1};
     if (best && best->error <= error) continue;
     best = ClockEstimate{.offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2,
@@ -94,9 +96,10 @@ std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
   return best;
 }
 
-void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub,
-                Nanos timeout, std::function<void(absl::StatusOr<ClockEstimate>)> done) {
-  new Prober(clock, undertaker, std::move(stub), timeout, std::move(done));
+void ProbeClock(const Clock& clock, DeferredDeleter& deleter,
+                std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+                std::function<void(absl::StatusOr<ClockEstimate>)> done) {
+  new Prober(clock, deleter, std::move(stub), timeout, std::move(done));
 }
 
 }  // namespace strobe

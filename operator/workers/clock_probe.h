@@ -1,4 +1,4 @@
-// One worker's clock against ours, over a ProbeClock stream.
+// Measures the offset of a worker's clock over a ProbeClock stream, as NTP does.
 #pragma once
 #include <functional>
 #include <memory>
@@ -7,30 +7,33 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "operator/workers/undertaker.h"
+#include "operator/workers/deferred_deleter.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {
 
 struct ClockEstimate {
-  Nanos offset{};  // Worker clock minus ours, true within +-error.
-  Nanos error{};
-  Nanos wall_less_monotonic{};  // Of the worker at that moment; 0 = not known.
+  Nanos offset{};               // Worker clock minus operator clock.
+  Nanos error{};                // Half-width of the offset's error interval.
+  Nanos wall_less_monotonic{};  // Of the worker's clocks at that moment; 0 = not known.
 };
 
-// Four readings of one round trip: sent and back on our clock, received and answered on theirs.
+// The four clock readings of one round trip.
 struct RoundTrip {
-  WallTime sent{}, back{};
-  WallTime received{}, answered{};
+  WallTime sent{}, back{};          // On the operator's clock.
+  WallTime received{}, answered{};  // On the worker's clock.
   Nanos wall_less_monotonic{};
 };
 
-// The smallest round trip bounds the offset best, whatever the others suffered (pure). Nothing for
-// no trips, or when every trip runs backwards because a clock was stepped.
+// The estimate of the round trip with the shortest travel time, which bounds the offset best. None
+// when there is no plausible trip, for example because a clock was set during each of them. Pure.
 std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips);
 
-// Pings a dozen times, one after the other. `done` comes once, from a gRPC thread.
-void ProbeClock(const Clock& clock, Undertaker& undertaker, std::shared_ptr<v1::Worker::Stub> stub,
-                Nanos timeout, std::function<void(absl::StatusOr<ClockEstimate>)> done);
+// Measures eight round trips, one after the other. `done` is called once, from a gRPC thread: with
+// the best estimate of the trips that were complete within `timeout`, else with an error. The clock
+// and the deleter must outlive the call.
+void ProbeClock(const Clock& clock, DeferredDeleter& deleter,
+                std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
+                std::function<void(absl::StatusOr<ClockEstimate>)> done);
 
 }  // namespace strobe

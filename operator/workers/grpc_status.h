@@ -1,13 +1,14 @@
-// gRPC's status in ours.
+// Converts gRPC's status to absl's.
 #pragma once
 #include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
-#include "operator/core/worker_words.h"
+#include "operator/core/answer_limits.h"
 
 namespace strobe {
 
-// The codes are the same numbers on purpose. gRPC passes on any bytes as a status's message.
+// Both use the same numbers for codes. The message may be any bytes that the peer sent, so it is
+// limited like an answer.
 inline absl::Status FromGrpc(const grpc::Status& status) {
   return BoundError(
       absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));

@@ -7,21 +7,22 @@
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/grpc_tls/credentials.h"
-#include "operator/core/worker_words.h"
+#include "operator/core/answer_limits.h"
 #include "operator/workers/clock_probe.h"
+#include "operator/workers/deferred_deleter.h"
 #include "operator/workers/grpc_status.h"
-#include "operator/workers/undertaker.h"
 
 namespace strobe {
 namespace {
 
 using Stub = v1::Worker::Stub;
 
-// A capture has five states; some room for sidecars that say more.
+// A capture has five states, and a sidecar reports each of them once. The rest is room for sidecars
+// of other versions.
 constexpr int kMaxReports = 64;
 
-// One unary call. Keeps what it needs alive until it has ended, so its caller may forget it; then
-// the undertaker buries it.
+// One unary call. It keeps all that gRPC uses alive until it has ended, so its caller may forget
+// it; then the deleter deletes it.
 template <typename Request, typename Response>
 struct Call {
   std::shared_ptr<Stub> stub;
@@ -36,9 +37,9 @@ using Method = void (Stub::async::*)(grpc::ClientContext*, const Request*, Respo
                                      std::function<void(grpc::Status)>);
 
 template <typename Request, typename Response>
-void Send(Undertaker& undertaker, std::shared_ptr<Stub> stub, Method<Request, Response> method,
+void Send(DeferredDeleter& deleter, std::shared_ptr<Stub> stub, Method<Request, Response> method,
           const Request& request, Nanos timeout, Worker::Callback<Response> done) {
-  std::shared_ptr<Call<Request, Response>> call = undertaker.Own(new Call<Request, Response>());
+  std::shared_ptr<Call<Request, Response>> call = deleter.Own(new Call<Request, Response>());
   call->stub = std::move(stub);
   call->context.set_deadline(DeadlineIn(timeout));
   call->request = request;
@@ -51,10 +52,10 @@ void Send(Undertaker& undertaker, std::shared_ptr<Stub> stub, Method<Request, Re
                                  });
 }
 
-// One Watch stream; goes to the undertaker when it has ended.
+// One Watch stream. Owns itself; the deleter deletes it when the stream has ended.
 class Watcher final : public grpc::ClientReadReactor<v1::Report> {
  public:
-  // What the holder of the watch keeps: letting go of it ends the stream.
+  // What the caller of Watch holds; dropping it ends the stream.
   struct Handle {
     explicit Handle(std::shared_ptr<grpc::ClientContext> c) : context(std::move(c)) {}
     ~Handle() { context->TryCancel(); }
@@ -63,12 +64,12 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
     std::shared_ptr<grpc::ClientContext> context;
   };
 
-  static std::shared_ptr<void> Start(Undertaker& undertaker, std::shared_ptr<Stub> stub,
+  static std::shared_ptr<void> Start(DeferredDeleter& deleter, std::shared_ptr<Stub> stub,
                                      const std::string& capture_id,
                                      std::function<void(v1::Report)> report,
                                      std::function<void(absl::Status)> ended) {
-    auto* watcher = new Watcher(undertaker, std::move(stub), std::move(report), std::move(ended));
-    undertaker.Expect();
+    auto* watcher = new Watcher(deleter, std::move(stub), std::move(report), std::move(ended));
+    deleter.Announce();
     watcher->request_.set_capture_id(capture_id);
     // The stream may end, and delete the watcher, as soon as it has been started.
     auto handle = std::make_shared<Handle>(watcher->context_);
@@ -80,7 +81,7 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    // Each report is a state further; whoever sends on and on costs this process time and memory.
+    // Every regular report is of a new state, so more reports than this are not regular.
     if (++reports_ > kMaxReports) return context_->TryCancel();
     BoundAnswer(report_);
     on_report_(std::move(report_));
@@ -93,19 +94,19 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
           StrCat("the sidecar sent more than ", kMaxReports, " reports of one capture")));
     else
       on_ended_(FromGrpc(status));
-    undertaker_.Bury(this);
+    deleter_.Delete(this);
   }
 
  private:
-  Watcher(Undertaker& undertaker, std::shared_ptr<Stub> stub,
+  Watcher(DeferredDeleter& deleter, std::shared_ptr<Stub> stub,
           std::function<void(v1::Report)> report, std::function<void(absl::Status)> ended)
-      : undertaker_(undertaker),
+      : deleter_(deleter),
         stub_(std::move(stub)),
         on_report_(std::move(report)),
         on_ended_(std::move(ended)),
         context_(std::make_shared<grpc::ClientContext>()) {}
 
-  Undertaker& undertaker_;
+  DeferredDeleter& deleter_;
   const std::shared_ptr<Stub> stub_;
   const std::function<void(v1::Report)> on_report_;
   const std::function<void(absl::Status)> on_ended_;
@@ -117,14 +118,14 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
 class GrpcWorker final : public Worker {
  public:
-  GrpcWorker(const Clock& clock, Undertaker& undertaker,
+  GrpcWorker(const Clock& clock, DeferredDeleter& deleter,
              const std::shared_ptr<grpc::Channel>& channel)
       : clock_(clock),
-        undertaker_(undertaker),
-        stub_(undertaker.Own(v1::Worker::NewStub(channel).release())) {}
+        deleter_(deleter),
+        stub_(deleter.Own(v1::Worker::NewStub(channel).release())) {}
 
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
-    // Describe and the clock probe run side by side; whichever comes last answers.
+    // Describe and the clock probe run side by side; the one that ends last calls `done`.
     struct Both {
       Mutex mutex;
       Preflight preflight;
@@ -150,7 +151,7 @@ class GrpcWorker final : public Worker {
     v1::DescribeRequest request;
     request.set_capture_id(capture_id);
     Send<v1::DescribeRequest, v1::DescribeResponse>(
-        undertaker_, stub_, &Stub::async::Describe, request, timeout,
+        deleter_, stub_, &Stub::async::Describe, request, timeout,
         [both, finish](absl::StatusOr<v1::DescribeResponse> answer) {
           {
             MutexLock lock(&both->mutex);
@@ -161,7 +162,7 @@ class GrpcWorker final : public Worker {
           }
           finish();
         });
-    ProbeClock(clock_, undertaker_, stub_, timeout,
+    ProbeClock(clock_, deleter_, stub_, timeout,
                [both, finish](absl::StatusOr<ClockEstimate> estimate) {
                  {
                    MutexLock lock(&both->mutex);
@@ -178,36 +179,36 @@ class GrpcWorker final : public Worker {
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
     v1::ArmRequest request;
     *request.mutable_plan() = plan;
-    Send<v1::ArmRequest, v1::ArmResponse>(undertaker_, stub_, &Stub::async::Arm, request, timeout,
+    Send<v1::ArmRequest, v1::ArmResponse>(deleter_, stub_, &Stub::async::Arm, request, timeout,
                                           std::move(done));
   }
 
   std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
                               std::function<void(absl::Status)> ended) override {
-    return Watcher::Start(undertaker_, stub_, capture_id, std::move(report), std::move(ended));
+    return Watcher::Start(deleter_, stub_, capture_id, std::move(report), std::move(ended));
   }
 
   void Cancel(const v1::CancelRequest& request, Nanos timeout,
               Callback<v1::CancelResponse> done) override {
-    Send<v1::CancelRequest, v1::CancelResponse>(undertaker_, stub_, &Stub::async::Cancel, request,
+    Send<v1::CancelRequest, v1::CancelResponse>(deleter_, stub_, &Stub::async::Cancel, request,
                                                 timeout, std::move(done));
   }
 
   void Publish(const v1::PublishRequest& request, Nanos timeout,
                Callback<v1::PublishResponse> done) override {
-    Send<v1::PublishRequest, v1::PublishResponse>(undertaker_, stub_, &Stub::async::Publish,
-                                                  request, timeout, std::move(done));
+    Send<v1::PublishRequest, v1::PublishResponse>(deleter_, stub_, &Stub::async::Publish, request,
+                                                  timeout, std::move(done));
   }
 
   void Reclaim(const v1::ReclaimRequest& request, Nanos timeout,
                Callback<v1::ReclaimResponse> done) override {
-    Send<v1::ReclaimRequest, v1::ReclaimResponse>(undertaker_, stub_, &Stub::async::Reclaim,
-                                                  request, timeout, std::move(done));
+    Send<v1::ReclaimRequest, v1::ReclaimResponse>(deleter_, stub_, &Stub::async::Reclaim, request,
+                                                  timeout, std::move(done));
   }
 
  private:
   const Clock& clock_;
-  Undertaker& undertaker_;
+  DeferredDeleter& deleter_;
   const std::shared_ptr<Stub> stub_;
 };
 
@@ -218,34 +219,34 @@ GrpcWorkerConnector::GrpcWorkerConnector(const Clock& clock, Credentials credent
 
 std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   grpc::ChannelArguments arguments;
-  // Each capture connects anew: a worker that came back is found at once, and a worker's port is
-  // never reached through a proxy that the environment names.
+  // Each capture makes new connections, so that no backoff of an earlier one delays it. Proxies
+  // from the environment are for the way out of a cluster, not to its pods.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A capture of thousands of workers holds as many channels: no histories. Not
-  // GRPC_ARG_MINIMAL_STACK too: without the filters that it leaves out nothing bounds an answer's
-  // size, and no deadline ends a call (seen with 1.51).
+  // A capture of thousands of workers has as many channels, so their tracing is off to save memory.
+  // GRPC_ARG_MINIMAL_STACK must stay off: it removes the filters that limit an answer's size and
+  // that end a call at its deadline (seen with 1.51).
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, int{kMaxAnswerBytes});
-  // A peer whose machine is gone is noticed within 20 s, also in the middle of a quiet Watch.
+  // Notices within 20 s that a peer's machine is gone, even while a Watch is quiet.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 15000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Heeded by TLS alone.
+  // Only TLS uses this name.
   if (!target.pod_uid.empty())
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, PodName(target.pod_uid));
-  return WorkerOver(clock_, undertaker_,
+  return WorkerOver(clock_, deleter_,
                     grpc::CreateCustomChannel(target.address, credentials_(), arguments));
 }
 
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker,
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, DeferredDeleter& deleter,
                                    const std::shared_ptr<grpc::Channel>& channel) {
-  return std::make_shared<GrpcWorker>(clock, undertaker, channel);
+  return std::make_shared<GrpcWorker>(clock, deleter, channel);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() {

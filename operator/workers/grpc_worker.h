@@ -1,11 +1,11 @@
-// Sidecars over gRPC. Callbacks run on gRPC's threads; they must be short.
+// Connections to sidecars over gRPC. Callbacks run on gRPC's threads, so they must be quick.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "operator/core/ports.h"
-#include "operator/workers/undertaker.h"
+#include "operator/workers/deferred_deleter.h"
 
 namespace grpc {
 class Channel;
@@ -16,8 +16,8 @@ namespace strobe {
 
 class GrpcWorkerConnector final : public WorkerConnector {
  public:
-  // `credentials` is asked for each connection: certificates are renewed. With TLS a sidecar must
-  // carry the name of its target's pod.
+  // `credentials` is called for each connection, because certificates are renewed. With TLS, a
+  // sidecar's certificate must name the UID of its target's pod. The clock must outlive this.
   using Credentials = std::function<std::shared_ptr<grpc::ChannelCredentials>()>;
   GrpcWorkerConnector(const Clock& clock, Credentials credentials);
   std::shared_ptr<Worker> Connect(const Target& target) override;
@@ -25,14 +25,14 @@ class GrpcWorkerConnector final : public WorkerConnector {
  private:
   const Clock& clock_;
   const Credentials credentials_;
-  Undertaker undertaker_;
+  DeferredDeleter deleter_;
 };
 
-// A worker over a channel that is there already. Clock and undertaker outlive it and its calls.
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, Undertaker& undertaker,
+// A worker over an existing channel. The clock and the deleter must outlive it and its calls.
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, DeferredDeleter& deleter,
                                    const std::shared_ptr<grpc::Channel>& channel);
 
-// For whoever passes --insecure-plaintext.
+// No encryption and no authentication, for the flag --insecure-plaintext.
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials();
 
 }  // namespace strobe

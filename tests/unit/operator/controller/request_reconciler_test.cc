@@ -94,8 +94,8 @@ class FakeCluster final : public Cluster {
 class FakeMetrics final : public CaptureMetrics {
  public:
   void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override { ++attempts; }
-  void CaptureEnded(const ProfileRequest&, const std::string& result) override {
-    results.push_back(result);
+  void CaptureEnded(const ProfileRequest&, CaptureEnd end) override {
+    results.emplace_back(Name(end));
   }
   void ActiveCaptures(std::size_t) override {}
   int attempts = 0;

@@ -17,7 +17,7 @@ std::vector<ClockReading> Two(Nanos error) {
 TEST(PlanStart, LeavesTimeToArmAndToStartTheSource) {
   const auto plan = PlanStart({}, kPlanNow, Two(1ms));
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->instant, kPlanNow + kSmallestGuard + 300ms + 50ms);
+  EXPECT_EQ(plan->instant, kPlanNow + kMinGuard + 300ms + 50ms);
   EXPECT_EQ(plan->skew_bound, 2ms);
 }
 
@@ -57,7 +57,7 @@ TEST(PlanStart, TheGuardFollowsTheWorstLatenessUpToABound) {
   workers[0].capture_lateness = 20ms;
   EXPECT_EQ(PlanStart({}, kPlanNow, workers)->guard, 40ms);
   workers[0].capture_lateness = 2s;
-  EXPECT_EQ(PlanStart({}, kPlanNow, workers)->guard, kLargestDefaultGuard);
+  EXPECT_EQ(PlanStart({}, kPlanNow, workers)->guard, kMaxDefaultGuard);
   CaptureSpec spec;
   spec.guard = 0ms;
   EXPECT_EQ(PlanStart(spec, kPlanNow, workers)->guard, 0ms);

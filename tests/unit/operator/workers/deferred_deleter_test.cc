@@ -1,4 +1,4 @@
-#include "operator/workers/undertaker.h"
+#include "operator/workers/deferred_deleter.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 namespace strobe {
 namespace {
 
-struct Body {
-  ~Body() {
+struct Object {
+  ~Object() {
     *where = std::this_thread::get_id();
     gone->Notify();
   }
@@ -16,24 +16,24 @@ struct Body {
   Notification* gone;
 };
 
-TEST(Undertaker, DestroysOnItsOwnThread) {
+TEST(DeferredDeleter, DeletesOnItsOwnThread) {
   std::thread::id where;
   Notification gone;
-  Undertaker undertaker;
-  undertaker.Own(new Body{&where, &gone}).reset();
+  DeferredDeleter deleter;
+  deleter.Own(new Object{&where, &gone}).reset();
   gone.Wait();
   EXPECT_NE(where, std::this_thread::get_id());
 }
 
-TEST(Undertaker, WaitsForWhatItHasTakenOn) {
+TEST(DeferredDeleter, WaitsForWhatWasAnnounced) {
   std::thread::id where;
   Notification gone;
   std::thread late;
   {
-    Undertaker undertaker;
-    late = std::thread([body = undertaker.Own(new Body{&where, &gone})]() mutable {
+    DeferredDeleter deleter;
+    late = std::thread([object = deleter.Own(new Object{&where, &gone})]() mutable {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      body.reset();
+      object.reset();
     });
   }
   EXPECT_TRUE(gone.is_set());

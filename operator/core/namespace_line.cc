@@ -1,10 +1,10 @@
-#include "operator/core/space_line.h"
+#include "operator/core/namespace_line.h"
 
 #include <iterator>
 
 namespace strobe {
 
-void SpaceLine::TakeOut(const std::string& key, const Entry& entry) {
+void NamespaceLine::TakeOut(const std::string& key, const Entry& entry) {
   const auto found = spaces_.find(entry.space);
   if (found == spaces_.end()) return;
   Space& space = found->second;
@@ -14,13 +14,13 @@ void SpaceLine::TakeOut(const std::string& key, const Entry& entry) {
   if (space.waiting.empty() && space.trying.empty() && space.running.empty()) spaces_.erase(found);
 }
 
-std::vector<std::string> SpaceLine::First(const std::string& space) const {
+std::vector<std::string> NamespaceLine::First(const std::string& space) const {
   const auto found = spaces_.find(space);
   if (found == spaces_.end() || found->second.waiting.empty()) return {};
   return {std::get<std::string>(*found->second.waiting.begin())};
 }
 
-Crowd SpaceLine::Try(const std::string& space_name, const std::string& key, WallTime since) {
+Crowd NamespaceLine::Try(const std::string& space_name, const std::string& key, WallTime since) {
   Entry& entry = entries_[key];
   TakeOut(key, entry);
   entry = {space_name, since, ++last_try_};
@@ -34,7 +34,7 @@ Crowd SpaceLine::Try(const std::string& space_name, const std::string& key, Wall
   return crowd;
 }
 
-std::vector<std::string> SpaceLine::Begin(const std::string& key) {
+std::vector<std::string> NamespaceLine::Begin(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
   TakeOut(key, found->second);
@@ -43,7 +43,7 @@ std::vector<std::string> SpaceLine::Begin(const std::string& key) {
   return First(found->second.space);
 }
 
-std::vector<std::string> SpaceLine::Wait(const std::string& key) {
+std::vector<std::string> NamespaceLine::Wait(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
   const Entry entry = found->second;
@@ -51,14 +51,14 @@ std::vector<std::string> SpaceLine::Wait(const std::string& key) {
   found->second.tries = 0;
   Space& space = spaces_[entry.space];
   space.waiting.insert({entry.since, key});
-  // Those who tried after it, and counted it, have been told by numbers that are no longer true. It
-  // itself need not look again.
+  // Later tries that counted this one as under way were judged by a number that is too high, so the
+  // first in the line tries again. This request itself need not.
   std::vector<std::string> first = First(entry.space);
   if (!entry.counted || first.front() == key) first.clear();
   return first;
 }
 
-std::vector<std::string> SpaceLine::Leave(const std::string& key) {
+std::vector<std::string> NamespaceLine::Leave(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
   const Entry entry = found->second;

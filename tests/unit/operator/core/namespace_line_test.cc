@@ -1,4 +1,4 @@
-#include "operator/core/space_line.h"
+#include "operator/core/namespace_line.h"
 
 #include <gmock/gmock.h>
 
@@ -16,8 +16,8 @@ using testing::IsEmpty;
 constexpr WallTime kStart{1'700'000'000s};
 WallTime At(int second) { return kStart + std::chrono::seconds(second); }
 
-TEST(SpaceLine, CountsWhoIsUnderWayAndWhoHasWaitedLonger) {
-  SpaceLine line;
+TEST(NamespaceLine, CountsWhoIsUnderWayAndWhoHasWaitedLonger) {
+  NamespaceLine line;
   EXPECT_EQ(line.Try("a", "a/1", At(1)).active, 0);
   EXPECT_EQ(line.Try("a", "a/2", At(2)).active, 1) << "of two at once one sees the other";
   EXPECT_EQ(line.Try("b", "b/1", At(0)).active, 0) << "namespaces know nothing of each other";
@@ -30,8 +30,8 @@ TEST(SpaceLine, CountsWhoIsUnderWayAndWhoHasWaitedLonger) {
   EXPECT_EQ(younger.ahead, 1);
 }
 
-TEST(SpaceLine, AnEndWakesWhoHasWaitedLongest) {
-  SpaceLine line;
+TEST(NamespaceLine, AnEndWakesWhoHasWaitedLongest) {
+  NamespaceLine line;
   line.Try("a", "a/1", At(1));
   line.Begin("a/1");
   for (int i = 4; i > 1; --i) {
@@ -47,16 +47,16 @@ TEST(SpaceLine, AnEndWakesWhoHasWaitedLongest) {
   EXPECT_EQ(line.Try("a", "a/9", At(9)).active, 1) << "a/2";
 }
 
-TEST(SpaceLine, WhoeverTriesInVainWakesThoseWhomItHeldUp) {
-  SpaceLine line;
+TEST(NamespaceLine, WhoeverTriesInVainWakesThoseWhomItHeldUp) {
+  NamespaceLine line;
   line.Try("a", "a/1", At(1));
   line.Try("a", "a/2", At(2));
   line.Wait("a/2");                                    // Because of the one before it,
   EXPECT_THAT(line.Leave("a/1"), ElementsAre("a/2"));  // which then does not begin.
 }
 
-TEST(SpaceLine, ARetryThatIsHeldBackIsNotUnderWay) {
-  SpaceLine line;
+TEST(NamespaceLine, ARetryThatIsHeldBackIsNotUnderWay) {
+  NamespaceLine line;
   line.Try("a", "a/1", At(1));
   line.Begin("a/1");
   line.Try("a", "a/1", At(9));
@@ -127,13 +127,13 @@ class Model {
   }
 
   const int most_;
-  SpaceLine line_;
+  NamespaceLine line_;
   int next_ = 0;
   std::map<std::string, WallTime> since_;
   std::set<std::string> woken_, running_, again_;
 };
 
-TEST(SpaceLine, NeverTooManyAndNobodyWaitsForEver) {
+TEST(NamespaceLine, NeverTooManyAndNobodyWaitsForEver) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     Model model(seed, 1 + static_cast<int>(seed % 3));
     int arrivals = 200;
@@ -152,7 +152,7 @@ TEST(SpaceLine, NeverTooManyAndNobodyWaitsForEver) {
   }
 }
 
-TEST(SpaceLine, ACrowdElsewhereCostsANamespaceNothing) {
+TEST(NamespaceLine, ACrowdElsewhereCostsANamespaceNothing) {
   const auto looks_of_b = [](int crowd) {
     Model model(1, 1);
     for (int i = 0; i < crowd; ++i) model.Arrive("a");

@@ -1,4 +1,4 @@
-#include "operator/core/worker_words.h"
+#include "operator/core/answer_limits.h"
 
 #include <gmock/gmock.h>
 

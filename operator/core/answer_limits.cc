@@ -1,4 +1,4 @@
-#include "operator/core/worker_words.h"
+#include "operator/core/answer_limits.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,8 +12,8 @@
 namespace strobe {
 namespace {
 
-// As much as sidecars send; see Report.
-constexpr std::size_t kMaxMessageBytes = 1024;
+// Sidecars keep to these limits themselves; see the comments in worker.proto.
+constexpr std::size_t kMaxAnswerMessageBytes = 1024;
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
 constexpr std::size_t kMaxUrlBytes = 2048;
@@ -23,11 +23,11 @@ constexpr int kMaxNotes = 8;
 constexpr int kMaxProcesses = 64;
 constexpr int kMaxSources = 64;
 constexpr std::size_t kMaxReasons = 16;
-// The sum over all workers of a job must fit as well.
+// The sum over all workers of a job must fit into 64 bits too.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 
 constexpr Nanos kMaxLateness = std::chrono::seconds(10);
-constexpr Nanos kMaxLead = std::chrono::seconds(30);
+constexpr Nanos kMaxSourceLead = std::chrono::seconds(30);
 constexpr Nanos kMaxStage = std::chrono::hours(24);
 
 void Cut(std::string* text, std::size_t bytes) { *text = CutUtf8(*text, bytes); }
@@ -37,12 +37,13 @@ void Shorten(List* list, int most) {
   if (list->size() > most) list->DeleteSubrange(most, list->size() - most);
 }
 
-std::int64_t Time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kLatestNs); }
+std::int64_t Time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kMaxTimeNs); }
 std::int64_t Span(std::int64_t ns, Nanos most) {
   return std::clamp<std::int64_t>(ns, 0, most.count());
 }
 
-// A number that this operator has no outcome for is what its message says, and not a success.
+// Replaces an outcome that this operator does not know, so that it is never taken for a success.
+// With `ended`, OUTCOME_UNSPECIFIED counts as unknown too.
 v1::Outcome Known(v1::Outcome outcome, bool ended, std::string* message) {
   if (v1::Outcome_IsValid(outcome) && !(ended && outcome == v1::OUTCOME_UNSPECIFIED))
     return outcome;
@@ -88,9 +89,9 @@ void BoundDropped(v1::Report& report) {
 
 void BoundAnswer(v1::Report& report) {
   Cut(report.mutable_capture_id(), kMaxTextBytes);
-  Cut(report.mutable_message(), kMaxMessageBytes);
+  Cut(report.mutable_message(), kMaxAnswerMessageBytes);
   report.set_outcome(Known(report.outcome(), report.state() == v1::DONE, report.mutable_message()));
-  Cut(report.mutable_message(), kMaxMessageBytes);
+  Cut(report.mutable_message(), kMaxAnswerMessageBytes);
   Cut(report.mutable_sha256(), kHashBytes);
   Cut(report.mutable_url(), kMaxUrlBytes);
   if (report.has_plan()) Bound(*report.mutable_plan());
@@ -126,18 +127,18 @@ void BoundAnswer(v1::DescribeResponse& response) {
   }
   response.set_wake_lateness_ns(Span(response.wake_lateness_ns(), kMaxLateness));
   response.set_capture_lateness_ns(Span(response.capture_lateness_ns(), kMaxLateness));
-  response.set_lead_ns(Span(response.lead_ns(), kMaxLead));
+  response.set_lead_ns(Span(response.lead_ns(), kMaxSourceLead));
   if (response.has_report()) BoundAnswer(*response.mutable_report());
 }
 
 void BoundAnswer(v1::ArmResponse& response) {
-  Cut(response.mutable_message(), kMaxMessageBytes);
+  Cut(response.mutable_message(), kMaxAnswerMessageBytes);
   if (!response.accepted()) {
-    // To refuse without a cause, or because all is well, is no answer.
+    // A refusal must have a cause, and Ok is none.
     const bool no_cause = response.refusal() == v1::OK;
     response.set_refusal(Known(no_cause ? v1::OUTCOME_UNSPECIFIED : response.refusal(), true,
                                response.mutable_message()));
-    Cut(response.mutable_message(), kMaxMessageBytes);
+    Cut(response.mutable_message(), kMaxAnswerMessageBytes);
   }
   if (response.has_report()) BoundAnswer(*response.mutable_report());
 }
@@ -153,7 +154,7 @@ void BoundAnswer(v1::ClockPong& pong) {
 
 absl::Status BoundError(const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), CutUtf8(ToStd(status.message()), kMaxMessageBytes));
+  return absl::Status(status.code(), CutUtf8(ToStd(status.message()), kMaxAnswerMessageBytes));
 }
 
 }  // namespace strobe

@@ -1,0 +1,29 @@
+// The operator's finalizer on a request: the API server keeps a deleted request until it is gone.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "operator/core/names.h"
+#include "operator/core/request.h"
+
+namespace strobe {
+
+inline bool HasFinalizer(const ProfileRequest& request) {
+  return std::find(request.finalizers.begin(), request.finalizers.end(), kFinalizer) !=
+         request.finalizers.end();
+}
+
+inline std::vector<std::string> WithFinalizer(const ProfileRequest& request) {
+  std::vector<std::string> finalizers = request.finalizers;
+  finalizers.emplace_back(kFinalizer);
+  return finalizers;
+}
+
+inline std::vector<std::string> WithoutFinalizer(const ProfileRequest& request) {
+  std::vector<std::string> finalizers = request.finalizers;
+  std::erase(finalizers, kFinalizer);
+  return finalizers;
+}
+
+}  // namespace strobe

@@ -1,0 +1,173 @@
+#include "operator/core/attempt_preflight.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/strings.h"
+#include "operator/core/preflight_judgement.h"
+
+namespace strobe {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Nanos kCheckTimeout = seconds(3);
+constexpr Nanos kAskAgain = seconds(1);
+// Clocks drift by tens of microseconds a second; an offset that is older is measured again.
+constexpr Nanos kFreshClock = seconds(2);
+
+// Whether waiting may cure what keeps this worker from recording: its trainer has not started its
+// profiler server yet, or another capture holds it.
+bool MayBecomeReady(const Member& member) {
+  return member.worker != nullptr && member.state == MemberState::kEnded &&
+         Describe(member.result.outcome).waitable;
+}
+
+// What a worker that was armed by an operator before us was told then.
+void Adopt(const v1::Report& report, Member& member) {
+  member.state = MemberState::kArmed;
+  member.result.armed = true;
+  member.result.report = report;
+  member.result.offset = Nanos{report.plan().clock_offset_ns()};
+  const std::int64_t error = report.plan().clock_error_ns();
+  member.result.error = error < 0 ? std::nullopt : std::optional(Nanos{error});
+}
+
+}  // namespace
+
+AttemptPreflight::AttemptPreflight(AttemptState& state, const OwnedTasks& tasks,
+                                   WorkerConnector& workers, Hooks hooks)
+    : state_(state), tasks_(tasks), workers_(workers), hooks_(std::move(hooks)) {}
+
+void AttemptPreflight::Begin() {
+  ready_by_ = state_.clock.MonoNow() + state_.spec.ready_timeout;
+  for (std::size_t i = 0; i < state_.members.size(); ++i) {
+    Member& member = state_.members[i];
+    const Target& target = member.result.target;
+    if (!target.usable()) {
+      state_.End(member, target.outcome, target.message);
+      continue;
+    }
+    member.worker = workers_.Connect(target);
+    Ask(i);
+  }
+  if (checks_in_flight_ == 0) Settle();
+}
+
+void AttemptPreflight::Ask(std::size_t index) {
+  Member& member = state_.members[index];
+  member.state = MemberState::kChecking;
+  member.result.outcome = Outcome::kUnknown;
+  member.result.message.clear();
+  member.asked = state_.clock.MonoNow();
+  ++checks_in_flight_;
+  member.worker->Check(state_.result.capture_id, kCheckTimeout,
+                       tasks_.OnExecutor([this, index](const absl::StatusOr<Preflight>& answer) {
+                         OnChecked(index, answer);
+                       }));
+}
+
+void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflight>& answer) {
+  Member& member = state_.members[index];
+  --checks_in_flight_;
+  // An answer that comes after the attempt was called off finds its member ended.
+  if (member.state != MemberState::kChecking) return;
+  const Target& target = member.result.target;
+  PreflightJudgement judgement =
+      JudgePreflight({state_.spec, state_.result.capture_id, state_.result.run, state_.Now(),
+                      state_.RequestedStart()},
+                     target, answer);
+  if (answer.ok()) {
+    const v1::DescribeResponse& description = answer->description;
+    member.last_contact = state_.Now();
+    member.framework = HasFramework(description);
+    member.result.offset = answer->offset + state_.clock_steps.Since();
+    member.result.error = answer->error;
+    member.result.wall_less_monotonic = answer->wall_less_monotonic;
+    member.clock = {target.name,
+                    member.result.offset,
+                    answer->error,
+                    answer->round_trip,
+                    Nanos{description.wake_lateness_ns()},
+                    Nanos{description.capture_lateness_ns()},
+                    Nanos{description.lead_ns()}};
+  }
+  switch (judgement.kind) {
+    case PreflightJudgement::Kind::kReady:
+      member.state = MemberState::kReady;
+      break;
+    case PreflightJudgement::Kind::kAdopted:
+      Adopt(answer->description.report(), member);
+      break;
+    case PreflightJudgement::Kind::kUnable:
+      state_.End(member, judgement.outcome, std::move(judgement.message));
+      break;
+  }
+  if (checks_in_flight_ == 0) Settle();
+}
+
+// Decides how to go on once every worker has answered.
+void AttemptPreflight::Settle() {
+  if (!state_.cancel_reason.empty()) return;
+  for (const Member& member : state_.members) {
+    if (member.state != MemberState::kArmed || state_.result.plan) continue;
+    // The workers that are armed already cannot be given another instant.
+    const v1::CapturePlan& plan = member.result.report.plan();
+    state_.result.plan =
+        StartPlan{.instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns()),
+                  .guard = Nanos{plan.guard_ns()}};
+  }
+  const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
+  if (able < state_.Wanted() || able == 0) {
+    if (AwaitReadiness()) return;
+    return hooks_.done(absl::FailedPreconditionError(
+        StrCat("only ", able, " of ", state_.members.size(), " workers can record, at least ",
+               state_.Wanted(), " wanted")));
+  }
+  if (RefreshClocks()) return;
+  state_.waits_for.clear();
+  hooks_.done(absl::OkStatus());
+}
+
+// While there is time, and enough workers may become ready, those that are not are asked again.
+bool AttemptPreflight::AwaitReadiness() {
+  const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
+  std::size_t waited = 0;
+  const Member* first = nullptr;
+  for (const Member& member : state_.members) {
+    if (!MayBecomeReady(member)) continue;
+    if (first == nullptr) first = &member;
+    ++waited;
+  }
+  if (first == nullptr || able + waited < state_.Wanted() || state_.clock.MonoNow() >= ready_by_)
+    return false;
+  state_.waits_for = StrCat("waits for ", waited, " of ", state_.members.size(), " workers; ",
+                            first->result.target.name, ": ", Name(first->result.outcome), ": ",
+                            first->result.message);
+  hooks_.changed();
+  tasks_.PostAfter(kAskAgain, [this] { AskWaitedForAgain(); });
+  return true;
+}
+
+void AttemptPreflight::AskWaitedForAgain() {
+  if (state_.phase != Phase::kPreflight || !state_.cancel_reason.empty()) return;
+  for (std::size_t i = 0; i < state_.members.size(); ++i) {
+    if (MayBecomeReady(state_.members[i])) Ask(i);
+  }
+}
+
+// After a wait, measures the clocks again of the workers that were ready from the beginning.
+bool AttemptPreflight::RefreshClocks() {
+  const MonoTime now = state_.clock.MonoNow();
+  if (state_.waits_for.empty() || std::exchange(refreshed_, now >= ready_by_)) return false;
+  bool asked = false;
+  for (std::size_t i = 0; i < state_.members.size(); ++i) {
+    const Member& member = state_.members[i];
+    if (member.state != MemberState::kReady || member.asked >= now - kFreshClock) continue;
+    Ask(i);
+    asked = true;
+  }
+  return asked;
+}
+
+}  // namespace strobe

@@ -1,0 +1,47 @@
+// The first part of a capture attempt: asks every worker whether it can record, measures its clock,
+// and waits for workers that may become ready by themselves.
+// Threads: as AttemptState.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "operator/core/attempt_state.h"
+#include "operator/core/owned_tasks.h"
+#include "operator/core/ports.h"
+
+namespace strobe {
+
+class AttemptPreflight {
+ public:
+  struct Hooks {
+    std::function<void()> changed;  // The progress has changed: waits_for.
+    // Called once, unless the attempt is cancelled before: OK when enough workers can record, else
+    // why not.
+    std::function<void(const absl::Status&)> done;
+  };
+
+  // `state` and `tasks` must outlive it.
+  AttemptPreflight(AttemptState& state, const OwnedTasks& tasks, WorkerConnector& workers,
+                   Hooks hooks);
+
+  void Begin();
+
+ private:
+  void Ask(std::size_t index);
+  void OnChecked(std::size_t index, const absl::StatusOr<Preflight>& answer);
+  void Settle();
+  bool AwaitReadiness();
+  void AskWaitedForAgain();
+  bool RefreshClocks();
+
+  AttemptState& state_;
+  const OwnedTasks& tasks_;
+  WorkerConnector& workers_;
+  const Hooks hooks_;
+  std::size_t checks_in_flight_ = 0;
+  MonoTime ready_by_{};     // Workers that are not ready are waited for until then.
+  bool refreshed_ = false;  // The last refresh of clocks has been asked for.
+};
+
+}  // namespace strobe

@@ -1,0 +1,27 @@
+#include "operator/core/pending_reason.h"
+
+#include <algorithm>
+
+#include "common/base/strings.h"
+
+namespace strobe {
+
+PendingReason WhyPending(const Selection& selection) {
+  const std::string count = CountWords(selection);
+  const auto first = std::find_if(selection.targets.begin(), selection.targets.end(),
+                                  [](const Target& target) { return !target.usable(); });
+  if (selection.suspended) return {"JobSuspended", StrCat("the job is suspended; ", count)};
+  if (selection.present == 0) {
+    const bool nothing_expected = selection.expected.value_or(0) == 0;
+    return {"NoTargets", nothing_expected ? "no pod matches the target" : count};
+  }
+  if (selection.usable() == 0) {
+    return {std::string(Name(first->outcome)),
+            StrCat("none of ", selection.present, " pods can take part; ", first->name, ": ",
+                   first->message, ". ", Describe(first->outcome).remedy)};
+  }
+  if (first == selection.targets.end()) return {"WaitingForPods", count};
+  return {"WaitingForPods", StrCat(count, "; ", first->name, ": ", first->message)};
+}
+
+}  // namespace strobe
