@@ -31,7 +31,8 @@ class CaptureCount final : public CaptureMetrics {
   // True when no capture is under way; false when some still are after `timeout`.
   bool AwaitNone(Nanos timeout) const {
     MutexLock lock(&mutex_);
-    return mutex_.AwaitFor(timeout, [this] { return active_ == 0; });
+    return mutex_.AwaitFor(timeout,
+                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return active_ == 0; });
   }
 
  private:

@@ -19,20 +19,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Cluster {
+struct Connection {
   SystemClock clock;
   kube::Credentials credentials;
   std::unique_ptr<kube::Client> client;
 };
 
-absl::StatusOr<std::unique_ptr<Cluster>> Reach(const std::string& kubeconfig) {
-  auto cluster = std::make_unique<Cluster>();
-  ASSIGN_OR_RETURN(cluster->credentials, kube::FindCredentials(kubeconfig));
+absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& kubeconfig) {
+  auto connection = std::make_unique<Connection>();
+  ASSIGN_OR_RETURN(connection->credentials, kube::FindCredentials(kubeconfig));
   kube::InitCpprest();
   ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
-                   kube::MakeCpprestTransport(cluster->clock, cluster->credentials));
-  cluster->client = std::make_unique<kube::Client>(cluster->clock, std::move(transport));
-  return cluster;
+                   kube::MakeCpprestTransport(connection->clock, connection->credentials));
+  connection->client = std::make_unique<kube::Client>(connection->clock, std::move(transport));
+  return connection;
 }
 
 // Calls `visit` for every request that has our finalizer, also after it failed for one of them.
@@ -64,7 +64,7 @@ absl::Status ForEachHeld(kube::Client& client, const std::string& space,
 }  // namespace
 
 absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connect(kubeconfig));
   std::error_code error;
   const fs::path place =
       dir.empty() ? fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "crds"
@@ -75,7 +75,7 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
     ASSIGN_OR_RETURN(const std::string yaml, ReadTextFile(entry.path()));
     const std::string name = entry.path().stem().native() + ".strobe.dev";
     RETURN_IF_ERROR(
-        cluster->client
+        connection->client
             ->ApplyYaml(StrCat("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/", name),
                         yaml)
             .status());
@@ -129,9 +129,9 @@ void CancelFirst(kube::Client& client, const std::string& space) {
 }
 
 absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space, bool cancel) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connect(kubeconfig));
   if (cancel) {
-    CancelFirst(*cluster->client, space);
+    CancelFirst(*connection->client, space);
     return absl::OkStatus();
   }
   constexpr Nanos kLookAgain = std::chrono::seconds(2);
@@ -139,7 +139,7 @@ absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& s
   int all = 0;
   // An operator that is just ending may still add its finalizer to a request.
   for (int looks = 0, clean = 0; clean < 2 && looks < kMaxLooks; ++looks) {
-    ASSIGN_OR_RETURN(const int released, ReleaseRequests(*cluster->client, space));
+    ASSIGN_OR_RETURN(const int released, ReleaseRequests(*connection->client, space));
     all += released;
     clean = released == 0 ? clean + 1 : 0;
     if (clean < 2) std::this_thread::sleep_for(kLookAgain);
@@ -149,11 +149,11 @@ absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& s
 }
 
 absl::Status CheckInstallation(const std::string& kubeconfig) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Cluster> cluster, Reach(kubeconfig));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connect(kubeconfig));
   const std::string space =
-      cluster->credentials.space.empty() ? "default" : cluster->credentials.space;
+      connection->credentials.space.empty() ? "default" : connection->credentials.space;
   const absl::Status asked =
-      cluster->client
+      connection->client
           ->Create(kube::RequestsPath(space) + "?dryRun=All",
                    {{"apiVersion", kApiVersion},
                     {"kind", "ProfileRequest"},

@@ -43,13 +43,15 @@ class Milestones {
   // Waits until all of them are reached. False as soon as the process is ending, also if they are.
   bool Await(std::initializer_list<Milestone> all) const {
     MutexLock lock(&mutex_);
-    mutex_.Await([&] { return stopping_ || AreReached(all); });
+    mutex_.Await(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || AreReached(all); });
     return !stopping_;
   }
   // True when the process is ending; false when it is not after `timeout`.
   bool AwaitStop(Nanos timeout) const {
     MutexLock lock(&mutex_);
-    return mutex_.AwaitFor(timeout, [this] { return stopping_; });
+    return mutex_.AwaitFor(timeout,
+                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
   }
 
  private:

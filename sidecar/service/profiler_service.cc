@@ -63,8 +63,8 @@ v1::Tracers TracersOf(const tensorflow::ProfileOptions& options) {
   return tracers;
 }
 
-grpc::Status Internal(std::string text) {
-  return grpc::Status(grpc::StatusCode::INTERNAL, std::move(text));
+grpc::Status Internal(const std::string& text) {
+  return grpc::Status(grpc::StatusCode::INTERNAL, text);
 }
 
 }  // namespace

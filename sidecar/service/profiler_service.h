@@ -1,7 +1,8 @@
-// tensorflow.ProfilerService for stock profiler clients. Each profile is carried out as a capture of
-// the sidecar, so that a stock client and the operator never record at the same time. Error codes
-// and texts are those of TensorFlow's and JAX's own servers. Unlike those servers it can cancel or
-// terminate a profile whose start is delayed, and it holds no lock in the trainer while it waits.
+// tensorflow.ProfilerService for stock profiler clients. Each profile is carried out as a capture
+// of the sidecar, so that a stock client and the operator never record at the same time. Error
+// codes and texts are those of TensorFlow's and JAX's own servers. Unlike those servers it can
+// cancel or terminate a profile whose start is delayed, and it holds no lock in the trainer while
+// it waits.
 #pragma once
 #include <atomic>
 #include <map>

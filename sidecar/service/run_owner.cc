@@ -17,7 +17,6 @@
 namespace strobe {
 namespace {
 
-constexpr std::uint64_t kMaxManifestBytes = 4u << 20;
 constexpr std::size_t kReadsAtOnce = 16;
 constexpr std::string_view kTraceSuffix = ".xplane.pb";
 // Suffixes of the files that XProf and Strobe's viewer derive from one worker's trace and keep

@@ -38,7 +38,6 @@ StoreLimits LimitsOf(const grpc::ServerContext& context) {
   return {.deadline = SystemClock().MonoNow() + use, .patience = use};
 }
 
-constexpr std::size_t kMaxManifestBytes = 4u << 20;
 constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a thread.
 
 }  // namespace
