@@ -19,7 +19,7 @@ class CaptureCount final : public CaptureMetrics {
   void AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) override {
     metrics_.AttemptEnded(request, progress);
   }
-  void CaptureEnded(const ProfileRequest& request, const std::string& result) override {
+  void CaptureEnded(const ProfileRequest& request, CaptureEnd result) override {
     metrics_.CaptureEnded(request, result);
   }
   void ActiveCaptures(std::size_t count) override {
