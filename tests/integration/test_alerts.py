@@ -38,7 +38,7 @@ FAULTS = {
     "StrobePodsNotInjected": ({'strobe_uninjected_pods{namespace="ml"}': "3x30 0x60"}, {"namespace": "ml"}),
     "StrobeInjectionsDamaged": ({'strobe_injections_damaged_total{namespace="ml",damage="lost"}': "0+1x30 30x60"}, {"namespace": "ml", "damage": "lost"}),
     "StrobeEnrollmentFails": ({'strobe_enrollments_total{result="denied"}': "0+2x30 60x60"}, {"result": "denied"}),
-    "StrobeStrangersAtWorkers": ({'strobe_sidecar_refused_peers_total{reason="untrusted"}': "0+2x30 60x60"}, {"reason": "untrusted"}),
+    "StrobePeersRefused": ({'strobe_sidecar_refused_peers_total{reason="untrusted"}': "0+2x30 60x60"}, {"reason": "untrusted"}),
     "StrobeTracesWait": ({'strobe_sidecar_spool_bytes{namespace="ml"}': "1000x90 0x120"}, {"namespace": "ml"}),
     "StrobeTracesDropped": ({'strobe_sidecar_kept_traces_total{result="dropped"}': "0+1x30 30x200"}, {}),
 }
