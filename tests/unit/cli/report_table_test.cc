@@ -13,7 +13,7 @@ using testing::StartsWith;
 WorkerResult Recorded(const std::string& name, Nanos start) {
   WorkerResult worker;
   worker.target.name = worker.target.file = name;
-  worker.ready = worker.armed = true;
+  worker.armed = true;
   worker.outcome = Outcome::kOk;
   worker.offset = -80us;
   worker.error = 10us;

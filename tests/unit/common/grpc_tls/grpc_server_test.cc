@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class Described final : public v1::Worker::Service {
+class WatchedWorker final : public v1::Worker::Service {
  public:
   grpc::Status Describe(grpc::ServerContext*, const v1::DescribeRequest*,
                         v1::DescribeResponse* response) override {
@@ -57,7 +57,7 @@ class GrpcServers : public testing::Test {
   }
 
   grpc::ResourceQuota quota_;
-  Described service_;
+  WatchedWorker service_;
 };
 
 TEST_F(GrpcServers, AnswersOnTheFreePortThatItPicked) {

@@ -12,10 +12,10 @@ using std::chrono::seconds;
 
 struct Recorded final : CaptureMetrics {
   void AttemptEnded(const ProfileRequest&, const AttemptProgress&) override { ++attempts; }
-  void CaptureEnded(const ProfileRequest&, const std::string& result) override { last = result; }
+  void CaptureEnded(const ProfileRequest&, CaptureEnd end) override { last = end; }
   void ActiveCaptures(std::size_t count) override { active = count; }
   int attempts = 0;
-  std::string last;
+  CaptureEnd last = CaptureEnd::kSucceeded;
   std::size_t active = 0;
 };
 
@@ -23,10 +23,10 @@ TEST(CaptureCount, PassesOnWhatItIsTold) {
   Recorded metrics;
   CaptureCount captures(metrics);
   captures.AttemptEnded({}, {});
-  captures.CaptureEnded({}, "Failed");
+  captures.CaptureEnded({}, CaptureEnd::kFailed);
   captures.ActiveCaptures(3);
   EXPECT_EQ(metrics.attempts, 1);
-  EXPECT_EQ(metrics.last, "Failed");
+  EXPECT_EQ(metrics.last, CaptureEnd::kFailed);
   EXPECT_EQ(metrics.active, 3u);
 }
 
