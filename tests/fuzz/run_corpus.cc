@@ -25,13 +25,13 @@ namespace {
 
 // Something small, again and again: what takes more memory than it is long.
 void Repeat(std::string& bytes, std::size_t at, std::mt19937_64& random) {
-  constexpr std::size_t kMost = 200'000;
+  constexpr std::size_t kMax = 200'000;
   std::string piece = bytes.substr(at, 1 + random() % 8);
   // Often a field without content, of any number.
   if (piece.empty() || random() % 2 == 0)
     piece = {static_cast<char>((1 + random() % 15) << 3 | 2), '\0'};
   std::string many;
-  for (std::size_t left = random() % kMost; left > piece.size(); left -= piece.size())
+  for (std::size_t left = random() % kMax; left > piece.size(); left -= piece.size())
     many += piece;
   bytes.insert(at, many);
 }

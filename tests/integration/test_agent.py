@@ -92,7 +92,7 @@ def test_a_ring_that_is_too_small_to_reach_back_is_said(rig):
     (worker,) = rig.capture(duration="100ms")["workers"]
     assert worker["outcome"] in ("Ok", "EventsDropped"), worker
     (warning,) = [w for w in rig.space().warnings if "its rings held only" in w]
-    assert "of the 5s wanted" in warning and "STROBE_RING_KB" in warning
+    assert "of 5s requested" in warning and "STROBE_RING_KB" in warning
 
 
 def test_nothing_is_recorded_while_nobody_captures(rig):

@@ -74,7 +74,7 @@ class Sidecar:
 
     def arm(self, capture="c", deadline=60, shift_ns=0, max_bytes=0):
         now = time.time_ns() + shift_ns
-        plan = self.pb.CapturePlan(capture_id=capture, request="a test", instant_ns=now + 300_000_000, duration_ns=20_000_000, guard_ns=5_000_000,
+        plan = self.pb.CapturePlan(capture_id=capture, request="a test", instant_ns=now + 400_000_000, duration_ns=20_000_000, guard_ns=100_000_000,
                                    logdir=self.gate.server.url, run=f"run-{capture}", worker="w0", deadline_ns=now + int(deadline * 1e9),
                                    tracers=self.pb.Tracers(host=2, device=1), max_bytes=max_bytes)
         return self.stub.Arm(self.pb.ArmRequest(plan=plan), timeout=10)

@@ -55,8 +55,8 @@ TEST(Lanes, TiesAreAllKept) {
 }
 
 TEST(Lanes, HostileNumbersEndAtTheEdge) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  for (const Placed& event : Place({{kMost, kMost}, {-kMost, kMost}, {0, -5}}, kMost))
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  for (const Placed& event : Place({{kMax, kMax}, {-kMax, kMax}, {0, -5}}, kMax))
     EXPECT_LE(event.begin_ps, event.end_ps);
 }
 

@@ -86,9 +86,9 @@ TEST(DeviceClock, TellsAJumpFromADrift) {
 
 // A hostile program may write any moments.
 TEST(DeviceClock, TakesAnyNumbers) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  const DeviceClock clock({{0, kMost}, {1, 0}, {kMost, 5}});
-  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{1}, kMost / 2, kMost})
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  const DeviceClock clock({{0, kMax}, {1, 0}, {kMax, 5}});
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{1}, kMax / 2, kMax})
     clock.Ticks(at);
   clock.jump_ns(1e-9);
   clock.jump_ns(1e9);
