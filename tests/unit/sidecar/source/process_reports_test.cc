@@ -88,7 +88,7 @@ TEST(JoinRecordings, AnAgentsTraceThatIsNoneIsTold) {
   agent.xspace = "\x0a\xff";
   const Recording joined = JoinRecordings(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
   EXPECT_EQ(joined.outcome, Outcome::kProfilerStartFailed);
-  EXPECT_THAT(joined.message, HasSubstr("no trace"));
+  EXPECT_THAT(joined.message, HasSubstr("not a valid trace"));
   EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 1u);
 }
 
