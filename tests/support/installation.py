@@ -10,7 +10,8 @@ import pytest
 from .control_plane import Kubectl
 from .metrics import total
 from .node import BRIDGE, HOST, Node
-from .processes import PYTHON, ROOT, TOOLS, Group
+from .operator import profile_request
+from .processes import PYTHON, ROOT, TOOLS, Group, wait_until
 from .stores import Versity
 
 CHART = ROOT / "helm" / "strobe"
@@ -56,6 +57,10 @@ def start_node(group):
 def install(node, store, *arguments):
     helm(node, "install", "strobe", CHART, "--set-json", f'logdirs=["{store.url}/{{namespace}}"]', "--set", "image.pullPolicy=Never",
          "--set", "injection.image.pullPolicy=Never,injection.memoryLimit=1Gi", *arguments, "--wait", "--timeout", "120s")
+    # Helm waits for pods that are ready; kube-proxy leads the Service to them a little later.
+    asked = json.dumps(profile_request("reached", f"{store.url}/ml", target={"pods": ["nobody"]}))
+    wait_until(lambda: "failed calling webhook" not in Kubectl(node.kubeconfig).run(
+        "create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr, 60, "the Service to lead to the webhooks")
 
 
 def as_jane(kubectl, *objects, check=True):
