@@ -34,14 +34,11 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
   for (const std::string& part : Split(query.Text("rows"), ',')) {
     std::uint32_t first = 0, last = 0;
     const char* end = part.data() + part.size();
-    auto [at, error] = std::from_chars(part.data(), end, first);
+    std::from_chars_result read = std::from_chars(part.data(), end, first);
     last = first;
-    if (error == std::errc() && at != end && *at == '-')
-      std::tie(at, error) = [&] {
-        const auto read = std::from_chars(at + 1, end, last);
-        return std::pair(read.ptr, read.ec);
-      }();
-    if (error != std::errc() || at != end || last < first || last - first >= kMaxRows ||
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || read.ptr != end || last < first || last - first >= kMaxRows ||
         rows.size() + (last - first) >= kMaxRows)
       return absl::InvalidArgumentError(
           StrCat("rows: write up to ", kMaxRows, " numbers, such as 3,5-9"));

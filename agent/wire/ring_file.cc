@@ -249,8 +249,8 @@ void RingFile::ReplaceBy(RingFile other) {
     inode_ = other.inode_;
     return;
   }
-  mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-       -1, 0);
+  static_cast<void>(mmap(place, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
 }
 
 bool RingFile::Leased() const { return OwnsDescriptor() && ByteIsLocked(fd_, kLeaseByte); }

@@ -43,6 +43,7 @@ std::optional<std::string> Expand(const std::string& text, const Values& before)
   if (text.find('$') == std::string::npos) return text;
   std::string expanded;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    // NOLINTNEXTLINE(bugprone-branch-clone): the last branch is what remains of the syntax.
     if (text[i] != '$' || i + 1 == text.size()) {
       expanded += text[i];
     } else if (text[i + 1] == '$') {

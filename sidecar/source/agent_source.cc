@@ -15,6 +15,7 @@
 #include "common/base/utf8.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/memory_room.h"
+#include "sidecar/source/monotonic_now.h"
 #include "sidecar/source/process_reports.h"
 
 namespace strobe {
@@ -32,8 +33,6 @@ constexpr Nanos kDrainEvery = milliseconds(2);
 // How often to look for programs that have just started.
 constexpr Nanos kFindNewbornEvery = milliseconds(50);
 constexpr std::size_t kMaxNoteBytes = 1024;
-
-std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
 
 // Returns the ports in the layout of a program's header. Ports beyond its capacity are left out.
 // CUPTI then reports in their programs that the framework's profiler is its subscriber already.

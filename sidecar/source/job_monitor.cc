@@ -23,7 +23,7 @@ constexpr std::uint64_t kMinSpanNs = 10'000'000;
 // An older reading is not used.
 constexpr std::uint64_t kFreshNs = 1'000'000'000;
 constexpr std::uint32_t kStepLevel = 1;
-constexpr std::size_t kMaxPrograms = 512;
+constexpr std::size_t kMaxMonitoredPrograms = 512;
 // A longer step is not plausible.
 constexpr double kLongestStepNs = 3.6e12;
 
@@ -50,7 +50,7 @@ void RingMonitor::Begin(const v1::CapturePlan& plan) {
 void RingMonitor::FindPrograms() {
   found_ = clock_.MonoNow();
   for (const std::string& path : RingFiles(directory_.path())) {
-    if (programs_.contains(path) || programs_.size() >= kMaxPrograms) continue;
+    if (programs_.contains(path) || programs_.size() >= kMaxMonitoredPrograms) continue;
     OpenedRings opened = OpenRings(path);
     const wire::RingFile& file = opened.rings.file;
     if (opened.error != wire::RingFileError::kNone || !opened.lives ||

@@ -196,11 +196,12 @@ std::vector<RecordedProgram*> ProgramSet::Counted() const {
 
 std::vector<ProgramFacts> ProgramSet::Facts() const {
   std::vector<ProgramFacts> all;
-  for (const auto& [path, program] : programs_) {
+  for (const auto& entry : programs_) {
+    const auto& program = entry.second;
     if (!program->lived()) continue;
     ProgramFacts facts = program->Facts();
     if (!program->settled()) facts.parent_lives = ParentLives(*program);
-    const std::string container = wire::ContainerOf(path);
+    const std::string container = wire::ContainerOf(entry.first);
     facts.replaced = std::any_of(programs_.begin(), programs_.end(), [&](const auto& other) {
       // Process IDs are unique only within a container.
       return wire::ContainerOf(other.first) == container && other.second->pid() == program->pid() &&

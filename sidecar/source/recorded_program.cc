@@ -11,6 +11,7 @@
 #include "collector/xplane/trace_me_text.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/source/monotonic_now.h"
 
 namespace strobe {
 namespace {
@@ -61,8 +62,6 @@ void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events
     ends.push_back(event.end_ps);
   }
 }
-
-std::int64_t MonotonicNow() { return static_cast<std::int64_t>(wire::MonotonicNs()); }
 
 std::uint32_t CaptureWish(const wire::RingFile& file) {
   return file.header()->wishes[static_cast<std::size_t>(wire::Wisher::kCapture)].load();
