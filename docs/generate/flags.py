@@ -14,4 +14,4 @@ def markdown(program):
 
 def subcommands(program):
     _, found, listed = run(program, "--help").partition("\nSubcommands:\n")
-    return re.findall(r"^  ([a-z][\w-]*) ", listed, re.MULTILINE) if found else []
+    return re.findall(r"^  ([a-z][\w-]*) ", listed.partition("\n\n")[0], re.MULTILINE) if found else []

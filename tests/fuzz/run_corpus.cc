@@ -31,8 +31,7 @@ void Repeat(std::string& bytes, std::size_t at, std::mt19937_64& random) {
   if (piece.empty() || random() % 2 == 0)
     piece = {static_cast<char>((1 + random() % 15) << 3 | 2), '\0'};
   std::string many;
-  for (std::size_t left = random() % kMax; left > piece.size(); left -= piece.size())
-    many += piece;
+  for (std::size_t left = random() % kMax; left > piece.size(); left -= piece.size()) many += piece;
   bytes.insert(at, many);
 }
 

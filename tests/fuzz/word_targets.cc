@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "common/base/utf8.h"
+#include "operator/core/answer_limits.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/request_status.h"
 #include "operator/core/retry.h"
-#include "operator/core/answer_limits.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/objects/request_json.h"
 #include "tests/fakes/simulated_time.h"
