@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using convert::OpenTrace;
 
-constexpr std::uint64_t kMaxTraceBytes = 64ull << 30;  // Of a trace that is read into memory.
+constexpr std::uint64_t kMaxTraceBytes = 64ull << 30;  // A larger trace is not read into memory.
 
 std::string WorkerOf(std::string_view file) {
   const std::size_t slash = file.rfind('/');

@@ -24,7 +24,7 @@ struct Arrow {
 };
 
 struct ArrowRequest {
-  std::vector<std::uint32_t> rows{};      // Of the run.
+  std::vector<std::uint32_t> rows{};      // Numbers of the run's rows.
   std::int64_t begin_ps = 0, end_ps = 0;  // On the run's clock.
   std::uint32_t limit = 1000;             // At least 1.
 };

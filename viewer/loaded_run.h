@@ -46,8 +46,9 @@ struct LoadedRun {
   std::vector<Worker> workers{};
   std::vector<RowRef> rows{};  // Devices before hosts, derived lines before the others.
   std::uint64_t events = 0;
-  std::int64_t begin_ps = 0, end_ps = 0;  // Of the first and the last event, on the run's clock.
-  std::int64_t zero_ns = 0;               // Unix time at which the run's clock is 0; 0 = unknown.
+  // The earliest begin and the latest end of its events, on the run's clock.
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::int64_t zero_ns = 0;  // Unix time at which the run's clock is 0; 0 = unknown.
   std::vector<std::string> warnings{};
 
   const Worker& WorkerOf(const RowRef& row) const { return workers[row.worker]; }

@@ -21,8 +21,9 @@ struct NameSum {
 
 struct Selection {
   std::uint64_t count = 0;
-  std::int64_t begin_ps = 0, end_ps = 0;  // Of the first and the last event, on the run's clock.
-  std::vector<NameSum> names{};           // Largest self time first.
+  // The earliest begin and the latest end of its events, on the run's clock.
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::vector<NameSum> names{};  // Largest self time first.
 };
 
 // Sums the events that touch [begin_ps, end_ps), each with its whole duration.

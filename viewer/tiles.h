@@ -27,7 +27,7 @@
 namespace strobe::viewer {
 
 struct TileRequest {
-  std::vector<std::uint32_t> rows{};  // Of the run; unknown ones are left out.
+  std::vector<std::uint32_t> rows{};  // Numbers of the run's rows; unknown ones are left out.
   std::int64_t begin_ps = 0;          // On the run's clock.
   std::uint32_t level = 0;            // A slot is 2^level ps; at most kMaxLevel.
   std::uint32_t slots = 0;            // At most kMaxSlots.

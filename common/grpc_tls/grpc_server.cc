@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
-  // By default gRPC shares a port with whoever listens on it already, and gets some of its calls.
+  // By default gRPC shares a port with a server that listens on it already, and each of the two
+  // gets some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, ToMillis(kMaxHandshake));
   if (options.max_idle)

@@ -1,6 +1,6 @@
-// Proof of who created a request. The requester's name is stored in an annotation, and whoever may
-// write the object can change an annotation while the webhook is unavailable. The seal is an HMAC
-// over the annotation's content, which they cannot compute. Pure.
+// Proof of who created a request. The requester's name is stored in an annotation, and a user who
+// may write the object can change an annotation while the webhook is unavailable. The seal is an
+// HMAC over the annotation's content, which that user cannot compute. Pure.
 #pragma once
 #include <span>
 #include <string>

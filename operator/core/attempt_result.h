@@ -42,7 +42,7 @@ struct AttemptResult {
   std::optional<Skew> skew{};  // None when no worker recorded anything.
   bool synchronized = false;   // Every recording covers the window, and maxSkew holds.
   std::string sync_reason{}, sync_message{};
-  std::uint64_t bytes = 0;             // Of all traces in the logdir.
+  std::uint64_t bytes = 0;             // The size of all traces in the logdir.
   std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
   std::string manifest_url{};          // Empty when no manifest could be written.
   std::string manifest_error{};        // Why not; empty when it was written.

@@ -41,7 +41,7 @@ struct CaptureSpec {
   std::string uid{};      // Unique to the request; see CaptureId.
   std::string logdir{};   // URL or path; see collector/logdir.
   std::string run{};      // Name of the first attempt's run; see RunOfAttempt.
-  Nanos duration = std::chrono::seconds(2);  // Of the window, without the guard.
+  Nanos duration = std::chrono::seconds(2);  // The window's length, without the guard.
   // When to start: after `delay`, or at `at`. At most one is set; none = as soon as is safe.
   std::optional<Nanos> delay{};
   std::optional<WallTime> at{};

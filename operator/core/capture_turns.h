@@ -23,7 +23,7 @@ class CaptureTurns {
   // Enters the capture `key`, or changes its workers. Equal times `since` are ordered by key. A
   // capture that has its turn keeps it until it leaves.
   Place Enter(const std::string& key, WallTime since, const std::set<std::string>& workers);
-  // Gives it its turn at once, whoever waits: it is recording already.
+  // Gives it its turn at once, before all that wait: it is recording already.
   void Hold(const std::string& key, const std::set<std::string>& workers);
   // Ends its turn or its wait. Returns the captures that have their turn because of that.
   std::vector<std::string> Leave(const std::string& key);

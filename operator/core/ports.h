@@ -17,7 +17,7 @@ struct Preflight {
   v1::DescribeResponse description{};
   Nanos offset{};                // Worker clock minus operator clock; 0 when not measured.
   std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
-  Nanos wall_less_monotonic{};   // Of the worker's clocks at that moment; 0 = not known.
+  Nanos wall_less_monotonic{};   // The worker's clocks at that moment; 0 = not known.
   Nanos round_trip{};            // How long the whole preflight took, including connecting.
 };
 

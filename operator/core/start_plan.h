@@ -15,7 +15,7 @@ struct ClockReading {
   std::string worker{};
   Nanos offset{};                // Worker clock minus operator clock.
   std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
-  Nanos round_trip{};            // Of the whole preflight.
+  Nanos round_trip{};            // The whole preflight's.
   Nanos wake_lateness{};         // How late its machine wakes a sleeping thread now.
   Nanos capture_lateness{};      // How late its earlier captures began.
   Nanos lead{};  // How long before the start its source must be told; 0 = not known.

@@ -27,8 +27,8 @@ constexpr int kFailed = 1, kWrongInput = 2;  // Exit codes.
 struct Flags {
   std::string config, kubeconfig, http_listen, log_level;
   bool insecure_plaintext = false, no_lease = false;
-  std::string crds;      // Of apply-crds.
-  std::string released;  // Of release-requests.
+  std::string crds;      // --dir of apply-crds.
+  std::string released;  // --namespace of release-requests.
   bool cancel_first = false;
 };
 

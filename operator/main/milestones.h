@@ -30,7 +30,7 @@ class Milestones {
     return reached_[Index(milestone)];
   }
 
-  // The process is ending: whoever waits returns.
+  // The process is ending: every wait returns.
   void Stop() {
     MutexLock lock(&mutex_);
     stopping_ = true;

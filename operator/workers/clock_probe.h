@@ -15,7 +15,7 @@ namespace strobe {
 struct ClockEstimate {
   Nanos offset{};               // Worker clock minus operator clock.
   Nanos error{};                // Half-width of the offset's error interval.
-  Nanos wall_less_monotonic{};  // Of the worker's clocks at that moment; 0 = not known.
+  Nanos wall_less_monotonic{};  // The worker's clocks at that moment; 0 = not known.
 };
 
 // The four clock readings of one round trip.

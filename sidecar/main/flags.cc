@@ -44,7 +44,7 @@ void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
 
 void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext,
-               "serve without TLS: whoever reaches the port may profile the trainer")
+               "serve without TLS: every client that reaches the port may profile the trainer")
       ->envname("STROBE_INSECURE_PLAINTEXT");
   app.add_option("--enroll", flags.enroll,
                  "host:port where the operator certifies this worker; --listen is then served with "
@@ -129,7 +129,7 @@ void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
                  "docs/how-to/storage.md")
       ->envname("STROBE_STORAGE_CONFIG");
   app.add_flag("--trust-logdir-options", flags.trust_logdir_options,
-               "take endpoint, proxy and ca_bundle from a logdir's URL too: whoever asks for a "
+               "take endpoint, proxy and ca_bundle from a logdir's URL too: a user who asks for a "
                "capture can then send this pod's identity to any server")
       ->envname("STROBE_TRUST_LOGDIR_OPTIONS");
 }
@@ -153,7 +153,7 @@ absl::Status CheckIdentityFlags(const SidecarFlags& flags) {
   if (flags.insecure_plaintext == !flags.enroll.empty()) {
     return absl::InvalidArgumentError(
         "give either --enroll HOST:PORT of the operator, for TLS, or --insecure-plaintext to "
-        "accept that whoever reaches --listen may profile the trainer");
+        "accept that every client that reaches --listen may profile the trainer");
   }
   if (!flags.enroll.empty() && flags.roots.empty()) {
     return absl::InvalidArgumentError(
