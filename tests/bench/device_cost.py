@@ -7,7 +7,8 @@ import statistics
 import subprocess
 import time
 
-from tests.support.processes import BIN, free_port
+from tests.support.ports import free_port
+from tests.support.processes import BIN
 
 STEPS_PER_SECOND, KERNELS_PER_STEP, SECONDS, ROUNDS = 1000, 1000, 1.0, 5
 

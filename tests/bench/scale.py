@@ -14,7 +14,8 @@ import time
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.metrics import total
 from tests.support.operator import Operator
-from tests.support.processes import BIN, ROOT, TOOLS, Group, cpu_seconds, free_port, high_water, memory, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BIN, ROOT, TOOLS, Group, cpu_seconds, high_water, memory, wait_until
 
 NODES, WIDE, TEAMS, REQUESTS_EACH, WORKERS_EACH = 5000, 2000, 100, 10, 8
 WRITERS = 8

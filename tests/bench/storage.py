@@ -8,7 +8,8 @@ import statistics
 import subprocess
 import time
 
-from tests.support.processes import BIN, Group, free_port, high_water, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BIN, Group, high_water, wait_until
 from tests.support.stores import Versity, strobe_env
 
 GIB = 1 << 30

@@ -10,7 +10,8 @@ import threading
 import time
 
 from tests.support.control_plane import ControlPlane, Kubectl
-from tests.support.processes import ROOT, TOOLS, Group, free_port, high_water, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import ROOT, TOOLS, Group, high_water, wait_until
 from tests.support.secure import SecureOperator
 from tests.support.tls import issue, make_authority
 

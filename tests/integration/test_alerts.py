@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import ROOT, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import ROOT, wait_until
 from tests.support.secure import SecureOperator, SecureSidecar, allow
 
 RULES = ROOT / "helm/strobe/files/alerts.yaml"

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from tests.support.processes import BIN, ROOT, free_port
+from tests.support.ports import free_port
+from tests.support.processes import BIN, ROOT
 
 
 def capture(*arguments, timeout=60):

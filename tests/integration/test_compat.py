@@ -9,7 +9,8 @@ import urllib.request
 
 import pytest
 
-from tests.support.processes import BUILD, PYTHON, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BUILD, PYTHON, wait_until
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 from tests.support.agent_rig import AgentRig
 from tests.support.fragile import Fragile
 from tests.support.memory_group import memory_group
-from tests.support.processes import BIN, PYTHON, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BIN, PYTHON, wait_until
 
 @pytest.fixture
 def rig(group, tmp_path, protos):

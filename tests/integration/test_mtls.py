@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import BIN, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BIN, wait_until
 from tests.support.secure import SecureOperator, SecureSidecar, allow, make_pod, pod_token
 
 

@@ -16,7 +16,8 @@ from tests.support.fragile import Fragile
 from tests.support.memory_group import memory_group
 from tests.support.metrics import total
 from tests.support.operator import Operator, condition, profile_request, wait_finished
-from tests.support.processes import BIN, free_port
+from tests.support.ports import free_port
+from tests.support.processes import BIN
 from tests.support.workers import Worker, hold_session
 
 FAKES = BIN / "fakes"

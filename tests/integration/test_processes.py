@@ -8,7 +8,8 @@ import pytest
 
 from tests.soak.storm import Clock
 from tests.support.agent_rig import AgentRig
-from tests.support.processes import BIN, free_port
+from tests.support.ports import free_port
+from tests.support.processes import BIN
 from tests.support.workers import Worker
 
 

@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-from tests.support.processes import PYTHON, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import PYTHON, wait_until
 from tests.support.agent_rig import AgentRig, events
 
 

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.support.processes import BIN, free_port, memory
+from tests.support.ports import free_port
+from tests.support.processes import BIN, memory
 
 
 @pytest.fixture

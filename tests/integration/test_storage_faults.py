@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from tests.support.processes import BIN, PYTHON, ROOT, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 from tests.support.store_gate import StoreGate
 from tests.support.stores import Versity, run_strobe, strobe_env
 

@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import read_manifest
 from tests.support.agent_rig import AgentRig, events
 from tests.support.operator import Operator, condition, profile_request, wait_finished
-from tests.support.processes import free_port, high_water, memory, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import high_water, memory, wait_until
 from tests.support.secure import chart_objects, make_pod
 from tests.support.tls import issue
 

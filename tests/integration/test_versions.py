@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import BIN, BUILD, ROOT, free_port, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import BIN, BUILD, ROOT, wait_until
 
 JAX = BUILD / "jax"
 VERSIONS = [*(ROOT / "tests/frameworks/jax_versions").read_text().split(), "newest"]

@@ -4,7 +4,8 @@ import json
 import subprocess
 import time
 
-from tests.support.processes import BIN, free_port
+from tests.support.ports import free_port
+from tests.support.processes import BIN
 
 
 class AgentRig:

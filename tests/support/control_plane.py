@@ -10,7 +10,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from .processes import ROOT, TOOLS, free_port
+from .ports import free_port
+from .processes import ROOT, TOOLS
 from .tls import issue, make_authority, openssl
 
 

@@ -6,7 +6,7 @@ from concurrent import futures
 
 import grpc
 
-from .processes import free_port
+from .ports import free_port
 from .workers import Worker
 
 

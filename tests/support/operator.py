@@ -4,7 +4,8 @@ import json
 import time
 import urllib.request
 
-from .processes import BIN, free_port, wait_until
+from .ports import free_port
+from .processes import BIN, wait_until
 
 
 class Operator:

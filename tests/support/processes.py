@@ -1,9 +1,7 @@
 """Child processes that never outlive the one that started them."""
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -45,19 +43,6 @@ def context_switches(pid):
         with open(f"/proc/{pid}/task/{task}/status") as status:
             total += sum(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
     return total
-
-
-def free_port():
-    """Below the range from which the kernel gives ports to outgoing connections: one that is free now
-    is then still free when a server binds it."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket(socket.AF_INET6) as probe:
-            try:
-                probe.bind(("::", port))
-                return port
-            except OSError:
-                continue
 
 
 class Process:

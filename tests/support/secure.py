@@ -8,7 +8,8 @@ import yaml
 
 from .metrics import total
 from .operator import Operator
-from .processes import BIN, ROOT, TOOLS, free_port
+from .ports import free_port
+from .processes import BIN, ROOT, TOOLS
 
 
 def chart_objects(*arguments):

@@ -6,7 +6,8 @@ import subprocess
 import urllib.parse
 import urllib.request
 
-from .processes import BUILD, TOOLS, free_port, wait_until
+from .ports import free_port
+from .processes import BUILD, TOOLS, wait_until
 from .tls import make_authority, issue
 
 

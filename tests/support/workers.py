@@ -4,7 +4,8 @@ import json
 import threading
 import time
 
-from .processes import BIN, PYTHON, ROOT, free_port
+from .ports import free_port
+from .processes import BIN, PYTHON, ROOT
 
 
 class Worker:

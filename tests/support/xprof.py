@@ -5,7 +5,8 @@ import json
 import urllib.parse
 import urllib.request
 
-from .processes import BUILD, free_port, wait_until
+from .ports import free_port
+from .processes import BUILD, wait_until
 
 
 class XProf:
