@@ -39,11 +39,12 @@ def flags_of(sources):
     for _, entry in sources:
         words = iter(shlex.split(entry["command"]))
         for word in words:
-            if word in ("-isystem", "-I") or word.startswith("-I"):
-                path = next(words) if word in ("-isystem", "-I") else word[2:]
-                found[f"{'-isystem' if word == '-isystem' else '-I'}{os.path.normpath(os.path.join(entry['directory'], path))}"] = None
-            elif word.startswith(("-D", "-std=")):
+            if word.startswith(("-D", "-std=")):
                 found[word] = None
+            for flag in ("-isystem", "-I"):
+                if word.startswith(flag):
+                    path = word.removeprefix(flag) or next(words)
+                    found[flag + os.path.normpath(os.path.join(entry["directory"], path))] = None
     return list(found)
 
 
@@ -66,7 +67,8 @@ def check(module, sources):
         return ""
     unity = OUT / f"{name}.cc"
     unity.write_text("".join(f'#include "{path}"\n' for path, _ in sorted(sources)))
-    command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option", "-Wthread-safety", f"-I{ROOT}", *flags_of(sources)]
+    command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option",
+               "-Wthread-safety", f"-I{ROOT}", *flags_of(sources)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if ran.returncode == 0:
         stamp.write_text(state)
