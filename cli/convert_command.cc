@@ -110,6 +110,15 @@ absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
   return file->Finish(written);
 }
 
+// What convert and merge have in common. `about` comes before the exit codes.
+void AddSharedFlags(CLI::App& command, ConvertFlags& flags, const std::string& about) {
+  command.add_flag("--quiet", flags.quiet, "do not print the size at the end");
+  AddStorageConfigFlag(command, flags.storage_config);
+  command.footer(about +
+                 "Exit code: 0 written, 1 the traces cannot be read or the file cannot be written, "
+                 "2 a flag is wrong.");
+}
+
 }  // namespace
 
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
@@ -132,17 +141,14 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
       .add_option("-o,--out", flags.out,
                   "the file to write, compressed when its name ends in .gz; - = standard output")
       ->required();
-  command.add_flag("--quiet", flags.quiet, "do not print the size at the end");
-  AddStorageConfigFlag(command, flags.storage_config);
-  command.footer(
+  AddSharedFlags(
+      command, flags,
       "All workers of a run are put on one timeline; their clocks are corrected by the measured "
       "offsets.\n"
       "Examples:\n"
       "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
       "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
-      "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n"
-      "Exit code: 0 written, 1 the traces cannot be read or the file cannot be written, 2 a "
-      "flag is wrong.");
+      "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n");
 }
 
 void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
@@ -153,15 +159,12 @@ void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {
                   "the .xplane.pb file to write; XProf finds it in "
                   "<folder>/plugins/profile/<run>/")
       ->required();
-  command.add_flag("--quiet", flags.quiet, "do not print the size at the end");
-  AddStorageConfigFlag(command, flags.storage_config);
-  command.footer(
+  AddSharedFlags(
+      command, flags,
       "The name of each plane is followed by the name of its worker. Clocks are corrected by the "
       "measured offsets.\n"
       "Example:\n"
-      "  strobe merge gs://bucket/logs -o all.xplane.pb\n"
-      "Exit code: 0 written, 1 the traces cannot be read or the file cannot be written, 2 a "
-      "flag is wrong.");
+      "  strobe merge gs://bucket/logs -o all.xplane.pb\n");
 }
 
 int RunConvert(const ConvertFlags& flags) {

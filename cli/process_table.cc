@@ -1,13 +1,12 @@
 #include "cli/process_table.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "cli/report_table.h"
 #include "collector/xplane/names.h"
 #include "common/base/duration.h"
+#include "common/base/message_json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -44,11 +43,8 @@ absl::StatusOr<Processes> ProcessesOf(const xplane::Space& space) {
       processes.left_out = static_cast<std::uint64_t>(stat.Integer().value_or(0));
     const auto* text = std::get_if<std::string_view>(&stat.value);
     if (name != xplane::kProcess || text == nullptr) return;
-    google::protobuf::util::JsonParseOptions options;
-    options.ignore_unknown_fields = true;  // A newer sidecar may have written it.
     v1::ProcessReport row;
-    readable = readable &&
-               google::protobuf::util::JsonStringToMessage(std::string(*text), &row, options).ok();
+    readable = readable && ReadJson(*text, row);
     processes.rows.push_back(std::move(row));
   }));
   if (!readable) return absl::DataLossError("the trace's list of processes cannot be read");

@@ -1,12 +1,11 @@
 #include "cli/runs.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/report_table.h"
 #include "common/base/duration.h"
+#include "common/base/message_json.h"
 #include "common/base/name_rules.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
@@ -59,9 +58,7 @@ RunSummary ReadRun(ObjectStore& store, const std::string& run) {
   const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxReadBytes);
   if (text.ok()) {
     v1::Manifest manifest;
-    google::protobuf::util::JsonParseOptions options;
-    options.ignore_unknown_fields = true;  // A newer version may have written it.
-    if (google::protobuf::util::JsonStringToMessage(*text, &manifest, options).ok()) {
+    if (ReadJson(*text, manifest)) {
       for (const auto& worker : manifest.workers()) summary.bytes += worker.bytes();
       summary.workers = static_cast<std::size_t>(manifest.workers_size());
       summary.manifest = std::move(manifest);

@@ -10,10 +10,6 @@
 
 namespace strobe {
 
-// Where a logdir's runs are, and how the file of a trace ends.
-inline constexpr std::string_view kRunsPrefix = "plugins/profile/";
-inline constexpr std::string_view kTraceSuffix = ".xplane.pb";
-
 // A logdir, or one of its runs.
 struct RunPlace {
   Logdir logdir{};

@@ -109,13 +109,13 @@ std::string Logdir::url() const {
 std::string Logdir::RunUrl(std::string_view run) const {
   std::string url = this->url();
   if (url.back() != '/') url += "/";
-  return StrCat(url, "plugins/profile/", run);
+  return StrCat(url, kRunsPrefix, run);
 }
 
-std::string RunPrefix(std::string_view run) { return StrCat("plugins/profile/", run, "/"); }
+std::string RunPrefix(std::string_view run) { return StrCat(kRunsPrefix, run, "/"); }
 
 std::string TraceKey(std::string_view run, std::string_view worker) {
-  return StrCat(RunPrefix(run), worker, ".xplane.pb");
+  return StrCat(RunPrefix(run), worker, kTraceSuffix);
 }
 
 std::string ManifestKey(std::string_view run) { return RunPrefix(run) + "strobe.json"; }

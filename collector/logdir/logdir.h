@@ -34,6 +34,10 @@ class Logdir {
   std::map<std::string, std::string> options_;
 };
 
+// Where a logdir's runs are, and how the name of a trace ends.
+inline constexpr std::string_view kRunsPrefix = "plugins/profile/";
+inline constexpr std::string_view kTraceSuffix = ".xplane.pb";
+
 // Keys of a run's objects, relative to the logdir.
 std::string RunPrefix(std::string_view run);                          // "plugins/profile/<run>/"
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"

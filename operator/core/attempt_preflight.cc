@@ -119,7 +119,7 @@ void AttemptPreflight::Settle() {
   }
   const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
   if (able < state_.Wanted() || able == 0) {
-    if (AwaitReadiness()) return;
+    if (AwaitReadiness(able)) return;
     return hooks_.done(absl::FailedPreconditionError(
         StrCat("only ", able, " of ", state_.members.size(), " workers can record, at least ",
                state_.Wanted(), " wanted")));
@@ -129,9 +129,8 @@ void AttemptPreflight::Settle() {
   hooks_.done(absl::OkStatus());
 }
 
-// While there is time, and enough workers may become ready, those that are not are asked again.
-bool AttemptPreflight::AwaitReadiness() {
-  const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
+// While there is time, and enough workers may join the `able` ones, the others are asked again.
+bool AttemptPreflight::AwaitReadiness(std::size_t able) {
   std::size_t waited = 0;
   const Member* first = nullptr;
   for (const Member& member : state_.members) {

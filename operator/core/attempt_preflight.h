@@ -31,7 +31,7 @@ class AttemptPreflight {
   void Ask(std::size_t index);
   void OnChecked(std::size_t index, const absl::StatusOr<Preflight>& answer);
   void Settle();
-  bool AwaitReadiness();
+  bool AwaitReadiness(std::size_t able);
   void AskWaitedForAgain();
   bool RefreshClocks();
 

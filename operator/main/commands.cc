@@ -1,6 +1,5 @@
 #include "operator/main/commands.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -9,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
+#include "operator/controller/finalizer.h"
 #include "operator/core/names.h"
 #include "operator/kube/client.h"
 #include "operator/kube/cpprest_transport.h"
@@ -50,9 +50,7 @@ absl::Status ForEachHeld(kube::Client& client, const std::string& space,
     RETURN_IF_ERROR(list.status());
     for (const kube::Json& item : list->value("items", kube::Json::array())) {
       const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(item);
-      if (!request.ok() || std::find(request->finalizers.begin(), request->finalizers.end(),
-                                     kFinalizer) == request->finalizers.end())
-        continue;
+      if (!request.ok() || !HasFinalizer(*request)) continue;
       const absl::Status visited = visit(*request);
       if (!absl::IsNotFound(visited) && !absl::IsAborted(visited)) failed.Update(visited);
     }
@@ -89,13 +87,12 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
 absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& space) {
   int released = 0;
   RETURN_IF_ERROR(ForEachHeld(client, space, [&](const ProfileRequest& request) -> absl::Status {
-    std::vector<std::string> finalizers = request.finalizers;
-    std::erase(finalizers, kFinalizer);
     ++released;
     return client
         .MergePatch(kube::RequestPath(request.space, request.name),
                     {{"metadata",
-                      {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}})
+                      {{"finalizers", WithoutFinalizer(request)},
+                       {"resourceVersion", request.resource_version}}}})
         .status();
   }));
   return released;

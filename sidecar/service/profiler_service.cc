@@ -109,7 +109,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
                        Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
 
   ClientDelivery delivery(stores_, request->emit_xspace(), request->repository_root(),
-                          StrCat(request->session_id(), "/", host, ".xplane.pb"));
+                          StrCat(request->session_id(), "/", host, kTraceSuffix));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
   if (!armed.accepted()) {
     return armed.refusal() == v1::BUSY ? Internal("Another profiling session active.")

@@ -1,12 +1,11 @@
 #include "sidecar/service/run_owner.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 #include <vector>
 
+#include "common/base/message_json.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
@@ -18,7 +17,6 @@ namespace strobe {
 namespace {
 
 constexpr std::size_t kReadsAtOnce = 16;
-constexpr std::string_view kTraceSuffix = ".xplane.pb";
 // Suffixes of the files that XProf and Strobe's viewer derive from one worker's trace and keep
 // beside it.
 constexpr std::array<std::string_view, 6> kDerivedSuffixes = {
@@ -108,11 +106,7 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
 
 std::string CaptureOfManifest(std::string_view text) {
   v1::Manifest manifest;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // Later versions may have added some.
-  const auto parsed = google::protobuf::util::JsonStringToMessage(
-      google::protobuf::StringPiece(text.data(), text.size()), &manifest, options);
-  return parsed.ok() ? manifest.capture_id() : "";
+  return ReadJson(text, manifest) ? manifest.capture_id() : "";
 }
 
 absl::Status PublishManifest(ObjectStore& store, std::string_view run,

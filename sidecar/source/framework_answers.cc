@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collector/analysis/judge.h"
+#include "collector/logdir/logdir.h"
 #include "collector/storage/timed_file_store.h"
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
@@ -34,7 +35,7 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
   std::vector<std::string> keys;
   for (const StoredObject& file : files.ok() ? *files : std::vector<StoredObject>()) {
     keys.push_back(file.key);
-    if (!file.key.ends_with(".xplane.pb") || file.bytes == 0) continue;
+    if (!file.key.ends_with(kTraceSuffix) || file.bytes == 0) continue;
     if (file.bytes > shared.most_bytes) {
       verdict = {Outcome::kTruncated, StrCat("wrote a trace of ", file.bytes, " bytes")};
       continue;

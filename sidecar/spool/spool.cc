@@ -12,13 +12,14 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <sstream>
 
 #include "collector/storage/file_error.h"
 #include "collector/storage/file_store.h"
 #include "common/base/log.h"
+#include "common/base/message_json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/text_file.h"
 #include "sidecar/session/session.h"
 #include "strobe/v1/spool.pb.h"
 
@@ -41,13 +42,10 @@ std::string ToJson(const Message& message) {
   return json;
 }
 
-template <typename Message>
-bool ReadJson(const std::string& path, Message& message) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // A newer sidecar may have written the file.
-  return in && text << in.rdbuf() && util::JsonStringToMessage(text.str(), &message, options).ok();
+// False when there is no such file, or it contains no such message.
+bool ReadFile(const std::string& path, google::protobuf::Message& message) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  return text.ok() && ReadJson(*text, message);
 }
 
 std::uint64_t Sum(const std::map<std::string, std::uint64_t>& traces) {
@@ -94,7 +92,7 @@ absl::Status Spool::Recover() {
   for (const fs::path& file : files) {
     if (without(file, kReport).empty()) continue;
     v1::Report report;
-    if (ReadJson(file.native(), report) && report.capture_id() == without(file, kReport)) {
+    if (ReadFile(file.native(), report) && report.capture_id() == without(file, kReport)) {
       found.emplace_back(fs::last_write_time(file, error), std::move(report));
     } else {
       LogWarning("the spool has a report that cannot be read; the report is set aside",
@@ -224,7 +222,7 @@ absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState&
 UploadState Spool::LoadUpload(const std::string& capture_id) const {
   v1::UploadProgress progress;
   UploadState state;
-  if (!ReadJson(PathOf(capture_id, kUpload), progress) || progress.part_bytes() == 0) return state;
+  if (!ReadFile(PathOf(capture_id, kUpload), progress) || progress.part_bytes() == 0) return state;
   state.id = progress.id();
   state.part_bytes = progress.part_bytes();
   state.parts.assign(progress.parts().begin(), progress.parts().end());

@@ -1,5 +1,6 @@
 // Finding events by name, over the whole run and all workers.
 import { count } from "./format.js";
+import { isSame } from "./selection.js";
 
 const TYPING_MS = 200; // Rest after a key before the server is asked.
 const MAX_HITS = 100;
@@ -120,10 +121,7 @@ export class Search {
     if (current && direction !== 0) from = current.beginPs + (direction > 0 ? 0 : 1);
     let { total, kinds, hits } = await api.get("find", { ...question, from });
     if (current && direction !== 0) {
-      const place = hits.findIndex(
-        (hit) =>
-          hit.row === current.row && hit.track === current.track && hit.ordinal === current.ordinal,
-      );
+      const place = hits.findIndex((hit) => isSame(hit, current));
       hits = hits.slice(place + 1);
     }
     const wrapped = hits.length === 0 && total > 0;

@@ -45,10 +45,7 @@ export class Selection {
   async select(which, add = false) {
     try {
       const event = await this.view.run.api.get("event", which);
-      const same = this.events.findIndex(
-        (other) =>
-          other.row === event.row && other.track === event.track && other.ordinal === event.ordinal,
-      );
+      const same = this.events.findIndex((other) => isSame(other, event));
       if (!add) this.events = [event];
       else if (same >= 0) this.events.splice(same, 1);
       else this.events.push(event);
@@ -159,6 +156,11 @@ export class Selection {
     this.shades = [];
     this.view.settle();
   }
+}
+
+/** Whether two answers name the same event. */
+export function isSame(a, b) {
+  return a.row === b.row && a.track === b.track && a.ordinal === b.ordinal;
 }
 
 /** [{name, count, wallPs, selfPs}] of events. */
