@@ -20,7 +20,8 @@ template <typename T>
 absl::Status ParseOptional(std::string_view flag, const std::string& text, T& target) {
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(text);
-  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(flag, ": ", Words(parsed.status())));
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(StrCat(flag, ": ", MessageOf(parsed.status())));
   target = *parsed;
   return absl::OkStatus();
 }
@@ -68,7 +69,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
       flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
   const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
   if (!least.ok())
-    return absl::InvalidArgumentError(StrCat("--min-workers: ", Words(least.status())));
+    return absl::InvalidArgumentError(StrCat("--min-workers: ", MessageOf(least.status())));
   spec.min_workers = *least;
   spec.attempts = flags.attempts;
   spec.tracers.set_host(flags.host);

@@ -32,7 +32,7 @@ absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::strin
   ASSIGN_OR_RETURN(StorageConfig config, ReadStorageConfig(storage_config));
   open.stores = std::make_unique<Stores>(
       std::move(config), UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
-        std::cerr << StrCat(Words(failure), "; again in ", FormatDuration(wait), "\n");
+        std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(text));
   ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, {}));
@@ -40,7 +40,7 @@ absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::strin
 }
 
 int Complain(const absl::Status& status) {
-  std::cerr << CamelCase(status.code()) << ": " << Words(status) << "\n";
+  std::cerr << CamelCase(status.code()) << ": " << MessageOf(status) << "\n";
   return absl::IsInvalidArgument(status) ? kExitWrongFlags : kExitFailed;
 }
 

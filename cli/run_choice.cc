@@ -26,7 +26,8 @@ absl::Status AddFound(ObjectStore& store, const RunChoice& choice, WallTime now,
   std::string limit;  // Runs with a smaller name are old enough.
   if (!choice.older_than.empty()) {
     const absl::StatusOr<Nanos> age = ParseDuration(choice.older_than);
-    if (!age.ok()) return absl::InvalidArgumentError(StrCat("--older-than: ", Words(age.status())));
+    if (!age.ok())
+      return absl::InvalidArgumentError(StrCat("--older-than: ", MessageOf(age.status())));
     limit = DefaultRunName(now - *age, "", "");
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> found, ListRuns(store));

@@ -66,7 +66,7 @@ RunSummary ReadRun(ObjectStore& store, const std::string& run) {
     }
     summary.problem = "its strobe.json cannot be read";
   } else if (!absl::IsNotFound(text.status())) {
-    summary.problem = Words(text.status());
+    summary.problem = MessageOf(text.status());
     return summary;
   }
   const absl::Status listed = store.List(RunPrefix(run), [&](const StoredObject& object) {
@@ -74,7 +74,7 @@ RunSummary ReadRun(ObjectStore& store, const std::string& run) {
     if (object.key.ends_with(kTraceSuffix)) ++summary.workers;
     return true;
   });
-  if (!listed.ok()) summary.problem = Words(listed);
+  if (!listed.ok()) summary.problem = MessageOf(listed);
   return summary;
 }
 

@@ -98,7 +98,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   if (!server.ok())
     return absl::Status(
         server.status().code(),
-        ToAbsl(StrCat(Words(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
+        ToAbsl(StrCat(MessageOf(server.status()), "; --listen 127.0.0.1:0 picks a free port")));
   const std::string host = flags.listen.substr(0, flags.listen.rfind(':'));
   if (!IsLoopback(flags.listen))
     std::cerr << "strobe: everyone who can connect to " << flags.listen

@@ -63,7 +63,7 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const OpenTrace& trace : traces) {
     const auto named = [&](const absl::Status& status) {
-      return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", Words(status))));
+      return absl::Status(status.code(), ToAbsl(StrCat(trace.worker, ": ", MessageOf(status))));
     };
     std::int64_t zero = 0;
     absl::StatusOr<xplane::Space> space = ReadFromZero(trace.bytes(), depth, zero);

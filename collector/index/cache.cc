@@ -95,7 +95,7 @@ void Prune(const Cache& cache) {
   std::sort(found.begin(), found.end(),
             [](const Found& a, const Found& b) { return a.used < b.used; });
   for (const Found& file : found) {
-    if (total <= cache.most_bytes) break;
+    if (total <= cache.max_bytes) break;
     fs::remove(file.path, error);
     total -= file.size;
   }
@@ -153,12 +153,12 @@ absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& be
   if (!beside.empty()) {
     absl::StatusOr<StoredIndex> stored = StoredIndex::Open(beside, source);
     if (stored.ok()) return stored;
-    if (!absl::IsNotFound(stored.status())) warning = Words(stored.status());
+    if (!absl::IsNotFound(stored.status())) warning = MessageOf(stored.status());
   }
   if (cache.directory.empty()) return absl::NotFoundError("no index is kept");
   const std::string path = PathOf(cache, source);
   absl::StatusOr<StoredIndex> stored = StoredIndex::Open(path, source);
-  if (!stored.ok()) return absl::NotFoundError(Words(stored.status()));
+  if (!stored.ok()) return absl::NotFoundError(MessageOf(stored.status()));
   // Marks it as just used, for Prune. That this may fail does not matter.
   std::error_code error;
   fs::last_write_time(path, fs::file_time_type::clock::now(), error);
@@ -174,7 +174,7 @@ absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view tra
     const absl::Status built = BuildInto(cache, path, trace, space, options);
     if (built.ok()) return StoredIndex::Open(path, source);
     if (!IsCacheFailure(built)) return built;
-    warning = StrCat("the index is kept in memory only: ", Words(built));
+    warning = StrCat("the index is kept in memory only: ", MessageOf(built));
   }
   std::vector<std::uint64_t> words;
   std::size_t used = 0;

@@ -38,7 +38,7 @@ struct Cache {
   // The folder that indexes are kept in; empty = they stay in memory.
   std::string directory{};
   // When the folder's indexes take more, the least recently used ones are deleted.
-  std::uint64_t most_bytes = 16ull << 30;
+  std::uint64_t max_bytes = 16ull << 30;
 };
 
 // $XDG_CACHE_HOME/strobe, or else ~/.cache/strobe; empty when neither variable is set to an

@@ -15,7 +15,7 @@ namespace strobe {
 class Pace {
  public:
   // The minimal rate. Requests to stores time out if they are slower than a quarter of it.
-  static constexpr std::uint64_t kSlowest = 1'000'000;
+  static constexpr std::uint64_t kMinRate = 1'000'000;
 
   explicit Pace(std::uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
   // Returns how long to wait before sending `bytes` more. Unused time is not saved.

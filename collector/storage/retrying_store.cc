@@ -37,9 +37,9 @@ class Retrier {
       if (!delay) {
         // The first failure, or a final one, is reported as it is.
         if (tries == 1 || !WorthRetrying(status)) return result;
-        return absl::Status(status.code(),
-                            ToAbsl(StrCat(Words(status), "; gave up after ", tries, " tries in ",
-                                          FormatDuration(Round(now - began)))));
+        return absl::Status(
+            status.code(), ToAbsl(StrCat(MessageOf(status), "; gave up after ", tries, " tries in ",
+                                         FormatDuration(Round(now - began)))));
       }
       if (on_retry_) on_retry_(status, *delay);
       if (limits_.cancellation == nullptr) {

@@ -141,7 +141,7 @@ absl::StatusOr<StorageConfig> FromYaml(const YAML::Node& root, std::string_view 
       const absl::Status status =
           Apply(scheme, name, option.second.Scalar(), false, UrlOptions::kAll, ignored);
       if (!status.ok())
-        return At(file, option.first.Mark(), StrCat(scheme, ".", name, ": ", Words(status)));
+        return At(file, option.first.Mark(), StrCat(scheme, ".", name, ": ", MessageOf(status)));
       config.schemes[scheme][name] = option.second.Scalar();
     }
   }
@@ -178,7 +178,7 @@ absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const Storag
   for (const auto& [name, value] : logdir.options()) {
     const absl::Status status = Apply(scheme, name, value, true, allowed, resolved);
     if (!status.ok())
-      return absl::InvalidArgumentError(StrCat("logdir ", logdir.url(), ": ", Words(status)));
+      return absl::InvalidArgumentError(StrCat("logdir ", logdir.url(), ": ", MessageOf(status)));
   }
   return resolved;
 }

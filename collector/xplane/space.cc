@@ -20,8 +20,8 @@ class Allowance {
                                  kName = sizeof(std::pair<const std::int64_t, EventName>) +
                                          6 * sizeof(void*);
 
-  Allowance(std::uint64_t input, std::uint64_t most_memory)
-      : input_(input), honest_(Space::kFree + Space::kMaxPerByte * input), most_(most_memory) {}
+  Allowance(std::uint64_t input, std::uint64_t max_memory)
+      : input_(input), honest_(Space::kFree + Space::kMaxPerByte * input), most_(max_memory) {}
 
   absl::Status Take(std::uint64_t bytes) {
     taken_ += bytes;
@@ -260,9 +260,9 @@ absl::Status Plane::ForEachKindStat(const EventName& kind,
   return reader.status();
 }
 
-absl::StatusOr<Space> Space::Read(std::string_view bytes, Depth depth, std::uint64_t most_memory) {
+absl::StatusOr<Space> Space::Read(std::string_view bytes, Depth depth, std::uint64_t max_memory) {
   Space space;
-  Allowance allowance(bytes.size(), most_memory);
+  Allowance allowance(bytes.size(), max_memory);
   Reader reader(bytes);
   while (reader.Next()) {
     const std::uint32_t field = reader.field();

@@ -84,10 +84,10 @@ struct Space {
   // plane, line or name takes two bytes of input and a hundred times as much memory, so a trace
   // that exceeds the limit was made to harm its reader and causes DataLoss.
   static constexpr std::uint64_t kMaxPerByte = 16, kFree = 1 << 20;
-  // ResourceExhausted if reading takes more than `most_memory` bytes.
+  // ResourceExhausted if reading takes more than `max_memory` bytes.
   static absl::StatusOr<Space> Read(
       std::string_view bytes, Depth depth = Depth::kLines,
-      std::uint64_t most_memory = std::numeric_limits<std::uint64_t>::max());
+      std::uint64_t max_memory = std::numeric_limits<std::uint64_t>::max());
   const Plane* Find(std::string_view name) const;
 };
 

@@ -36,8 +36,8 @@ std::int64_t Earlier(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-absl::StatusOr<TraceSummary> Summarize(std::string_view xspace, std::uint64_t most_memory) {
-  ASSIGN_OR_RETURN(const Space space, Space::Read(xspace, Depth::kLines, most_memory));
+absl::StatusOr<TraceSummary> Summarize(std::string_view xspace, std::uint64_t max_memory) {
+  ASSIGN_OR_RETURN(const Space space, Space::Read(xspace, Depth::kLines, max_memory));
   return Summarize(space);
 }
 

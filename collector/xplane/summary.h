@@ -29,9 +29,9 @@ struct TraceSummary {
 };
 
 // DataLoss if the bytes are not an XSpace; ResourceExhausted if reading them takes more than
-// `most_memory` bytes. Unknown fields are skipped.
+// `max_memory` bytes. Unknown fields are skipped.
 absl::StatusOr<TraceSummary> Summarize(
-    std::string_view xspace, std::uint64_t most_memory = std::numeric_limits<std::uint64_t>::max());
+    std::string_view xspace, std::uint64_t max_memory = std::numeric_limits<std::uint64_t>::max());
 absl::StatusOr<TraceSummary> Summarize(const Space& space);
 
 // The time from which the lines' time stamps count, in Unix nanoseconds: the profiler's start, or

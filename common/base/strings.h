@@ -28,7 +28,7 @@ std::string StrCat(const Parts&... parts) {
 }
 
 // The message of a status, without its code.
-inline std::string Words(const absl::Status& status) {
+inline std::string MessageOf(const absl::Status& status) {
   return std::string(ToStd(status.message()));
 }
 

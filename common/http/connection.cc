@@ -114,7 +114,7 @@ class Connection final : public WaitingConnection,
   void Read(std::chrono::seconds deadline) {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(std::max(state_->options.most_body_bytes, kMinBodyLimit));
+    parser_->body_limit(std::max(state_->options.max_body_bytes, kMinBodyLimit));
     reservation_.Release();
     BeginWaiting();
     Socket().expires_after(deadline);
@@ -131,7 +131,7 @@ class Connection final : public WaitingConnection,
   void ReadBody() {
     if (parser_->is_done()) return Answer();
     const auto length = parser_->content_length();
-    const std::size_t most = std::max(state_->options.most_body_bytes, kMinBodyLimit);
+    const std::size_t most = std::max(state_->options.max_body_bytes, kMinBodyLimit);
     if (!reservation_.Take(static_cast<std::int64_t>(length ? *length : most)))
       return Refuse({503, "too many requests at once\n", "text/plain", {{"Retry-After", "1"}}});
     Socket().expires_after(kDeadline);
@@ -159,7 +159,7 @@ class Connection final : public WaitingConnection,
     response_.version(asked.version());
     response_.keep_alive(asked.keep_alive() && !state_->draining);
     if (!head && asked.method() != http::verb::get &&
-        (asked.method() != http::verb::post || state_->options.most_body_bytes == 0))
+        (asked.method() != http::verb::post || state_->options.max_body_bytes == 0))
       return Write({405, "only GET is served here\n"}, head, gzip);
     Request request = ToRequest(asked);
     const auto& is_slow = state_->options.is_slow;

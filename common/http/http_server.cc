@@ -28,7 +28,7 @@ class BeastServer final : public HttpServer {
     state_->options = options;
     state_->pages = std::move(pages);
     state_->otherwise = std::move(otherwise);
-    if (options.is_slow) state_->slow.emplace(options.slow_threads, options.most_slow_waiting);
+    if (options.is_slow) state_->slow.emplace(options.slow_threads, options.max_slow_waiting);
   }
   ~BeastServer() override {
     if (state_->slow) state_->slow->Stop();
@@ -93,7 +93,7 @@ class BeastServer final : public HttpServer {
     {
       MutexLock lock(&state_->mutex);
       auto& waiting = state_->waiting;
-      if (state_->connections >= state_->options.most_connections) {
+      if (state_->connections >= state_->options.max_connections) {
         if (waiting.empty()) return false;
         evicted = waiting.front().lock();
         // Closing takes a moment. Moved to the end, it is not chosen again in the meantime.

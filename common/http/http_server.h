@@ -42,15 +42,15 @@ inline Page MetricsPage(std::string text) {
 
 struct HttpOptions {
   std::string listen{};  // "host:port"; port 0 picks a free one.
-  std::size_t most_connections = 64;
-  std::size_t most_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
-  int threads = 4;                  // How many requests can be answered at the same time.
+  std::size_t max_connections = 64;
+  std::size_t max_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
+  int threads = 4;                 // How many requests can be answered at the same time.
   // Tells which requests take long to answer. A few threads of their own answer them, so that
-  // health checks never wait for them. While most_slow_waiting of them wait, another one is
+  // health checks never wait for them. While max_slow_waiting of them wait, another one is
   // answered with 503 and Retry-After.
   std::function<bool(const Request&)> is_slow = nullptr;
   int slow_threads = 2;
-  std::size_t most_slow_waiting = 16;
+  std::size_t max_slow_waiting = 16;
   // The certificate for TLS; null = plain HTTP. New connections use a renewed one. Outlives the
   // server.
   const LiveIdentity* identity = nullptr;

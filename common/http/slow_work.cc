@@ -8,7 +8,7 @@ namespace strobe {
 
 bool SlowWork::Add(Task task) {
   MutexLock lock(&mutex_);
-  if (stopping_ || waiting_.size() >= most_waiting_) return false;
+  if (stopping_ || waiting_.size() >= max_waiting_) return false;
   waiting_.push_back(std::move(task));
   if (threads_.size() < static_cast<std::size_t>(size_))
     threads_.emplace_back([this] { RunThread("slow_work", [this] { Run(); }); });

@@ -15,8 +15,8 @@ class SlowWork {
  public:
   using Task = std::function<void()>;
 
-  // `threads` start one by one with the first tasks. At most `most_waiting` tasks wait.
-  SlowWork(int threads, std::size_t most_waiting) : size_(threads), most_waiting_(most_waiting) {}
+  // `threads` start one by one with the first tasks. At most `max_waiting` tasks wait.
+  SlowWork(int threads, std::size_t max_waiting) : size_(threads), max_waiting_(max_waiting) {}
   ~SlowWork() { Stop(); }
   SlowWork(const SlowWork&) = delete;
   SlowWork& operator=(const SlowWork&) = delete;
@@ -30,7 +30,7 @@ class SlowWork {
   void Run();
 
   const int size_;
-  const std::size_t most_waiting_;
+  const std::size_t max_waiting_;
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);

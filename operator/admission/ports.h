@@ -15,9 +15,9 @@ class WebhookObserver {
   // `code` is the HTTP status of the answer, or the code of the refusal in it.
   virtual void Answered(const std::string& webhook, int code, Nanos took) = 0;
   // `result` is injected, unchanged, skipped or failed.
-  virtual void Injected(const std::string& space, const std::string& result) = 0;
+  virtual void Injected(const std::string& ns, const std::string& result) = 0;
   // `damage` is lost or modified.
-  virtual void InjectionDamaged(const std::string& space, const std::string& damage) = 0;
+  virtual void InjectionDamaged(const std::string& ns, const std::string& damage) = 0;
 };
 
 }  // namespace strobe

@@ -56,7 +56,7 @@ absl::StatusOr<AdmissionRequest> Read(const std::string& body) {
     AdmissionRequest request;
     request.uid = asked.at("uid");
     request.operation = asked.at("operation");
-    request.space = asked.value("namespace", "");
+    request.ns = asked.value("namespace", "");
     request.name = asked.value("name", "");
     request.dry_run = asked.value("dryRun", false);
     if (asked.contains("userInfo")) request.user = std::move(asked["userInfo"]);

@@ -10,7 +10,7 @@ namespace strobe {
 
 struct AdmissionRequest {
   std::string uid{}, operation{};  // operation: CREATE, UPDATE, DELETE or CONNECT.
-  std::string space{}, name{};     // The name is empty when the server will generate it.
+  std::string ns{}, name{};        // The name is empty when the server will generate it.
   nlohmann::json user{};           // UserInfo.
   nlohmann::json object{}, old_object{};
   bool dry_run = false;

@@ -30,7 +30,7 @@ std::string NameOf(const AdmissionRequest& request) {
                             ? request.object.value("metadata", Json::object())
                             : Json::object();
   const std::string name = request.name.empty() ? metadata.value("generateName", "") : request.name;
-  return StrCat(request.space, "/", name);
+  return StrCat(request.ns, "/", name);
 }
 
 class Webhooks {
@@ -47,9 +47,9 @@ class Webhooks {
   AdmissionAnswer InjectPod(const AdmissionRequest& request) {
     Injection injection = Inject(request.object, options_.injection, options_.roots());
     const bool unchanged = injection.patch.empty();
-    observer_.Injected(request.space, !injection.skipped.empty() ? "skipped"
-                                      : unchanged                ? "unchanged"
-                                                                 : "injected");
+    observer_.Injected(request.ns, !injection.skipped.empty() ? "skipped"
+                                   : unchanged                ? "unchanged"
+                                                              : "injected");
     if (!injection.skipped.empty() || !unchanged) {
       LogInfo(injection.skipped.empty() ? "injected" : "not injected",
               {{"pod", NameOf(request)}, {"reason", injection.skipped}});
@@ -65,7 +65,7 @@ class Webhooks {
     AdmissionAnswer answer;
     const std::string damage = InjectionDamage(request.object);
     if (damage.empty()) return answer;
-    observer_.InjectionDamaged(request.space, damage.substr(0, damage.find(':')));
+    observer_.InjectionDamaged(request.ns, damage.substr(0, damage.find(':')));
     LogWarning("the injection of a pod was removed or modified",
                {{"pod", NameOf(request)}, {"damage", damage}});
     answer.warnings.push_back(
@@ -86,7 +86,7 @@ class Webhooks {
       const Requester requester = kube::ParseRequester(request.user);
       // Other webhooks may make the API server call again.
       if (IsOurStamp(request, requester, keys)) return answer;
-      should = kube::SealRequester(request.object, request.space, requester, clock_.WallNow(),
+      should = kube::SealRequester(request.object, request.ns, requester, clock_.WallNow(),
                                    keys.front());
     } else {
       should = RequesterAnnotation(request.old_object);
@@ -109,14 +109,14 @@ class Webhooks {
     // Fields that may change later (cancel, ttlAfterFinished) require only the right to update.
     if (request.operation != "CREATE") return {};
     Json object = request.object;
-    object["metadata"]["namespace"] = request.space;
+    object["metadata"]["namespace"] = request.ns;
     const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(object);
-    if (!asked.ok()) return Refusal(422, Words(asked.status()));
+    if (!asked.ok()) return Refusal(422, MessageOf(asked.status()));
     if (!asked->invalid.empty()) return Refusal(422, asked->invalid);
     const absl::StatusOr<PolicyVerdict> verdict =
         gatekeeper_.Judge(*asked, kube::ParseRequester(request.user), {}, kJudgeLimit);
     if (!verdict.ok()) {
-      LogWarning("a request could not be checked", {{"error", Words(verdict.status())}});
+      LogWarning("a request could not be checked", {{"error", MessageOf(verdict.status())}});
       return Refusal(500, "the permission to create it could not be checked; try again");
     }
     if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
@@ -179,7 +179,7 @@ class Webhooks {
   bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
                   const std::vector<std::string>& keys) const {
     const std::optional<kube::StampedRequester> stamped =
-        kube::RequesterOf(request.object, request.space);
+        kube::RequesterOf(request.object, request.ns);
     return stamped &&
            kube::RequesterToJson(stamped->requester) == kube::RequesterToJson(requester) &&
            clock_.WallNow() - stamped->admission.at < kStampLife &&
@@ -200,14 +200,14 @@ class Webhooks {
     if (!asked.content_type.starts_with("application/json"))
       return {415, "the body must be application/json\n"};
     const absl::StatusOr<AdmissionRequest> request = ParseReview(asked.body);
-    if (!request.ok()) return {400, Words(request.status()) + "\n"};
+    if (!request.ok()) return {400, MessageOf(request.status()) + "\n"};
     AdmissionAnswer answered;
     try {
       answered = (this->*answer)(*request);
     } catch (const Json::exception& error) {
       LogError("a review could not be answered", {{"error", error.what()}});
       if (fail_open) {
-        observer_.Injected(request->space, "failed");
+        observer_.Injected(request->ns, "failed");
         answered.warnings.push_back("strobe: this pod could not be read and was not changed");
       } else {
         answered = Refusal(422, "a field has the wrong type");

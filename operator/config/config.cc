@@ -43,7 +43,7 @@ class Parser {
       }
       const absl::Status status = field->second(entry.second);
       if (absl::IsInvalidArgument(status)) return status;
-      if (!status.ok()) return At(entry.second.Mark(), StrCat(path, ": ", Words(status)));
+      if (!status.ok()) return At(entry.second.Mark(), StrCat(path, ": ", MessageOf(status)));
     }
     return absl::OkStatus();
   }
@@ -112,7 +112,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
     };
   };
   const Fields lease = {{"enabled", Scalar(config.lease.enabled, "true or false")},
-                        {"namespace", Scalar(config.lease.space, "a text")},
+                        {"namespace", Scalar(config.lease.ns, "a text")},
                         {"name", Scalar(config.lease.name, "a text")},
                         {"duration", Duration(config.lease.duration)},
                         {"renewDeadline", Duration(config.lease.renew_deadline)},
@@ -125,7 +125,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
                           {"clientNames", Scalar(config.webhook.client_names, "a list of names")}};
   const Fields tls = {{"enrollListen", Scalar(config.tls.enroll_listen, "host:port")},
                       {"secret", Scalar(config.tls.secret, "a name")},
-                      {"secretNamespace", Scalar(config.tls.space, "a name")},
+                      {"secretNamespace", Scalar(config.tls.ns, "a name")},
                       {"service", Scalar(config.tls.service, "a name")},
                       {"extraNames", Scalar(config.tls.extra_names, "a list of names")},
                       {"authorityLifetime", Duration(config.tls.authority_lifetime)},
@@ -146,7 +146,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
        {"watch", map("watch", {{"namespace", Scalar(config.watch_namespace, "a text")},
                                {"timeout", Duration(config.watch_timeout)}})},
-       {"workers", Scalar(config.workers, "a whole number")},
+       {"maxConcurrentReconciles", Scalar(config.max_concurrent_reconciles, "a whole number")},
        {"insecurePlaintext", Scalar(config.insecure_plaintext, "true or false")},
        {"lease", map("lease", lease)},
        {"webhook", map("webhook", webhook)},
@@ -157,8 +157,8 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
        {"log",
         map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
                     {"format", Choice(config.log_format, {"text", "json"})}})}}));
-  if (config.workers < 1 || config.workers > 64)
-    return absl::InvalidArgumentError("workers must be from 1 to 64");
+  if (config.max_concurrent_reconciles < 1 || config.max_concurrent_reconciles > 64)
+    return absl::InvalidArgumentError("maxConcurrentReconciles must be from 1 to 64");
   if (config.webhook.certificate.empty() != config.webhook.key.empty())
     return absl::InvalidArgumentError("webhook.certificate and webhook.key go together");
   if (config.webhook.client_authority.empty() && !config.webhook.client_names.empty())

@@ -12,7 +12,7 @@ namespace strobe {
 
 struct LeaseConfig {
   bool enabled = true;
-  std::string space{};  // Empty = the namespace of the credentials.
+  std::string ns{};  // Empty = the namespace of the credentials.
   std::string name = "strobe-operator";
   Nanos duration = std::chrono::seconds(15);
   Nanos renew_deadline = std::chrono::seconds(10);
@@ -33,7 +33,7 @@ struct WebhookConfig {
 struct TlsConfig {
   std::string enroll_listen = "0.0.0.0:9444";  // Where sidecars get their certificates.
   std::string secret = "strobe-authority";     // The authorities' Secret; it must exist.
-  std::string space{};                         // The Secret's namespace; empty = our own.
+  std::string ns{};                            // The Secret's namespace; empty = our own.
   std::string service = "strobe-operator";     // The Service of our namespace that others call.
   std::vector<std::string> extra_names{};      // Further DNS names for our certificate.
   // See AuthorityRules.
@@ -55,8 +55,8 @@ struct OperatorConfig {
   std::string http_listen = "0.0.0.0:8080";  // /metrics, /healthz, /readyz.
   std::string watch_namespace{};             // Empty = all namespaces.
   Nanos watch_timeout = std::chrono::seconds(290);
-  int workers = 8;                  // Requests reconciled at once.
-  bool insecure_plaintext = false;  // Talk to sidecars without TLS.
+  int max_concurrent_reconciles = 8;  // Requests reconciled at once.
+  bool insecure_plaintext = false;    // Talk to sidecars without TLS.
   LeaseConfig lease{};
   WebhookConfig webhook{};
   TlsConfig tls{};

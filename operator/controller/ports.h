@@ -27,11 +27,11 @@ class Cluster {
   // object; InvalidArgument when it cannot be parsed.
   virtual absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) = 0;
   // Pods of the namespace that the query selects, as the API server's own cache has them.
-  virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
+  virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& ns,
                                                         const PodQuery& query) = 0;
   // How many workers a job should have. What will stay unknown, for example because the kind's API
   // is not installed or not allowed, is told in JobShape::unknown. An error is worth another try.
-  virtual absl::StatusOr<JobShape> DescribeJob(const std::string& space, const JobRef& job) = 0;
+  virtual absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status SetFinalizers(const ProfileRequest& request,
                                      const std::vector<std::string>& finalizers) = 0;
@@ -77,8 +77,8 @@ struct ReconcilerDependencies {
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
 
   // Tells the gatekeeper that a capture of the namespace has ended just now.
-  void TellEnded(const std::string& space) const {
-    if (gatekeeper != nullptr) gatekeeper->CaptureEnded(space, clock.WallNow());
+  void TellEnded(const std::string& ns) const {
+    if (gatekeeper != nullptr) gatekeeper->CaptureEnded(ns, clock.WallNow());
   }
 };
 

@@ -38,7 +38,7 @@ void ReconcileThreads::ReconcileOnce(const std::string& key) {
   if (!result.ok()) {
     // A conflict only means that the object has changed; the watch brings it again.
     if (!absl::IsAborted(result.status()))
-      LogWarning("reconcile failed", {{"request", key}, {"error", Words(result.status())}});
+      LogWarning("reconcile failed", {{"request", key}, {"error", MessageOf(result.status())}});
     reconciled_("error", took);
     queue_.AddRateLimited(key);
     return;

@@ -71,7 +71,7 @@ absl::StatusOr<ReconcileResult> RequestCleanup::BeforeDeletion(const std::string
       deps_.cluster.RecordEvent(
           request, true, "ReclaimFailed", "Reclaim",
           StrCat("objects remain in ", request.capture.logdir, " below plugins/profile/",
-                 request.capture.run, ": ", Words(busy.status())));
+                 request.capture.run, ": ", MessageOf(busy.status())));
     }
   }
   RETURN_IF_ERROR(deps_.cluster.SetFinalizers(request, WithoutFinalizer(request)));
@@ -94,7 +94,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
       live->counted = true;
       deps_.metrics.AttemptEnded(request, progress);
       deps_.metrics.CaptureEnded(request, CaptureEnd::kCancelled);
-      deps_.TellEnded(request.space);
+      deps_.TellEnded(request.ns);
     }
   } else if (begun && request.invalid.empty() && HasFinalizer(request) &&
              !request.status.retry_time) {
@@ -106,10 +106,10 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
       deps_.cluster.RecordEvent(
           request, true, "CancelFailed", "Cancel",
           StrCat("its capture was not found again to be cancelled and ends by itself: ",
-                 Words(resumed)));
+                 MessageOf(resumed)));
     }
   } else if (begun) {
-    deps_.TellEnded(request.space);  // It waited for its next attempt.
+    deps_.TellEnded(request.ns);  // It waited for its next attempt.
   }
   return std::nullopt;
 }
@@ -140,7 +140,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
 absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
     const std::string& key, const ProfileRequest& request) {
   ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.ns, query));
   std::vector<v1::ReclaimRequest> runs;
   for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
     v1::ReclaimRequest& run = runs.emplace_back();

@@ -133,16 +133,16 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
                                                           const ProfileRequest& request, int number,
                                                           const Crowd& crowd) {
   const absl::StatusOr<PodQuery> query = QueryFor(request.target);
-  if (!query.ok()) return Refuse(request, "UnknownJobKind", Words(query.status()));
+  if (!query.ok()) return Refuse(request, "UnknownJobKind", MessageOf(query.status()));
   const bool resumes = Resumes(request, number);
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(key, request, number);
   absl::StatusOr<Selection> selection =
       Select(request, *query, /*patient=*/!resumes && waited < kTargetPatience);
   if (absl::IsInvalidArgument(selection.status()))
-    return Refuse(request, "InvalidTarget", Words(selection.status()));
+    return Refuse(request, "InvalidTarget", MessageOf(selection.status()));
   if (absl::IsPermissionDenied(selection.status())) {
     RETURN_IF_ERROR(
-        Write(request, PendingStatus(request, "CannotListPods", Words(selection.status()),
+        Write(request, PendingStatus(request, "CannotListPods", MessageOf(selection.status()),
                                      deps_.clock.WallNow())));
     return ReconcileResult{std::max(table_.Pace(key, request), kTargetPatience)};
   }
@@ -150,7 +150,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   const absl::StatusOr<std::size_t> least =
       ResolveMinWorkers(request.min_workers, selection->targets.size());
   if (!least.ok())
-    return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", Words(least.status())));
+    return Refuse(request, "InvalidMinWorkers", StrCat("minWorkers: ", MessageOf(least.status())));
   ASSIGN_OR_RETURN(const std::optional<ReconcileResult> waits,
                    AwaitTargets(key, request, number, *selection, *least));
   if (waits) {
@@ -181,15 +181,13 @@ absl::StatusOr<Selection> RequestReconciler::Select(const ProfileRequest& reques
                                                     const PodQuery& query, bool patient) {
   std::optional<JobShape> shape;
   if (request.target.job && query.names.empty()) {
-    absl::StatusOr<JobShape> described =
-        deps_.cluster.DescribeJob(request.space, *request.target.job);
+    absl::StatusOr<JobShape> described = deps_.cluster.DescribeJob(request.ns, *request.target.job);
     if (!described.ok() && patient) return described.status();
-    shape =
-        described.ok()
-            ? *std::move(described)
-            : JobShape{.unknown = StrCat("the job could not be read: ", Words(described.status()))};
+    shape = described.ok() ? *std::move(described)
+                           : JobShape{.unknown = StrCat("the job could not be read: ",
+                                                        MessageOf(described.status()))};
   }
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.ns, query));
   return SelectTargets(request.target, query, pods, shape ? &*shape : nullptr);
 }
 
@@ -226,7 +224,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
                                                             bool resumes) {
   std::set<std::string> workers;
   for (const Target& target : targets) {
-    if (target.usable()) workers.insert(StrCat(request.space, "/", target.name));
+    if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
   }
   if (resumes) {
     table_.HoldTurns(key, workers);
@@ -339,7 +337,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Finish(const ProfileRequest& 
                          : result.cancelled ? CaptureEnd::kCancelled
                                             : CaptureEnd::kFailed;
   // Before the status: a user who sees the end may delete the request at once.
-  deps_.TellEnded(request.space);
+  deps_.TellEnded(request.ns);
   RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, deps_.clock.WallNow())));
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kSucceeded, StrCat("Capture", Name(end)),
                             "Finish", StrCat(result.message, "; ", result.sync_message));
@@ -364,7 +362,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
                                                                      CaptureEnd end,
                                                                      const std::string& reason,
                                                                      const std::string& message) {
-  if (request.status.attempt > 0) deps_.TellEnded(request.space);  // An attempt came before.
+  if (request.status.attempt > 0) deps_.TellEnded(request.ns);  // An attempt came before.
   RETURN_IF_ERROR(deps_.cluster.WriteStatus(
       request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kCancelled, reason, "Refuse", message);
@@ -375,7 +373,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
 absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(
     const ProfileRequest& request, const LiveCapture& live) {
   ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.space, query));
+  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.ns, query));
   return EvidenceByTarget(live.targets, pods, live.began);
 }
 

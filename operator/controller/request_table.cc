@@ -52,7 +52,7 @@ Crowd RequestTable::BeginTry(const std::string& key, const ProfileRequest& reque
   MutexLock lock(&mutex_);
   WaitingOf(key, request, number).held = false;
   // A request's next attempt joins the end of the line: requests that waited meanwhile come first.
-  return line_.Try(request.space, key, request.status.retry_time.value_or(request.created));
+  return line_.Try(request.ns, key, request.status.retry_time.value_or(request.created));
 }
 
 void RequestTable::EndTry(const std::string& key, int number) {
@@ -108,7 +108,7 @@ void RequestTable::SetAllowed(const std::string& key, const ProfileRequest& requ
 
 Nanos RequestTable::Pace(const std::string& key, const ProfileRequest& request) {
   MutexLock lock(&mutex_);
-  return pace_.Enter(request.space, key);
+  return pace_.Enter(request.ns, key);
 }
 
 RequestTable::Turn RequestTable::EnterTurns(const std::string& key, WallTime since,

@@ -11,24 +11,24 @@ constexpr Nanos kMaxDelay = std::chrono::seconds(1000);
 }  // namespace
 
 void WorkQueue::Push(const std::string& key) {
-  const std::string space = key.substr(0, key.find('/'));
-  std::deque<std::string>& own = queues_[space];
-  if (own.empty()) turns_.push_back(space);
+  const std::string ns = key.substr(0, key.find('/'));
+  std::deque<std::string>& own = queues_[ns];
+  if (own.empty()) turns_.push_back(ns);
   own.push_back(key);
   ++queued_;
 }
 
 std::string WorkQueue::Pop() {
-  const std::string space = std::move(turns_.front());
+  const std::string ns = std::move(turns_.front());
   turns_.pop_front();
-  const auto own = queues_.find(space);
+  const auto own = queues_.find(ns);
   std::string key = std::move(own->second.front());
   own->second.pop_front();
   --queued_;
   if (own->second.empty())
     queues_.erase(own);
   else
-    turns_.push_back(space);
+    turns_.push_back(ns);
   return key;
 }
 
@@ -131,7 +131,7 @@ void WorkQueue::ShutDown() {
   timers_.clear();
   // Queued keys can be dropped: reconciling is level-based, and the next leader adds all keys
   // again.
-  for (const auto& [space, keys] : queues_) {
+  for (const auto& [ns, keys] : queues_) {
     for (const std::string& key : keys) dirty_.erase(key);
   }
   queues_.clear();

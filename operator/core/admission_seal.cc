@@ -11,7 +11,7 @@ namespace {
 // Each part is preceded by its length, so that two different admissions never have the same text.
 std::string TextOf(const SealedAdmission& admission) {
   std::string text = "strobe.dev/requester v1\n";
-  for (const std::string& part : {admission.space, admission.name, admission.requester,
+  for (const std::string& part : {admission.ns, admission.name, admission.requester,
                                   admission.content, FormatRfc3339(admission.at)})
     text += StrCat(part.size(), ":", part, "\n");
   return text;

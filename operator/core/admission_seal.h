@@ -14,7 +14,7 @@ namespace strobe {
 // same name and content could carry a copied seal. The time prevents that: it must match the
 // creation time, which only the API server sets.
 struct SealedAdmission {
-  std::string space{};  // The object's namespace.
+  std::string ns{};  // The object's namespace.
   // The object's name, or its generateName followed by "*", which cannot be part of a name.
   std::string name{};
   std::string requester{};  // Who created the request, as canonical text.

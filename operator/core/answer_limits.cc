@@ -37,9 +37,9 @@ void Shorten(List* list, int most) {
   if (list->size() > most) list->DeleteSubrange(most, list->size() - most);
 }
 
-std::int64_t Time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kMaxTimeNs); }
-std::int64_t Span(std::int64_t ns, Nanos most) {
-  return std::clamp<std::int64_t>(ns, 0, most.count());
+std::int64_t Time(std::int64_t nanos) { return std::clamp<std::int64_t>(nanos, 0, kMaxTimeNs); }
+std::int64_t Span(std::int64_t nanos, Nanos most) {
+  return std::clamp<std::int64_t>(nanos, 0, most.count());
 }
 
 // Replaces an outcome that this operator does not know, so that it is never taken for a success.

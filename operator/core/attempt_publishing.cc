@@ -39,7 +39,7 @@ void AttemptPublishing::Begin() {
   const absl::StatusOr<std::string> manifest =
       ManifestJson(ComposeManifest(state_.spec, state_.result));
   if (!manifest.ok()) {
-    state_.result.manifest_error = Words(manifest.status());
+    state_.result.manifest_error = MessageOf(manifest.status());
     return done_();
   }
   request_.set_logdir(state_.spec.logdir);
@@ -66,7 +66,7 @@ void AttemptPublishing::OnPublished(const absl::StatusOr<v1::PublishResponse>& a
     state_.result.manifest_error.clear();
     return done_();
   }
-  state_.result.manifest_error = Words(answer.status());
+  state_.result.manifest_error = MessageOf(answer.status());
   // Another capture's manifest is in the way, and would be in the way of the other workers too.
   if (absl::IsAlreadyExists(answer.status())) return done_();
   AskNext();

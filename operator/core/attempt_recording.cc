@@ -57,7 +57,7 @@ void AttemptRecording::OnArmed(std::size_t index, absl::StatusOr<v1::ArmResponse
     TellCancel(member, "its answer came too late");
     if (!called_off) {
       state_.End(member, OutcomeOfFailedCall(answer.status()),
-                 StrCat("arming: ", Words(answer.status())));
+                 StrCat("arming: ", MessageOf(answer.status())));
     }
   } else if (!answer->accepted()) {
     if (!called_off) state_.End(member, static_cast<Outcome>(answer->refusal()), answer->message());
@@ -138,14 +138,14 @@ void AttemptRecording::OnWatchEnded(std::size_t index, const absl::Status& statu
   }
   if (absl::IsDataLoss(status)) {
     // The sidecar sent more reports than a capture has, and would do so again.
-    TellCancel(member, Words(status));
-    state_.End(member, Outcome::kWorkerLost, Words(status));
+    TellCancel(member, MessageOf(status));
+    state_.End(member, Outcome::kWorkerLost, MessageOf(status));
     return hooks_.changed();
   }
   if (now > std::max(member.last_contact, state_.RecordedBy()) + kLostAfter) {
     state_.End(member, Outcome::kWorkerLost,
                StrCat("the sidecar cannot be reached since ",
-                      FormatDuration(now - member.last_contact), ": ", Words(status)));
+                      FormatDuration(now - member.last_contact), ": ", MessageOf(status)));
     return hooks_.changed();
   }
   const Nanos delay = std::min<Nanos>(

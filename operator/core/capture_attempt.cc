@@ -76,7 +76,7 @@ void CaptureAttempt::EndEarly() {
 
 void CaptureAttempt::RunTask(const OwnedTasks::Work& work) {
   if (state_.phase == Phase::kDone) return;
-  if (const absl::Status done = RunGuarded("capture", work); !done.ok()) Abandon(Words(done));
+  if (const absl::Status done = RunGuarded("capture", work); !done.ok()) Abandon(MessageOf(done));
 }
 
 // After an exception the rest of the state cannot be trusted: what is known by now becomes the
@@ -112,7 +112,7 @@ void CaptureAttempt::Begin() {
 }
 
 void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
-  if (!enough.ok()) return recording_.CallOff(Words(enough));
+  if (!enough.ok()) return recording_.CallOff(MessageOf(enough));
   AttemptResult& result = state_.result;
   if (!result.plan) {
     std::vector<ClockReading> ready;
@@ -124,7 +124,7 @@ void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
     const absl::StatusOr<StartPlan> plan = PlanStart(spec, state_.Now(), ready);
     if (!plan.ok()) {
       result.reason = "ClockUncertain";
-      result.message = Words(plan.status());
+      result.message = MessageOf(plan.status());
       return recording_.CallOff(result.message);
     }
     result.plan = *plan;
@@ -136,7 +136,7 @@ void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
 }
 
 void CaptureAttempt::OnArmed(const absl::Status& enough) {
-  if (!enough.ok()) return recording_.CallOff(Words(enough));
+  if (!enough.ok()) return recording_.CallOff(MessageOf(enough));
   Enter(Phase::kDelay);
   recording_.WatchAll();
   const StartPlan& plan = *state_.result.plan;

@@ -24,7 +24,7 @@ class Gatekeeper {
                                               const Crowd& crowd) = 0;
   // A capture of the namespace that may have recorded something has ended. The time is kept longer
   // than the request lives, because minInterval counts from it.
-  virtual void CaptureEnded(const std::string& space, WallTime when) = 0;
+  virtual void CaptureEnded(const std::string& ns, WallTime when) = 0;
 };
 
 }  // namespace strobe

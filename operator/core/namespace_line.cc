@@ -5,32 +5,32 @@
 namespace strobe {
 
 void NamespaceLine::TakeOut(const std::string& key, const Entry& entry) {
-  const auto found = spaces_.find(entry.space);
-  if (found == spaces_.end()) return;
-  Space& space = found->second;
-  space.waiting.erase({entry.since, key});
-  space.trying.erase(entry.tries);
-  space.running.erase(key);
-  if (space.waiting.empty() && space.trying.empty() && space.running.empty()) spaces_.erase(found);
+  const auto found = namespaces_.find(entry.ns);
+  if (found == namespaces_.end()) return;
+  Namespace& ns = found->second;
+  ns.waiting.erase({entry.since, key});
+  ns.trying.erase(entry.tries);
+  ns.running.erase(key);
+  if (ns.waiting.empty() && ns.trying.empty() && ns.running.empty()) namespaces_.erase(found);
 }
 
-std::vector<std::string> NamespaceLine::First(const std::string& space) const {
-  const auto found = spaces_.find(space);
-  if (found == spaces_.end() || found->second.waiting.empty()) return {};
+std::vector<std::string> NamespaceLine::First(const std::string& ns) const {
+  const auto found = namespaces_.find(ns);
+  if (found == namespaces_.end() || found->second.waiting.empty()) return {};
   return {std::get<std::string>(*found->second.waiting.begin())};
 }
 
-Crowd NamespaceLine::Try(const std::string& space_name, const std::string& key, WallTime since) {
+Crowd NamespaceLine::Try(const std::string& name, const std::string& key, WallTime since) {
   Entry& entry = entries_[key];
   TakeOut(key, entry);
-  entry = {space_name, since, ++last_try_};
-  Space& space = spaces_[space_name];
+  entry = {name, since, ++last_try_};
+  Namespace& ns = namespaces_[name];
   Crowd crowd;
-  crowd.active = static_cast<int>(space.running.size() + space.trying.size());
-  const auto older = space.waiting.lower_bound({since, key});
-  crowd.ahead = static_cast<int>(std::distance(space.waiting.begin(), older));
-  for (const auto& [number, other] : space.trying) entries_[other].counted = true;
-  space.trying.emplace(entry.tries, key);
+  crowd.active = static_cast<int>(ns.running.size() + ns.trying.size());
+  const auto older = ns.waiting.lower_bound({since, key});
+  crowd.ahead = static_cast<int>(std::distance(ns.waiting.begin(), older));
+  for (const auto& [number, other] : ns.trying) entries_[other].counted = true;
+  ns.trying.emplace(entry.tries, key);
   return crowd;
 }
 
@@ -39,8 +39,8 @@ std::vector<std::string> NamespaceLine::Begin(const std::string& key) {
   if (found == entries_.end()) return {};
   TakeOut(key, found->second);
   found->second.tries = 0;
-  spaces_[found->second.space].running.insert(key);
-  return First(found->second.space);
+  namespaces_[found->second.ns].running.insert(key);
+  return First(found->second.ns);
 }
 
 std::vector<std::string> NamespaceLine::Wait(const std::string& key) {
@@ -49,11 +49,11 @@ std::vector<std::string> NamespaceLine::Wait(const std::string& key) {
   const Entry entry = found->second;
   TakeOut(key, entry);
   found->second.tries = 0;
-  Space& space = spaces_[entry.space];
-  space.waiting.insert({entry.since, key});
+  Namespace& ns = namespaces_[entry.ns];
+  ns.waiting.insert({entry.since, key});
   // Later tries that counted this one as under way were judged by a number that is too high, so the
   // first in the line tries again. This request itself need not.
-  std::vector<std::string> first = First(entry.space);
+  std::vector<std::string> first = First(entry.ns);
   if (!entry.counted || first.front() == key) first.clear();
   return first;
 }
@@ -64,7 +64,7 @@ std::vector<std::string> NamespaceLine::Leave(const std::string& key) {
   const Entry entry = found->second;
   TakeOut(key, entry);
   entries_.erase(found);
-  return First(entry.space);
+  return First(entry.ns);
 }
 
 }  // namespace strobe

@@ -18,7 +18,7 @@ class NamespaceLine {
   // The request `key`, which waits since `since`, tries to begin. Returns what counts before it.
   // Equal times are ordered by key. Must be followed by Begin, Wait or Leave. Each of those returns
   // the requests that should try again because of it: at most one, of the same namespace.
-  Crowd Try(const std::string& space, const std::string& key, WallTime since);
+  Crowd Try(const std::string& ns, const std::string& key, WallTime since);
   // It may begin: it is under way until it leaves.
   std::vector<std::string> Begin(const std::string& key);
   // It may not begin yet: it stays in the line.
@@ -28,23 +28,23 @@ class NamespaceLine {
 
  private:
   using Ticket = std::tuple<WallTime, std::string>;
-  struct Space {
+  struct Namespace {
     std::set<Ticket> waiting{};
     std::map<std::uint64_t, std::string> trying{};  // By the number of the try.
     std::set<std::string> running{};
   };
   struct Entry {
-    std::string space{};
+    std::string ns{};
     WallTime since{};
     std::uint64_t tries = 0;  // The number of its try; 0 = it does not try now.
     bool counted = false;     // A later try has counted this one as under way.
   };
 
   void TakeOut(const std::string& key, const Entry& entry);
-  std::vector<std::string> First(const std::string& space) const;
+  std::vector<std::string> First(const std::string& ns) const;
 
   std::map<std::string, Entry> entries_;
-  std::map<std::string, Space> spaces_;
+  std::map<std::string, Namespace> namespaces_;
   std::uint64_t last_try_ = 0;
 };
 

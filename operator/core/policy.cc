@@ -13,10 +13,10 @@ namespace {
 
 using Kind = PolicyVerdict::Kind;
 
-std::string WithNamespace(std::string prefix, const std::string& space) {
+std::string WithNamespace(std::string prefix, const std::string& ns) {
   constexpr std::string_view kPlace = "{namespace}";
-  for (std::size_t at = 0; (at = prefix.find(kPlace, at)) != std::string::npos; at += space.size())
-    prefix.replace(at, kPlace.size(), space);
+  for (std::size_t at = 0; (at = prefix.find(kPlace, at)) != std::string::npos; at += ns.size())
+    prefix.replace(at, kPlace.size(), ns);
   return prefix;
 }
 
@@ -24,12 +24,12 @@ PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
   return {Kind::kRefused, StrCat("ProfilePolicy ", policy.name, ": ", why), {}};
 }
 
-PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& space,
+PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                          const CaptureSpec& capture, WallTime now) {
   if (!policy.invalid.empty()) return Refused(policy, policy.invalid);
   std::vector<std::string> prefixes;
   for (const std::string& prefix : policy.allowed_logdirs)
-    prefixes.push_back(WithNamespace(prefix, space.name));
+    prefixes.push_back(WithNamespace(prefix, ns.name));
   if (std::none_of(prefixes.begin(), prefixes.end(),
                    [&](const std::string& prefix) { return IsBelow(capture.logdir, prefix); })) {
     return Refused(policy,
@@ -46,7 +46,7 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& spac
   }
   // The message must not contain numbers that change while requests wait: each change would be a
   // write of each waiting request's status.
-  const int before = space.crowd.active + space.crowd.ahead;
+  const int before = ns.crowd.active + ns.crowd.ahead;
   if (policy.max_concurrent && before >= *policy.max_concurrent) {
     return {Kind::kWait,
             StrCat("ProfilePolicy ", policy.name, " allows ", *policy.max_concurrent,
@@ -61,8 +61,8 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& spac
                " must pass between captures (minInterval); others of this namespace come first"),
         {}};
   }
-  if (policy.min_interval && space.last_end && *space.last_end + *policy.min_interval > now) {
-    const Nanos left = *space.last_end + *policy.min_interval - now;
+  if (policy.min_interval && ns.last_end && *ns.last_end + *policy.min_interval > now) {
+    const Nanos left = *ns.last_end + *policy.min_interval - now;
     return {Kind::kWait,
             StrCat("ProfilePolicy ", policy.name, ": ", FormatDuration(*policy.min_interval),
                    " must pass between captures (minInterval)"),
@@ -78,19 +78,18 @@ bool IsDigitsAndDots(std::string_view text) {
 
 }  // namespace
 
-PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies,
-                              const NamespaceFacts& space, const CaptureSpec& capture,
-                              WallTime now) {
+PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                              const CaptureSpec& capture, WallTime now) {
   if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
-    return {Kind::kRefused, Words(status), {}};
+    return {Kind::kRefused, MessageOf(status), {}};
   PolicyVerdict best{
       Kind::kRefused,
-      StrCat("no ProfilePolicy matches namespace ", space.name, "; ask an administrator for one"),
+      StrCat("no ProfilePolicy matches namespace ", ns.name, "; ask an administrator for one"),
       {}};
   bool first = true;
   for (const ProfilePolicy& policy : policies) {
-    if (!policy.namespaces.Matches(space.labels)) continue;
-    PolicyVerdict verdict = JudgeByOne(policy, space, capture, now);
+    if (!policy.namespaces.Matches(ns.labels)) continue;
+    PolicyVerdict verdict = JudgeByOne(policy, ns, capture, now);
     if (verdict.kind == Kind::kAllowed) return verdict;
     if (first || (best.kind == Kind::kRefused && verdict.kind == Kind::kWait))
       best = std::move(verdict);

@@ -51,9 +51,8 @@ struct PolicyVerdict {
 
 // A request is allowed when one of the policies that match the namespace allows all of it, and
 // refused when no policy matches. kWait: the obstacle will pass by itself.
-PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies,
-                              const NamespaceFacts& space, const CaptureSpec& capture,
-                              WallTime now);
+PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                              const CaptureSpec& capture, WallTime now);
 
 // InvalidArgument for logdirs that are refused whatever policies allow: buckets that are addresses
 // or host names inside a cluster, and options, because they could send a pod's signed requests to

@@ -4,10 +4,10 @@
 
 namespace strobe {
 
-Nanos PollPace::Enter(const std::string& space, const std::string& key) {
+Nanos PollPace::Enter(const std::string& ns, const std::string& key) {
   Leave(key);
-  spaces_of_[key] = space;
-  std::set<std::string>& own = keys_[space];
+  namespaces_[key] = ns;
+  std::set<std::string>& own = keys_[ns];
   own.insert(key);
   // Each namespace gets an equal share of the looks, and each of its requests an equal part of
   // that.
@@ -16,12 +16,12 @@ Nanos PollPace::Enter(const std::string& space, const std::string& key) {
 }
 
 void PollPace::Leave(const std::string& key) {
-  const auto found = spaces_of_.find(key);
-  if (found == spaces_of_.end()) return;
-  const auto space = keys_.find(found->second);
-  space->second.erase(key);
-  if (space->second.empty()) keys_.erase(space);
-  spaces_of_.erase(found);
+  const auto found = namespaces_.find(key);
+  if (found == namespaces_.end()) return;
+  const auto ns = keys_.find(found->second);
+  ns->second.erase(key);
+  if (ns->second.empty()) keys_.erase(ns);
+  namespaces_.erase(found);
 }
 
 }  // namespace strobe

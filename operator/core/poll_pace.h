@@ -12,13 +12,13 @@ namespace strobe {
 class PollPace {
  public:
   // The request `key` waits: returns after how long it should look again.
-  Nanos Enter(const std::string& space, const std::string& key);
+  Nanos Enter(const std::string& ns, const std::string& key);
   // The request does not wait any more. Idempotent.
   void Leave(const std::string& key);
-  std::size_t waiting() const { return spaces_of_.size(); }
+  std::size_t waiting() const { return namespaces_.size(); }
 
  private:
-  std::map<std::string, std::string> spaces_of_;       // By key.
+  std::map<std::string, std::string> namespaces_;      // By key.
   std::map<std::string, std::set<std::string>> keys_;  // By namespace.
 };
 

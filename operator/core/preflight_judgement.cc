@@ -64,7 +64,7 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
                                   const absl::StatusOr<Preflight>& answer) {
   if (!answer.ok()) {
     return Unable(OutcomeOfFailedCall(answer.status()),
-                  StrCat("sidecar at ", target.address, ": ", Words(answer.status())));
+                  StrCat("sidecar at ", target.address, ": ", MessageOf(answer.status())));
   }
   const v1::DescribeResponse& description = answer->description;
   if (description.protocol() != kWorkerProtocol) {

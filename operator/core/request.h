@@ -61,7 +61,7 @@ struct RequestStatus {
 };
 
 struct ProfileRequest {
-  std::string space{}, name{}, uid{}, resource_version{};
+  std::string ns{}, name{}, uid{}, resource_version{};
   std::int64_t generation = 0;
   WallTime created{};
   bool deleting = false;

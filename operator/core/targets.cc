@@ -260,7 +260,7 @@ absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target) {
     // The API server would refuse every list with such a selector.
     if (const absl::Status good = CheckLabelValue(target.job->name); !good.ok()) {
       return absl::InvalidArgumentError(StrCat("target.jobRef.name: pods are found by the label ",
-                                               label->label, ", and ", Words(good)));
+                                               label->label, ", and ", MessageOf(good)));
     }
     return PodQuery{.selector = StrCat(label->label, "=", target.job->name)};
   }

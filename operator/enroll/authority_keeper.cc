@@ -41,9 +41,9 @@ void AuthorityKeeper::Run() {
   do {
     const absl::Status status = RunGuarded("authorities", [this] { return Look(); });
     // A conflict (Aborted) is settled by the next look.
-    if (!status.ok() && Words(status) != complaint && !absl::IsAborted(status))
-      LogWarning("certificates cannot be kept up to date", {{"error", Words(status)}});
-    complaint = Words(status);
+    if (!status.ok() && MessageOf(status) != complaint && !absl::IsAborted(status))
+      LogWarning("certificates cannot be kept up to date", {{"error", MessageOf(status)}});
+    complaint = MessageOf(status);
     // Not slower after a failure: a webhook configuration that is missing is usually being
     // installed.
   } while (!stop_.WaitFor(ready() ? options_.poll : std::min(kPollUntilReady, options_.poll)));
@@ -80,7 +80,7 @@ absl::StatusOr<Authorities> AuthorityKeeper::UpToDate(WallTime now) {
     if (!parsed.ok()) {
       // Not repaired automatically: with new authorities every running sidecar would refuse us.
       return absl::DataLossError(
-          StrCat(Words(parsed.status()),
+          StrCat(MessageOf(parsed.status()),
                  "; restore the stored authorities, or remove them to have new ones made (pods "
                  "must then be created anew)"));
     }

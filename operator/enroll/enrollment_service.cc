@@ -33,19 +33,19 @@ grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,
   }
   if (!pod.ok()) {
     enrolled_("failed");
-    LogWarning("a token could not be reviewed", {{"error", Words(pod.status())}});
+    LogWarning("a token could not be reviewed", {{"error", MessageOf(pod.status())}});
     return {grpc::StatusCode::UNAVAILABLE, "the token could not be reviewed; try again"};
   }
   const absl::StatusOr<std::string> certificate =
       keeper_.CertifyPod(request.signing_request(), *pod);
   if (!certificate.ok()) {
     enrolled_("invalid");
-    return {grpc::StatusCode::INVALID_ARGUMENT, Words(certificate.status())};
+    return {grpc::StatusCode::INVALID_ARGUMENT, MessageOf(certificate.status())};
   }
   response.set_certificate(*certificate);
   response.set_roots(keeper_.server().Get()->roots);
   enrolled_("ok");
-  LogInfo("enrolled", {{"pod", StrCat(pod->space, "/", pod->name)}, {"uid", pod->uid}});
+  LogInfo("enrolled", {{"pod", StrCat(pod->ns, "/", pod->name)}, {"uid", pod->uid}});
   return grpc::Status::OK;
 }
 

@@ -7,7 +7,7 @@
 namespace strobe {
 
 struct PodIdentity {
-  std::string space{}, name{}, uid{}, service_account{};
+  std::string ns{}, name{}, uid{}, service_account{};
 };
 
 class TokenReviewer {

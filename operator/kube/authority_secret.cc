@@ -19,13 +19,13 @@ absl::StatusOr<std::string> Decoded(const Json& data, const char* key) {
 }  // namespace
 
 std::string AuthoritySecret::SecretPath() const {
-  return StrCat("/api/v1/namespaces/", options_.space, "/secrets/", options_.secret);
+  return StrCat("/api/v1/namespaces/", options_.ns, "/secrets/", options_.secret);
 }
 
 absl::StatusOr<StoredAuthorities> AuthoritySecret::Load() {
   absl::StatusOr<Json> secret = client_.Get(SecretPath());
   if (absl::IsNotFound(secret.status())) {
-    return absl::NotFoundError(StrCat("there is no Secret ", options_.space, "/", options_.secret,
+    return absl::NotFoundError(StrCat("there is no Secret ", options_.ns, "/", options_.secret,
                                       "; create an empty one (the chart does)"));
   }
   RETURN_IF_ERROR(secret.status());

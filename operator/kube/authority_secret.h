@@ -11,7 +11,7 @@ namespace strobe::kube {
 class AuthoritySecret final : public AuthorityStore {
  public:
   struct Options {
-    std::string space{}, secret{};
+    std::string ns{}, secret{};
     // Name of Strobe's two webhook configurations; empty if this operator does not manage them.
     std::string webhooks{};
   };

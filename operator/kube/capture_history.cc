@@ -22,14 +22,14 @@ constexpr Nanos kReadAgain = std::chrono::seconds(10);
 }  // namespace
 
 std::string CaptureHistory::Path() const {
-  return StrCat("/api/v1/namespaces/", options_.space, "/configmaps/", options_.config_map);
+  return StrCat("/api/v1/namespaces/", options_.ns, "/configmaps/", options_.config_map);
 }
 
-void CaptureHistory::Ended(const std::string& space, WallTime when, std::optional<Nanos> keep) {
+void CaptureHistory::Ended(const std::string& ns, WallTime when, std::optional<Nanos> keep) {
   Json ends = Json::object();
   {
     MutexLock lock(&mutex_);
-    WallTime& end = ends_[space];
+    WallTime& end = ends_[ns];
     end = std::max(end, when);
     const auto by_age = [](const auto& a, const auto& b) { return a.second < b.second; };
     // Bounds the memory and the ConfigMap; the oldest ends matter least for minInterval.
@@ -46,15 +46,15 @@ void CaptureHistory::Ended(const std::string& space, WallTime when, std::optiona
     LogWarning(
         "the end of a capture could not be stored; minInterval may be forgotten by "
         "the next operator",
-        {{"config_map", options_.config_map}, {"error", Words(written)}});
+        {{"config_map", options_.config_map}, {"error", MessageOf(written)}});
   }
 }
 
-absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::string& space,
+absl::StatusOr<std::optional<WallTime>> CaptureHistory::LastEnd(const std::string& ns,
                                                                 Nanos within) {
   RETURN_IF_ERROR(Load(within));
   MutexLock lock(&mutex_);
-  const auto found = ends_.find(space);
+  const auto found = ends_.find(ns);
   return found == ends_.end() ? std::nullopt : std::optional(found->second);
 }
 

@@ -17,7 +17,7 @@ class CaptureHistory {
  public:
   struct Options {
     // The ConfigMap must exist; it may be empty. Without a name, the times are kept in memory only.
-    std::string space{}, config_map{};
+    std::string ns{}, config_map{};
   };
   CaptureHistory(const Clock& clock, Client& client, Options options)
       : clock_(clock), client_(client), options_(std::move(options)) {}
@@ -25,10 +25,10 @@ class CaptureHistory {
   // Records the end of a capture, unless a later end is known. With `keep`, stores it in the
   // ConfigMap together with the ends of the last `keep`. A failure to store is logged; the time
   // then stays in memory. Blocks.
-  void Ended(const std::string& space, WallTime when, std::optional<Nanos> keep);
+  void Ended(const std::string& ns, WallTime when, std::optional<Nanos> keep);
   // The end of the namespace's last capture; nothing if none is known. Reads the ConfigMap again if
   // the last read is too old; an error means that this failed. Blocks for at most `within`.
-  absl::StatusOr<std::optional<WallTime>> LastEnd(const std::string& space, Nanos within);
+  absl::StatusOr<std::optional<WallTime>> LastEnd(const std::string& ns, Nanos within);
   // Forces a read of the ConfigMap before the next answer, because another replica may have written
   // it.
   void Reload();

@@ -39,7 +39,7 @@ void Configure(boost::asio::ssl::context& context, const Credentials& credential
                const std::string& host) {
   const auto load = [](const FileOrData& value) {
     const absl::StatusOr<std::string> bytes = value.Read();
-    if (!bytes.ok()) throw web::http::http_exception(Words(bytes.status()));
+    if (!bytes.ok()) throw web::http::http_exception(MessageOf(bytes.status()));
     return *bytes;
   };
   if (!credentials.ca.empty()) {
@@ -108,7 +108,7 @@ class CpprestTransport final : public Transport {
       return absl::DeadlineExceededError(
           StrCat(request.method, " ", request.path, " got no answer in time"));
     }
-    if (pending->result.ok() && pending->result->status == 401) token_.Doubt();
+    if (pending->result.ok() && pending->result->status == 401) token_.OnRefused();
     return pending->result;
   }
 
@@ -174,7 +174,7 @@ class CpprestTransport final : public Transport {
     }
     MutexLock lock(&pending->mutex);
     if (!pending->error.ok()) return pending->error;
-    if (pending->response.status == 401) token_.Doubt();
+    if (pending->response.status == 401) token_.OnRefused();
     pending->response.body = std::move(refusal);
     return pending->response;
   }

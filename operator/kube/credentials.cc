@@ -53,7 +53,7 @@ absl::StatusOr<Credentials> FromYaml(const YAML::Node& root, const std::filesyst
     return absl::InvalidArgumentError("the context's cluster has no server");
   Credentials credentials;
   credentials.server = cluster["server"].as<std::string>();
-  credentials.space = context["namespace"].as<std::string>("default");
+  credentials.ns = context["namespace"].as<std::string>("default");
   ASSIGN_OR_RETURN(credentials.ca, Value(cluster, "certificate-authority", beside));
   if (cluster["insecure-skip-tls-verify"].as<bool>(false)) {
     return absl::InvalidArgumentError(
@@ -108,7 +108,7 @@ absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {
   }
   if (!credentials.ok()) {
     return absl::InvalidArgumentError(
-        StrCat("kubeconfig ", path, ": ", Words(credentials.status())));
+        StrCat("kubeconfig ", path, ": ", MessageOf(credentials.status())));
   }
   return credentials;
 }
@@ -124,9 +124,8 @@ absl::StatusOr<Credentials> LoadInCluster() {
       StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port);
   credentials.ca.file = StrCat(kMounted, "ca.crt");
   credentials.token.file = StrCat(kMounted, "token");
-  const absl::StatusOr<std::string> space = FileOrData{StrCat(kMounted, "namespace"), ""}.Read();
-  credentials.space =
-      space.ok() ? std::string(ToStd(absl::StripAsciiWhitespace(*space))) : "default";
+  const absl::StatusOr<std::string> ns = FileOrData{StrCat(kMounted, "namespace"), ""}.Read();
+  credentials.ns = ns.ok() ? std::string(ToStd(absl::StripAsciiWhitespace(*ns))) : "default";
   return credentials;
 }
 
@@ -141,22 +140,22 @@ absl::StatusOr<Credentials> FindCredentials(const std::string& path) {
   return absl::NotFoundError("no cluster: pass --kubeconfig, set KUBECONFIG or run inside a pod");
 }
 
-void TokenSource::Doubt() {
+void TokenSource::OnRefused() {
   MutexLock lock(&mutex_);
-  doubted_ = true;
+  refused_ = true;
 }
 
 absl::StatusOr<std::string> TokenSource::Current() {
   MutexLock lock(&mutex_);
   if (source_.empty()) return std::string();
   const MonoTime now = clock_.MonoNow();
-  const bool fresh_enough = source_.file.empty() || (!doubted_ && now - read_at_ < kTokenAge);
+  const bool fresh_enough = source_.file.empty() || (!refused_ && now - read_at_ < kTokenAge);
   if (!token_.empty() && fresh_enough) return token_;
   const absl::StatusOr<std::string> fresh = source_.Read();
   if (fresh.ok() && !fresh->empty()) {
     token_ = std::string(ToStd(absl::StripAsciiWhitespace(*fresh)));
     read_at_ = now;
-    doubted_ = false;
+    refused_ = false;
   } else if (token_.empty()) {
     return fresh.ok() ? absl::UnauthenticatedError(StrCat("token file ", source_.file, " is empty"))
                       : fresh.status();

@@ -21,7 +21,7 @@ struct Credentials {
   // "https://host:port"; "http://host:port" only without any secret.
   std::string server{};
   FileOrData ca{}, certificate{}, key{}, token{};
-  std::string space{};  // The namespace of the context or the pod.
+  std::string ns{};  // The namespace of the context or the pod.
 };
 
 // Reads the current context of a kubeconfig file. Errors name the file and the field.
@@ -39,7 +39,7 @@ class TokenSource {
   TokenSource(const Clock& clock, FileOrData token) : clock_(clock), source_(std::move(token)) {}
   absl::StatusOr<std::string> Current();  // Empty if no token is configured.
   // Reports that the server refused the token, so the next call reads the file again.
-  void Doubt();
+  void OnRefused();
 
  private:
   const Clock& clock_;
@@ -47,7 +47,7 @@ class TokenSource {
   Mutex mutex_;
   std::string token_ ABSL_GUARDED_BY(mutex_);
   MonoTime read_at_ ABSL_GUARDED_BY(mutex_){};
-  bool doubted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace strobe::kube

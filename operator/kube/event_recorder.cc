@@ -25,7 +25,7 @@ Json EventToJson(const Event& event, const std::string& name, const std::string&
                  const std::string& instance) {
   return {{"apiVersion", "events.k8s.io/v1"},
           {"kind", "Event"},
-          {"metadata", {{"name", name}, {"namespace", event.regarding.space}}},
+          {"metadata", {{"name", name}, {"namespace", event.regarding.ns}}},
           {"eventTime", time},
           {"reportingController", "strobe.dev/operator"},
           {"reportingInstance", CutUtf8(instance, 128)},
@@ -36,7 +36,7 @@ Json EventToJson(const Event& event, const std::string& name, const std::string&
           {"regarding",
            {{"apiVersion", event.regarding.api_version},
             {"kind", event.regarding.kind},
-            {"namespace", event.regarding.space},
+            {"namespace", event.regarding.ns},
             {"name", event.regarding.name},
             {"uid", event.regarding.uid}}}};
 }
@@ -103,7 +103,7 @@ void EventRecorder::Send(const Event& event) {
                  .status();
     // NotFound: the server has deleted the old event, so a new one is created below.
     if (!absl::IsNotFound(status)) {
-      if (!status.ok()) LogWarning("an event was not sent", {{"error", Words(status)}});
+      if (!status.ok()) LogWarning("an event was not sent", {{"error", MessageOf(status)}});
       return;
     }
     series_.erase(known);
@@ -113,13 +113,13 @@ void EventRecorder::Send(const Event& event) {
              // The time and a serial number make the name unique.
              absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
   const std::string collection =
-      StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.space, "/events");
+      StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.ns, "/events");
   status =
       client_.Create(collection, EventToJson(event, name, time, instance_), kSendLimit).status();
   if (status.ok())
     series_[key] = {StrCat(collection, "/", name), 1, now};
   else
-    LogWarning("an event was not sent", {{"error", Words(status)}});
+    LogWarning("an event was not sent", {{"error", MessageOf(status)}});
 }
 
 }  // namespace strobe::kube

@@ -16,7 +16,7 @@
 namespace strobe::kube {
 
 struct ObjectRef {
-  std::string api_version{}, kind{}, space{}, name{}, uid{};
+  std::string api_version{}, kind{}, ns{}, name{}, uid{};
 };
 
 struct Event {

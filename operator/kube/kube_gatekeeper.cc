@@ -94,7 +94,7 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
   ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(request, requester, deadline));
   if (!refusal.empty()) return PolicyVerdict{PolicyVerdict::Kind::kRefused, std::move(refusal), {}};
   ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
-  ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.space, deadline));
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(request.ns, deadline));
   return JudgeByFacts(request, crowd, policies, std::move(labels), deadline);
 }
 
@@ -102,7 +102,7 @@ std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& reques
                                                     const Crowd& crowd) {
   const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
   if (!policies.ok()) return std::nullopt;
-  absl::StatusOr<Labels> labels = RecentLabels(request.space);
+  absl::StatusOr<Labels> labels = RecentLabels(request.ns);
   if (!labels.ok()) return std::nullopt;
   absl::StatusOr<PolicyVerdict> verdict =
       JudgeByFacts(request, crowd, *policies, *std::move(labels), clock_.MonoNow() + kGlanceLimit);
@@ -114,7 +114,7 @@ std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& reques
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
     const ProfileRequest& request, const Crowd& crowd, const std::vector<ProfilePolicy>& policies,
     Labels labels, MonoTime deadline) {
-  NamespaceFacts facts{.name = request.space, .labels = std::move(labels), .crowd = crowd};
+  NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .crowd = crowd};
   // Reads all requests of the namespace, so it is done only if a policy needs it.
   const auto asked = [&](const auto field) {
     return std::any_of(policies.begin(), policies.end(), [field](const ProfilePolicy& policy) {
@@ -128,7 +128,7 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
   }
   if (asked(&ProfilePolicy::min_interval)) {
     ASSIGN_OR_RETURN(const std::optional<WallTime> remembered,
-                     history_.LastEnd(request.space, deadline - clock_.MonoNow()));
+                     history_.LastEnd(request.ns, deadline - clock_.MonoNow()));
     facts.last_end = std::max(facts.last_end, remembered);
   }
   const bool matched = std::any_of(
@@ -138,7 +138,7 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
   return JudgeByPolicies(policies, facts, request.capture, clock_.WallNow());
 }
 
-void KubeGatekeeper::CaptureEnded(const std::string& space, WallTime when) {
+void KubeGatekeeper::CaptureEnded(const std::string& ns, WallTime when) {
   std::optional<Nanos> longest;
   {
     MutexLock lock(&mutex_);
@@ -151,31 +151,29 @@ void KubeGatekeeper::CaptureEnded(const std::string& space, WallTime when) {
   // Nothing is stored if no policy has a minInterval. If the policies are not known, the end is
   // stored.
   const Nanos keep = longest.value_or(kKeepAtLeast);
-  history_.Ended(space, when,
+  history_.Ended(ns, when,
                  keep > Nanos{0} ? std::optional(std::max(keep, kKeepAtLeast)) : std::nullopt);
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNoAccess(const ProfileRequest& request,
                                                         const Requester& requester,
                                                         MonoTime deadline) {
-  ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.space, "", deadline));
+  ASSIGN_OR_RETURN(const bool all, MayProfile(requester, request.ns, "", deadline));
   if (all) return std::string();
   const std::vector<std::string>& pods = request.target.pods;
   bool each = !pods.empty() && pods.size() <= kFewNames;
   for (std::size_t i = 0; each && i < pods.size(); ++i) {
-    ASSIGN_OR_RETURN(each, MayProfile(requester, request.space, pods[i], deadline));
+    ASSIGN_OR_RETURN(each, MayProfile(requester, request.ns, pods[i], deadline));
   }
   if (each) return std::string();
-  return StrCat("user \"", requester.username, "\" may not profile pods in namespace ",
-                request.space,
+  return StrCat("user \"", requester.username, "\" may not profile pods in namespace ", request.ns,
                 "; this requires the verb \"profile\" on pods (apiGroup \"\"), which the "
                 "chart's ClusterRole ...-profiler grants");
 }
 
-absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
-                                                const std::string& space, const std::string& pod,
-                                                MonoTime deadline) {
-  Json attributes = {{"namespace", space}, {"verb", "profile"}, {"resource", "pods"}};
+absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, const std::string& ns,
+                                                const std::string& pod, MonoTime deadline) {
+  Json attributes = {{"namespace", ns}, {"verb", "profile"}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
   // A SubjectAccessReview has the same fields, except for the user's name.
   Json spec = RequesterToJson(requester);
@@ -193,7 +191,7 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester,
 
 KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {
   Others others;
-  for (const Object& object : requests_.InNamespace(request.space)) {
+  for (const Object& object : requests_.InNamespace(request.ns)) {
     const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
     // A request that was refused has recorded nothing.
     if (!other.ok() || other->name == request.name || other->status.attempt == 0) continue;
@@ -222,10 +220,10 @@ absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime
   return policies;
 }
 
-absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::string& space,
+absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::string& ns,
                                                                   MonoTime deadline) {
   ASSIGN_OR_RETURN(const Json object,
-                   client_.Get(StrCat("/api/v1/namespaces/", space), deadline - clock_.MonoNow()));
+                   client_.Get(StrCat("/api/v1/namespaces/", ns), deadline - clock_.MonoNow()));
   const auto metadata = object.find("metadata");
   Labels labels;
   if (metadata == object.end() || !metadata->contains("labels")) return labels;
@@ -252,15 +250,15 @@ absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::RecentPolicies() {
   return policies_->value;
 }
 
-absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::string& space) {
+absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::RecentLabels(const std::string& ns) {
   MutexLock lock(&recent_mutex_);
   const MonoTime now = clock_.MonoNow();
   std::erase_if(labels_, [now](const auto& entry) { return now - entry.second.read > kGlanceAge; });
-  if (const auto found = labels_.find(space); found != labels_.end()) return found->second.value;
+  if (const auto found = labels_.find(ns); found != labels_.end()) return found->second.value;
   if (!MayReadAgain(now)) return absl::UnavailableError("the namespace could not be read");
-  ASSIGN_OR_RETURN(Labels labels, ReadLabels(space, now + kGlanceLimit));
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(ns, now + kGlanceLimit));
   failed_.reset();
-  return (labels_[space] = {std::move(labels), now}).value;
+  return (labels_[ns] = {std::move(labels), now}).value;
 }
 
 }  // namespace strobe::kube

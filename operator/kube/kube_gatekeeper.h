@@ -42,7 +42,7 @@ class KubeGatekeeper final : public Gatekeeper {
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const Crowd& crowd, Nanos within) override;
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override;
-  void CaptureEnded(const std::string& space, WallTime when) override;
+  void CaptureEnded(const std::string& ns, WallTime when) override;
 
  private:
   // True if Strobe's webhooks were installed when the request was created.
@@ -58,7 +58,7 @@ class KubeGatekeeper final : public Gatekeeper {
   // Empty if access is allowed; otherwise the reason for the refusal.
   absl::StatusOr<std::string> WhyNoAccess(const ProfileRequest& request, const Requester& requester,
                                           MonoTime deadline);
-  absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& space,
+  absl::StatusOr<bool> MayProfile(const Requester& requester, const std::string& ns,
                                   const std::string& pod, MonoTime deadline);
   absl::StatusOr<PolicyVerdict> JudgeByFacts(const ProfileRequest& request, const Crowd& crowd,
                                              const std::vector<ProfilePolicy>& policies,
@@ -72,11 +72,11 @@ class KubeGatekeeper final : public Gatekeeper {
   };
   Others OthersOf(const ProfileRequest& request) const;
   absl::StatusOr<std::vector<ProfilePolicy>> ReadPolicies(MonoTime deadline);
-  absl::StatusOr<Labels> ReadLabels(const std::string& space, MonoTime deadline);
+  absl::StatusOr<Labels> ReadLabels(const std::string& ns, MonoTime deadline);
   // Return the remembered value and read it again if it is too old. Only one thread reads at a
   // time, and after a failure none reads for a while.
   absl::StatusOr<std::vector<ProfilePolicy>> RecentPolicies();
-  absl::StatusOr<Labels> RecentLabels(const std::string& space);
+  absl::StatusOr<Labels> RecentLabels(const std::string& ns);
   bool MayReadAgain(MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(recent_mutex_);
 
   const Clock& clock_;

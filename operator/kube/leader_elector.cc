@@ -40,7 +40,7 @@ LeaderElector::LeaderElector(const Clock& clock, Client& client, LeaseOptions op
     : clock_(clock),
       client_(client),
       options_(std::move(options)),
-      path_(StrCat("/apis/coordination.k8s.io/v1/namespaces/", options_.space, "/leases")),
+      path_(StrCat("/apis/coordination.k8s.io/v1/namespaces/", options_.ns, "/leases")),
       lead_(std::move(lead)),
       lost_(std::move(lost)) {}
 
@@ -127,11 +127,11 @@ bool LeaderElector::TryOnce() {
   absl::StatusOr<Json> found = client_.Get(object_path, options_.renew_deadline);
   if (absl::IsNotFound(found.status())) {
     return took(client_.Create(
-        path_, Record({{"name", options_.name}, {"namespace", options_.space}}, 0, true),
+        path_, Record({{"name", options_.name}, {"namespace", options_.ns}}, 0, true),
         options_.renew_deadline));
   }
   if (!found.ok()) {
-    LogWarning("the lease cannot be read", {{"error", Words(found.status())}});
+    LogWarning("the lease cannot be read", {{"error", MessageOf(found.status())}});
     return false;
   }
   lease_ = *std::move(found);
@@ -172,7 +172,7 @@ void LeaderElector::Release() {
       client_.Replace(StrCat(path_, "/", options_.name), record, kReleaseLimit);
   leading_ = false;
   if (!released.ok())
-    LogWarning("the lease could not be released", {{"error", Words(released.status())}});
+    LogWarning("the lease could not be released", {{"error", MessageOf(released.status())}});
 }
 
 }  // namespace strobe::kube

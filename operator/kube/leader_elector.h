@@ -14,7 +14,7 @@
 namespace strobe::kube {
 
 struct LeaseOptions {
-  std::string space{}, name = "strobe-operator", identity{};
+  std::string ns{}, name = "strobe-operator", identity{};
   Nanos duration = std::chrono::seconds(15);
   Nanos renew_deadline = std::chrono::seconds(10);
   Nanos retry_period = std::chrono::seconds(2);

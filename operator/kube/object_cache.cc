@@ -23,8 +23,8 @@ std::vector<std::string> ObjectCache::Keys() const {
   return keys;
 }
 
-std::vector<Object> ObjectCache::InNamespace(const std::string& space) const {
-  const std::string prefix = space + "/";
+std::vector<Object> ObjectCache::InNamespace(const std::string& ns) const {
+  const std::string prefix = ns + "/";
   MutexLock lock(&mutex_);
   std::vector<Object> objects;
   for (auto it = objects_.lower_bound(prefix); it != objects_.end(); ++it) {

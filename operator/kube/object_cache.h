@@ -22,7 +22,7 @@ class ObjectCache {
  public:
   Object Get(const std::string& key) const;  // Null if there is none.
   std::vector<std::string> Keys() const;
-  std::vector<Object> InNamespace(const std::string& space) const;
+  std::vector<Object> InNamespace(const std::string& ns) const;
   std::size_t size() const;
 
   void Put(Object object);

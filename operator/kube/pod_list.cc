@@ -10,7 +10,7 @@ namespace strobe::kube {
 absl::Status ForEachPod(Client& client, const PodScope& scope,
                         const std::function<void(const Json&)>& pod) {
   const std::string base =
-      scope.space.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.space, "/pods");
+      scope.ns.empty() ? "/api/v1/pods" : StrCat("/api/v1/namespaces/", scope.ns, "/pods");
   std::string next;
   do {
     std::string path = base + (scope.cached ? "?resourceVersion=0" : "?limit=500");
@@ -23,9 +23,9 @@ absl::Status ForEachPod(Client& client, const PodScope& scope,
 }
 
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
-                                                               const std::string& space) {
+                                                               const std::string& ns) {
   std::map<std::string, int> counts;
-  RETURN_IF_ERROR(ForEachPod(client, {space, StrCat(kInjectLabel, "=true")}, [&](const Json& item) {
+  RETURN_IF_ERROR(ForEachPod(client, {ns, StrCat(kInjectLabel, "=true")}, [&](const Json& item) {
     const PodInfo pod = ParsePod(item);
     const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
     if (!ended && (pod.sidecar_port == 0 || !pod.damage.empty()))

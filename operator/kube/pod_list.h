@@ -9,10 +9,10 @@
 
 namespace strobe::kube {
 
-// The pods of one namespace, or of all namespaces if `space` is empty; all pods if `selector` is
+// The pods of one namespace, or of all namespaces if `ns` is empty; all pods if `selector` is
 // empty.
 struct PodScope {
-  std::string space{}, selector{};
+  std::string ns{}, selector{};
   // If true, the server answers from its cache, in one answer. The list may be slightly old, as it
   // is for any controller, but it is cheap; older servers read all pods from etcd for a live list.
   bool cached = false;
@@ -23,6 +23,6 @@ absl::Status ForEachPod(Client& client, const PodScope& scope,
 // Counts, by namespace, the pods that have the injection label, have not ended and have no working
 // sidecar.
 absl::StatusOr<std::map<std::string, int>> CountUninjectedPods(Client& client,
-                                                               const std::string& space);
+                                                               const std::string& ns);
 
 }  // namespace strobe::kube

@@ -75,9 +75,9 @@ void Reflector::Run() {
     }
     broken_ = true;
     const Nanos wait = backoff_.Next();
-    LogWarning(
-        "watching failed",
-        {{"path", options_.path}, {"error", Words(status)}, {"again_in", FormatDuration(wait)}});
+    LogWarning("watching failed", {{"path", options_.path},
+                                   {"error", MessageOf(status)},
+                                   {"again_in", FormatDuration(wait)}});
     stop_.WaitFor(wait);
   }
 }

@@ -53,10 +53,10 @@ void RequestCluster::Remember(const ProfileRequest& request, Json object) {
   written.object = std::make_shared<const Json>(std::move(object));
 }
 
-absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& space,
+absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& ns,
                                                               const PodQuery& query) {
   std::vector<PodInfo> pods;
-  const std::string base = StrCat("/api/v1/namespaces/", space, "/pods");
+  const std::string base = StrCat("/api/v1/namespaces/", ns, "/pods");
   // A few pods are cheaper to get one by one than by listing the namespace.
   constexpr std::size_t kFewNames = 16;
   if (!query.names.empty() && query.names.size() <= kFewNames) {
@@ -69,18 +69,18 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
     return pods;
   }
   const std::set<std::string> names(query.names.begin(), query.names.end());
-  RETURN_IF_ERROR(ForEachPod(client_, {space, query.selector, true}, [&](const Json& item) {
+  RETURN_IF_ERROR(ForEachPod(client_, {ns, query.selector, true}, [&](const Json& item) {
     PodInfo pod = ParsePod(item);
     if (names.empty() || names.count(pod.name) > 0) pods.push_back(std::move(pod));
   }));
   return pods;
 }
 
-absl::StatusOr<JobShape> RequestCluster::DescribeJob(const std::string& space, const JobRef& job) {
-  const std::string who = StrCat(job.kind, " ", space, "/", job.name);
+absl::StatusOr<JobShape> RequestCluster::DescribeJob(const std::string& ns, const JobRef& job) {
+  const std::string who = StrCat(job.kind, " ", ns, "/", job.name);
   JobRef ref = job;
   for (int hops = 0; hops < 2; ++hops) {
-    const std::vector<std::string> paths = JobPaths(space, ref);
+    const std::vector<std::string> paths = JobPaths(ns, ref);
     if (paths.empty())
       return JobShape{.unknown = StrCat("target.jobRef ", job.api_version, " ", job.kind,
                                         " is not a kind whose size is known")};
@@ -107,8 +107,7 @@ absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,
                                            const std::vector<std::string>& finalizers) {
   const Json patch = {
       {"metadata", {{"finalizers", finalizers}, {"resourceVersion", request.resource_version}}}};
-  absl::StatusOr<Json> patched =
-      client_.MergePatch(RequestPath(request.space, request.name), patch);
+  absl::StatusOr<Json> patched = client_.MergePatch(RequestPath(request.ns, request.name), patch);
   // Removing the last finalizer deletes the object.
   if (absl::IsNotFound(patched.status()) && request.deleting) return absl::OkStatus();
   RETURN_IF_ERROR(patched.status());
@@ -118,14 +117,14 @@ absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,
 
 absl::Status RequestCluster::WriteStatus(const ProfileRequest& request,
                                          const RequestStatus& status) {
-  ASSIGN_OR_RETURN(Json written, client_.Apply(RequestPath(request.space, request.name) + "/status",
+  ASSIGN_OR_RETURN(Json written, client_.Apply(RequestPath(request.ns, request.name) + "/status",
                                                StatusToJson(request, status)));
   Remember(request, std::move(written));
   return absl::OkStatus();
 }
 
 absl::Status RequestCluster::DeleteRequest(const ProfileRequest& request) {
-  const absl::Status status = client_.Delete(RequestPath(request.space, request.name),
+  const absl::Status status = client_.Delete(RequestPath(request.ns, request.name),
                                              {{"preconditions", {{"uid", request.uid}}}});
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
@@ -133,7 +132,7 @@ absl::Status RequestCluster::DeleteRequest(const ProfileRequest& request) {
 void RequestCluster::RecordEvent(const ProfileRequest& request, bool warning,
                                  const std::string& reason, const std::string& action,
                                  const std::string& note) {
-  events_.Record({{kApiVersion, "ProfileRequest", request.space, request.name, request.uid},
+  events_.Record({{kApiVersion, "ProfileRequest", request.ns, request.name, request.uid},
                   warning,
                   reason,
                   action,

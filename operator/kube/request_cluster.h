@@ -20,9 +20,9 @@ class RequestCluster final : public Cluster {
   RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events);
 
   absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override;
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& space,
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& ns,
                                                 const PodQuery& query) override;
-  absl::StatusOr<JobShape> DescribeJob(const std::string& space, const JobRef& job) override;
+  absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job) override;
   absl::Status SetFinalizers(const ProfileRequest& request,
                              const std::vector<std::string>& finalizers) override;
   absl::Status WriteStatus(const ProfileRequest& request, const RequestStatus& status) override;

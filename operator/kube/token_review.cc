@@ -42,7 +42,7 @@ absl::StatusOr<PodIdentity> KubeTokenReviewer::Review(const std::string& token) 
     const std::vector<std::string> parts = Split(user.value("username", ""), ':');
     if (parts.size() != 4 || parts[1] != "serviceaccount" || pod.uid.empty() || pod.name.empty())
       return absl::UnauthenticatedError("the token is not bound to a pod");
-    pod.space = parts[2];
+    pod.ns = parts[2];
     pod.service_account = parts[3];
     return pod;
   } catch (const Json::exception& error) {

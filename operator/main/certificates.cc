@@ -9,21 +9,20 @@
 namespace strobe {
 namespace {
 
-AuthorityKeeper::Options KeeperOptions(const OperatorConfig& config, const std::string& space) {
+AuthorityKeeper::Options KeeperOptions(const OperatorConfig& config, const std::string& ns) {
   AuthorityKeeper::Options options;
   options.rules = RulesOf(config.tls);
-  options.server_names = {StrCat(config.tls.service, ".", space, ".svc")};
+  options.server_names = {StrCat(config.tls.service, ".", ns, ".svc")};
   for (const std::string& name : config.tls.extra_names) options.server_names.push_back(name);
   // Certificates with a short lifetime need to be looked at more often than the default.
   options.poll = std::min<Nanos>(options.poll, config.tls.certificate_lifetime / 10);
   return options;
 }
 
-kube::AuthoritySecret::Options StoreOptions(const OperatorConfig& config,
-                                            const std::string& space) {
+kube::AuthoritySecret::Options StoreOptions(const OperatorConfig& config, const std::string& ns) {
   // With somebody else's certificate the webhook configurations are not ours to change.
   const bool announces = config.webhook.certificate.empty() && !config.webhook.listen.empty();
-  return {config.tls.space.empty() ? space : config.tls.space, config.tls.secret,
+  return {config.tls.ns.empty() ? ns : config.tls.ns, config.tls.secret,
           announces ? config.webhook.configuration : ""};
 }
 
@@ -33,15 +32,14 @@ AuthorityRules RulesOf(const TlsConfig& tls) {
   return {tls.authority_lifetime, tls.settle, tls.certificate_lifetime};
 }
 
-Certificates::Certificates(const Clock& clock, const OperatorConfig& config,
-                           const std::string& space, kube::Client& client, OperatorMetrics& metrics,
-                           Milestones& milestones)
+Certificates::Certificates(const Clock& clock, const OperatorConfig& config, const std::string& ns,
+                           kube::Client& client, OperatorMetrics& metrics, Milestones& milestones)
     : clock_(clock),
       metrics_(metrics),
       milestones_(milestones),
-      store_(client, StoreOptions(config, space)),
+      store_(client, StoreOptions(config, ns)),
       keeper_(
-          clock, store_, KeeperOptions(config, space),
+          clock, store_, KeeperOptions(config, ns),
           [this] { return milestones_.reached(Milestone::kElected); }, [this] { OnReady(); }) {}
 
 void Certificates::OnReady() {

@@ -17,8 +17,8 @@ AuthorityRules RulesOf(const TlsConfig& tls);
 
 class Certificates {
  public:
-  // `space` is the operator's namespace. The references outlive it.
-  Certificates(const Clock& clock, const OperatorConfig& config, const std::string& space,
+  // `ns` is the operator's namespace. The references outlive it.
+  Certificates(const Clock& clock, const OperatorConfig& config, const std::string& ns,
                kube::Client& client, OperatorMetrics& metrics, Milestones& milestones);
 
   // Begins to look after them, on a thread of its own; reaches Milestone::kCertified.

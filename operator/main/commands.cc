@@ -38,12 +38,12 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& kubeconfi
 // Calls `visit` for every request that has our finalizer, also after it failed for one of them.
 // Returns the first failure, but not that a request has changed or is gone: the caller's next look
 // shows that.
-absl::Status ForEachHeld(kube::Client& client, const std::string& space,
+absl::Status ForEachHeld(kube::Client& client, const std::string& ns,
                          const std::function<absl::Status(const ProfileRequest&)>& visit) {
   std::string next;
   absl::Status failed;
   do {
-    std::string path = kube::RequestsPath(space) + "?limit=500";
+    std::string path = kube::RequestsPath(ns) + "?limit=500";
     if (!next.empty()) path += StrCat("&continue=", kube::UrlEncode(next));
     const absl::StatusOr<kube::Json> list = client.Get(path);
     if (absl::IsNotFound(list.status())) return absl::OkStatus();  // The CRD is not installed.
@@ -84,12 +84,12 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& space) {
+absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& ns) {
   int released = 0;
-  RETURN_IF_ERROR(ForEachHeld(client, space, [&](const ProfileRequest& request) -> absl::Status {
+  RETURN_IF_ERROR(ForEachHeld(client, ns, [&](const ProfileRequest& request) -> absl::Status {
     ++released;
     return client
-        .MergePatch(kube::RequestPath(request.space, request.name),
+        .MergePatch(kube::RequestPath(request.ns, request.name),
                     {{"metadata",
                       {{"finalizers", WithoutFinalizer(request)},
                        {"resourceVersion", request.resource_version}}}})
@@ -99,24 +99,24 @@ absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& spa
 }
 
 // Cancels all captures in progress and returns how many there were.
-absl::StatusOr<int> CancelRequests(kube::Client& client, const std::string& space) {
+absl::StatusOr<int> CancelRequests(kube::Client& client, const std::string& ns) {
   int cancelled = 0;
-  RETURN_IF_ERROR(ForEachHeld(client, space, [&](const ProfileRequest& request) -> absl::Status {
+  RETURN_IF_ERROR(ForEachHeld(client, ns, [&](const ProfileRequest& request) -> absl::Status {
     if (IsFinished(request.status)) return absl::OkStatus();
     ++cancelled;
     return client
-        .MergePatch(kube::RequestPath(request.space, request.name), {{"spec", {{"cancel", true}}}})
+        .MergePatch(kube::RequestPath(request.ns, request.name), {{"spec", {{"cancel", true}}}})
         .status();
   }));
   return cancelled;
 }
 
-void CancelFirst(kube::Client& client, const std::string& space) {
+void CancelFirst(kube::Client& client, const std::string& ns) {
   constexpr int kMaxLooks = 20;
   for (int look = 0; look < kMaxLooks; ++look) {
-    const absl::StatusOr<int> left = CancelRequests(client, space);
+    const absl::StatusOr<int> left = CancelRequests(client, ns);
     if (!left.ok()) {
-      std::cout << "captures could not be cancelled: " << Words(left.status()) << "\n";
+      std::cout << "captures could not be cancelled: " << MessageOf(left.status()) << "\n";
       return;
     }
     if (*left == 0) return;
@@ -125,10 +125,10 @@ void CancelFirst(kube::Client& client, const std::string& space) {
   std::cout << "some captures are still under way\n";
 }
 
-absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space, bool cancel) {
+absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& ns, bool cancel) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connect(kubeconfig));
   if (cancel) {
-    CancelFirst(*connection->client, space);
+    CancelFirst(*connection->client, ns);
     return absl::OkStatus();
   }
   constexpr Nanos kLookAgain = std::chrono::seconds(2);
@@ -136,7 +136,7 @@ absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& s
   int all = 0;
   // An operator that is just ending may still add its finalizer to a request.
   for (int looks = 0, clean = 0; clean < 2 && looks < kMaxLooks; ++looks) {
-    ASSIGN_OR_RETURN(const int released, ReleaseRequests(*connection->client, space));
+    ASSIGN_OR_RETURN(const int released, ReleaseRequests(*connection->client, ns));
     all += released;
     clean = released == 0 ? clean + 1 : 0;
     if (clean < 2) std::this_thread::sleep_for(kLookAgain);
@@ -147,26 +147,26 @@ absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& s
 
 absl::Status CheckInstallation(const std::string& kubeconfig) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connect(kubeconfig));
-  const std::string space =
-      connection->credentials.space.empty() ? "default" : connection->credentials.space;
+  const std::string ns =
+      connection->credentials.ns.empty() ? "default" : connection->credentials.ns;
   const absl::Status asked =
       connection->client
-          ->Create(kube::RequestsPath(space) + "?dryRun=All",
+          ->Create(kube::RequestsPath(ns) + "?dryRun=All",
                    {{"apiVersion", kApiVersion},
                     {"kind", "ProfileRequest"},
                     {"metadata", {{"generateName", "strobe-check-"}}},
                     {"spec", {{"target", {{"pods", {"nobody"}}}}, {"logdir", "/nowhere"}}}})
           .status();
   if (asked.ok()) {
-    std::cout << "a capture was admitted (dry run): either you may profile in " << space
+    std::cout << "a capture was admitted (dry run): either you may profile in " << ns
               << ", or the webhooks are not installed\n";
     return absl::OkStatus();
   }
-  if (absl::IsPermissionDenied(asked) && Contains(Words(asked), "strobe.dev\" denied")) {
-    std::cout << "the webhooks answer: " << Words(asked) << "\n";
+  if (absl::IsPermissionDenied(asked) && Contains(MessageOf(asked), "strobe.dev\" denied")) {
+    std::cout << "the webhooks answer: " << MessageOf(asked) << "\n";
     return absl::OkStatus();
   }
-  return absl::Status(asked.code(), ToAbsl("the webhooks do not answer: " + Words(asked)));
+  return absl::Status(asked.code(), ToAbsl("the webhooks do not answer: " + MessageOf(asked)));
 }
 
 }  // namespace strobe

@@ -21,9 +21,9 @@ absl::Status ApplyCrds(const std::string& kubeconfig, const std::string& dir);
 // With `cancel` it removes no finalizer. It only cancels the captures in progress, through the
 // operator that is still running, and waits up to 20 s until they have ended. Failures are then
 // printed and are no error, because the removal of Strobe goes on without it.
-absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& space, bool cancel);
+absl::Status ReleaseRequests(const std::string& kubeconfig, const std::string& ns, bool cancel);
 // Removes the finalizers once. Returns from how many requests.
-absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& space);
+absl::StatusOr<int> ReleaseRequests(kube::Client& client, const std::string& ns);
 
 // Creates a ProfileRequest in the credentials' own namespace as a dry run, and prints what Strobe's
 // webhook says to it. OK when the webhook answers, whether or not it admits the request.

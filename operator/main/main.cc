@@ -145,6 +145,6 @@ int main(int argc, char** argv) {
   ParseLogLevel(config->log_level, level);
   InitLog(level, config->log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   const absl::Status served = Serve(*config, flags.kubeconfig);
-  if (!served.ok()) LogError("cannot run", {{"error", Words(served)}});
+  if (!served.ok()) LogError("cannot run", {{"error", MessageOf(served)}});
   Exit(served.ok() ? 0 : kFailed);
 }

@@ -37,7 +37,7 @@ std::string NewIdentity() {
 }
 
 kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credentials& credentials) {
-  return {lease.space.empty() ? credentials.space : lease.space,
+  return {lease.ns.empty() ? credentials.ns : lease.ns,
           lease.name,
           NewIdentity(),
           lease.duration,
@@ -46,14 +46,14 @@ kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credenti
 }
 
 // Whether the operator's namespace is being deleted, and the operator with it.
-bool IsNamespaceEnding(kube::Client& client, const std::string& space) {
+bool IsNamespaceEnding(kube::Client& client, const std::string& ns) {
   const absl::StatusOr<kube::Json> found =
-      client.Get(StrCat("/api/v1/namespaces/", space), kNamespaceTimeout);
+      client.Get(StrCat("/api/v1/namespaces/", ns), kNamespaceTimeout);
   if (!found.ok() && !absl::IsNotFound(found.status())) {
     LogError(
         "whether this namespace is being deleted is not known; if it is, strobe-operator "
         "release-requests lets go of the requests that wait for an operator",
-        {{"error", Words(found.status())}});
+        {{"error", MessageOf(found.status())}});
   }
   return found.ok() && found->value("metadata", kube::Json::object()).contains("deletionTimestamp");
 }
@@ -95,7 +95,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
                    if (milestones_.reached(Milestone::kReconciling)) queue_.Add(key);
                  }),
       cluster_(client_, requests_, events_),
-      history_(clock_, client_, {access_.lease.space, config_.state_config_map}),
+      history_(clock_, client_, {access_.lease.ns, config_.state_config_map}),
       gatekeeper_(clock_, client_, requests_, history_,
                   {!config_.allow_without_policy,
                    [this] {
@@ -142,10 +142,10 @@ absl::Status OperatorServer::Start() {
 }
 
 void OperatorServer::StartTlsServers() {
-  certificates_.emplace(clock_, config_, access_.lease.space, client_, metrics_, milestones_);
+  certificates_.emplace(clock_, config_, access_.lease.ns, client_, metrics_, milestones_);
   tls_servers_.emplace(
-      TlsServers::Dependencies{clock_, config_, access_.lease.space, client_,
-                               certificates_->keeper(), gatekeeper_, metrics_, milestones_},
+      TlsServers::Dependencies{clock_, config_, access_.lease.ns, client_, certificates_->keeper(),
+                               gatekeeper_, metrics_, milestones_},
       [this](absl::Status status) { Fail(std::move(status)); });
   tls_servers_->Start();
   certificates_->Start();
@@ -172,7 +172,7 @@ Page OperatorServer::Readiness() const {
 }
 
 Page OperatorServer::Metrics() {
-  metrics_.QueueLoad(queue_.load(), config_.workers);
+  metrics_.QueueLoad(queue_.load(), config_.max_concurrent_reconciles);
   return MetricsPage(metrics_.Render());
 }
 
@@ -189,7 +189,7 @@ void OperatorServer::BeginReconciling() {
   metrics_.Leading(true, access_.lease.name);
   for (const std::string& key : requests_.Keys()) queue_.Add(key);
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
-      clock_, config_.workers, queue_,
+      clock_, config_.max_concurrent_reconciles, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
       [this](const std::string& result, Nanos took) { metrics_.Reconciled(result, took); });
 }
@@ -203,7 +203,7 @@ void OperatorServer::ReleaseMemory() {
 absl::Status OperatorServer::Stop() {
   LogInfo("ending", {{"active_captures", StrCat(reconciler_.active())}});
   milestones_.Stop();
-  const bool is_removed = IsNamespaceEnding(client_, access_.lease.space);
+  const bool is_removed = IsNamespaceEnding(client_, access_.lease.ns);
   if (is_removed) RetireCaptures();
   client_.EndWaits();
   lease_client_.EndWaits();
@@ -236,7 +236,7 @@ void OperatorServer::LetRequestsGo() {
     LogError(
         "requests still wait for an operator when they are deleted; "
         "strobe-operator release-requests lets go of them",
-        {{"error", Words(released.status())}});
+        {{"error", MessageOf(released.status())}});
   }
 }
 

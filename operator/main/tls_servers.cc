@@ -48,7 +48,7 @@ void TlsServers::Run() {
   if (!deps_.milestones.reached(Milestone::kServing)) {
     const absl::Status served = RunGuarded("tls_servers", [this] { return Serve(); });
     if (!served.ok()) {
-      LogError("cannot serve webhooks and enrollment", {{"error", Words(served)}});
+      LogError("cannot serve webhooks and enrollment", {{"error", MessageOf(served)}});
       return failed_(served);
     }
     deps_.milestones.Reach(Milestone::kServing);
@@ -79,7 +79,7 @@ absl::Status TlsServers::ServeEnrollment() {
 
 absl::Status TlsServers::ServeWebhooks() {
   ASSIGN_OR_RETURN(webhooks_,
-                   WebhookServer::Start({deps_.clock, deps_.config, deps_.space, deps_.keeper,
+                   WebhookServer::Start({deps_.clock, deps_.config, deps_.ns, deps_.keeper,
                                          deps_.gatekeeper, deps_.metrics}));
   return absl::OkStatus();
 }

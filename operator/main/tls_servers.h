@@ -25,7 +25,7 @@ class TlsServers {
   struct Dependencies {
     const Clock& clock;
     const OperatorConfig& config;
-    std::string space{};  // The operator's own.
+    std::string ns{};  // The operator's own.
     kube::Client& client;
     const AuthorityKeeper& keeper;
     Gatekeeper& gatekeeper;

@@ -20,7 +20,7 @@ constexpr int kMaxJudgedAtOnce = kThreads / 2;
 
 int PortOf(const std::string& listen) { return std::atoi(listen.c_str() + listen.rfind(':') + 1); }
 
-InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& space) {
+InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns) {
   InjectionSettings settings;
   settings.image = config.injection.image;
   settings.pull_policy = config.injection.pull_policy;
@@ -35,7 +35,7 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& sp
   settings.log_level = config.log_level;
   if (!config.insecure_plaintext) {
     settings.enrollment =
-        StrCat(config.tls.service, ".", space, ".svc:", PortOf(config.tls.enroll_listen));
+        StrCat(config.tls.service, ".", ns, ".svc:", PortOf(config.tls.enroll_listen));
   }
   return settings;
 }
@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<WebhookServer>> WebhookServer::Start(Dependencies
 absl::Status WebhookServer::Listen() {
   const WebhookConfig& config = deps_.config.webhook;
   HttpOptions options{.listen = config.listen,
-                      .most_connections = kMaxConnections,
-                      .most_body_bytes = kMaxReviewBytes,
+                      .max_connections = kMaxConnections,
+                      .max_body_bytes = kMaxReviewBytes,
                       .threads = kThreads,
                       .identity = &deps_.keeper.server()};
   if (!config.certificate.empty()) {
@@ -73,7 +73,7 @@ absl::Status WebhookServer::Listen() {
       server_,
       HttpServer::Start(options,
                         WebhookPages(deps_.clock,
-                                     {SettingsOf(deps_.config, deps_.space),
+                                     {SettingsOf(deps_.config, deps_.ns),
                                       [&keeper] { return keeper.server().Get()->roots; },
                                       [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce},
                                      deps_.gatekeeper, deps_.observer)));

@@ -22,7 +22,7 @@ class WebhookServer {
   struct Dependencies {
     const Clock& clock;
     const OperatorConfig& config;
-    std::string space{};  // The operator's own.
+    std::string ns{};  // The operator's own.
     const AuthorityKeeper& keeper;
     Gatekeeper& gatekeeper;
     WebhookObserver& observer;

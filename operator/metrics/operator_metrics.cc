@@ -227,8 +227,9 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
   }
   families_->reconcile_errors.Add({{"controller", kController}});
   // Created at the start, so that the first exception is an increase from 0.
-  for (const char* where : {"reconcile", "capture", "events", "executor", "http", "watch", "lease",
-                            "authorities", "enroll"})
+  for (const char* where :
+       {"reconcile", "capture", "events", "executor", "http", "slow_work", "webhook", "watch",
+        "lease", "lease.watchdog", "authorities", "enroll", "tls_servers", "start"})
     families_->panics.Add({{"where", where}});
 }
 
@@ -237,11 +238,11 @@ OperatorMetrics::~OperatorMetrics() = default;
 void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) {
   if (progress.result == nullptr) return;
   const AttemptResult& result = *progress.result;
-  families_->attempts.Add({{"namespace", request.space}}).Increment();
+  families_->attempts.Add({{"namespace", request.ns}}).Increment();
   Nanos upload{0};
   for (const WorkerResult& worker : result.workers) {
     families_->outcomes
-        .Add({{"namespace", request.space}, {"cause", std::string(Name(worker.outcome))}})
+        .Add({{"namespace", request.ns}, {"cause", std::string(Name(worker.outcome))}})
         .Increment();
     if (worker.error) families_->clock_error.Observe(Seconds(*worker.error));
     upload = std::max(upload, Nanos{worker.report.upload_took_ns()});
@@ -258,16 +259,15 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
     families_->bytes.Add({{"scheme", logdir->scheme()}})
         .Increment(static_cast<double>(result.bytes));
   if (result.reports_replaced > 0)
-    families_->reports_replaced.Add({{"namespace", request.space}})
+    families_->reports_replaced.Add({{"namespace", request.ns}})
         .Increment(static_cast<double>(result.reports_replaced));
-  if (result.succeeded)
-    families_->last_success.Add({{"namespace", request.space}}).SetToCurrentTime();
+  if (result.succeeded) families_->last_success.Add({{"namespace", request.ns}}).SetToCurrentTime();
 }
 
 void OperatorMetrics::CaptureEnded(const ProfileRequest& request, CaptureEnd end) {
   const auto counter = [&](CaptureEnd result) -> prometheus::Counter& {
     return families_->captures.Add(
-        {{"namespace", request.space}, {"result", std::string(Name(result))}});
+        {{"namespace", request.ns}, {"result", std::string(Name(result))}});
   };
   // Creates all counters of a namespace together, so that a rate of failures sees the first
   // failure.
@@ -291,21 +291,21 @@ void OperatorMetrics::Answered(const std::string& webhook, int code, Nanos took)
   families_->webhook_time.Add({{"webhook", webhook}}, kReconcileBuckets).Observe(Seconds(took));
 }
 
-void OperatorMetrics::Injected(const std::string& space, const std::string& result) {
-  families_->injections.Add({{"namespace", SpaceLabel(space)}, {"result", result}}).Increment();
+void OperatorMetrics::Injected(const std::string& ns, const std::string& result) {
+  families_->injections.Add({{"namespace", NamespaceLabel(ns)}, {"result", result}}).Increment();
 }
 
-std::string OperatorMetrics::SpaceLabel(const std::string& space) {
-  constexpr std::size_t kMaxSpaces = 5000;
+std::string OperatorMetrics::NamespaceLabel(const std::string& ns) {
+  constexpr std::size_t kMaxNamespaces = 5000;
   MutexLock lock(&mutex_);
-  if (spaces_.contains(space)) return space;
-  if (spaces_.size() >= kMaxSpaces || !IsSafeName(space, 63)) return "other";
-  spaces_.insert(space);
-  return space;
+  if (namespaces_.contains(ns)) return ns;
+  if (namespaces_.size() >= kMaxNamespaces || !IsSafeName(ns, 63)) return "other";
+  namespaces_.insert(ns);
+  return ns;
 }
 
-void OperatorMetrics::InjectionDamaged(const std::string& space, const std::string& damage) {
-  families_->damaged.Add({{"namespace", SpaceLabel(space)}, {"damage", damage}}).Increment();
+void OperatorMetrics::InjectionDamaged(const std::string& ns, const std::string& damage) {
+  families_->damaged.Add({{"namespace", NamespaceLabel(ns)}, {"damage", damage}}).Increment();
 }
 
 void OperatorMetrics::Enrolled(const std::string& result) {
@@ -317,12 +317,12 @@ void OperatorMetrics::PeerRefused(const std::string& server, const std::string& 
 }
 
 void OperatorMetrics::UninjectedPods(const std::map<std::string, int>& by_namespace) {
-  for (const std::string& space : known_uninjected_) {
-    if (by_namespace.count(space) == 0) families_->uninjected.Add({{"namespace", space}}).Set(0);
+  for (const std::string& ns : known_uninjected_) {
+    if (by_namespace.count(ns) == 0) families_->uninjected.Add({{"namespace", ns}}).Set(0);
   }
-  for (const auto& [space, count] : by_namespace) {
-    families_->uninjected.Add({{"namespace", space}}).Set(count);
-    known_uninjected_.insert(space);
+  for (const auto& [ns, count] : by_namespace) {
+    families_->uninjected.Add({{"namespace", ns}}).Set(count);
+    known_uninjected_.insert(ns);
   }
 }
 

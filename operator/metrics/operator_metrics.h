@@ -26,8 +26,8 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
 
   void Asked(const std::string& webhook) override;
   void Answered(const std::string& webhook, int code, Nanos took) override;
-  void Injected(const std::string& space, const std::string& result) override;
-  void InjectionDamaged(const std::string& space, const std::string& damage) override;
+  void Injected(const std::string& ns, const std::string& result) override;
+  void InjectionDamaged(const std::string& ns, const std::string& damage) override;
 
   // `result` is ok, denied, invalid or failed.
   void Enrolled(const std::string& result);
@@ -56,11 +56,11 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   const std::unique_ptr<Families> families_;
   // The label for a namespace that a review names. Untrusted clients can send reviews, so the
   // number of namespaces is limited.
-  std::string SpaceLabel(const std::string& space);
+  std::string NamespaceLabel(const std::string& ns);
 
   std::set<std::string> known_uninjected_;  // Used only by the single caller of UninjectedPods.
   Mutex mutex_;
-  std::set<std::string> spaces_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> namespaces_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe

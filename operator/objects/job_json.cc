@@ -163,7 +163,7 @@ const JobKind* FindJobKind(std::string_view kind) {
   return found == kKinds.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> JobPaths(const std::string& space, const JobRef& job) {
+std::vector<std::string> JobPaths(const std::string& ns, const JobRef& job) {
   const JobKind* kind = FindJobKind(job.kind);
   if (kind == nullptr) return {};
   std::vector<std::string> versions = Split(kind->versions, ',');
@@ -179,7 +179,7 @@ std::vector<std::string> JobPaths(const std::string& space, const JobRef& job) {
   }
   std::vector<std::string> paths;
   for (const std::string& version : versions) {
-    paths.push_back(StrCat("/apis/", kind->group, "/", version, "/namespaces/", space, "/",
+    paths.push_back(StrCat("/apis/", kind->group, "/", version, "/namespaces/", ns, "/",
                            kind->plural, "/", job.name));
   }
   return paths;

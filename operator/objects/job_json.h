@@ -24,7 +24,7 @@ const JobKind* FindJobKind(std::string_view kind);
 
 // The paths to try in order until one exists. Empty if `job.api_version` is not of the kind's own
 // group, because users must not choose what the operator reads.
-std::vector<std::string> JobPaths(const std::string& space, const JobRef& job);
+std::vector<std::string> JobPaths(const std::string& ns, const JobRef& job);
 
 // Reads the size of a job; `unknown` has the reason if the object does not define it.
 JobShape ParseJob(std::string_view kind, const nlohmann::json& object);

@@ -27,7 +27,8 @@ absl::Status ReadDuration(const nlohmann::json& object, const char* field, T& ta
   const auto found = object.find(field);
   if (found == object.end()) return absl::OkStatus();
   const absl::StatusOr<Nanos> parsed = ParseDuration(found->get<std::string>());
-  if (!parsed.ok()) return absl::InvalidArgumentError(StrCat(field, ": ", Words(parsed.status())));
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(StrCat(field, ": ", MessageOf(parsed.status())));
   target = *parsed;
   return absl::OkStatus();
 }

@@ -30,7 +30,7 @@ ProfilePolicy ParsePolicy(const Json& object) {
     policy.name = object.at("metadata").at("name");
     if (const absl::Status status = ReadSpec(object.value("spec", Json::object()), policy);
         !status.ok()) {
-      policy.invalid = Words(status);
+      policy.invalid = MessageOf(status);
     }
   } catch (const Json::exception& error) {
     policy.invalid = StrCat("a field has the wrong type: ", error.what());

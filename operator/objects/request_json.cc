@@ -172,20 +172,20 @@ Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
 
 }  // namespace
 
-std::string RequestsPath(const std::string& space) {
-  return StrCat("/apis/strobe.dev/v1alpha1/",
-                space.empty() ? "" : StrCat("namespaces/", space, "/"), "profilerequests");
+std::string RequestsPath(const std::string& ns) {
+  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
+                "profilerequests");
 }
 
-std::string RequestPath(const std::string& space, const std::string& name) {
-  return StrCat(RequestsPath(space), "/", name);
+std::string RequestPath(const std::string& ns, const std::string& name) {
+  return StrCat(RequestsPath(ns), "/", name);
 }
 
 absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   try {
     ProfileRequest request;
     const Json& metadata = object.at("metadata");
-    request.space = metadata.value("namespace", "");
+    request.ns = metadata.value("namespace", "");
     request.name = metadata.value("name", "");
     request.uid = metadata.value("uid", "");
     request.resource_version = metadata.value("resourceVersion", "");
@@ -194,16 +194,16 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
     request.deleting = metadata.contains("deletionTimestamp");
     request.deleted = ReadTime(metadata, "deletionTimestamp").value_or(WallTime{});
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
-    if (std::optional<StampedRequester> stamped = RequesterOf(object, request.space)) {
+    if (std::optional<StampedRequester> stamped = RequesterOf(object, request.ns)) {
       request.requester = std::move(stamped->requester);
       request.admission = std::move(stamped->admission);
       request.seal = std::move(stamped->seal);
     }
-    request.capture.request = StrCat(request.space, "/", request.name);
+    request.capture.request = StrCat(request.ns, "/", request.name);
     request.capture.uid = request.uid;
     ReadStatus(object.value("status", Json::object()), request.status);
     const absl::Status spec = ReadSpec(object.value("spec", Json::object()), request);
-    request.invalid = Words(spec);
+    request.invalid = MessageOf(spec);
     return request;
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
@@ -258,7 +258,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
   return {{"apiVersion", kApiVersion},
           {"kind", "ProfileRequest"},
           {"metadata", Texts({{"name", request.name},
-                              {"namespace", request.space},
+                              {"namespace", request.ns},
                               {"uid", request.uid},
                               {"resourceVersion", request.resource_version}})},
           {"status", std::move(json)}};

@@ -9,9 +9,9 @@
 
 namespace strobe::kube {
 
-// The path of the collection of one namespace, or of all namespaces if `space` is empty.
-std::string RequestsPath(const std::string& space);
-std::string RequestPath(const std::string& space, const std::string& name);
+// The path of the collection of one namespace, or of all namespaces if `ns` is empty.
+std::string RequestsPath(const std::string& ns);
+std::string RequestPath(const std::string& ns, const std::string& name);
 
 // If the spec cannot be carried out, `invalid` has the reason and names the field; the schema
 // refuses most such objects. InvalidArgument if not even the metadata can be parsed.

@@ -27,12 +27,12 @@ std::string ContentOf(const Json& object) {
   return Dump(content);
 }
 
-SealedAdmission AdmissionOf(const Json& object, const std::string& space,
-                            const Requester& requester, WallTime at) {
+SealedAdmission AdmissionOf(const Json& object, const std::string& ns, const Requester& requester,
+                            WallTime at) {
   const Json metadata = object.value("metadata", Json::object());
   const std::string generated = metadata.value("generateName", "");
   SealedAdmission admission;
-  admission.space = space;
+  admission.ns = ns;
   admission.name = generated.empty() ? metadata.value("name", "") : generated + "*";
   admission.requester = Dump(RequesterToJson(requester));
   admission.content = ContentOf(object);
@@ -59,16 +59,16 @@ Json RequesterToJson(const Requester& requester) {
   return json;
 }
 
-std::string SealRequester(const Json& object, const std::string& space, const Requester& requester,
+std::string SealRequester(const Json& object, const std::string& ns, const Requester& requester,
                           WallTime now, const std::string& key) {
-  const SealedAdmission admission = AdmissionOf(object, space, requester, now);
+  const SealedAdmission admission = AdmissionOf(object, ns, requester, now);
   Json json = RequesterToJson(requester);
   json[kSealed] = FormatRfc3339(admission.at);
   json[kSeal] = MakeSeal(key, admission);
   return Dump(json);
 }
 
-std::optional<StampedRequester> RequesterOf(const Json& object, const std::string& space) {
+std::optional<StampedRequester> RequesterOf(const Json& object, const std::string& ns) {
   try {
     const Json annotations = object.at("metadata").value("annotations", Json::object());
     const auto found = annotations.find(kRequesterAnnotation);
@@ -77,7 +77,7 @@ std::optional<StampedRequester> RequesterOf(const Json& object, const std::strin
     StampedRequester stamped;
     stamped.requester = ParseRequester(json);
     stamped.admission =
-        AdmissionOf(object, space, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}));
+        AdmissionOf(object, ns, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}));
     stamped.seal = json.value(kSeal, "");
     return stamped;
   } catch (const Json::exception&) {

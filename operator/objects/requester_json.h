@@ -16,8 +16,8 @@ namespace strobe::kube {
 Requester ParseRequester(const nlohmann::json& user_info);
 nlohmann::json RequesterToJson(const Requester& requester);
 
-// Returns the value of kRequesterAnnotation for an object that is being created in `space`.
-std::string SealRequester(const nlohmann::json& object, const std::string& space,
+// Returns the value of kRequesterAnnotation for an object that is being created in `ns`.
+std::string SealRequester(const nlohmann::json& object, const std::string& ns,
                           const Requester& requester, WallTime now, const std::string& key);
 
 // The content of an object's annotation.
@@ -27,6 +27,6 @@ struct StampedRequester {
   std::string seal{};
 };
 // Nothing if there is no annotation or it cannot be parsed. Does not check the seal.
-std::optional<StampedRequester> RequesterOf(const nlohmann::json& object, const std::string& space);
+std::optional<StampedRequester> RequesterOf(const nlohmann::json& object, const std::string& ns);
 
 }  // namespace strobe::kube

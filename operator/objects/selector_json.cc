@@ -25,7 +25,7 @@ absl::StatusOr<LabelSelector> ReadSelector(const Json& selector, const std::stri
   LabelSelector read;
   const auto take = [&](Requirement requirement, std::string_view part) -> absl::Status {
     if (const absl::Status good = Check(requirement); !good.ok())
-      return absl::InvalidArgumentError(StrCat(field, ".", part, ": ", Words(good)));
+      return absl::InvalidArgumentError(StrCat(field, ".", part, ": ", MessageOf(good)));
     read.requirements.push_back(std::move(requirement));
     return absl::OkStatus();
   };

@@ -77,10 +77,10 @@ void Enroller::Run() {
       complaint.clear();
       continue;
     }
-    if (Words(status) != complaint) {
+    if (MessageOf(status) != complaint) {
       LogWarning(enrolled() ? "the certificate cannot be renewed yet" : "cannot enroll yet",
-                 {{"operator", options_.address}, {"error", Words(status)}});
-      complaint = Words(status);
+                 {{"operator", options_.address}, {"error", MessageOf(status)}});
+      complaint = MessageOf(status);
     }
     wait = Spread(retry);
     retry = std::min(retry * 2, kMaxRetry);

@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
           : AgentDirectory::Own(flags.agent_dir);
   if (directory.ok() || absl::IsFailedPrecondition(directory.status())) return directory;
   LogError("annotations and GPU activity are off: the agent's directory cannot be used",
-           {{"error", Words(directory.status())}});
+           {{"error", MessageOf(directory.status())}});
   return nullptr;
 }
 

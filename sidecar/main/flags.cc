@@ -165,7 +165,7 @@ absl::Status CheckIdentityFlags(const SidecarFlags& flags) {
 absl::Status CheckSourceFlags(const SidecarFlags& flags) {
   const absl::StatusOr<Nanos> look_back = ParseDuration(flags.flight_recorder);
   if (!look_back.ok())
-    return absl::InvalidArgumentError(StrCat("--flight-recorder: ", Words(look_back.status())));
+    return absl::InvalidArgumentError(StrCat("--flight-recorder: ", MessageOf(look_back.status())));
   if (*look_back > kMaxFlightRecorder)
     return absl::InvalidArgumentError("--flight-recorder must be at most 10m");
   // A guest cannot give orders for the whole directory, which the flight recorder does.
@@ -184,8 +184,8 @@ absl::Status CheckSourceFlags(const SidecarFlags& flags) {
 
 absl::Status CheckStorageFlags(const SidecarFlags& flags) {
   if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
-    return absl::InvalidArgumentError(StrCat("--spool-keep: ", Words(keep.status())));
-  if (flags.upload_rate > 0 && flags.upload_rate < Pace::kSlowest)
+    return absl::InvalidArgumentError(StrCat("--spool-keep: ", MessageOf(keep.status())));
+  if (flags.upload_rate > 0 && flags.upload_rate < Pace::kMinRate)
     return absl::InvalidArgumentError("--upload-rate must be at least 1MB, or 0");
   return absl::OkStatus();
 }

@@ -36,19 +36,19 @@ int Serve(const SidecarFlags& flags) {
   if (flags.exit_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
   absl::StatusOr<StorageConfig> storage = ReadStorageConfig(flags.storage_config);
   if (!storage.ok()) {
-    LogError("the storage configuration is wrong", {{"error", Words(storage.status())}});
+    LogError("the storage configuration is wrong", {{"error", MessageOf(storage.status())}});
     return kWrongInput;
   }
   if (!flags.install_dir.empty()) {
     // The trainer can do without its annotations: no reason to hold it up.
     if (const absl::Status installed = InstallAgent(flags.install_dir); !installed.ok())
       LogError("annotations and GPU activity are off: the agent cannot be installed",
-               {{"error", Words(installed)}});
+               {{"error", MessageOf(installed)}});
   }
   const absl::StatusOr<std::unique_ptr<SidecarServer>> server =
       StartServer(flags, *std::move(storage));
   if (!server.ok()) {
-    LogError("cannot serve", {{"error", Words(server.status())}});
+    LogError("cannot serve", {{"error", MessageOf(server.status())}});
     return kCannotServe;
   }
   ending.Wait();

@@ -26,7 +26,7 @@ constexpr Nanos kSuspendPatience = std::chrono::seconds(2);
 constexpr Nanos kStopPatience = std::chrono::seconds(1);
 
 absl::Status Annotate(std::string_view what, const absl::Status& status) {
-  return absl::Status(status.code(), StrCat(what, ": ", Words(status)));
+  return absl::Status(status.code(), StrCat(what, ": ", MessageOf(status)));
 }
 
 Nanos ParsedDuration(const std::string& flag) { return ParseDuration(flag).value_or(Nanos{0}); }
@@ -35,7 +35,7 @@ OnRetry CountRetries(SidecarMetrics& metrics) {
   return [&metrics](const absl::Status& failure, Nanos wait) {
     metrics.UploadRetried();
     LogWarning("a store failed and is asked again",
-               {{"error", Words(failure)}, {"in", FormatDuration(wait)}});
+               {{"error", MessageOf(failure)}, {"in", FormatDuration(wait)}});
   };
 }
 
@@ -140,7 +140,7 @@ void SidecarServer::OnEnrolled(const LiveIdentity& identity) {
   const absl::Status served =
       ServeWorkers(MutualServerCredentials(clock_, identity, kOperatorName, refused));
   if (!served.ok()) {
-    LogError("cannot serve the operator", {{"error", Words(served)}});
+    LogError("cannot serve the operator", {{"error", MessageOf(served)}});
     has_failed_ = true;
     failed_();
     return;

@@ -93,7 +93,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   v1::CapturePlan plan;
   // Clients of a stock profiler cannot ask for another limit.
   plan.set_abort_memory_percent(kDefaultAbortMemoryPercent);
-  plan.set_capture_id(StrCat("face-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
+  plan.set_capture_id(StrCat("profiler-", ToUnixNanos(clock_.WallNow()), "-", serial_++));
   plan.set_request(StrCat("a profiler client at ", context->peer()));
   // A start that is due at once is planned a little ahead, so that the trainer gets the request in
   // time.

@@ -75,7 +75,8 @@ struct SidecarMetrics::Families {
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
   // These series exist from the start, so that Prometheus sees the first event as an increase.
   for (const char* reason : {"ring", "device"}) families_->dropped.Add({{"reason", reason}});
-  for (const char* where : {"capture", "worker", "http", "kept_traces"})
+  for (const char* where : {"capture", "worker", "http", "kept_traces", "enroll", "executor",
+                            "files", "flight_recorder", "job_guard", "slow_work"})
     families_->panics.Add({{"where", where}});
   families_->build_info.Add({{"version", kVersion}}).Set(1);
 }

@@ -85,7 +85,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
   if (!known && session_.holder().empty()) {
     if (const absl::Status room = target.Room(plan); !room.ok()) {
       response.set_refusal(v1::SPOOL_FULL);
-      response.set_message(Words(room));
+      response.set_message(MessageOf(room));
       return response;
     }
   }
@@ -216,7 +216,7 @@ void CaptureRunner::Run() {
       report = *session_.Find(session_.holder());
     }
     const absl::Status ran = RunGuarded("capture", [&] { RunCapture(std::move(report), *live); });
-    if (!ran.ok()) FinishFailed(Words(ran), *live);
+    if (!ran.ok()) FinishFailed(MessageOf(ran), *live);
     // Returns freed memory to the system: a trace may have taken hundreds of megabytes.
     malloc_trim(0);
   }
@@ -281,7 +281,7 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
   const Outcome outcome = OutcomeOf(url.status());
   // The report keeps size and checksum. A later upload recognizes its own object by them, and a
   // user who finds the trace later can verify it.
-  Finish(outcome, outcome == Outcome::kCancelled ? reason : Words(url.status()), report, live);
+  Finish(outcome, outcome == Outcome::kCancelled ? reason : MessageOf(url.status()), report, live);
 }
 
 void CaptureRunner::Abort(const Harm& harm, Live& live) {
@@ -369,7 +369,7 @@ std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& l
   // The source knows the clock's steps since the call of Record; the report counts from arming.
   recording.clock_set_at_start += set;
   recording.clock_set_at_stop += set;
-  TellOfClock(recording, report);
+  ReportClock(recording, report);
   for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
   FillProcesses(std::move(recording.processes), report);
   return recording;

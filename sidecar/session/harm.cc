@@ -43,12 +43,12 @@ void HarmRule::Recording(MonoTime since) {
   }
 }
 
-std::optional<Harm> HarmRule::See(const JobSigns& signs, MonoTime now) {
-  if (std::optional<Harm> harm = SeeMemory(signs)) return harm;
-  return SeeSteps(signs, now);
+std::optional<Harm> HarmRule::Judge(const JobSigns& signs, MonoTime now) {
+  if (std::optional<Harm> harm = JudgeMemory(signs)) return harm;
+  return JudgeSteps(signs, now);
 }
 
-std::optional<Harm> HarmRule::SeeMemory(const JobSigns& signs) {
+std::optional<Harm> HarmRule::JudgeMemory(const JobSigns& signs) {
   if (signs.memory_limit == 0) return std::nullopt;
   const auto percent = static_cast<std::uint32_t>(100.0 * static_cast<double>(signs.memory_used) /
                                                   static_cast<double>(signs.memory_limit));
@@ -60,7 +60,7 @@ std::optional<Harm> HarmRule::SeeMemory(const JobSigns& signs) {
       false};
 }
 
-std::optional<Harm> HarmRule::SeeSteps(const JobSigns& signs, MonoTime now) {
+std::optional<Harm> HarmRule::JudgeSteps(const JobSigns& signs, MonoTime now) {
   for (const JobStep& step : signs.steps) {
     if (since_ == MonoTime{}) {
       if (before_.contains(step.loop) || before_.size() < kMaxLoops)

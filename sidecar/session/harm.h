@@ -33,12 +33,12 @@ class HarmRule {
   // Recording has ended. Steps are not compared any more.
   void Collecting() { recording_ = false; }
   // Evaluates the latest signs. Returns the harm, if there is any.
-  std::optional<Harm> See(const JobSigns& signs, MonoTime now);
+  std::optional<Harm> Judge(const JobSigns& signs, MonoTime now);
   v1::JobEffect effect() const;
 
  private:
-  std::optional<Harm> SeeMemory(const JobSigns& signs);
-  std::optional<Harm> SeeSteps(const JobSigns& signs, MonoTime now);
+  std::optional<Harm> JudgeMemory(const JobSigns& signs);
+  std::optional<Harm> JudgeSteps(const JobSigns& signs, MonoTime now);
 
   const HarmLimits limits_;
   std::uint32_t memory_peak_ = 0;                    // Percent.

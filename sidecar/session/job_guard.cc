@@ -49,7 +49,7 @@ void JobGuard::Run(const v1::CapturePlan& plan) {
     std::optional<Harm> harm;
     {
       MutexLock lock(&mutex_);
-      harm = rule_.See(signs, clock_.MonoNow());
+      harm = rule_.Judge(signs, clock_.MonoNow());
       // Recording ends now, so later steps are not slowed down and must not be compared.
       if (harm) rule_.Collecting();
     }

@@ -73,7 +73,7 @@ void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace) {
   if (trace.stopped_ns != 0) trace.stopped_ns -= recording.clock_set_at_stop.count();
 }
 
-void TellOfClock(const Recording& recording, v1::Report& report) {
+void ReportClock(const Recording& recording, v1::Report& report) {
   if (recording.clock_set_at_start != Nanos{0})
     report.add_notes(StrCat("the worker's wall clock was set by ",
                             FormatDuration(recording.clock_set_at_start),

@@ -34,7 +34,7 @@ void MoveTimes(Nanos by, v1::ProcessReport& process);
 // Converts the trace's times to the clock as it was at arming.
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
 // Adds a note for people if the clock was set.
-void TellOfClock(const Recording& recording, v1::Report& report);
+void ReportClock(const Recording& recording, v1::Report& report);
 
 // An upper limit on the size of that plane, with a row for the maximal number of processes and all
 // text escaped. It is the last part of a file.

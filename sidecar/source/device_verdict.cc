@@ -63,7 +63,7 @@ const ResultInfo* Find(std::uint32_t result) {
   return found == kResults.end() ? nullptr : found;
 }
 
-std::string_view StepWords(DeviceStep step) {
+std::string_view Describe(DeviceStep step) {
   switch (step) {
     case DeviceStep::kSubscribe:
       return "subscribing to CUPTI";
@@ -99,8 +99,8 @@ DeviceVerdict Failed(const DeviceStatus& status) {
     return {Outcome::kEventsDropped,
             StrCat("device records are missing: fetching CUPTI's last records failed: ", name)};
   if (info == nullptr)
-    return {Outcome::kProfilerStartFailed, StrCat(StepWords(status.step), " failed: ", name)};
-  return {info->outcome, StrCat(StepWords(status.step), " failed: ", name,
+    return {Outcome::kProfilerStartFailed, StrCat(Describe(status.step), " failed: ", name)};
+  return {info->outcome, StrCat(Describe(status.step), " failed: ", name,
                                 info->meaning.empty() ? "" : ": ", info->meaning)};
 }
 

@@ -31,12 +31,12 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
       Outcome::kVersionMismatch,
       StrCat("neither answered with its trace nor wrote one below ", shared.directory, "/",
              session_id, "; mount the shared directory under the same path in both containers")};
-  if (!files.ok()) verdict = {Outcome::kProfilerStartFailed, Words(files.status())};
+  if (!files.ok()) verdict = {Outcome::kProfilerStartFailed, MessageOf(files.status())};
   std::vector<std::string> keys;
   for (const StoredObject& file : files.ok() ? *files : std::vector<StoredObject>()) {
     keys.push_back(file.key);
     if (!file.key.ends_with(kTraceSuffix) || file.bytes == 0) continue;
-    if (file.bytes > shared.most_bytes) {
+    if (file.bytes > shared.max_bytes) {
       verdict = {Outcome::kTruncated, StrCat("wrote a trace of ", file.bytes, " bytes")};
       continue;
     }
@@ -45,7 +45,7 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
       trace = *std::move(text);
       verdict = {Outcome::kOk, ""};
     } else {
-      verdict = {Outcome::kProfilerStartFailed, Words(text.status())};
+      verdict = {Outcome::kProfilerStartFailed, MessageOf(text.status())};
     }
   }
   (void)store->Delete(keys);  // Also removes the empty directory.
@@ -126,7 +126,7 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
 }
 
 Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                      std::uint64_t most_memory, std::vector<FrameworkAnswer> answers) {
+                      std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
   Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
   std::vector<TraceSummary> summaries(answers.size());
   const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
@@ -136,7 +136,7 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
   for (std::size_t i = 0; i < answers.size(); ++i) {
     FrameworkAnswer& answer = answers[i];
     if (answer.verdict.outcome != Outcome::kOk) continue;
-    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, most_memory);
+    absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, max_memory);
     if (summary.ok())
       summaries[i] = *std::move(summary);
     else

@@ -23,7 +23,7 @@ struct FrameworkAnswer {
 // The directory where older servers write their traces, and the limits for reading it.
 struct SharedTraces {
   std::string directory{};  // Empty if there is none.
-  std::uint64_t most_bytes = 0;
+  std::uint64_t max_bytes = 0;
   StoreLimits limits{};
 };
 
@@ -32,8 +32,8 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
                            const SharedTraces& shared);
 
 // Judges each trace separately and joins the traces. Keeps every trace that can be read with at
-// most `most_memory` bytes. Pure.
+// most `max_memory` bytes. Pure.
 session::Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                               std::uint64_t most_memory, std::vector<FrameworkAnswer> answers);
+                               std::uint64_t max_memory, std::vector<FrameworkAnswer> answers);
 
 }  // namespace strobe

@@ -135,11 +135,11 @@ std::vector<ServerAge> FrameworkSource::LearnAges(
   const MonoTime now = clock_.MonoNow();
   MutexLock lock(&mutex_);
   for (std::size_t i = 0; i < ages.size(); ++i) {
-    Heard& heard = heard_[options_.addresses[i]];
+    LastAnswer& last = last_answers_[options_.addresses[i]];
     if (ages[i] != ServerAge::kUnknown)
-      heard = {ages[i], now};
-    else if (now - heard.at < kBelieveFor)
-      ages[i] = heard.age;
+      last = {ages[i], now};
+    else if (now - last.at < kBelieveFor)
+      ages[i] = last.age;
   }
   return ages;
 }

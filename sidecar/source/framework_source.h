@@ -36,7 +36,7 @@ class FrameworkSource final : public session::Source {
                             const std::function<void()>& collecting) override;
 
  private:
-  struct Heard {
+  struct LastAnswer {
     ServerAge age = ServerAge::kUnknown;
     MonoTime at{};
   };
@@ -49,7 +49,7 @@ class FrameworkSource final : public session::Source {
   const Clock& clock_;
   const FrameworkOptions options_;
   Mutex mutex_;
-  std::map<std::string, Heard> heard_ ABSL_GUARDED_BY(mutex_);  // By address.
+  std::map<std::string, LastAnswer> last_answers_ ABSL_GUARDED_BY(mutex_);  // By address.
 };
 
 }  // namespace strobe

@@ -116,7 +116,7 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
   const auto age = [&](std::uint64_t ticks) {
     return Nanos{static_cast<std::int64_t>(static_cast<double>(now.ticks - ticks) * ns_per_tick)};
   };
-  const auto most_ticks = static_cast<std::uint64_t>(kLongestStepNs / ns_per_tick);
+  const auto max_ticks = static_cast<std::uint64_t>(kLongestStepNs / ns_per_tick);
   const MonoTime here{Nanos{now.other_ns}};
   const std::uint32_t rings =
       std::min(header.rings.load(std::memory_order_acquire), file.max_rings());
@@ -128,7 +128,7 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
   for (wire::RingReader& reader : program.readers) {
     reader.Drain(buffer_, [&](const wire::ScopeRecord& record) {
       if (record.begin > record.end || record.end > now.ticks ||
-          now.ticks - record.begin > most_ticks)
+          now.ticks - record.begin > max_ticks)
         return;
       if (const auto loop = LoopOf(record.text))
         signs.steps.push_back(

@@ -20,8 +20,8 @@ double OccupancyPercent(const wire::KernelRecord& kernel, const wire::DeviceReco
       static_cast<std::uint64_t>(kernel.block[0]) * kernel.block[1] * kernel.block[2];
   if (threads == 0 || threads > device.threads) return 0;
   const std::uint64_t warps = RoundUp(threads, device.warp) / device.warp;
-  const std::uint64_t most_warps = device.threads / device.warp;
-  std::uint64_t blocks = std::min<std::uint64_t>(most_warps / warps, device.blocks);
+  const std::uint64_t max_warps = device.threads / device.warp;
+  std::uint64_t blocks = std::min<std::uint64_t>(max_warps / warps, device.blocks);
   if (kernel.registers > 0) {
     const std::uint64_t per_warp =
         RoundUp(static_cast<std::uint64_t>(kernel.registers) * device.warp, kRegistersTogether);
@@ -35,7 +35,7 @@ double OccupancyPercent(const wire::KernelRecord& kernel, const wire::DeviceReco
   const std::uint64_t shared = RoundUp(
       static_cast<std::uint64_t>(kernel.static_shared) + kernel.dynamic_shared + reserved, portion);
   if (shared > 0) blocks = std::min(blocks, device.shared / shared);
-  return 100.0 * static_cast<double>(blocks * warps) / static_cast<double>(most_warps);
+  return 100.0 * static_cast<double>(blocks * warps) / static_cast<double>(max_warps);
 }
 
 }  // namespace strobe

@@ -24,7 +24,7 @@ void Worsen(Outcome outcome, std::string message, Recording& recording) {
   recording.message = std::move(message);
 }
 
-std::string Words(const v1::ProcessReport& process) {
+std::string Describe(const v1::ProcessReport& process) {
   if (process.message().empty()) return StrCat(process.name(), ": ", Name(OutcomeOf(process)));
   if (Contains(process.message(), process.name())) return process.message();
   return StrCat(process.name(), ": ", process.message());
@@ -51,9 +51,9 @@ void ConcludeProcesses(Recording& recording) {
   if (Worse(recording.outcome, OutcomeOf(*worst))) return;
   recording.outcome = OutcomeOf(*worst);
   recording.message = processes.size() == 1
-                          ? Words(*worst)
+                          ? Describe(*worst)
                           : StrCat(good, " of ", processes.size(),
-                                   " processes were recorded as asked; ", Words(*worst));
+                                   " processes were recorded as asked; ", Describe(*worst));
 }
 
 Recording JoinRecordings(Recording framework, Recording agent) {

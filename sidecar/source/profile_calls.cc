@@ -7,14 +7,14 @@ namespace strobe {
 
 using tensorflow::ProfilerService;
 
-std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int most_bytes) {
+std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int max_bytes) {
   grpc::ChannelArguments arguments;
   // Does not share connections, and their back-off, with earlier channels to the same address.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // The profiler server is on the same pod network, where a proxy of the environment must not be
   // used.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(most_bytes);
+  arguments.SetMaxReceiveMessageSize(max_bytes);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -15,8 +15,8 @@ namespace strobe {
 
 // Opens a new connection for each capture. An idle sidecar then holds and retries none, and a
 // trainer that was restarted is reached at once, without a back-off. Answers of more than
-// `most_bytes` are refused before they are read.
-std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int most_bytes);
+// `max_bytes` are refused before they are read.
+std::shared_ptr<grpc::Channel> ConnectToProfiler(const std::string& address, int max_bytes);
 
 // One call per process of the worker, all at the same time. Not thread-safe.
 class ProfileCalls {

@@ -114,7 +114,7 @@ absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
     // Uploads the trace from memory instead of losing it. It is lost only if this process ends
     // meanwhile.
     LogWarning("the trace does not fit into the spool and is uploaded from memory",
-               {{"capture", report.capture_id()}, {"error", Words(added)}});
+               {{"capture", report.capture_id()}, {"error", MessageOf(added)}});
   }
   uploading();
   return UploadNow(report, MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
@@ -133,7 +133,7 @@ absl::StatusOr<std::string> UploadDelivery::Resume(const v1::Report& report,
 void UploadDelivery::Ended(const v1::Report& report) {
   if (spool_ == nullptr) return;
   if (const absl::Status saved = spool_->SaveReport(report); !saved.ok())
-    LogWarning("cannot keep a report in the spool", {{"error", Words(saved)}});
+    LogWarning("cannot keep a report in the spool", {{"error", MessageOf(saved)}});
   // Done last: if the process is killed before the report is stored, the next one finds the trace
   // and sees that the store has it.
   RemoveOrKeep(report);
@@ -216,13 +216,13 @@ void UploadDelivery::TryKept(Kept kept) {
   if (stopping_.cancelled()) return;
   if (clock_.WallNow() > kept.until) {
     LogError("a kept trace could not be uploaded in time and is discarded",
-             {{"capture", capture}, {"error", Words(url.status())}});
+             {{"capture", capture}, {"error", MessageOf(url.status())}});
     Drop(kept.report);
     if (events_.dropped) events_.dropped();
     return forget();
   }
   LogWarning("a kept trace still cannot be uploaded", {{"capture", capture},
-                                                       {"error", Words(url.status())},
+                                                       {"error", MessageOf(url.status())},
                                                        {"again_in", FormatDuration(kept.wait)}});
   kept.next = clock_.MonoNow() + kept.wait;
   kept.wait = std::min(kept.wait * 2, kLongestWait);

@@ -12,7 +12,7 @@ thread_local std::size_t t_held = 0, t_peak = 0;
 
 }  // namespace
 
-// The sanitizers have operators of their own, which look for mismatches; nothing is counted there.
+// Sanitizers replace these operators to check for mismatches. Builds with them count nothing.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t size) {
   void* const memory = std::malloc(size == 0 ? 1 : size);
@@ -22,7 +22,7 @@ void* operator new(std::size_t size) {
   return memory;
 }
 void operator delete(void* memory) noexcept {
-  // What another thread allocated is not counted here.
+  // This may be memory that another thread allocated, which t_held does not include.
   if (memory != nullptr) t_held -= std::min(t_held, malloc_usable_size(memory));
   std::free(memory);
 }

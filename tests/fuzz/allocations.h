@@ -1,14 +1,15 @@
-// What this thread allocates through operator new: small bytes must not become large memory.
+// Counts what this thread allocates by operator new, to check that small inputs do not use much
+// memory.
 #pragma once
 #include <cstddef>
 
 namespace strobe::fuzz {
 
-// From construction on.
+// Counts from construction on.
 class Allocations {
  public:
   Allocations();
-  // The most that was held at once, beyond what was held at the beginning.
+  // Peak of allocated bytes since construction, minus what was allocated before.
   std::size_t peak() const;
 
  private:

@@ -1,6 +1,7 @@
-// run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]: gives a target every file of the folder, then as
-// many (200000) or for as long (10m) as asked one of them with random damage. Prints the seed, with
-// which the same damage comes again. An input that takes a minute ends it, as a crash does.
+// run_corpus TARGET FOLDER ROUNDS|DURATION [SEED]: runs a target on every file of the folder, then
+// on randomly damaged copies of them, for a number of rounds (200000) or a duration (10m). Prints
+// the seed; the same seed reproduces the same inputs. An input that takes a minute ends the program
+// like a crash.
 #include <google/protobuf/stubs/logging.h>
 #include <unistd.h>
 
@@ -23,11 +24,11 @@
 
 namespace {
 
-// Something small, again and again: what takes more memory than it is long.
+// Inserts many copies of a few bytes, to find inputs that use much more memory than their size.
 void Repeat(std::string& bytes, std::size_t at, std::mt19937_64& random) {
   constexpr std::size_t kMax = 200'000;
   std::string piece = bytes.substr(at, 1 + random() % 8);
-  // Often a field without content, of any number.
+  // Often uses an empty protobuf field with a random number.
   if (piece.empty() || random() % 2 == 0)
     piece = {static_cast<char>((1 + random() % 15) << 3 | 2), '\0'};
   std::string many;
@@ -35,7 +36,7 @@ void Repeat(std::string& bytes, std::size_t at, std::mt19937_64& random) {
   bytes.insert(at, many);
 }
 
-// Flips, cuts, doubles and transplants, as real damage and real attackers do.
+// Flips bits and truncates, repeats, removes and inserts pieces.
 std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
                    std::mt19937_64& random) {
   if (random() % 64 == 0) Repeat(bytes, random() % (bytes.size() + 1), random);
@@ -74,11 +75,11 @@ std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)(std::string_view)> targets = {
-      {"space", strobe::fuzz::Space}, {"index", strobe::fuzz::Index},
-      {"query", strobe::fuzz::Query}, {"admission", strobe::fuzz::Admission},
-      {"watch", strobe::fuzz::Watch}, {"yaml", strobe::fuzz::Yaml},
-      {"rings", strobe::fuzz::Rings}, {"http", strobe::fuzz::Http},
-      {"words", strobe::fuzz::Words},
+      {"space", strobe::fuzz::Space},     {"index", strobe::fuzz::Index},
+      {"query", strobe::fuzz::Query},     {"admission", strobe::fuzz::Admission},
+      {"watch", strobe::fuzz::Watch},     {"yaml", strobe::fuzz::Yaml},
+      {"rings", strobe::fuzz::Rings},     {"http", strobe::fuzz::Http},
+      {"answers", strobe::fuzz::Answers},
   };
   const auto found = argc < 4 ? targets.end() : targets.find(argv[1]);
   if (found == targets.end()) {

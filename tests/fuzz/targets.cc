@@ -61,7 +61,7 @@ std::string SmallTrace() {
   return trace;
 }
 
-// A pod in which values at places that the bytes choose are what nobody expects there.
+// Returns a pod in which the input chooses places and replaces their values by unexpected ones.
 nlohmann::json OddPod(std::string_view bytes) {
   using Json = nlohmann::json;
   static const Json kPod = Json::parse(R"({
@@ -119,7 +119,7 @@ void Require(bool holds, const char* what, const nlohmann::json& pod) {
   std::abort();
 }
 
-// The API server refuses a pod in which two of these are alike: in our own container none are.
+// The API server refuses duplicates in these lists, so that our container must not have any.
 void RequireUniqueOnes(const nlohmann::json& pod) {
   for (const nlohmann::json& container : pod["spec"]["initContainers"]) {
     if (!container.is_object() || container.value("name", nlohmann::json()) != "strobe-sidecar" ||
@@ -140,7 +140,8 @@ void RequireUniqueOnes(const nlohmann::json& pod) {
 void Space(std::string_view bytes) {
   const Allocations allocations;
   xplane::Summarize(bytes).status().IgnoreError();
-  // Its names once more, and what the allocator rounds up.
+  // Twice the free part and 4 more per byte, for a second copy of the names and the allocator's
+  // rounding.
   const std::size_t most =
       2 * xplane::Space::kFree + (xplane::Space::kMaxPerByte + 4) * bytes.size();
   if (allocations.peak() > most) {
@@ -160,7 +161,7 @@ void Space(std::string_view bytes) {
 }
 
 void Index(std::string_view bytes) {
-  std::vector<std::uint64_t> words((bytes.size() + 7) / 8);  // For their alignment.
+  std::vector<std::uint64_t> words((bytes.size() + 7) / 8);  // Aligns the bytes to 8.
   if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
   const absl::StatusOr<index::Index> index =
       index::Index::Open({reinterpret_cast<const char*>(words.data()), bytes.size()});

@@ -1,5 +1,5 @@
-// What comes from an API server, from files of an administrator, from a trainer's shared memory and
-// from whoever reaches an HTTP port.
+// Fuzz targets for answers of an API server, configuration files, a trainer's ring files, and
+// requests to an HTTP port.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -33,7 +33,7 @@
 namespace strobe::fuzz {
 namespace {
 
-// A directory in memory of this process's own, gone with it.
+// A temporary directory, in memory if possible.
 class Scratch {
  public:
   Scratch() {
@@ -51,7 +51,7 @@ class Scratch {
   std::string path_;
 };
 
-// The file of a program that recorded a little on a thread and on a device.
+// Returns the ring file of a program that recorded a little on a thread and on a device.
 std::string GoodRings(const std::string& directory) {
   wire::RingFile file =
       wire::RingFile::Create(directory, {.max_rings = 2, .ring_words = 1024, .device_words = 1024})
@@ -76,7 +76,7 @@ std::string GoodRings(const std::string& directory) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// What the watched objects are read as.
+// Parses a watched object as every type that the operator reads.
 void ReadObject(const kube::Json& object) {
   const PodInfo pod = kube::ParsePod(object);
   const JobShape shape = kube::ParseJob("JobSet", object);
@@ -85,7 +85,7 @@ void ReadObject(const kube::Json& object) {
     kube::StatusToJson(*request, request->status);
 }
 
-// All that a server answers to these bytes, and to nothing more.
+// Sends the bytes, ends the sending side, and returns all that the server answers.
 std::string Ask(int port, std::string_view bytes) {
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -99,7 +99,7 @@ std::string Ask(int port, std::string_view bytes) {
       if (sent <= 0) break;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
-    // Whatever it waits for, it answers or hangs up now.
+    // The server must now answer or close the connection, even if it waits for more.
     shutdown(connection, SHUT_WR);
     char piece[4096];
     for (ssize_t got; (got = recv(connection, piece, sizeof piece, 0)) > 0;)
@@ -116,7 +116,7 @@ void Watch(std::string_view bytes) {
   const auto transport = std::make_shared<kube::ScriptedTransport>();
   kube::Client client(clock, transport);
   kube::ObjectCache cache;
-  // The first line is the list, the rest is the watch, in chunks that end anywhere.
+  // The first line is the list and the rest is the watch, in chunks that end at arbitrary places.
   const std::size_t line = std::min(bytes.find('\n'), bytes.size());
   transport->OnUnary([list = std::string(bytes.substr(0, line))](const kube::HttpRequest&) {
     return kube::HttpResponse{200, list, std::nullopt};
@@ -133,7 +133,7 @@ void Watch(std::string_view bytes) {
                               if (const kube::Object object = cache.Get(key)) ReadObject(*object);
                             });
   reflector.Start();
-  // It has read the stream once it asks for the next, or has failed.
+  // The reflector has read the stream when it asks for the next one or has failed.
   const kube::ReflectorStats& stats = reflector.stats();
   while (stats.failures == 0 && stats.watches < 2) std::this_thread::yield();
 }
@@ -143,8 +143,8 @@ void Yaml(std::string_view bytes) {
   ParseStorageConfig(bytes, "file").status().IgnoreError();
 }
 
-// Writes a number where a program has its positions and states: first the header's words, then
-// those of both rings.
+// Writes a number over a position or a state of the program: `where` chooses a word of the file's
+// header or of the header of one of the two rings, `what` the number.
 void Forge(std::uint8_t where, std::uint8_t what, const std::string& good, std::string& rings) {
   constexpr std::size_t kHeaderWords = sizeof(wire::FileHeader) / 8;
   constexpr std::size_t kRingWords = sizeof(wire::RingHeader) / 8;
@@ -163,7 +163,8 @@ void Forge(std::uint8_t where, std::uint8_t what, const std::string& good, std::
 void Rings(std::string_view bytes) {
   static const Scratch scratch;
   static const std::string good = GoodRings(scratch.path());
-  // Three bytes each: where, and what is there instead. 0xfe forges a number, 0xff ends the file.
+  // The input is read in threes. 0xfe calls Forge with the next two bytes. Otherwise the first two
+  // are the place and the third its new value; if the first is 0xff, the file also ends there.
   std::string rings = good;
   for (std::size_t i = 0; i + 2 < bytes.size(); i += 3) {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(bytes[at]); };
@@ -185,7 +186,7 @@ void Rings(std::string_view bytes) {
   std::uint64_t budget = 1 << 20;
   wire::RecordBuffer buffer;
   program.Drain(buffer, budget);
-  // The program truncates its file while it is read.
+  // Simulates a program that truncates its file while the file is read.
   if (!bytes.empty() && bytes[0] % 4 == 1) {
     std::filesystem::resize_file(path, 4096);
     program.Drain(buffer, budget);
@@ -206,13 +207,13 @@ void Rings(std::string_view bytes) {
 
 void Http(std::string_view bytes) {
   static const std::unique_ptr<HttpServer> server =
-      *HttpServer::Start({.listen = "127.0.0.1:0", .most_body_bytes = 4096},
+      *HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 4096},
                          {{"/page", [](const Request& request) {
                              return Page{200, request.body, "text/plain", {}, true};
                            }}});
   static int asked = 0;
   Ask(server->port(), bytes);
-  // Whatever came before, the next client is served.
+  // The server must still answer other clients.
   if (++asked % 64 == 0 &&
       !Ask(server->port(), "GET /page HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200"))
     std::abort();

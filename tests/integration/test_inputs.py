@@ -107,7 +107,7 @@ def test_flags_that_are_refused(program, arguments, words):
 
 def test_unknown_keys_of_the_configuration_file_are_shown_with_their_place(tmp_path):
     config = tmp_path / "operator.yaml"
-    config.write_text("workers: 2\nwatch:\n  namspace: team\n")
+    config.write_text("maxConcurrentReconciles: 2\nwatch:\n  namspace: team\n")
     result = subprocess.run([BIN / "strobe-operator", "--config", config], capture_output=True, text=True, timeout=20)
     assert result.returncode == 2
     assert f"{config}:3:3: unknown key watch.namspace; known here are namespace, timeout" in result.stderr

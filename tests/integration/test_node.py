@@ -1,5 +1,5 @@
 """Strobe on a real node, installed with real Helm: what a user does from the first command to the last. Run by
-tests/cluster/inside; takes a machine that can run a node."""
+tests/cluster/inside; needs a machine that can run a node."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.support.xprof import XProf
 @pytest.fixture(scope="module")
 def installed(node, store):
     Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
-    # Nothing of ours needs more than this.
+    # All of Strobe's pods run under the restricted Pod Security Standard.
     Kubectl(node.kubeconfig).run("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=restricted")
     install(node, store, "--set", "replicaCount=2")
     return node
@@ -58,7 +58,7 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
     assert metric(node, "strobe_enrollments_total", result="ok") >= 2
     assert metric(node, "strobe_injections_total", namespace="ml", result="injected") == 2
 
-    # The run is what XProf opens.
+    # XProf opens the run.
     run = request["status"]["run"]
     copied = subprocess.run([BIN / "strobe", "cp", run, tmp_path / "logs"], capture_output=True, text=True, env={**os.environ, **store.env})
     assert copied.returncode == 0, copied.stderr
@@ -68,12 +68,12 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
     assert hosts == sorted(p["metadata"]["name"] for p in pods)
     assert json.loads(xprof.get("data", run=name, tag="trace_viewer@", host=hosts[0]))["traceEvents"]
 
-    # The trainer can load what was put beside it.
+    # The trainer can load the agent and the Python package that the sidecar installed for it.
     pod = pods[0]["metadata"]["name"]
     assert "libstrobe_agent.so" in team.run("exec", pod, "-c", "train", "--", "ls", "/var/strobe/lib").stdout
     assert "__init__.py" in team.run("exec", pod, "-c", "train", "--", "ls", "/var/strobe/python/strobe").stdout
 
-    # A sidecar that runs on does not keep a job from completing.
+    # The job completes although its sidecars are still running.
     (node.root / "stop").touch()
     team.run("wait", "--for=condition=Complete", "job/llm", "--timeout=60s")
     (node.root / "stop").unlink()
@@ -89,7 +89,7 @@ def test_a_stranger_cannot_reach_a_sidecar(installed, team):
     assert refused.returncode != 0
     page = team.run("get", "--raw", "/api/v1/namespaces/ml/pods/victim:9472/proxy/metrics").stdout
     assert 'strobe_sidecar_refused_peers_total{reason="handshake"}' in page
-    # What the trainer's container may see of the sidecar's things.
+    # The trainer's container cannot see the sidecar's secrets.
     assert team.run("exec", "victim", "-c", "train", "--", "ls", "/var/run/secrets/strobe", check=False).returncode != 0
     team.run("delete", "pod", "victim", "--wait=false")
 
@@ -105,7 +105,7 @@ def test_restricted_pods_are_injected(installed, team):
                     "restartPolicy": "Never"}}
     kubectl = Kubectl(installed.kubeconfig, "secure")
     kubectl.apply(pod)
-    # By its namespace, without a label of its own; and it runs.
+    # The pod has no label of its own: its namespace's label causes the injection. The pod also runs.
     assert kubectl.get("pod", "p")["metadata"]["labels"]["strobe.dev/injected"] == "true"
     wait_until(lambda: kubectl.get("pod", "p")["status"]["phase"] == "Succeeded", 60, "the pod's end")
     pod["metadata"] = {"name": "out", "labels": {"strobe.dev/inject": "false"}}
@@ -116,10 +116,10 @@ def test_restricted_pods_are_injected(installed, team):
 
 def test_an_upgrade_keeps_requests(installed, team, store):
     before = team.get("profreq", "first-look")
-    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "workers=3", "--wait", "--timeout", "120s")
+    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "maxConcurrentReconciles=3", "--wait", "--timeout", "120s")
     after = team.get("profreq", "first-look")
     assert after["metadata"]["uid"] == before["metadata"]["uid"] and after["status"] == before["status"]
-    # The new operators know the authority of the old ones: a request is refused by them, not by a broken webhook.
+    # The new operators keep the authority of the old ones: the refusal comes from an operator, not from a broken webhook.
     refused = team.run("create", "--as=mallory", "-f", "-", stdin=json.dumps(profile_request("no", f"{store.url}/ml")), check=False)
     assert "Forbidden" in refused.stderr or "may not profile" in refused.stderr
 
@@ -132,12 +132,12 @@ def test_uninstalling_leaves_what_the_keep_policy_says(installed, team):
         left += [f"{kind}/{o['metadata']['name']}" for o in admin.get(kind)["items"] if "strobe" in o["metadata"]["name"]]
     for kind in ("deployments", "services", "secrets", "configmaps", "serviceaccounts", "roles", "rolebindings", "jobs", "poddisruptionbudgets"):
         left += [f"{kind}/{o['metadata']['name']}" for o in admin.get(kind, "-n", SPACE)["items"] if "strobe" in o["metadata"]["name"]]
-    # What running pods trust, and who may write where: kept for the next installation.
+    # Kept for the next installation: the policies, and the authority that running pods trust.
     assert left == ["profilepolicies/strobe"]
     assert set(admin.get("secret", "strobe-authority", "-n", f"{SPACE}-authority")["data"]) == {"ca.crt", "ca.key"}
     crds = [o["metadata"]["name"] for o in admin.get("crds")["items"]]
     assert crds == ["profilepolicies.strobe.dev", "profilerequests.strobe.dev"]
     assert team.get("profreq", "first-look")["status"]["workers"]["ok"] == 2
-    # Pods start without us.
+    # Pods start without Strobe.
     team.apply(host_pod("later", ["/bin/true"]))
     wait_until(lambda: team.get("pod", "later")["status"]["phase"] == "Succeeded", 60, "a pod without Strobe")

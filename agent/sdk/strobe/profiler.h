@@ -105,7 +105,7 @@ struct Measured {
 
 struct Total {
   std::uint64_t count = 0;
-  std::int64_t sum_ns = 0, least_ns = 0, most_ns = 0;
+  std::int64_t sum_ns = 0, min_ns = 0, max_ns = 0;
 };
 
 // The state of the profiler, shared by the functions below.
@@ -165,8 +165,8 @@ class State {
     if (measured.kind == 'X' && config_.aggregate_stats) {
       Total& total = totals_[measured.name];
       const std::int64_t length = measured.length_ns;
-      total.least_ns = total.count == 0 ? length : std::min(total.least_ns, length);
-      total.most_ns = std::max(total.most_ns, length);
+      total.min_ns = total.count == 0 ? length : std::min(total.min_ns, length);
+      total.max_ns = std::max(total.max_ns, length);
       total.sum_ns += length;
       ++total.count;
     }
@@ -300,9 +300,9 @@ inline std::string dumps(bool reset = false, Format format = Format::kTable,
       case SortBy::kAverage:
         return static_cast<double>(total.sum_ns) / static_cast<double>(total.count);
       case SortBy::kMin:
-        return static_cast<double>(total.least_ns);
+        return static_cast<double>(total.min_ns);
       case SortBy::kMax:
-        return static_cast<double>(total.most_ns);
+        return static_cast<double>(total.max_ns);
       case SortBy::kCount:
         return static_cast<double>(total.count);
       case SortBy::kTotal:
@@ -326,8 +326,8 @@ inline std::string dumps(bool reset = false, Format format = Format::kTable,
       std::snprintf(
           numbers, sizeof numbers,
           ": {\"count\": %llu, \"total\": %.6f, \"min\": %.6f, \"max\": %.6f, \"avg\": %.6f}",
-          static_cast<unsigned long long>(total.count), ms(total.sum_ns), ms(total.least_ns),
-          ms(total.most_ns), average(total));
+          static_cast<unsigned long long>(total.count), ms(total.sum_ns), ms(total.min_ns),
+          ms(total.max_ns), average(total));
       out += separator + internal::JsonText(name) + numbers;
       separator = ", ";
     }
@@ -344,8 +344,8 @@ inline std::string dumps(bool reset = false, Format format = Format::kTable,
   std::string out = "Profile Statistics\n" + padded("Name") + numbers;
   for (const auto& [name, total] : rows) {
     std::snprintf(numbers, sizeof numbers, "  %11llu  %12.4f  %13.4f  %13.4f  %13.4f\n",
-                  static_cast<unsigned long long>(total.count), ms(total.sum_ns),
-                  ms(total.least_ns), ms(total.most_ns), average(total));
+                  static_cast<unsigned long long>(total.count), ms(total.sum_ns), ms(total.min_ns),
+                  ms(total.max_ns), average(total));
     out += padded(name) + numbers;
   }
   if (dropped > 0)

@@ -34,7 +34,8 @@ TEST_F(CompletionTest, ZshUsesTheBashScript) {
   EXPECT_THAT(script, HasSubstr(CompletionScript(app_, "bash")));
 }
 
-// The apostrophe of "one run's workers" ended the quotes, and fish refused the whole script.
+// Regression: the apostrophe in "one run's workers" closed the quotes, and fish rejected the
+// script.
 TEST_F(CompletionTest, FishDescriptionsAreQuoted) {
   const std::string script = CompletionScript(app_, "fish");
   EXPECT_THAT(script, HasSubstr(R"(-a ls -d 'List one run\'s workers \\ runs.')"));

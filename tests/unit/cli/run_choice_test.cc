@@ -44,7 +44,7 @@ TEST_F(ChooseRunsTest, AllMeansEveryRunNewestFirst) {
       ElementsAre("~odd", "zeta", "bench", "2026_11_21_08_00_00_new", "2026_11_20_08_00_00_old"));
 }
 
-// `strobe rm LOGDIR --run zeta --all` deleted zeta twice, and failed because it was gone.
+// Regression: `strobe rm LOGDIR --run zeta --all` deleted zeta twice and failed the second time.
 TEST_F(ChooseRunsTest, ARunThatIsChosenTwiceIsChosenOnce) {
   EXPECT_THAT(
       *Choose("bench", {.runs = {"zeta", "zeta", "bench"}, .all = true}),

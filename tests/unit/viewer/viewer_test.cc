@@ -19,7 +19,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A worker: launches on a thread, kernels on a stream under a module, steps, a counter.
+// A worker's trace: launches on a thread, kernels on a stream under a module, steps, a counter.
 std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
   xplane::PlaneBuilder gpu("/device:GPU:0");
   gpu.BeginLine(13, "Stream #13(Compute)", 0);
@@ -71,7 +71,7 @@ class Shelf final : public Library {
   std::atomic<int> listed{0}, opened{0};
 };
 
-// A run whose files somebody writes into.
+// A run with a file that a test can change while the viewer has it open.
 class Folder final : public Library {
  public:
   Folder() { std::filesystem::create_directories(path_); }
@@ -165,7 +165,7 @@ TEST_F(ViewerTest, TilesHoldEveryEventOnce) {
       for (std::uint64_t i = 0; i < all; ++i) reader.Next();
       for (std::uint64_t i = 0; i < all; ++i) before.push_back(reader.Next() % 2 == 1);
       for (std::uint64_t i = 0; i < all; ++i) reader.Next();
-      // What reaches in was counted in the tile where it begins.
+      // Items that begin before this tile were counted in the tile where they begin.
       for (std::uint64_t i = 0; i < all; ++i) {
         const std::uint64_t count = reader.Next();
         if (!before[i]) sum += count;
@@ -184,7 +184,7 @@ TEST_F(ViewerTest, FindsForwardsAndBackwards) {
   EXPECT_EQ(Ask("/api/find", "q=KERNEL_3&case=1")["total"], 0);
   found = Ask("/api/find", "q=kernel_[34]$&regex=1&backwards=1&from=100000000000&limit=2");
   EXPECT_EQ(found["total"], 400);
-  // The second worker's: 994 us of its own, 3 us late, its clock 7 us later.
+  // The second worker's kernel: at 994.5 us, 3 us late; its profile starts 7 us later.
   EXPECT_EQ(found["hits"][0]["beginPs"], 994'500'000 + 3'000'000 + 7'000'000);
   EXPECT_GT(found["hits"][0]["beginPs"], found["hits"][1]["beginPs"]);
   EXPECT_EQ(Ask("/api/events", "rows=1&from=999000000")["hits"].size(), 1u);

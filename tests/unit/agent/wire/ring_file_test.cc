@@ -160,7 +160,7 @@ TEST_F(RingFileTest, AnotherFileUnderItsDescriptorIsLeftAlone) {
   const pid_t child = fork();
   if (child == 0) {
     RingFile file = Create(small_);
-    // The program closes all descriptors, and a file of its own gets the number of the ring file's.
+    // The program closes all descriptors; a file that it opens then gets the ring file's number.
     const int pipe_end = fcntl(told[1], F_DUPFD, 500);
     for (int fd = 3; fd < 500; ++fd) close(fd);
     const std::string other = directory_ + "/own";

@@ -182,13 +182,13 @@ TEST(Ring, RubbishNeverLeadsOutOfTheRing) {
     });
     ring.header.head = ~0ull;
     ring.header.claimed = ~0ull;
-    // A head far beyond the ring: everything in it counts as overwritten.
+    // With a head far beyond the ring, every record in it counts as overwritten.
     RingReader(&ring.header, ring.data.data(), kWords).Drain(ring.buffer, [](const ScopeRecord&) {
     });
   }
 }
 
-// A reader that trusted these values would step through memory for years.
+// A reader that trusted these positions would practically never return.
 TEST(Ring, ForgedPositionsEndADrainAndAreTold) {
   struct Forged {
     std::uint64_t head, claimed;
@@ -208,8 +208,7 @@ TEST(Ring, ForgedPositionsEndADrainAndAreTold) {
   }
 }
 
-// Regression: no record arrived and no loss was reported. Found by the storm test, which compares
-// captures with the workloads' notes.
+// Regression: the reader returned no record and reported no loss.
 TEST(Ring, PositionsThatWereForgedWhenAReaderBeganAreTold) {
   for (const bool number : {false, true}) {
     Ring ring;

@@ -38,13 +38,14 @@ std::string Trace(std::string_view device_line = "Stream #13(Compute)") {
       gpu.AddEventStat(gpu.StatId("source"), std::string_view("train.py:8"));
     }
   }
-  // Launched by nobody that we know, in no step.
+  // An event without a known launch, outside every step.
   gpu.AddEvent(gpu.EventId("loner"), 40 * kMs, kMs);
   gpu.AddEventStat(gpu.StatId("hlo_module"), std::string_view("jit_other"));
   return host.Encode() + gpu.Encode();
 }
 
-// "name begin-end" in milliseconds of a line's events; "-" when the line is not there.
+// Each event of the line as "name begin-end" in milliseconds, with "!" if it is not in lane 0.
+// Returns "-" if there is no such line.
 std::vector<std::string> Lines(const std::string& derived, std::string_view name) {
   const xplane::Space space = *xplane::Space::Read(derived);
   for (const xplane::Plane& plane : space.planes) {

@@ -58,7 +58,7 @@ TEST_F(CacheTest, AnIndexThatIsTruncatedWhileItIsOpenIsAnErrorAndNoSignal) {
   ASSERT_TRUE(stored->Check().ok());
   const fs::path file = fs::directory_iterator(cache_.directory)->path();
   fs::resize_file(file, 1);
-  // Whatever is asked, nothing is read outside of it.
+  // No query may read outside the index.
   const Index& index = stored->index();
   std::uint64_t visited = 0;
   for (const Row& row : index.rows()) {
@@ -112,7 +112,7 @@ TEST_F(CacheTest, WithoutAPlaceItLivesInMemory) {
 
 TEST_F(CacheTest, KeepsWithinItsBound) {
   ASSERT_TRUE(Get(Trace(10)).ok());
-  cache_.most_bytes = fs::file_size(fs::directory_iterator(cache_.directory)->path()) + 100;
+  cache_.max_bytes = fs::file_size(fs::directory_iterator(cache_.directory)->path()) + 100;
   ASSERT_TRUE(Get(Trace(11)).ok());
   EXPECT_EQ(Files(), 1u);
 }

@@ -13,7 +13,7 @@
 namespace strobe::index {
 namespace {
 
-// Two planes: launches on the host, work on a device, and a producer with two consumers.
+// Two planes: the host has launches, and a producer with two consumers; the device has kernels.
 std::string Job(int launches) {
   xplane::PlaneBuilder host("/host:CPU");
   host.BeginLine(1, "main", 5);
@@ -135,7 +135,7 @@ TEST(Index, DamageReadsAsNonsenseButNeverOutside) {
   for (int round = 0; round < 300; ++round) {
     std::vector<std::uint64_t> damaged = made.words;
     for (int i = 0; i < 20; ++i) {
-      // Half of them in the tables, where they hurt most.
+      // Half of the bit flips hit the tables at the start, where damage has the largest effect.
       const std::size_t within =
           i % 2 == 0 ? damaged.size() : std::min<std::size_t>(damaged.size(), 300);
       damaged[random() % within] ^= std::uint64_t{1} << random() % 64;

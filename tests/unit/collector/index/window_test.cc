@@ -40,7 +40,7 @@ std::vector<Given> RandomEvents(std::mt19937_64& random, std::size_t most) {
   std::vector<Given> events(1 + random() % most);
   const std::int64_t span = std::int64_t{1} << (4 + random() % 40);
   for (Given& event : events) {
-    // Clusters, gaps, ties, events without a length and long ones.
+    // Produces clusters, gaps, ties, zero-length events and long events.
     const std::int64_t cluster = span / 8 * static_cast<std::int64_t>(random() % 8);
     event.begin = cluster + static_cast<std::int64_t>(random()) % (1 + span / 64);
     event.begin = std::abs(event.begin);
@@ -52,7 +52,7 @@ std::vector<Given> RandomEvents(std::mt19937_64& random, std::size_t most) {
   return events;
 }
 
-// Whatever is asked, at whatever zoom: what lies in the window is in the items, once.
+// For any window and zoom level, the items count each event in the window exactly once.
 TEST(Window, LosesNothing) {
   std::mt19937_64 random(static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
   for (int round = 0; round < 60; ++round) {
@@ -172,7 +172,7 @@ TEST(Window, CountersHaveLeastMostAndLast) {
       << "what holds when the window begins";
 }
 
-// As damaged or hostile traces have it.
+// Damaged or hostile traces contain such times.
 TEST(Window, TheEndOfTimeIsNoOverflow) {
   const std::int64_t late = std::int64_t{1} << 62;
   const MadeIndex made(Trace({{late, 1}, {late + 1, 1}, {late + 2, 1}}));

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// The crate's message for an answer of S3.
+// The failure that the object_store crate reports for an error response from S3.
 StoreFailure S3Answer(int code, int status, const std::string& s3_code, const std::string& words) {
   return {code, status,
           StrCat("Generic S3 error: Error performing PUT https://h/b/k in 2ms - Server returned "
@@ -55,19 +55,20 @@ TEST(ToStatus, SaysWhatTheStoreSaidAndWhatToDo) {
   const absl::Status status =
       ToStatus(S3Answer(STROBE_STORE_NOT_FOUND, 404, "NoSuchBucket", "The bucket does not exist"),
                "write x to s3://b/logs");
-  EXPECT_EQ(Words(status),
+  EXPECT_EQ(MessageOf(status),
             "cannot write x to s3://b/logs: HTTP 404 NoSuchBucket: The bucket does not exist; "
             "create the bucket or correct the logdir");
-  EXPECT_THAT(Words(ToStatus({STROBE_STORE_NETWORK, 0, "invalid peer certificate: UnknownIssuer"},
-                             "read x")),
+  EXPECT_THAT(MessageOf(ToStatus(
+                  {STROBE_STORE_NETWORK, 0, "invalid peer certificate: UnknownIssuer"}, "read x")),
               HasSubstr("set ca_bundle"));
-  EXPECT_EQ(Words(ToStatus({STROBE_STORE_OTHER, 503,
-                            "Generic S3 error: Error performing HEAD https://h/k in 1ms - Server "
-                            "returned non-2xx status code: 503 Service Unavailable: "},
-                           "look up x")),
-            "cannot look up x: HTTP 503 Service Unavailable");
+  EXPECT_EQ(
+      MessageOf(ToStatus({STROBE_STORE_OTHER, 503,
+                          "Generic S3 error: Error performing HEAD https://h/k in 1ms - Server "
+                          "returned non-2xx status code: 503 Service Unavailable: "},
+                         "look up x")),
+      "cannot look up x: HTTP 503 Service Unavailable");
   const std::string endless(100'000, 'x');
-  EXPECT_LT(Words(ToStatus({STROBE_STORE_OTHER, 500, endless}, "read x")).size(), 1000u);
+  EXPECT_LT(MessageOf(ToStatus({STROBE_STORE_OTHER, 500, endless}, "read x")).size(), 1000u);
 }
 
 TEST(Redact, LeavesNoSecret) {

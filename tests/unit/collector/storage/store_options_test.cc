@@ -24,11 +24,11 @@ OptionMap Resolve(const std::string& logdir, const std::string& yaml = "",
 }
 
 std::string Complaint(const std::string& logdir, UrlOptions allowed = UrlOptions::kAll) {
-  return Words(ResolveStoreOptions(*Logdir::Parse(logdir), {}, allowed, Nothing).status());
+  return MessageOf(ResolveStoreOptions(*Logdir::Parse(logdir), {}, allowed, Nothing).status());
 }
 
 std::string FileComplaint(const std::string& yaml) {
-  return Words(ParseStorageConfig(yaml, "storage.yaml").status());
+  return MessageOf(ParseStorageConfig(yaml, "storage.yaml").status());
 }
 
 TEST(ResolveStoreOptions, SpeaksTheCratesLanguage) {

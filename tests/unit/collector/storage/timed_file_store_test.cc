@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::SizeIs;
 
-// tests/integration/test_file_stores.py tests with a file system that hangs.
+// A file system that hangs is tested in tests/integration/test_file_stores.py.
 class TimedFileStoreTest : public testing::Test {
  protected:
   TimedFileStoreTest() { root_ = mkdtemp(name_.data()); }
@@ -46,8 +46,8 @@ TEST_F(TimedFileStoreTest, WhoeverSetsNoLimitPaysForNoThread) {
   EXPECT_EQ(dynamic_cast<TimedFileStore*>(OpenFileStore(root_, {}).get()), nullptr);
 }
 
-// The waiter returns at once. The thread that returns later must not read the released bytes, nor
-// give its file a name.
+// The second read is slow, so that Put returns, cancelled or timed out, while its thread is still
+// reading. That thread must not read the bytes after they are released, nor give its file a name.
 class SlowBytes final : public ByteSource {
  public:
   std::uint64_t size() const override { return 4 << 20; }

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <random>
+#include <set>
 
 #include "collector/xplane/builder.h"
 
@@ -18,7 +19,7 @@ struct Given {
 
 // Lane and depth of each event, sorted by time.
 std::vector<Placed> Place(const std::vector<Given>& events, std::int64_t timestamp_ns = 0) {
-  static std::vector<std::string> keep;  // Lines refer to their bytes.
+  static std::vector<std::string> keep;  // The returned events point into these bytes.
   PlaneBuilder plane("p");
   plane.BeginLine(1, "l", timestamp_ns);
   for (const Given& event : events) plane.AddEvent(plane.EventId("e"), event.begin, event.length);
@@ -60,7 +61,16 @@ TEST(Lanes, HostileNumbersEndAtTheEdge) {
     EXPECT_LE(event.begin_ps, event.end_ps);
 }
 
-// Checks that two events of a lane nest or do not overlap, and that no lane is opened without need.
+// Whether two events fit into one lane: they nest or do not overlap.
+bool Fit(const Placed& a, const Placed& b) {
+  const bool apart = a.end_ps <= b.begin_ps || b.end_ps <= a.begin_ps;
+  const bool nested = (a.begin_ps <= b.begin_ps && b.end_ps <= a.end_ps) ||
+                      (b.begin_ps <= a.begin_ps && a.end_ps <= b.end_ps);
+  return apart || nested;
+}
+
+// Checks that the events of a lane fit into it, and that each lane is needed: one of its events
+// does not fit into the lane before.
 TEST(Lanes, HoldWhateverComes) {
   std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
   for (int round = 0; round < 200; ++round) {
@@ -71,15 +81,16 @@ TEST(Lanes, HoldWhateverComes) {
     }
     const std::vector<Placed> placed = Place(events);
     ASSERT_EQ(placed.size(), events.size());
+    std::set<std::uint32_t> lanes, needed{0};
     for (const Placed& a : placed) {
+      lanes.insert(a.lane);
       for (const Placed& b : placed) {
-        if (&a == &b || a.lane != b.lane) continue;
-        const bool apart = a.end_ps <= b.begin_ps || b.end_ps <= a.begin_ps;
-        const bool nested = (a.begin_ps <= b.begin_ps && b.end_ps <= a.end_ps) ||
-                            (b.begin_ps <= a.begin_ps && a.end_ps <= b.end_ps);
-        ASSERT_TRUE(apart || nested);
+        if (&a == &b) continue;
+        ASSERT_TRUE(a.lane != b.lane || Fit(a, b));
+        if (a.lane == b.lane + 1 && !Fit(a, b)) needed.insert(a.lane);
       }
     }
+    EXPECT_EQ(lanes, needed);
   }
 }
 

@@ -111,7 +111,7 @@ std::string Repeat(std::string_view piece, std::size_t times) {
   return bytes;
 }
 
-// All of them in one plane.
+// One plane with the given content.
 std::string Plane(const std::string& content) {
   std::string bytes;
   wire::AppendBytesField(1, content, bytes);

@@ -139,7 +139,7 @@ TEST_F(Credentials, ARenewedCertificateIsServedWithoutARestart) {
   identity_->Renew(*Certify(next, *NewSigningRequest(worker_.key),
                             {"x", {"u1.pod.strobe.dev"}, Usage::kServer, Now()}),
                    both);
-  // Read again within a second or two.
+  // The server reads the renewed certificate within one or two seconds.
   grpc::Status status;
   for (int i = 0; i < 100; ++i) {
     status = CallAs(Issue(next, kOperatorName, Usage::kClient), next.certificate);

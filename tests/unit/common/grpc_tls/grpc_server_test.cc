@@ -73,7 +73,7 @@ TEST_F(GrpcServers, APortThatIsTakenIsAnErrorThatNamesIt) {
   const std::string address = StrCat("127.0.0.1:", (*first)->port());
   const absl::Status second = Start({.listen = address}).status();
   EXPECT_TRUE(absl::IsUnavailable(second));
-  EXPECT_THAT(Words(second), testing::HasSubstr(address));
+  EXPECT_THAT(MessageOf(second), testing::HasSubstr(address));
 }
 
 TEST_F(GrpcServers, RefusesLargerRequests) {

@@ -67,7 +67,7 @@ TEST(HttpServer, TheLongestIdleGoWhenThereAreTooMany) {
   for (const int fd : idle) close(fd);
 }
 
-// Four requests that take long used to take all threads.
+// Regression: four slow requests occupied all threads.
 TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
   Notification finish;
   std::atomic<int> begun{0}, asked{0};
@@ -81,7 +81,7 @@ TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
                                return slow;
                              },
                          .slow_threads = 2,
-                         .most_slow_waiting = 4},
+                         .max_slow_waiting = 4},
                         {{"/slow",
                           [&](const Request&) {
                             ++begun;
@@ -100,11 +100,12 @@ TEST(HttpServer, SlowAnswersKeepNobodyElseWaiting) {
   std::vector<std::thread> clients;
   for (int i = 0; i < 6; ++i) {
     clients.emplace_back([&, i] { answers[i] = get("/slow"); });
-    // One after the other, so that two run and four wait.
+    // Waits until each of the first two requests runs, so that the other four are queued.
     while (i < 2 && begun <= i) std::this_thread::yield();
   }
   for (int i = 0; i < 20; ++i) EXPECT_THAT(get("/fast"), HasSubstr("at once"));
-  // The server's one thread takes the next request after the sixth has its place.
+  // After it has classified the sixth request, the server's only thread queues it before it takes
+  // another one.
   while (asked < 6) std::this_thread::yield();
   const std::string refused = get("/slow");
   EXPECT_THAT(refused, HasSubstr("503"));
@@ -146,7 +147,7 @@ TEST(HttpServer, EndsWhileSlowAnswersAreAwaited) {
 
 TEST(HttpServer, TakesBodiesUpToItsBound) {
   const auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0", .most_body_bytes = 2000},
+      HttpServer::Start({.listen = "127.0.0.1:0", .max_body_bytes = 2000},
                         {{"/", [](const Request& request) {
                             return Page{200, request.method + request.body + request.content_type};
                           }}});
@@ -172,7 +173,8 @@ TEST(HttpServer, DrainingEndsConnections) {
               HasSubstr("Connection: close"));
 }
 
-// What OpenSSL's client, trusting these roots and no others, gets.
+// Returns the answer that an OpenSSL client gets if it trusts only `roots`; empty if the handshake
+// fails.
 std::string ExchangeTls(int port, const std::string& roots, const std::string& request) {
   SSL_CTX* context = SSL_CTX_new(TLS_client_method());
   const auto trusted = openssl::ReadCertificates(roots);

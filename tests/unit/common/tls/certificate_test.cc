@@ -34,7 +34,7 @@ TEST(Certificate, OnlyTheHolderOfAKeyHasItCertified) {
   const std::string request = *NewSigningRequest(*NewKey());
   EXPECT_TRUE(Certify(authority, request, claim).ok());
 
-  // A request that contains another key than the one that signed it.
+  // A request that is signed with a key other than the one that it contains.
   const openssl::Key own = *openssl::ReadKey(*NewKey()), other = *openssl::ReadKey(*NewKey());
   const openssl::SigningRequest forged(X509_REQ_new());
   X509_REQ_set_pubkey(forged.get(), other.get());

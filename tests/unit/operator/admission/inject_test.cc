@@ -223,7 +223,7 @@ TEST(Inject, AMountOfTheUsersInOurPlaceIsLeft) {
   EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, kRoots).patch, IsEmpty());
 }
 
-// Pods of other operators and charts. Fields that Strobe does not know must survive.
+// The corpus has pods of other operators and charts. Fields that Strobe does not know must survive.
 TEST(Inject, OnACorpusOfRealPods) {
   std::size_t seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/pods")) {

@@ -24,7 +24,7 @@ TEST(Review, ReadsAQuestion) {
   const auto request = ParseReview(Review().dump());
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->uid, "u");
-  EXPECT_EQ(request->space, "ml");
+  EXPECT_EQ(request->ns, "ml");
   EXPECT_EQ(request->object["kind"], "Pod");
   EXPECT_EQ(request->user["username"], "jane");
 }

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class Reconciling : public testing::Test {
  protected:
-  // What the next reconciliation of the key does; success once there is nothing more.
+  // What one reconciliation of a key does. A key that has no steps left succeeds.
   using Step = std::function<absl::StatusOr<ReconcileResult>()>;
 
   absl::StatusOr<ReconcileResult> Reconcile(const std::string& key) {
@@ -34,7 +34,7 @@ class Reconciling : public testing::Test {
     }
     return step ? step() : ReconcileResult{};
   }
-  // Runs until so many reconciliations have ended, and returns their results.
+  // Runs until `count` reconciliations have ended, and returns their results.
   std::vector<std::string> ResultsOf(std::size_t count, int threads = 1) {
     const ReconcileThreads running(
         clock_, threads, queue_, [this](const std::string& key) { return Reconcile(key); },

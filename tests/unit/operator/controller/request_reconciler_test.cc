@@ -18,7 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// The API server's part in memory: one request and its rivals, some pods, every write kept.
+// An in-memory API server with one request, its rivals and some pods. It counts the writes to the
+// request.
 class FakeCluster final : public Cluster {
  public:
   absl::StatusOr<ProfileRequest> GetRequest(const std::string& key) override {
@@ -64,7 +65,7 @@ class FakeCluster final : public Cluster {
     events.push_back(reason);
   }
 
-  // As the API server does it: gone at once when nobody holds it.
+  // Like the API server, removes the request at once if it has no finalizers.
   void Delete() {
     request.deleting = true;
     if (request.finalizers.empty()) exists = false;
@@ -75,13 +76,13 @@ class FakeCluster final : public Cluster {
   ProfileRequest request;
   std::map<std::string, ProfileRequest> rivals;  // By name; their writes are not counted.
   std::vector<PodInfo> pods;
-  absl::Status list{};  // What listing them fails with.
+  absl::Status list{};  // The error that ListPods returns, if not OK.
   absl::StatusOr<JobShape> job = JobShape{.unknown = "nobody asked"};
   int lists = 0;
   std::vector<std::string> events;
   int writes = 0;
   std::function<void(int)> after_write;
-  std::function<void()> changed;  // The watch.
+  std::function<void()> changed;  // Called by Delete, as a watch would.
 
  private:
   absl::Status Written() {
@@ -102,7 +103,7 @@ class FakeMetrics final : public CaptureMetrics {
   std::vector<std::string> results;
 };
 
-// Says what a test tells it to, and keeps what it was asked.
+// Returns the verdicts that a test sets, and records what it was asked.
 class FakeGatekeeper final : public Gatekeeper {
  public:
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
@@ -120,11 +121,11 @@ class FakeGatekeeper final : public Gatekeeper {
     if (!request.requester) return std::string("nobody knows who asked");
     return not_admitted;
   }
-  void CaptureEnded(const std::string& space, WallTime) override { ended.push_back(space); }
+  void CaptureEnded(const std::string& ns, WallTime) override { ended.push_back(ns); }
   absl::StatusOr<std::string> not_admitted = std::string();
   std::vector<std::string> ended;
   absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
-  int most = 0;  // Captures at once; 0 = as many as there are.
+  int most = 0;  // The maximum number of concurrent captures; 0 = no limit.
   std::vector<std::string> asked;
   int glances = 0;
 
@@ -139,7 +140,7 @@ class FakeGatekeeper final : public Gatekeeper {
 class RequestReconcilerTest : public testing::Test {
  protected:
   RequestReconcilerTest() {
-    cluster_.request.space = "team";
+    cluster_.request.ns = "team";
     cluster_.request.name = "look";
     cluster_.request.uid = "uid";
     cluster_.request.created = time_.WallNow();
@@ -159,7 +160,7 @@ class RequestReconcilerTest : public testing::Test {
     Restart();
   }
 
-  // A new process with nothing in memory.
+  // Replaces the operator with a new process that has nothing in memory.
   void Restart() {
     reconciler_ = std::make_unique<RequestReconciler>(
         RequestReconciler::Dependencies{time_, time_, fleet_, cluster_, metrics_,
@@ -170,13 +171,13 @@ class RequestReconcilerTest : public testing::Test {
                                         gatekeeper_});
     due_.insert(time_.MonoNow());
   }
-  // With a request of jane's.
+  // Also makes jane the requester.
   void RestartGuardedBy(FakeGatekeeper& gatekeeper) {
     gatekeeper_ = &gatekeeper;
     cluster_.request.requester = Requester{.username = "jane"};
     Restart();
   }
-  // Runs the loop as the queue would, for so long.
+  // Reconciles as the work queue would, for `duration`.
   void Loop(Nanos duration) {
     const MonoTime end = time_.MonoNow() + duration;
     while (time_.MonoNow() < end) {
@@ -192,7 +193,7 @@ class RequestReconcilerTest : public testing::Test {
       }
     }
   }
-  // Another request for the same pods, younger by so much.
+  // Adds another request for the same pods that was created `younger` later.
   ProfileRequest& AddRival(const std::string& name, Nanos younger) {
     ProfileRequest rival = cluster_.request;
     rival.name = name;
@@ -233,7 +234,8 @@ TEST_F(RequestReconcilerTest, NothingMoreIsWrittenOnceItHasFinished) {
   EXPECT_EQ(cluster_.writes, writes);
 }
 
-// kill -9 after every single write, at every point: same end, one capture per attempt.
+// If the operator is killed after any of its writes, the request still ends in the same way, with
+// one capture per attempt.
 TEST_F(RequestReconcilerTest, RecoversFromDeathAfterEachWrite) {
   for (int fatal = 1; fatal <= 8; ++fatal) {
     SCOPED_TRACE(fatal);
@@ -543,7 +545,7 @@ TEST_F(RequestReconcilerTest, WhatWasNeverBegunReclaimsNothing) {
   FakeGatekeeper gatekeeper;
   gatekeeper.not_admitted = std::string("its seal is broken");
   cluster_.request.reclaim = true;
-  cluster_.request.finalizers = {kFinalizer};  // Whoever creates it may put it there.
+  cluster_.request.finalizers = {kFinalizer};  // The user who creates the request may set it.
   RestartGuardedBy(gatekeeper);
   Loop(2s);
   EXPECT_EQ(Get("Succeeded").reason, "NotAdmitted");
@@ -562,7 +564,7 @@ TEST_F(RequestReconcilerTest, ACaptureWhoseRequestVanishesIsCancelled) {
   cluster_.request.capture.delay = 60s;
   Loop(1s);
   ASSERT_EQ(Get("Succeeded").reason, "Armed");
-  cluster_.exists = false;  // Somebody has taken the finalizer off.
+  cluster_.exists = false;  // Somebody removed the finalizer.
   Change();
   Loop(1s);
   EXPECT_THAT(fleet_["a"].cancelled, testing::ElementsAre("uid-1"));
@@ -584,7 +586,8 @@ TEST_F(RequestReconcilerTest, ATimeToLiveOfAMillenniumIsNotOverAtOnce) {
   EXPECT_TRUE(cluster_.exists);
 }
 
-// Attempt 2 after the job was restarted as a whole ended as NoTargets: patience was over long ago.
+// Regression: when the whole job was restarted, attempt 2 ended as NoTargets at once, because the
+// time to wait for pods counted from the creation of the request.
 TEST_F(RequestReconcilerTest, PatienceCountsFromEachAttempt) {
   fleet_["b"].refusal = v1::BUSY;
   Loop(1s);
@@ -594,7 +597,7 @@ TEST_F(RequestReconcilerTest, PatienceCountsFromEachAttempt) {
   Restart();
   const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
   fleet_["b"].refusal = v1::OUTCOME_UNSPECIFIED;
-  Loop(80s);  // Retry, and twenty seconds without a pod.
+  Loop(80s);  // 60 s until the retry, then 20 s without a pod.
   EXPECT_EQ(Get("Succeeded").reason, "NoTargets");
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
   cluster_.pods = pods;
@@ -627,7 +630,7 @@ class ExpectedWorkers : public RequestReconcilerTest {
   }
 };
 
-// 300 of 512 pods ended AllWorkersOk.
+// Regression: a job with only 300 of its 512 pods ended as AllWorkersOk.
 TEST_F(ExpectedWorkers, ThoseThatNeverComeAreCountedAsMissing) {
   Loop(15s);
   EXPECT_EQ(Get("Succeeded").reason, "WaitingForPods");
@@ -652,7 +655,7 @@ TEST_F(ExpectedWorkers, AreWaitedForWithinReadyTimeout) {
 }
 
 TEST_F(ExpectedWorkers, EnoughOfThemAreNotWaitedFor) {
-  cluster_.request.min_workers = "50%";  // Of three: two.
+  cluster_.request.min_workers = "50%";  // Two of three workers.
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").reason, "EnoughWorkersOk");
   EXPECT_EQ(cluster_.request.status.ok, 2u);
@@ -710,7 +713,7 @@ TEST_F(ExpectedWorkers, MoreThanThereAreMayStillCome) {
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
 }
 
-// A selector that only the API server refuses hung without any status.
+// Regression: a request whose selector only the API server refuses never got a status.
 TEST_F(RequestReconcilerTest, AListThatIsRefusedForItsSelectorRefusesTheRequest) {
   cluster_.list = absl::InvalidArgumentError("unable to parse requirement");
   Loop(5s);
@@ -727,7 +730,7 @@ TEST_F(RequestReconcilerTest, SaysThatItMayNotListPods) {
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
 }
 
-// A thousand requests that waited were looked at by three calls each, every two seconds.
+// Regression: 1,000 waiting requests caused three API calls each, every two seconds.
 TEST_F(RequestReconcilerTest, ManyWhoWaitForPolicyAreWokenOneByOne) {
   FakeGatekeeper gatekeeper;
   gatekeeper.most = 1;
@@ -776,7 +779,7 @@ TEST_F(RequestReconcilerTest, WhoeverLosesItsRightWhileItWaitsIsRefused) {
 
 class DeletionTest : public RequestReconcilerTest {
  protected:
-  // By an operator that has just begun and does not know the capture yet.
+  // The operator has just started and does not know the capture yet.
   void DeleteWhileTheApiServerIsAway() {
     cluster_.request.deleting = true;
     cluster_.request.deleted = time_.WallNow();
@@ -786,7 +789,8 @@ class DeletionTest : public RequestReconcilerTest {
   }
 };
 
-// Deletion let go of a capture that it had not found because the API server was away for a moment.
+// Regression: the deletion abandoned a capture that it could not find because the API server was
+// briefly unavailable.
 TEST_F(DeletionTest, DeletionInsistsOnFindingTheCaptureAgain) {
   cluster_.request.capture.delay = 60s;
   Loop(1s);
@@ -809,7 +813,7 @@ TEST_F(DeletionTest, DeletionDoesNotInsistForEver) {
   EXPECT_THAT(cluster_.events, Contains("CancelFailed"));
 }
 
-// A thousand sidecars that could not be reached held a thread for 2.8 hours.
+// Regression: 1,000 unreachable sidecars blocked a thread for 2.8 hours.
 TEST_F(RequestReconcilerTest, ReclaimingHoldsNoThread) {
   cluster_.request.reclaim = true;
   Loop(5s);

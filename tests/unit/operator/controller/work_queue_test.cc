@@ -99,7 +99,7 @@ TEST(WorkQueue, AKeyHasOneTimerTheEarliest) {
   EXPECT_EQ(queue.load().waiting, 0u) << "the other timers went with the first";
 }
 
-// A thousand requests of one namespace and one of another: the one has its turn at once.
+// 1,000 requests in one namespace must not delay a single request in another.
 TEST(WorkQueue, NamespacesTakeTurns) {
   SimulatedTime time;
   WorkQueue queue(time);
@@ -110,37 +110,38 @@ TEST(WorkQueue, NamespacesTakeTurns) {
   EXPECT_EQ(queue.Get(), "crowd/1") << "and in a namespace the order stays";
 }
 
-// Between two runs of one namespace, each other that waits has had one.
+// Between two runs of one namespace, every other waiting namespace has had a run.
 TEST(WorkQueue, IsFairByNamespaceWhateverIsAdded) {
   SimulatedTime time;
   std::mt19937 random(7);
   WorkQueue queue(time);
-  std::map<std::string, int> waiting;                  // Keys by namespace.
-  std::map<std::string, std::set<std::string>> since;  // Who ran since this one began to wait.
+  std::map<std::string, int> waiting;  // Keys by namespace.
+  // By waiting namespace: the others that ran since it began to wait.
+  std::map<std::string, std::set<std::string>> since;
   std::set<std::string> queued;
   for (int step = 0; step < 20'000; ++step) {
     if (random() % 3 != 0 || queued.empty()) {
       // Some namespaces have much more to do than others.
-      const std::string space = std::to_string(random() % (1 + random() % 10));
-      const std::string key = space + "/" + std::to_string(random() % 50);
+      const std::string ns = std::to_string(random() % (1 + random() % 10));
+      const std::string key = ns + "/" + std::to_string(random() % 50);
       queue.Add(key);
-      if (queued.insert(key).second && waiting[space]++ == 0) since[space].clear();
+      if (queued.insert(key).second && waiting[ns]++ == 0) since[ns].clear();
       continue;
     }
     const std::string key = *queue.Get();
     queue.Done(key);
     queued.erase(key);
-    const std::string space = key.substr(0, key.find('/'));
+    const std::string ns = key.substr(0, key.find('/'));
     for (auto& [other, ran] : since) {
-      if (other == space || waiting[other] == 0) continue;
-      EXPECT_TRUE(ran.insert(space).second) << space << " ran twice while " << other << " waited";
+      if (other == ns || waiting[other] == 0) continue;
+      EXPECT_TRUE(ran.insert(ns).second) << ns << " ran twice while " << other << " waited";
     }
-    since[space].clear();
-    --waiting[space];
+    since[ns].clear();
+    --waiting[ns];
   }
 }
 
-// The promise that everything above it relies on, under many threads.
+// Checks with many threads the guarantee that the reconcilers rely on.
 TEST(WorkQueue, NeverRunsAKeyTwiceAtOnceAndLosesNone) {
   const SystemClock clock;
   WorkQueue queue(clock);

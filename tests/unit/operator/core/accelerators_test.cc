@@ -24,7 +24,8 @@ TEST(Accelerators, NetworkCardsOfAVendorAreNone) {
     EXPECT_EQ(FindAccelerator(other), nullptr) << other;
 }
 
-// Nothing of ours reads anything but CUPTI, and a profiler server shows what XLA itself knows.
+// The agent records devices through CUPTI only, and a profiler server only the devices that XLA
+// supports.
 TEST(Accelerators, PlanesAreExpectedOnlyOfWhoCanRecordThem) {
   EXPECT_EQ(FindAccelerator("google.com/tpu")->planes,
             (ExpectedPlanes{.framework = true, .agent = false}));

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const SealedAdmission kAdmission{.space = "ml",
+const SealedAdmission kAdmission{.ns = "ml",
                                  .name = "look",
                                  .requester = R"({"username":"jane"})",
                                  .content = R"({"logdir":"/logs"})",
@@ -21,7 +21,7 @@ TEST(AdmissionSeal, HoldsForWhatItWasMadeOfAndNothingElse) {
   const std::vector<std::string> keys = {"key"};
   const std::string seal = MakeSeal("key", kAdmission);
   EXPECT_TRUE(SealHolds(keys, kAdmission, seal));
-  for (const auto field : {&SealedAdmission::space, &SealedAdmission::name,
+  for (const auto field : {&SealedAdmission::ns, &SealedAdmission::name,
                            &SealedAdmission::requester, &SealedAdmission::content}) {
     SealedAdmission other = kAdmission;
     other.*field += "x";
@@ -30,9 +30,9 @@ TEST(AdmissionSeal, HoldsForWhatItWasMadeOfAndNothingElse) {
   SealedAdmission later = kAdmission;
   later.at += 1s;
   EXPECT_FALSE(SealHolds(keys, later, seal));
-  // What ends one part cannot begin the next.
+  // A character that moves from one field to the next invalidates the seal.
   SealedAdmission shifted = kAdmission;
-  shifted.space = "mll";
+  shifted.ns = "mll";
   shifted.name = "ook";
   EXPECT_FALSE(SealHolds(keys, shifted, seal));
 }

@@ -21,7 +21,7 @@ TEST(BoundAnswer, ErrorsKeepTheirCodeAndGetValidWords) {
   const absl::Status status =
       BoundError(absl::UnavailableError("\xff" + std::string(1'000'000, 'x')));
   EXPECT_TRUE(absl::IsUnavailable(status));
-  EXPECT_TRUE(IsValid(Words(status)));
+  EXPECT_TRUE(IsValid(MessageOf(status)));
   EXPECT_LE(status.message().size(), 1024u);
   EXPECT_TRUE(BoundError(absl::OkStatus()).ok());
 }
@@ -99,7 +99,7 @@ TEST(BoundAnswer, WhatASidecarReallySendsStaysAsItIs) {
   report.set_capture_id("uid-1");
   report.set_state(v1::RECORDING);
   report.mutable_plan()->set_instant_ns(1'790'000'000'000'000'000);
-  report.mutable_plan()->set_clock_offset_ns(-1'700'000'000'000'000'000);  // A clock of 1973.
+  report.mutable_plan()->set_clock_offset_ns(-1'700'000'000'000'000'000);  // 54 years.
   report.mutable_plan()->set_clock_error_ns(-1);
   report.add_processes()->set_outcome(v1::OK);
   const std::string before = report.SerializeAsString();

@@ -147,7 +147,8 @@ TEST_F(CaptureAttemptTest, ClocksAreMeasuredAgainAfterAWait) {
             Nanos(5ms).count());
 }
 
-// 512 pods of a job that ended right after its capture: 2.8 hours, one after the other.
+// Regression: when a job of 512 pods ended right after its capture, publishing took 2.8 hours,
+// because the workers were asked one after the other.
 TEST_F(CaptureAttemptTest, WhereNobodyPublishesTheCaptureEndsAllTheSame) {
   std::vector<std::string> names;
   for (int i = 0; i < 100; ++i) {
@@ -160,7 +161,7 @@ TEST_F(CaptureAttemptTest, WhereNobodyPublishesTheCaptureEndsAllTheSame) {
   EXPECT_THAT(result.manifest_error, HasSubstr("nobody answers"));
 }
 
-// Between two measurements, and after the plan was made.
+// The clock is set between two clock measurements, and again after the plan was made.
 TEST_F(CaptureAttemptTest, WhoeverSetsTheOperatorsClockMovesNoStart) {
   const auto set_clock = [this](Nanos by) {
     time_.StepWall(by);
@@ -285,7 +286,7 @@ TEST_F(CaptureAttemptTest, AnOperatorThatComesBackAfterTheEndOnlyPublishes) {
 }
 
 TEST_F(CaptureAttemptTest, ArmsTheRestWhenItDiedWhileArming) {
-  // Only a was told before the operator died.
+  // Only worker a was armed before the operator died.
   auto first = Start({"a"});
   time_.Advance(10ms);
   first.reset();
@@ -439,7 +440,7 @@ TEST_F(CaptureAttemptTest, AManifestOfAnotherCaptureIsToldAndNobodyElseIsAsked) 
   EXPECT_EQ(result.manifest_error, "of capture x");
 }
 
-// Which source records is known once its sidecar has said what there is in the trainer.
+// The operator knows which source will record only after the sidecar has described the trainer.
 TEST_F(CaptureAttemptTest, ExpectsADeviceOfWhoCanRecordIt) {
   const auto expects = [this](ExpectedPlanes planes, v1::SourceKind there, v1::SourceKind asked) {
     spec_.uid += "x";

@@ -65,7 +65,8 @@ TEST(CaptureTurns, WhoeverLeavesFreesOnlyThoseWhoNowAreFirst) {
   EXPECT_THAT(turns.Leave("nobody"), IsEmpty());
 }
 
-// Whatever comes and goes: no worker has two turns, and everybody who entered has one in the end.
+// In any order of arrivals and departures, no worker is held by two captures at once, and each
+// capture that entered gets a turn eventually.
 TEST(CaptureTurns, EverybodyHasATurnAndNobodyTwoOnOneWorker) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {

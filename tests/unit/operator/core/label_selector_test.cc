@@ -12,7 +12,7 @@ bool Matches(Op op, std::vector<std::string> values,
   return LabelSelector{{{"k", op, std::move(values)}}}.Matches(labels);
 }
 
-// As the API server does it.
+// The operators must match as they do in the API server.
 TEST(LabelSelector, EveryOperator) {
   EXPECT_TRUE(LabelSelector{}.Matches({}));
   EXPECT_TRUE(Matches(Op::kIn, {"a", "b"}, {{"k", "b"}}));
@@ -33,7 +33,7 @@ TEST(LabelSelector, AllMustHold) {
   EXPECT_FALSE(both.Matches({{"k", ""}}));
 }
 
-// As kube-apiserver's own tests have them.
+// The cases are those of kube-apiserver's own tests.
 TEST(CheckLabelKey, AsKubernetesDoes) {
   for (const char* good : {"app", "a.b_c-d", "example.com/App", "1", "a.b.c/x", "kubernetes.io/os"})
     EXPECT_TRUE(CheckLabelKey(good).ok()) << good;

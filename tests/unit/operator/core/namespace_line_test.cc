@@ -51,8 +51,9 @@ TEST(NamespaceLine, WhoeverTriesInVainWakesThoseWhomItHeldUp) {
   NamespaceLine line;
   line.Try("a", "a/1", At(1));
   line.Try("a", "a/2", At(2));
-  line.Wait("a/2");                                    // Because of the one before it,
-  EXPECT_THAT(line.Leave("a/1"), ElementsAre("a/2"));  // which then does not begin.
+  // a/2 waits because of a/1, which then does not begin.
+  line.Wait("a/2");
+  EXPECT_THAT(line.Leave("a/1"), ElementsAre("a/2"));
 }
 
 TEST(NamespaceLine, ARetryThatIsHeldBackIsNotUnderWay) {
@@ -64,19 +65,19 @@ TEST(NamespaceLine, ARetryThatIsHeldBackIsNotUnderWay) {
   EXPECT_EQ(line.Try("a", "a/2", At(2)).active, 0);
 }
 
-// A model of an operator whose policies allow `most` captures of a namespace at once: whatever
-// happens in whatever order, there are never more, everybody begins in the end, in the order in
-// which they came, and no namespace looks more often because others have much to do.
+// A model of an operator whose policies allow `most` captures of a namespace at once. In any order
+// of events there are never more, every request begins eventually, and a namespace does not look
+// more often because another one has many requests.
 class Model {
  public:
   Model(unsigned seed, int most) : random_(seed), most_(most) {}
 
-  void Arrive(const std::string& space) {
-    const std::string key = space + "/" + std::to_string(next_);
+  void Arrive(const std::string& ns) {
+    const std::string key = ns + "/" + std::to_string(next_);
     since_[key] = At(next_++);
     Wake(key);
   }
-  // One of the woken looks; nothing when nobody is.
+  // Lets one of the woken requests try to begin. Returns false if no request is woken.
   bool LookOnce() {
     if (woken_.empty()) return false;
     auto chosen = woken_.begin();
@@ -84,20 +85,19 @@ class Model {
     const std::string key = *chosen;
     woken_.erase(chosen);
     if (since_.count(key) == 0 || running_.count(key) > 0) return true;
-    const std::string space = key.substr(0, key.find('/'));
-    ++looks_[space];
-    const Crowd crowd = line_.Try(space, key, since_[key]);
+    const std::string ns = key.substr(0, key.find('/'));
+    ++looks_[ns];
+    const Crowd crowd = line_.Try(ns, key, since_[key]);
     if (crowd.active + crowd.ahead >= most_) return WakeAll(line_.Wait(key));
-    if (random_() % 8 == 0) {  // Its pods are not there: it holds nobody up, and comes again.
+    if (random_() % 8 == 0) {  // Its pods are not there: it leaves the line and tries again later.
       WakeAll(line_.Leave(key));
       again_.insert(key);
       return true;
     }
     running_.insert(key);
     int under_way = 0;
-    for (const std::string& other : running_) under_way += other.starts_with(space + "/") ? 1 : 0;
+    for (const std::string& other : running_) under_way += other.starts_with(ns + "/") ? 1 : 0;
     EXPECT_LE(under_way, most_);
-    begun_[space].push_back(since_[key]);
     return WakeAll(line_.Begin(key));
   }
   void EndOne() {
@@ -116,7 +116,6 @@ class Model {
   bool done() const { return since_.empty(); }
 
   std::mt19937 random_;
-  std::map<std::string, std::vector<WallTime>> begun_;
   std::map<std::string, int> looks_;
 
  private:

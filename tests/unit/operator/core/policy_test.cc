@@ -109,10 +109,9 @@ TEST(Policy, OneThatAllowsAllOfItIsEnough) {
   ProfilePolicy strict = Policy({"gs://b"}), generous = Policy({"gs://c"});
   strict.max_duration = seconds(1);
   generous.name = "other";
-  const NamespaceFacts space{"ml", {}};
-  EXPECT_EQ(JudgeByPolicies({strict, generous}, space, Capture("gs://c"), kNow).kind,
-            Kind::kAllowed);
-  const PolicyVerdict neither = JudgeByPolicies({strict, generous}, space, Capture("gs://b"), kNow);
+  const NamespaceFacts ns{"ml", {}};
+  EXPECT_EQ(JudgeByPolicies({strict, generous}, ns, Capture("gs://c"), kNow).kind, Kind::kAllowed);
+  const PolicyVerdict neither = JudgeByPolicies({strict, generous}, ns, Capture("gs://b"), kNow);
   EXPECT_EQ(neither.kind, Kind::kRefused) << "one allows the place, the other the duration";
   EXPECT_THAT(neither.message, testing::AllOf(HasSubstr("team"), HasSubstr("other")));
 }

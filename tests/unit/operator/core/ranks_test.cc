@@ -56,7 +56,7 @@ TEST(AssignRanks, TheJobSetItselfSaysHowLargeItsJobsAre) {
 TEST(AssignRanks, WithoutTheJobSetAGapMakesRanksUnknown) {
   EXPECT_THAT(Ranks({JobSetPod("a", 0, 0, 0), JobSetPod("b", 0, 1, 1), JobSetPod("b", 0, 1, 0)}),
               ElementsAre(0, 2, 1));
-  // Jobs of one template are equally large: job 0 lacks a pod.
+  // Jobs of one template have the same size, so job 0 lacks a pod.
   EXPECT_THAT(Ranks({JobSetPod("w", 0, 0, 0), JobSetPod("w", 1, 1, 1), JobSetPod("w", 1, 1, 0)}),
               ElementsAre(-1, -1, -1));
   EXPECT_THAT(Ranks({JobSetPod("w", 0, 0, 1), JobSetPod("w", 1, 1, 1)}), ElementsAre(-1, -1));
@@ -91,7 +91,7 @@ TEST(AssignRanks, TheProcesssOwnVariableBeatsALabel) {
                {{"RANK", rank}});
   };
   EXPECT_THAT(Ranks({pod(0, "5"), pod(1, "4")}), ElementsAre(5, 4));
-  // A template that gives all the same number tells nothing.
+  // A template that gives every pod the same number does not tell the ranks.
   EXPECT_THAT(Ranks({pod(0, "0"), pod(1, "0")}), ElementsAre(0, 1));
   EXPECT_THAT(Ranks({pod(0, "three"), pod(1, "4")}), ElementsAre(0, 1));
 }
@@ -145,7 +145,6 @@ TEST(AssignRanks, SomeMayBeUnknown) {
               ElementsAre(0, -1, 1));
 }
 
-// Whatever labels say, no two pods have one rank.
 TEST(AssignRanks, AreUniqueWhateverLabelsSay) {
   const std::vector<std::string> keys = {"batch.kubernetes.io/job-completion-index",
                                          "jobset.sigs.k8s.io/job-global-index",

@@ -82,7 +82,8 @@ TEST(SelectTargets, LeavesOutPodsThatHaveEndedUnlessNamed) {
   EXPECT_THAT(named[1].message, HasSubstr("no such pod"));
 }
 
-// 300 of 512 pods ended AllWorkersOk: nobody counted those that had not been created.
+// Regression: a job with 300 of its 512 pods ended as AllWorkersOk, because pods that had not been
+// created were not counted.
 TEST(SelectTargets, WorkersThatHaveNoPodYetAreTargetsThatAreMissing) {
   const JobShape shape = Of(512);
   const Selection selection = SelectTargets(OfJob(), {}, Pods(300), &shape);
@@ -130,7 +131,7 @@ TEST(SelectTargets, WorkersThatHaveDoneTheirWorkAreNotMissing) {
   pods[3].phase = "Succeeded";
   const JobShape set = Of(4);
   EXPECT_EQ(SelectTargets(OfJob("JobSet"), {}, pods, &set).expected, 3u);
-  JobShape job = Of(3);  // A Job has left out already whoever is done.
+  JobShape job = Of(3);  // A Job's shape already leaves out pods that have succeeded.
   job.of_running_pods = true;
   EXPECT_EQ(SelectTargets(OfJob(), {}, pods, &job).expected, 3u);
   pods[3].phase = "Failed";  // Will be replaced.
@@ -143,11 +144,12 @@ TEST(SelectTargets, APodThatGoesAwayIsNoWorkerOnceAnotherHasItsPlace) {
   old.terminating = true;
   pods.push_back(old);
   EXPECT_THAT(NamesOf(SelectTargets({}, {}, pods)), ElementsAre("p0", "p1"));
-  pods[2].labels.clear();  // Nobody knows whose place it has; but all of them are there.
+  // Its rank is now unknown; only the job's size shows that it was replaced.
+  pods[2].labels.clear();
   EXPECT_THAT(NamesOf(SelectTargets({}, {}, pods)), ElementsAre("p0", "p1", "old"));
   const JobShape shape = Of(2);
   EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, pods, &shape)), ElementsAre("p0", "p1"));
-  pods.erase(pods.begin());  // One is still to come: until then the old one stands for it.
+  pods.erase(pods.begin());  // One worker has no new pod yet, so the old pod counts.
   EXPECT_THAT(NamesOf(SelectTargets(OfJob(), {}, pods, &shape)), ElementsAre("p1", "old"));
 }
 
@@ -160,12 +162,12 @@ TEST(SelectTargets, WhoOnlyCoordinatesIsNoWorkerOfAJob) {
   const JobShape shape = Of(1);
   EXPECT_THAT(NamesOf(SelectTargets(OfJob("RayCluster"), {}, {head, worker, launcher}, &shape)),
               ElementsAre("worker"));
-  // One that was injected is meant to be recorded, and counts.
+  // A coordinator with a sidecar is meant to be recorded, so it counts as a worker.
   head.sidecar_port = 9470;
   const Selection both = SelectTargets(OfJob("RayCluster"), {}, {head, worker}, &shape);
   EXPECT_THAT(both.targets, SizeIs(2));
   EXPECT_EQ(both.expected, 2u);
-  // A selector means what it selects.
+  // A selector selects every pod that matches, including coordinators.
   EXPECT_THAT(SelectTargets({}, {}, {launcher}).targets, SizeIs(1));
 }
 
@@ -222,7 +224,7 @@ TEST(SelectTargets, AContainerThatTheSidecarDoesNotServeIsAnOutcome) {
   const auto targets = SelectTargets(spec, {}, {pod}).targets;
   EXPECT_EQ(targets[0].outcome, Outcome::kSidecarMissing);
   EXPECT_THAT(targets[0].message, HasSubstr("serves trainer and not container proxy"));
-  // The one container that trains needs not be told from others.
+  // A pod's only trainer need not be told apart from other containers.
   spec.container = "trainer";
   EXPECT_EQ(SelectTargets(spec, {}, {pod}).targets[0].only_container, "");
 }
@@ -248,7 +250,7 @@ TEST(QueryFor, KnowsHowJobsLabelTheirPods) {
               HasSubstr("target.jobRef.kind Deployment"));
 }
 
-// The API server answered 400 to each list, for ever.
+// Regression: the operator kept listing pods although the API server answered each list with 400.
 TEST(QueryFor, RefusesANameThatNoLabelCanHave) {
   TargetSpec spec = OfJob();
   spec.job->name = std::string(64, 'a');

@@ -66,8 +66,8 @@ TEST_F(Keeper, TheLeaderMakesTheFirstAuthorityAndAStandbyFollows) {
   EXPECT_EQ(JudgePeer(pod, {store_.told, PodName("u-1")}, clock_.WallNow()), PeerVerdict::kOk);
 }
 
-// The authorities are kept when everything else is removed: the first requests after an
-// installation failed for ten seconds.
+// Regression: the authorities survive an uninstallation, so after the next installation the
+// operator was ready before the API server trusted it, and requests failed for ten seconds.
 TEST_F(Keeper, NobodyIsReadyBeforeTheApiServerKnowsWhomToTrust) {
   ASSERT_TRUE(Make(true).Look().ok());
   store_.told.clear();

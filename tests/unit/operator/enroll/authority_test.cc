@@ -40,11 +40,12 @@ TEST(Authorities, DamagedOnesAreRefused) {
   EXPECT_FALSE(Authorities::Parse("x", one.keys()).ok());
 }
 
-// At every moment whatever the one of now signs is trusted by whoever last heard of the authorities
-// a certificate's lifetime ago, and does not outlive it. Returns how often something changed.
+// Checks at every step that a peer that last read the authorities one certificate lifetime ago
+// trusts the current signer, and that the signer outlives the certificates that it signs. Returns
+// the number of changes.
 std::size_t LookFor(Nanos duration, Nanos step, const AuthorityRules& rules) {
   Authorities authorities;
-  std::map<WallTime, std::string> trusted;  // By when it was heard.
+  std::map<WallTime, std::string> trusted;  // By the time when they were read.
   std::size_t changes = 0;
   for (WallTime now = kStart; now < kStart + duration; now += step) {
     changes += authorities.Rotate(rules, now).value() ? 1 : 0;

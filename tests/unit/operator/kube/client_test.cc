@@ -33,7 +33,7 @@ TEST_F(ClientTest, ComesBackWhenTheServerSays) {
   EXPECT_EQ((*client_.Get("/x"))["a"], 1);
 }
 
-// Otherwise a thread that others need would sleep ten times for a minute.
+// Otherwise a shared thread would sleep for a minute, up to ten times.
 TEST_F(ClientTest, ASleepThatDoesNotFitIntoTheCallIsLeftToTheCaller) {
   server_->OnUnary([](const HttpRequest&) { return Busy(60s); });
   EXPECT_TRUE(absl::IsResourceExhausted(client_.Get("/x").status()));

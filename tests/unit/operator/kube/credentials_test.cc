@@ -40,7 +40,7 @@ TEST_F(CredentialsTest, ReadsAKubeconfig) {
   const auto credentials = Load("{client-certificate-data: aGVsbG8=, client-key: key.pem}");
   ASSERT_TRUE(credentials.ok()) << credentials.status();
   EXPECT_EQ(credentials->server, "https://1.2.3.4:6443");
-  EXPECT_EQ(credentials->space, "ns");
+  EXPECT_EQ(credentials->ns, "ns");
   EXPECT_EQ(credentials->ca.file, dir_ + "/ca.crt") << "relative to the kubeconfig";
   EXPECT_EQ(credentials->certificate.data, "hello");
 }

@@ -208,7 +208,7 @@ class BusyGatekeeperTest : public testing::Test {
         answer = {{"status", {{"allowed", true}}}};
       return HttpResponse{200, answer.dump(), std::nullopt};
     });
-    request_.space = "team";
+    request_.ns = "team";
     request_.capture.logdir = "/logs/x";
   }
 
@@ -230,7 +230,7 @@ TEST_F(BusyGatekeeperTest, ManyWhoWaitShareWhatWasRead) {
     EXPECT_EQ(verdict->kind, PolicyVerdict::Kind::kWait);
   }
   EXPECT_THAT(server_->requests(), SizeIs(2));
-  request_.space = "other";
+  request_.ns = "other";
   gatekeeper_.Glance(request_, {.active = 2});
   EXPECT_THAT(server_->requests(), SizeIs(3)) << "the labels of each namespace";
   time_.Advance(6s);

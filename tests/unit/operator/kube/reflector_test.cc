@@ -92,7 +92,7 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
   }));
   EXPECT_FALSE(emptied);
   EXPECT_EQ(cache_.Get("ns/a"), nullptr) << "deleted while nobody watched";
-  // Called after the cache holds the new list, so that the callback sees it.
+  // The callback runs after the cache holds the new list, so that it can read the list.
   EXPECT_TRUE(Eventually([this] { return TimesTold("ns/a") == 2; })) << "and somebody was told";
 }
 
@@ -111,8 +111,8 @@ TEST_F(ReflectorTest, AServerThatComesBackWithAnOlderStateIsListedAnew) {
   });
   transport_->AddStream({}, absl::UnavailableError("connection reset"));
   Run();
-  // The server would accept a watch from version 1000 and then wait for a version of the far
-  // future.
+  // The server would accept a watch from version 1000, but send nothing until it reaches that
+  // version.
   ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/b") != nullptr; }));
   EXPECT_EQ(cache_.Get("ns/a"), nullptr);
 }

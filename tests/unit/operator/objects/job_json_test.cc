@@ -94,7 +94,7 @@ TEST(ParseJob, AWorkloadWaitsUntilItIsAdmitted) {
     "status": {"conditions": [{"type": "Admitted", "status": "True"}]}})"));
 }
 
-// A capture has a maximal number of targets, whatever an object contains.
+// The number of targets of a capture is limited, whatever an object contains.
 TEST(ParseJob, NumbersThatNoJobCanHaveAreNotKnown) {
   EXPECT_EQ(Workers("Job", R"({"spec": {"parallelism": 2147483647}})"), std::nullopt);
   EXPECT_EQ(Workers("Job", R"({"spec": {"parallelism": 18446744073709551615}})"), std::nullopt);

@@ -97,7 +97,7 @@ TEST(ParsePod, ResolvesTheVariablesThatRanksComeFrom) {
     {"name": "RANK", "value": "1"},
     {"name": "RANK", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}])json";
   EXPECT_EQ(env(kSecret), Env{});
-  // A text cannot grow without limit.
+  // The size of an expanded value is limited.
   constexpr char kBomb[] = R"json([
     {"name": "A", "value": "0123456789012345678901234567890123456789"},
     {"name": "B", "value": "$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)$(A)"},

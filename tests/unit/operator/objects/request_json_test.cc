@@ -64,7 +64,8 @@ TEST(ParseRequest, TakesASelectorWithAllOperators) {
   EXPECT_EQ(ParseRequest(object)->target.selector, "a=b,c in (x,y),d notin (z),e,!f");
 }
 
-// Regression: such a request stayed without a status, because each list was answered with 400.
+// Regression: such a request never got a status, because the API server answered each list with
+// 400.
 TEST(ParseRequest, RefusesALabelThatTheApiServerWouldRefuse) {
   const auto invalid = [](const char* selector) {
     json object = Object();

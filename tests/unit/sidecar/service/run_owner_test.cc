@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 class RunOwnerTest : public testing::Test {
  protected:
-  // As a sidecar writes one: the framework's bytes, and behind them the Strobe plane.
+  // A trace as a sidecar writes it: the framework's bytes, followed by the Strobe plane.
   static std::string TraceOf(const std::string& capture, std::size_t events = 10) {
     v1::Report report;
     report.mutable_plan()->set_capture_id(capture);
@@ -79,12 +79,12 @@ TEST_F(RunOwnerTest, ARunOfSomebodyElseIsNot) {
   Write("w0.SSTABLE", "derived");
   const absl::Status status = ReclaimRun(store_, "run", "uid-1").status();
   EXPECT_TRUE(absl::IsPermissionDenied(status));
-  EXPECT_THAT(Words(status), HasSubstr("none of them of capture uid-1"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("none of them of capture uid-1"));
   EXPECT_EQ(Names().size(), 3u);
 }
 
 TEST_F(RunOwnerTest, WhoAddsToARunTakesBackWhatIsTheirsAlone) {
-  // The victim's capture has no manifest yet; the other one was faster.
+  // The victim's capture has not published its manifest yet; uid-1 was faster.
   Write("w0.xplane.pb", TraceOf("victim-1"));
   Write("w0.SSTABLE", "derived");
   Write("ALL_HOSTS.op_stats_v2.pb", "derived");
@@ -122,10 +122,10 @@ TEST_F(RunOwnerTest, AManifestIsWrittenOnceAndNeverOver) {
   EXPECT_TRUE(PublishManifest(store_, "run", ManifestOf("uid-1")).ok()) << "a repeated call";
   const absl::Status other = PublishManifest(store_, "run", ManifestOf("uid-2"));
   EXPECT_TRUE(absl::IsAlreadyExists(other));
-  EXPECT_THAT(Words(other), HasSubstr("of capture uid-1"));
+  EXPECT_THAT(MessageOf(other), HasSubstr("of capture uid-1"));
   const absl::Status again = PublishManifest(store_, "run", ManifestOf("uid-1") + " ");
   EXPECT_TRUE(absl::IsAlreadyExists(again));
-  EXPECT_THAT(Words(again), HasSubstr("of this capture"));
+  EXPECT_THAT(MessageOf(again), HasSubstr("of this capture"));
   EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), ManifestOf("uid-1"));
 }
 

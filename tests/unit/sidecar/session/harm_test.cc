@@ -17,11 +17,11 @@ class Loop {
   std::optional<Harm> Step(Nanos length, const std::string& loop = "train") {
     const MonoTime begin = now;
     now += length;
-    return rule_.See({.steps = {{loop, begin, now}}}, now);
+    return rule_.Judge({.steps = {{loop, begin, now}}}, now);
   }
   std::optional<Harm> Wait(Nanos time, bool missing = false) {
     now += time;
-    return rule_.See({.steps_missing = missing}, now);
+    return rule_.Judge({.steps_missing = missing}, now);
   }
   MonoTime now = kBegin;
 
@@ -31,9 +31,9 @@ class Loop {
 
 TEST(HarmRule, MemoryNearItsLimitIsHarm) {
   HarmRule rule({.memory_percent = 95});
-  EXPECT_FALSE(rule.See({.memory_used = 94 << 20, .memory_limit = 100 << 20}, kBegin));
+  EXPECT_FALSE(rule.Judge({.memory_used = 94 << 20, .memory_limit = 100 << 20}, kBegin));
   EXPECT_EQ(rule.effect().memory_percent(), 94u);
-  const auto harm = rule.See({.memory_used = 96 << 20, .memory_limit = 100 << 20}, kBegin);
+  const auto harm = rule.Judge({.memory_used = 96 << 20, .memory_limit = 100 << 20}, kBegin);
   ASSERT_TRUE(harm);
   EXPECT_EQ(harm->message,
             "the trainer uses 96% of its memory limit of 100 MiB; captures end at 95%");
@@ -42,9 +42,9 @@ TEST(HarmRule, MemoryNearItsLimitIsHarm) {
 
 TEST(HarmRule, WithoutALimitNothingIsNearIt) {
   HarmRule rule({.memory_percent = 95});
-  EXPECT_FALSE(rule.See({.memory_used = 1ull << 50}, kBegin));
+  EXPECT_FALSE(rule.Judge({.memory_used = 1ull << 50}, kBegin));
   HarmRule any({.memory_percent = 0});
-  EXPECT_FALSE(any.See({.memory_used = 100, .memory_limit = 100}, kBegin));
+  EXPECT_FALSE(any.Judge({.memory_used = 100, .memory_limit = 100}, kBegin));
   EXPECT_EQ(any.effect().memory_percent(), 100u);
 }
 
@@ -124,7 +124,7 @@ TEST(HarmRule, AfterTheRecordingStepsAreNoMoreLookedAt) {
   rule.Recording(loop.now);
   rule.Collecting();
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(loop.Step(900ms));
-  EXPECT_TRUE(rule.See({.memory_used = 95, .memory_limit = 100}, loop.now))
+  EXPECT_TRUE(rule.Judge({.memory_used = 95, .memory_limit = 100}, loop.now))
       << "collecting takes memory";
 }
 

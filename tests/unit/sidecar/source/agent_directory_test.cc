@@ -119,7 +119,7 @@ TEST_F(AgentDirectoryTest, TellsOfProcessesThatCouldNotJoinWhileTheyLive) {
       << "also on a volume that is full by then";
 }
 
-// Files of short-lived programs would fill the volume until the next capture.
+// Otherwise the files of short-lived programs could fill the volume before the next capture.
 TEST_F(AgentDirectoryTest, FilesOfThoseWhoAreGoneForLongAreRemoved) {
   const auto owner = AgentDirectory::Own(path_);
   ASSERT_TRUE(owner.ok());

@@ -84,7 +84,7 @@ TEST(DeviceClock, TellsAJumpFromADrift) {
   EXPECT_EQ(DeviceClock({{0, 0}, {second - 50'000'000, second}}).jump_ns(1), 50'000'000u);
 }
 
-// A hostile program may write any moments.
+// A hostile program may write any time stamps.
 TEST(DeviceClock, TakesAnyNumbers) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const DeviceClock clock({{0, kMax}, {1, 0}, {kMax, 5}});

@@ -172,8 +172,8 @@ TEST_F(OldServerTest, IsAskedWhereSomebodyAnswersForIt) {
   EXPECT_EQ(old_.asked().opts().host_tracer_level(), 2u);
 }
 
-// A step of the wall clock, and when it happens after the plan was made. The start is after 600 ms,
-// the end more than two seconds later.
+// The wall clock is set by `by`, `at` after the plan was made. The recording starts after 600 ms
+// and ends more than two seconds later.
 struct Step {
   Nanos at, by;
 };
@@ -240,7 +240,7 @@ TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
   FrameworkSource source(clock_, {{server_.address()}});
   std::thread terminator([this] {
     while (!server_.recording) std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(kGuard + 100ms);  // Some of the window lies behind it.
+    std::this_thread::sleep_for(kGuard + 100ms);  // Part of the window is over.
     terminate_.Cancel();
   });
   const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {});

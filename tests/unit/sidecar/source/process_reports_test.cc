@@ -54,7 +54,7 @@ TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
   EXPECT_EQ(joined.processes.size(), 1u);
 }
 
-// Finding 4: the traces of the servers that answered were discarded, and the capture ended as Ok.
+// Regression: the traces of the servers that answered were discarded, and the capture ended as Ok.
 TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
   const Recording joined =
       JoinRecordings(Of({Row("localhost:9012", Outcome::kOk),

@@ -93,7 +93,7 @@ TEST_F(ProgramSetTest, AProgramThatItsOrdersSwitchedOnIsRecordedFromItsBeginning
   set.Find(kDeviceTime);
   set.SwitchOn();
   wire::RingFile program = Program();
-  program.Wish(wire::Wisher::kCapture, 1);  // The program follows its orders.
+  program.Wish(wire::Wisher::kCapture, 1);  // The program switches itself on, by its orders.
   Annotate(program, "first words");
   set.Find(kDeviceTime);
   set.Drain(budget_);
@@ -210,7 +210,7 @@ TEST_F(ProgramSetTest, OfAContainerWhatSaysNothingOfItsOwnIsMissing) {
   EXPECT_THAT(set.Missing()[0].message(), HasSubstr("STROBE_CONTAINER"));
 }
 
-// Only their devices are switched on, which they did at their start by their orders.
+// Only its device recording is wanted, which a new program switches on at its start by its orders.
 TEST_F(ProgramSetTest, ANewbornOfWhichNoAnnotationsAreWantedIsNotLate) {
   ProgramSet set(*directory_, {.level = 0, .devices = true});
   set.Find(kDeviceTime);

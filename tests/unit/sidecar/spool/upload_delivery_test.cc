@@ -122,8 +122,7 @@ TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
 }
 
 // The store accepted the object but its answer was lost, and the capture ended as UploadFailed. A
-// later attempt must recognize its own object; otherwise it would take it for another one and
-// discard the trace.
+// later attempt must recognize the object as its own; otherwise it would discard the trace.
 class KeptTrace : public UploadDeliveryTest, public testing::WithParamInterface<bool> {};
 
 TEST_P(KeptTrace, KnowsItsOwnObject) {

@@ -1,5 +1,5 @@
-// What a worker says, through a whole capture and into all that is made of it: status, events and
-// manifest. The capture must end, and each text must be one that the API server takes.
+// Fuzzes a worker's answers in a whole capture and everything that is made of them: status, events
+// and manifest. The capture must end, and the API server must accept each text.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,7 @@ void Require(bool holds, const char* what) {
   std::abort();
 }
 
-// The bytes between marks, one after the other; the last of them again and again.
+// Returns the pieces of the input between marks in order, then the last one repeatedly.
 class Pieces {
  public:
   explicit Pieces(std::string_view bytes) {
@@ -49,9 +49,10 @@ class Pieces {
   std::size_t next_ = 0;
 };
 
-// As GrpcWorker hands answers on: parsed, or else an error with just these bytes as its words.
+// Like GrpcWorker, returns the parsed and bounded answer. If the bytes cannot be parsed, returns an
+// error with these bytes as its message.
 template <typename Answer>
-absl::StatusOr<Answer> Heard(std::string_view bytes) {
+absl::StatusOr<Answer> Parsed(std::string_view bytes) {
   Answer answer;
   const int size = static_cast<int>(bytes.size());
   if (bytes.empty() || !answer.ParseFromArray(bytes.data(), size)) {
@@ -70,11 +71,11 @@ class Liar final : public Worker {
   Liar(SimulatedTime& time, Pieces& pieces) : time_(time), pieces_(pieces) {}
 
   void Check(const std::string& capture_id, Nanos, Callback<Preflight> done) override {
-    absl::StatusOr<v1::DescribeResponse> heard = Heard<v1::DescribeResponse>(pieces_.Next());
-    time_.PostAfter(milliseconds(1), [heard, capture_id, done] {
-      if (!heard.ok()) return done(heard.status());
-      Preflight preflight{.description = *heard, .error = Nanos{1}};
-      // Otherwise few inputs would get further.
+    absl::StatusOr<v1::DescribeResponse> answer = Parsed<v1::DescribeResponse>(pieces_.Next());
+    time_.PostAfter(milliseconds(1), [answer, capture_id, done] {
+      if (!answer.ok()) return done(answer.status());
+      Preflight preflight{.description = *answer, .error = Nanos{1}};
+      // With another protocol version or capture, few inputs would get beyond preflight.
       preflight.description.set_protocol(1);
       if (preflight.description.has_report())
         preflight.description.mutable_report()->set_capture_id(capture_id);
@@ -89,10 +90,10 @@ class Liar final : public Worker {
   std::shared_ptr<void> Watch(const std::string& capture_id, std::function<void(v1::Report)> report,
                               std::function<void(absl::Status)> ended) override {
     const std::string_view bytes = pieces_.Next();
-    const absl::StatusOr<v1::Report> heard = Heard<v1::Report>(bytes);
+    const absl::StatusOr<v1::Report> answer = Parsed<v1::Report>(bytes);
     time_.PostAfter(milliseconds(1), [=, plan = plan_] {
-      if (!heard.ok()) return ended(heard.status());
-      v1::Report told = *heard;
+      if (!answer.ok()) return ended(answer.status());
+      v1::Report told = *answer;
       told.set_capture_id(capture_id);
       if (!bytes.empty() && bytes.size() % 2 == 0) *told.mutable_plan() = plan;
       report(told);
@@ -116,7 +117,7 @@ class Liar final : public Worker {
   template <typename Response>
   void Answer(Callback<Response> done) {
     time_.PostAfter(milliseconds(1),
-                    [heard = Heard<Response>(pieces_.Next()), done] { done(heard); });
+                    [answer = Parsed<Response>(pieces_.Next()), done] { done(answer); });
   }
 
   SimulatedTime& time_;
@@ -136,7 +137,7 @@ class Liars final : public WorkerConnector {
   Pieces& pieces_;
 };
 
-// dump() throws where there is anything but UTF-8: nothing needs to be replaced any more by then.
+// dump() throws on invalid UTF-8, which must have been replaced before.
 void RequireText(const nlohmann::json& json, const char* what) {
   try {
     Require(nlohmann::json::accept(json.dump()), what);
@@ -170,7 +171,7 @@ void RequireTold(const std::string& note) {
 
 ProfileRequest SomeRequest() {
   ProfileRequest request;
-  request.space = "team";
+  request.ns = "team";
   request.name = "look";
   request.uid = request.capture.uid = "uid";
   request.capture.request = "team/look";
@@ -181,7 +182,7 @@ ProfileRequest SomeRequest() {
 
 }  // namespace
 
-void Words(std::string_view bytes) {
+void Answers(std::string_view bytes) {
   SimulatedTime time(WallTime{std::chrono::seconds(1'790'000'000)});
   Pieces pieces(bytes);
   Liars liars(time, pieces);
@@ -211,7 +212,7 @@ void Words(std::string_view bytes) {
   RequireTaken(request, PendingStatus(request, "Reason", raw, time.WallNow()));
   RequireTold(result.message + "; " + result.sync_message);
   RequireTold(raw);
-  // Of a store, or a user of the command line.
+  // The same for text that comes from a store or from the command line.
   AttemptResult odd = result;
   odd.message = odd.manifest_error = raw;
   CaptureSpec spec = request.capture;
