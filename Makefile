@@ -1,4 +1,4 @@
-# Thin: every target is a script or a preset. `make help` lists them.
+# Every target only calls a script or a CMake preset. `make help` lists them.
 .DEFAULT_GOAL := build
 .PHONY: help build everything setup wheel demo test unit sanitize lint bench docs fmt clean
 
@@ -24,7 +24,7 @@ demo: build ## A capture on a real API server with real JAX workers; KEEP=1 leav
 	@build/venv/bin/python tests/e2e/demo.py
 
 test: everything setup sanitize ## Everything CI runs
-	@ctest --preset release
+	@ctest --preset release --output-junit tests.xml; code=$$?; tests/tools/times.py build/release/tests.xml; exit $$code
 
 unit: everything ## Only the unit tests, no sanitizer
 	@ctest --preset release -L unit
