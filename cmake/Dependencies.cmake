@@ -1,4 +1,4 @@
-# Everything from Debian 12; ARCHITECTURE.md says why each is there.
+# All of these come from Debian 12; ARCHITECTURE.md says what each one is for.
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC REQUIRED)
@@ -15,7 +15,7 @@ find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 
-# CUDA's headers, both generations: tools/cuda_headers. Shared by all presets.
+# The headers of CUDA 12 and 13, which tools/cuda_headers installs. All presets share them.
 set(STROBE_CUDA ${PROJECT_SOURCE_DIR}/build/cuda)
 if(NOT EXISTS ${STROBE_CUDA}/13/include/cupti.h)
   message(FATAL_ERROR "CUPTI's headers are missing; run tools/setup build")

@@ -1,5 +1,5 @@
-# Writes OUTPUT, a C++ file that holds the files of the list INPUTS (paths relative to ROOT, '|' between
-# them) as strobe::viewer::Assets(). Run by cmake -P when one of them has changed.
+# Writes OUTPUT, a C++ file that embeds the files in INPUTS (paths relative to ROOT, separated by '|')
+# as strobe::viewer::Assets(). The build runs it with cmake -P when one of the files has changed.
 string(REPLACE "|" ";" INPUTS "${INPUTS}")
 set(types html=text/html css=text/css js=text/javascript svg=image/svg+xml)
 set(arrays "")

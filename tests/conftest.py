@@ -1,4 +1,4 @@
-"""Fixtures of the integration tests: real peers, shared where a test does not harm them."""
+"""Fixtures of the integration tests. The peers are real, and shared where a test does not harm them."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def protos(tmp_path_factory):
-    """The wire protocol for Python clients, generated from our own files."""
+    """The wire protocol for Python clients, generated from this repository's .proto files."""
     return generate(tmp_path_factory.mktemp("protos"))
 
 
@@ -55,7 +55,7 @@ def plane(session_group, tmp_path_factory):
 
 @pytest.fixture
 def kubectl(plane):
-    """In a namespace of the test's own."""
+    """kubectl in a namespace of the test's own."""
     name = f"t{next(_numbers)}"
     Kubectl(plane.kubeconfig).run("create", "namespace", name)
     return Kubectl(plane.kubeconfig, name)

@@ -98,7 +98,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
     if (!stored.ok()) stored = Build(traces[i], cache, threads, progress, warning);
     if (!stored.ok())
       return absl::Status(stored.status().code(),
-                          ToAbsl(StrCat(from.worker, ": ", Words(stored.status()))));
+                          ToAbsl(StrCat(from.worker, ": ", MessageOf(stored.status()))));
     if (!warning.empty()) run.warnings.push_back(StrCat(from.worker, ": ", warning));
     const index::Header& header = stored->index().header();
     const std::int64_t shift_ps =

@@ -26,7 +26,7 @@ Page ErrorPage(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) code = 400;
   if (absl::IsNotFound(status)) code = 404;
   if (absl::IsUnavailable(status)) code = 503;
-  return {.status = code, .body = Words(status) + "\n"};
+  return {.status = code, .body = MessageOf(status) + "\n"};
 }
 
 // The page may load only what this server serves, and no other site may frame it.

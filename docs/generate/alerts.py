@@ -1,4 +1,4 @@
-"""The alerts of the chart, each with its runbook."""
+"""Generates the table of the chart's alerts, with links to their runbooks."""
 
 import yaml
 

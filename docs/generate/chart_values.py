@@ -1,4 +1,4 @@
-"""The chart's values: defaults and meaning from values.yaml, types and ranges from values.schema.json."""
+"""Generates the table of the chart's values: defaults and meanings from values.yaml, types and ranges from values.schema.json."""
 
 import importlib.machinery
 import importlib.util
@@ -15,7 +15,7 @@ def markdown():
 
 
 def _chart_readme():
-    """tools/chart_readme, which reads the comments of values.yaml."""
+    """Imports tools/chart_readme, which reads the comments in values.yaml."""
     loader = importlib.machinery.SourceFileLoader("chart_readme", str(ROOT / "tools/chart_readme"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
@@ -31,7 +31,7 @@ def _field(schema, name):
 
 
 def _type(field):
-    kind = field.get("type") or "string"  # A field with an enum alone.
+    kind = field.get("type") or "string"  # A field that has only an enum holds strings.
     return f"list of {field.get('items', {}).get('type', 'value')}s" if kind == "array" else kind
 
 

@@ -1,4 +1,4 @@
-"""The fields of a custom resource, from its schema in crds/."""
+"""Generates the tables of a custom resource's fields from its schema in crds/."""
 
 import yaml
 
@@ -31,7 +31,7 @@ def _description(schema):
 
 
 def _rules(schema):
-    """Rules of the whole object; those of single fields stand in the fields' rows."""
+    """The validation rules of the whole object. The rules of single fields are in the rows of these fields."""
     rules = [rule["message"] for rule in schema.get("x-kubernetes-validations", [])]
     fixed = [rule.split(" is immutable")[0] for rule in rules if "is immutable" in rule]
     others = [rule for rule in rules if "is immutable" not in rule]
@@ -70,7 +70,7 @@ def _type(field):
 
 
 def _limits(field):
-    """What the schema says by its keywords, in words. Lengths of texts are left out."""
+    """The limits that the schema's keywords set, as sentences. Lengths of strings are left out."""
     limits = []
     if "enum" in field:
         limits.append("One of " + ", ".join(code(value) for value in field["enum"]) + ".")

@@ -1,4 +1,4 @@
-"""The flags of a program and of its subcommands, as --help says them."""
+"""Generates the lists of a program's flags and of its subcommands' flags from the output of --help."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""MkDocs' hook: adds the pages that lie outside docs/, fills in what is generated, and turns links into the site's.
+"""A hook for MkDocs: adds the pages from outside docs/, fills in generated text, and rewrites links for the site.
 
-A page asks for generated text with a comment on a line of its own, such as `<!-- generated: flags strobe -->`. The
-committed page holds what the generator cannot know; generated text is never committed.
+A comment on a line of its own, such as `<!-- generated: flags strobe -->`, is replaced by the generated text. The
+committed pages hold only the text that is written by hand; generated text is never committed.
 """
 
 import posixpath
@@ -25,7 +25,7 @@ from source import ROOT, Missing  # noqa: E402
 GENERATORS = {"alerts": alerts, "chart-values": chart_values, "crds": crds, "flags": flags, "metrics": metrics, "outcomes": outcomes}
 MARKER = re.compile(r"^<!-- generated: ([a-z-]+)((?: [\w-]+)*) -->$", re.MULTILINE)
 
-# Pages that people expect at the top of the repository, and where the site shows them.
+# Pages that belong at the top of the repository by convention, and their places on the site.
 OUTSIDE = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "explanation/architecture.md",
@@ -34,7 +34,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
 }
 
-# Code is matched first, so that what looks like a link in it stays as it is.
+# Matches code first, so that text in code that looks like a link is not changed.
 LINK = re.compile(r"(?P<code>^```.*?^```|`[^`\n]*`)|(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)",
                   re.MULTILINE | re.DOTALL)
 
@@ -58,7 +58,7 @@ def on_page_markdown(markdown, page, config, files):
         inside = OUTSIDE.get(path) or (path[5:] if path.startswith("docs/") else "")
         if files.get_file_from_path(inside):
             return f"{found['image']}[{found['text']}]({posixpath.relpath(inside, posixpath.dirname(here))}{'#' + anchor if anchor else ''})"
-        # A file of the repository that is no page of the site.
+        # The target is a file of the repository, but not a page of the site.
         if config.repo_url:
             return f"[{found['text']}]({config.repo_url.rstrip('/')}/blob/HEAD/{path})"
         return found["text"]

@@ -1,4 +1,4 @@
-"""The metrics of a program, from where its code declares them."""
+"""Generates the table of a program's metrics from their declarations in its source code."""
 
 import re
 
@@ -24,7 +24,7 @@ def markdown(program):
 
 
 def _labels(text, variable, rest):
-    """Names of the labels that are given where the metric's series are added."""
+    """The names of a metric's labels, found in the calls that add its series."""
     names = []
     for place in [*re.finditer(rf"\b{variable}\s*\.Add\(", text), *re.finditer(r"\.Add\(", rest)]:
         arguments = _until_closed(place.string, place.end())

@@ -1,4 +1,4 @@
-"""The outcomes of a worker's capture, from the table in the program."""
+"""Generates the table of a worker's outcomes from the output of `strobe outcomes`."""
 
 import json
 

@@ -1,8 +1,9 @@
-// Takes a picture of a run in the trace viewer, as docs/images/two-workers.png was taken:
+// Takes a screenshot of a run in the trace viewer. docs/images/two-workers.png was made with:
 //   STROBE_BROWSER=build/tools/browser STROBE_SHOTS=docs/images \
 //     node docs/generate/picture.mjs build/bin/strobe LOGDIR two-workers 1034 1096
-// FROM and TO are milliseconds of the run's timeline. The README's run is that of `make demo`, with
-// tests/e2e/train_loop.py at --size 1024 --pause-ms 8, so that a step is wide enough to be read.
+// The last two arguments are the begin and the end of the visible part in milliseconds. The run comes
+// from `make demo`, with tests/e2e/train_loop.py at --size 1024 --pause-ms 8, so that a step is wide
+// enough for its label.
 import { spawn } from "node:child_process";
 import { idle, launch, open, shot } from "../../tests/browser/page.mjs";
 

@@ -1,4 +1,4 @@
-"""What the generators share: where things are, running our programs, and Markdown tables."""
+"""Helpers of the generators: paths, running our programs, and Markdown tables."""
 
 import subprocess
 from pathlib import Path
@@ -8,11 +8,11 @@ BIN = ROOT / "build" / "bin"
 
 
 class Missing(Exception):
-    """Something that a reference page is made from is not there."""
+    """A source of a reference page is missing or has an unexpected form."""
 
 
 def run(program, *arguments):
-    """The standard output of one of our programs."""
+    """Runs one of our programs and returns its standard output."""
     path = BIN / program
     if not path.exists():
         raise Missing(f"{path.relative_to(ROOT)} is missing, and the reference pages are made from it; run `make` first")
@@ -23,12 +23,12 @@ def run(program, *arguments):
 
 
 def cell(text):
-    """Text that cannot end its table cell or become a tag."""
+    """Escapes text so that it neither ends its table cell nor becomes an HTML tag."""
     return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def code(text):
-    """A code span. Nothing in it is markup, but a bar would end the table cell."""
+    """Returns a code span. Only a bar needs to be escaped in it, because it would end the table cell."""
     return f"`{str(text).replace('|', chr(92) + '|')}`"
 
 

@@ -1,5 +1,5 @@
-// What an annotation costs, in nanoseconds per scope: prints JSON. With a ring file in $STROBE_DIR
-// the costs are those of a capture that runs.
+// Measures the cost of an annotation in nanoseconds per scope, without and during a capture, and
+// prints JSON. To simulate the capture, it sets the control words of the ring files in $STROBE_DIR.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kScopes = 1'000'000;
 constexpr int kRounds = 9;
 
-// The loop without a scope is taken off.
+// The median over the rounds. It includes the loop itself, which callers subtract.
 template <typename Body>
 double NanosPerScope(const Body& body) {
   std::vector<double> rounds;
@@ -35,7 +35,7 @@ double NanosPerScope(const Body& body) {
   return rounds[kRounds / 2];
 }
 
-// What everybody writes first: a queue behind a mutex.
+// For comparison, the simplest implementation: a queue behind a mutex.
 struct Queued {
   std::uint64_t begin, end;
   std::string name;

@@ -1,4 +1,4 @@
-"""What an annotation costs a program while nobody records and while somebody does, in nanoseconds."""
+"""Measures the cost of an annotation in nanoseconds, while it is recorded and while it is not."""
 
 import json
 import os

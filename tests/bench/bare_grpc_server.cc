@@ -1,4 +1,4 @@
-// The peer of the idle-sidecar benchmark: a gRPC server whose one service implements nothing.
+// The peer in the idle-sidecar benchmark: a gRPC server with a service that implements no method.
 #include <grpcpp/grpcpp.h>
 
 #include <iostream>

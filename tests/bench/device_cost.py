@@ -1,4 +1,4 @@
-"""What recording a million kernels a second costs the threads that launch them, on the fake driver and CUPTI."""
+"""Measures what recording a million kernels per second costs the launching thread, on the fake driver and CUPTI."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def start(directory, tool=None, steps=int(STEPS_PER_SECOND * SECONDS), per_secon
 
 
 def other_threads(process, times):
-    """Processor seconds of the threads besides the trainers', as long as the process lives."""
+    """Updates `times` with the processor seconds of the process's threads, by thread name, until the process ends."""
     tick = os.sysconf("SC_CLK_TCK")
     while process.poll() is None:
         for task in (os.listdir(f"/proc/{process.pid}/task") if os.path.isdir(f"/proc/{process.pid}") else []):
@@ -47,7 +47,7 @@ def run(directory):
     port = free_port()
     sidecar = subprocess.Popen([BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", "localhost:1", "--agent-dir", directory / "agent",
                                 "--worker-name", "w", "--insecure-plaintext"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    idle = start(directory, BIN / "libstrobe_agent.so", steps=10**9, per_second=1, kernels=1)  # So that a capture finds somebody.
+    idle = start(directory, BIN / "libstrobe_agent.so", steps=10**9, per_second=1, kernels=1)  # Gives each capture a program to record from its start.
     rates = []
     try:
         for round in range(ROUNDS):

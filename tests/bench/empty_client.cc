@@ -1,5 +1,6 @@
-// A CUPTI client that gives buffers and takes them back unread, from the program's start on: what
-// CUPTI itself costs, to compare the agent with. Loaded by $CUDA_INJECTION64_PATH.
+// A CUPTI client that provides buffers and takes them back unread, from the program's start on. The
+// benchmark subtracts its cost, which is that of CUPTI itself, from the agent's. Loaded by
+// $CUDA_INJECTION64_PATH.
 #include <cupti.h>
 #include <dlfcn.h>
 
@@ -9,7 +10,7 @@
 
 namespace {
 
-constexpr std::size_t kBytes = 128 << 10;  // As the agent's.
+constexpr std::size_t kBytes = 128 << 10;  // The same size as the agent's buffers.
 std::mutex mutex;
 std::vector<std::uint8_t*> idle;
 

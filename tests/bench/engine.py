@@ -1,4 +1,4 @@
-"""The trace engine: reading and exporting a large trace, beside XProf's own conversion of the same file."""
+"""Measures reading and exporting a large trace, in comparison with XProf's conversion of the same file."""
 
 import os
 import subprocess

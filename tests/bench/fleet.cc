@@ -1,8 +1,10 @@
-// fleet PORT: the sidecars of a whole cluster in one process. Serves strobe.v1.Worker on every
-// loopback address; the address that a client called is the worker. Nothing is recorded: a capture
-// is armed, passes its window and ends Ok. When a capture's first worker ends, prints
+// fleet PORT: simulates the sidecars of a whole cluster in one process. Serves strobe.v1.Worker on
+// every loopback address; the address that a client calls identifies the worker. Nothing is
+// recorded: a capture is armed, and ends Ok after its window. When a capture's first worker ends,
+// prints
 //   capture ID armed N first FIRST_NS last LAST_NS
-// where FIRST and LAST are when the first and the last of its workers were armed.
+// N is the number of its armed workers; FIRST_NS and LAST_NS are the times at which the first and
+// the last of them were armed.
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
@@ -56,7 +58,7 @@ class Pong final : public grpc::ServerBidiReactor<v1::ClockPing, v1::ClockPong> 
 
 class Fleet;
 
-// Writes the report as it is when the watch begins, and once more when the capture has ended.
+// Writes the current report when the watch begins, and the final one when the capture has ended.
 class Watcher final : public grpc::ServerWriteReactor<v1::Report> {
  public:
   Watcher(Fleet& fleet, std::string key, v1::Report now);
@@ -189,10 +191,10 @@ class Fleet final : public v1::Worker::CallbackService {
   }
 
   std::mutex mutex_;
-  std::map<std::string, v1::Report> reports_;  // By address and capture.
+  std::map<std::string, v1::Report> reports_;  // The key is address and capture.
   std::map<std::string, std::set<Watcher*>> watchers_;
   std::multimap<std::int64_t, std::string> ends_;
-  std::map<std::string, Armed> armed_;  // By capture.
+  std::map<std::string, Armed> armed_;  // The key is the capture.
   std::thread timer_;
 };
 

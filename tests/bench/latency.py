@@ -1,4 +1,4 @@
-"""kubectl apply to armed, and end of recording to Succeeded, on a real API server."""
+"""Measures the latency from kubectl apply to armed, and from the end of recording to Succeeded, on a real API server."""
 
 import json
 import statistics
@@ -12,7 +12,7 @@ from tests.support.workers import start_workers
 
 
 class Watch:
-    """When the API server showed which condition, by a watch of its own."""
+    """Notes when a condition first became True, as seen by a separate watch of the API server."""
 
     def __init__(self, kubectl):
         import subprocess

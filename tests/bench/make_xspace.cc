@@ -1,6 +1,7 @@
-// make_xspace EVENTS FILE: a trace as large jobs make them: four GPUs of eight streams and 32 host
-// threads (64 rows), 500 names each, two levels of nesting, steps, one to three stats per event,
-// and an arrow from each inner event of a thread to one of a stream.
+// make_xspace EVENTS FILE: writes a trace like that of a large job. It has four GPUs with eight
+// streams each, and 32 host threads (64 rows); 500 names per plane, two levels of nesting, steps,
+// and one or two stats per event. An arrow leads from each inner event of a thread to one of a
+// stream.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -17,14 +18,14 @@ using strobe::xplane::PlaneBuilder;
 
 class Row {
  public:
-  // `pair`: rows of the same number on both sides share their launches.
+  // Host and GPU rows with the same `pair` have the same correlation ids.
   Row(PlaneBuilder& plane, std::string_view prefix, long pair)
       : plane_(plane), correlations_(pair * 10'000'000) {
     for (int i = 0; i < 500; ++i)
       names_.push_back(plane.EventId(std::string(prefix) + "_" + std::to_string(i)));
   }
 
-  // One outer event with `inner` within it; returns when it ends.
+  // Adds an outer event with `inner` events in it; returns where the next one may begin.
   std::int64_t Add(std::int64_t at_ps, long inner, std::int64_t step, std::mt19937_64& random) {
     const std::int64_t each = 1'000'000 + static_cast<std::int64_t>(random() % 5'000'000);
     plane_.AddEvent(names_[random() % names_.size()], at_ps, each * (inner + 1));

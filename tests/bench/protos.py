@@ -1,4 +1,4 @@
-"""The wire protocol for Python, for the bare clients."""
+"""The profiler protocol in Python, for the bare clients."""
 
 import functools
 
@@ -8,7 +8,7 @@ from tests.support.protos import generate
 
 @functools.cache
 def load():
-    """grpc, profiler_service_pb2 and xplane_pb2."""
+    """Returns the modules grpc, profiler_service_pb2 and xplane_pb2."""
     generate(BUILD / "bench" / "protos")
     import grpc
     from tensorflow import profiler_service_pb2, xplane_pb2

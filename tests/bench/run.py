@@ -1,9 +1,9 @@
-"""make bench: every figure that the project claims, with its peer in the same run.
+"""Runs all benchmarks of `make bench`, each together with its peer:
 
     python -m tests.bench.run [skew] [stock] [shifted] [latency] [idle] [upload] [listing] [annotations] [kernels] [engine] [viewer] [webhook] [scale]
 
 Prints one table per benchmark and writes them to build/bench/results.md with a description of the
-machine. Ratios and medians, because machines are shared and noisy.
+machine. Tables show ratios and medians, because the machines are shared and noisy.
 """
 
 import platform
@@ -56,7 +56,7 @@ def main():
     parts = [f"Machine: {machine()}\n"]
     print(parts[0])
     for name in chosen:
-        # In memory where there is any: a disk that many share measures the others.
+        # Uses memory if there is enough, because the speed of a shared disk depends on its other users.
         with tempfile.TemporaryDirectory(prefix=f"strobe-bench-{name}-", dir=scratch()) as directory:
             table = BENCHMARKS[name](Path(directory))
         parts.append(table)

@@ -1,6 +1,6 @@
-"""A cluster of 5,000 nodes and 10,000 injected pods: a real API server, nodes and pods kept by kwok, and one process
-in which all sidecars speak the real gRPC service (fleet.cc). With a minimal controller-runtime operator beside ours
-that watches the same pods."""
+"""Measures the operator in a cluster of 5,000 nodes and 10,000 injected pods: a real API server, nodes and pods simulated
+by kwok, and one process that serves the real gRPC service for all sidecars (fleet.cc). For comparison, a minimal
+controller-runtime operator watches the same pods."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ KWOK = "v0.7.0"
 
 
 class Api:
-    """Many writes at once; kubectl would take a process for each."""
+    """A client that creates many objects in parallel; kubectl would need a process for each."""
 
     def __init__(self, plane):
         self.plane = plane
@@ -39,7 +39,7 @@ class Api:
         return self.create_many([(path, body) for body in objects])
 
     def create_many(self, objects):
-        """Pairs of path and object, by several writers. Seconds it took."""
+        """Creates objects, given as pairs of path and object, from several threads. Returns the seconds that it took."""
         queue, errors, began = list(reversed(objects)), [], time.monotonic()
 
         def write():
@@ -82,7 +82,7 @@ def pods():
 
 
 def pod(number, port, labels):
-    """One of PyTorchJob's, as our webhook leaves it."""
+    """A pod of a PyTorchJob as it is after injection."""
     made = json.loads((ROOT / "tests/golden/pods/pytorchjob-gpu.json").read_text())
     metadata, spec = made["metadata"], made["spec"]
     metadata.pop("generateName", None)
@@ -123,7 +123,7 @@ class Scene:
         self.api.create("/api/v1/namespaces", [{"metadata": {"name": name}} for name in ["wide", *teams()]])
         self.fleet = group.start("fleet", [BIN / "fleet", self.port()])
         self.fleet.wait_for("serves", 10)
-        # Heartbeats that seldom come: what they cost is Kubernetes' business.
+        # A long lease makes the nodes' heartbeats rare, because their cost is not to be measured.
         self.kwok = group.start("kwok", [TOOLS / "kwok", "--kubeconfig", self.plane.kubeconfig, "--manage-all-nodes", "--cidr", "127.64.0.1/10",
                              "--node-lease-duration-seconds", 4000])
 
@@ -140,7 +140,7 @@ class Scene:
                             [pod(i, port, {"job": f"job-{i // WORKERS_EACH}"}) for i in range(REQUESTS_EACH * WORKERS_EACH)])
         print(f"  {pods()} pods in {time.monotonic() - began:.0f} s", flush=True)
 
-        # Seldom, because each look makes the server go through all of them.
+        # Polls rarely, because for each poll the server reads all pods.
         while self.api.get("/api/v1/pods?fieldSelector=status.phase!%3DRunning&limit=1")["items"]:
             time.sleep(3)
 
@@ -155,7 +155,7 @@ class Scene:
 
 
 def wide_capture(scene, operator, name):
-    """One capture of so many workers: how long telling all of them took, and what the status weighs."""
+    """Captures all pods of the namespace `wide`. Returns the seconds from the first armed worker to the last, and the size of the status."""
     before = scene.finished(operator)
     scene.kubectl.apply(request(name, {"job": "wide"}, start={"delay": "8s"}))
     wait_until(lambda: scene.finished(operator) > before, 120, name)
@@ -172,7 +172,7 @@ def requests():
 
 
 def many_requests(scene, operator, group, prefix):
-    """How many of them end in a second, and what each takes of whom. They have their finalizer, as the webhook gives it to them."""
+    """Returns the number of requests that end per second, and each process's CPU time per request. The requests have the webhook's finalizer."""
     before, good = scene.finished(operator), scene.metric(operator, "strobe_captures_total", result="Succeeded")
     spent = {process.name: cpu_seconds(process.pid) for process in group.processes if process.running()}
     began = time.monotonic()
@@ -204,7 +204,7 @@ def run(directory):
         resting, peak = memory(operator.process.pid, "VmRSS"), high_water(operator.process.pid)
 
         beside = many_requests(scene, operator, group, "beside")
-        # Its heartbeats for the nodes and looks at the pods are what a cluster's own machines would do.
+        # Measures again without kwok: in a real cluster, other machines send the heartbeats and watch the pods.
         scene.kwok.stop()
         time.sleep(5)
         alone = many_requests(scene, operator, group, "alone")

@@ -1,4 +1,4 @@
-"""How far apart do the workers of one job start? All on one machine, so that one clock tells."""
+"""Measures how far apart the workers of one job start. All of them run on one machine and share its clock."""
 
 import json
 import statistics
@@ -21,13 +21,13 @@ def capture(workers, logdir, run, *flags):
 
 
 def raw_skew_us(manifest):
-    """Of the starts as the traces tell them: one machine has one clock."""
+    """The skew of the starts in the manifest, without corrections by clock offsets: the workers share a clock."""
     starts = [int(w["startedNs"]) for w in manifest["workers"]]
     return (max(starts) - min(starts)) / 1000 if min(starts) else float("nan")
 
 
 class Floor:
-    """A bare gRPC client: the same absolute instant to each server, nothing else."""
+    """The baseline: a bare gRPC client that only sends the same start time to each server."""
 
     def __init__(self, workers):
         grpc, self.pb, self.xplane = load()
@@ -97,7 +97,7 @@ for line in sys.stdin:
 
 
 def against_stock_client(directory, captures=10):
-    """tf.profiler.experimental.client.trace with two workers, in the same run."""
+    """Compares with tf.profiler.experimental.client.trace on the same two workers."""
     _, _, xplane = load()
     with Group(directory / "logs") as group:
         workers = start_workers(group, 2)
@@ -130,7 +130,7 @@ def against_stock_client(directory, captures=10):
 
 
 def with_a_shifted_clock(directory, captures=20):
-    """One of two workers has a wall clock that is 11.56 s ahead."""
+    """Compares two workers with correct clocks to two of which one has a wall clock that is 11.56 s ahead."""
     shift_ns = 11_560_000_000
     rows = []
     for label, environment in (("both clocks right", {}),

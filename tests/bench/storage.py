@@ -1,4 +1,4 @@
-"""Object storage against rclone, on one versitygw, in turns."""
+"""Compares uploads and listings with rclone, in turns, on the same versitygw."""
 
 import hashlib
 import json
@@ -19,11 +19,11 @@ OBJECTS = 100_000
 
 
 def measured(command, env):
-    """Seconds and the largest RSS (MiB) of one command."""
+    """Runs a command. Returns its seconds and its peak RSS in MiB."""
     began = time.monotonic()
     process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, command)], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     peak = 0
-    while process.poll() is None:  # Not wait4's figure: that one remembers what we had when we forked.
+    while process.poll() is None:  # Not wait4's ru_maxrss, which includes the memory of this process at the time of the fork.
         peak = max(peak, high_water(process.pid))
         time.sleep(0.005)
     took = time.monotonic() - began
@@ -33,7 +33,7 @@ def measured(command, env):
 
 
 def rclone_env(server):
-    """The same server and keys. TLS is off in these runs: Debian's rclone cannot use a CA of its own."""
+    """The environment in which rclone uses the same server and keys. Without TLS, because Debian's rclone cannot use a private CA."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "RCLONE_"))}
     return {**clean, "RCLONE_CONFIG": "/dev/null", "RCLONE_CONFIG_GW_TYPE": "s3", "RCLONE_CONFIG_GW_PROVIDER": "Other",
             "RCLONE_CONFIG_GW_ENDPOINT": server.endpoint, "RCLONE_CONFIG_GW_ACCESS_KEY_ID": server.key,
@@ -49,8 +49,8 @@ def big_file(path):
 
 
 def resumed_upload(group, server, directory, trace, number):
-    """A sidecar that finds a finished trace in its spool, as after a restart: seconds until the capture is
-    DONE, and its largest RSS. The trace comes from the disk, so what is measured is the upload alone."""
+    """Starts a sidecar that finds a finished trace in its spool, as after a restart, so that only the upload
+    is measured. Returns the seconds until the capture has ended, and the sidecar's peak RSS."""
     spool = directory / f"spool-{number}"
     spool.mkdir()
     os.link(trace, spool / "c.xplane.pb")
@@ -79,8 +79,8 @@ def throughput(directory):
         server = Versity(group, directory, tls=False).start()
         trace = directory / "src/plugins/profile/big/w0.xplane.pb"
         big_file(trace)
-        # With its defaults rclone waits a second before each part for a "100 Continue" that this server never
-        # sends; without that wait it is the fair peer.
+        # By default rclone waits before each part one second for a "100 Continue" that this server never sends.
+        # Without that wait the comparison is fair.
         rclone = ["rclone", "copy", "--expect-continue-timeout", "0"]
         rows = {"strobe-sidecar, from its spool": [], "strobe cp": [], " ".join(rclone): []}
         data = server.dir / "data" / server.bucket
@@ -126,7 +126,7 @@ def listing(directory):
         for name, runs_ in times.items():
             seconds = statistics.median(s for s, _ in runs_)
             lines.append(f"| {name} | {seconds:.2f} | {seconds / peer:.2f} |")
-        # 10,000 runs with a manifest each, as people look at them.
+        # 10,000 runs with a manifest each, as `strobe ls` lists them.
         shutil.rmtree(runs)
         manifest = json.dumps({"format": 1, "result": "Succeeded", "workers": [{"name": f"w{j}", "outcome": "Ok", "bytes": "1000"} for j in range(8)]})
         for i in range(10_000):

@@ -1,4 +1,4 @@
-"""The viewer: its index, its answers and its page, beside XProf and Perfetto's page on the same files."""
+"""Measures the viewer's index, answers and page, in comparison with XProf and Perfetto's page on the same files."""
 
 import gzip
 import importlib.util
@@ -16,7 +16,7 @@ from tests.bench.engine import median, timed
 from tests.support.processes import BIN, BUILD, PYTHON, ROOT, memory
 
 ROWS, WIDTH = 64, 1600
-# Converts, then answers as its server does for a page of 1,600 pixels, ten times at random places.
+# Converts the trace, then requests ten random windows as XProf's server does for a page of 1,600 pixels.
 XPROF = """
 import json, random, sys, time
 from xprof.convert import raw_to_tool_data
@@ -43,7 +43,7 @@ def browser(*arguments):
 
 
 class View:
-    """A server with a run that is read already."""
+    """A viewer's server that has finished loading its run."""
 
     def __init__(self, place, cache):
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", BIN / "strobe", "view", place, "--cache", cache, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
@@ -67,18 +67,18 @@ class View:
             return seconds, len(body), gzip.decompress(body) if answer.headers["Content-Encoding"] == "gzip" else body
 
     def memory(self):
-        """Peak of resident memory less what is mapped from the trace and still counted, MiB; and what is its own."""
+        """The server's peak resident memory in MiB, which includes the mapped files."""
         return memory(self.process.pid, "VmHWM")
 
 
 def tiles(view):
-    """Times and sizes of windows at zooms from the whole trace to a thousandth of it."""
+    """Requests windows from the whole trace to a thousandth of it. Returns the 95th percentile of the times, and the largest size."""
     begin, end = view.run["beginPs"], view.run["endPs"]
     times, sizes = [], []
     for part in (1, 0.5, 0.1, 0.01, 0.001):
         for _ in range(12):
             span = (end - begin) * part
-            level = max(0, int(2 * span / WIDTH - 1).bit_length())  # Two to four pixels a slot.
+            level = max(0, int(2 * span / WIDTH - 1).bit_length())  # Chosen so that a slot is two to four pixels wide.
             at = int(begin + random.random() * (end - begin - span)) >> level << level
             seconds, size, _ = view.get(f"/api/tiles?rows=0-{ROWS - 1}&begin={at}&level={level}&slots={int(span) // (1 << level) + 1}")
             times.append(seconds)

@@ -1,4 +1,4 @@
-"""How long a pod's admission waits for the webhook, at 100 admissions per second, with controller-runtime's server beside it."""
+"""Measures the webhook's latency at 100 admissions of pods per second, in comparison with controller-runtime's server."""
 
 import http.client
 import json
@@ -28,7 +28,8 @@ def review():
 
 
 def load(port):
-    """Latencies in milliseconds of an open loop: each admission has its moment, whether or not the last one has come back."""
+    """Returns sorted latencies in milliseconds. Each is counted from the time at which the request was due, even if it was sent late because the
+    connection was busy."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     body = review()

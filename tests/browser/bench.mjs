@@ -1,4 +1,4 @@
-// Times of viewers' pages in Chromium, one JSON line each:
+// Measures viewers' pages in Chromium and prints a line of JSON:
 //   node bench.mjs paint STROBE TRACE CACHE     from starting `strobe view` until events are drawn
 //   node bench.mjs frames URL                   gaps between frames while a key is held for three seconds
 //   node bench.mjs perfetto WEB_DIST TRACE      Perfetto's page: from handing it a file until tracks are drawn
@@ -45,7 +45,7 @@ async function frames(browser, [url]) {
   for (const key of ["w", "s", "a", "d"]) {
     await page.keyboard.press("0");
     if (key !== "w") {
-      // Where there is room to go.
+      // Zooms in first, so that the key has an effect.
       await page.keyboard.down("w");
       await sleep(800);
       await page.keyboard.up("w");

@@ -1,4 +1,4 @@
-// Chromium with the viewer's page in it.
+// Helpers that open the viewer's page in Chromium and control it.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -10,7 +10,7 @@ export const AXE = require.resolve("axe-core/axe.min.js");
 const SHOTS = process.env.STROBE_SHOTS;
 mkdirSync(SHOTS, { recursive: true });
 
-/** A browser that reaches nothing but this machine. */
+/** Starts a browser that can connect only to this machine. */
 export function launch(...flags) {
   return puppeteer.launch({
     executablePath: process.env.STROBE_CHROMIUM ?? "/usr/bin/chromium",
@@ -26,7 +26,7 @@ export function launch(...flags) {
   });
 }
 
-/** The page, its troubles and every URL it asked for. */
+/** Opens a page that collects its errors in `troubles` and the URLs of its requests in `asked`. */
 export async function open(browser, url) {
   const page = await browser.newPage();
   page.troubles = [];
@@ -37,7 +37,7 @@ export async function open(browser, url) {
     page.troubles.push(`a dialog: ${dialog.message()}`);
     dialog.dismiss();
   });
-  // Workers' requests too.
+  // Attaches to the page's web workers too, so that their requests are seen.
   const session = await page.createCDPSession();
   await session.send("Target.setAutoAttach", {
     autoAttach: true,
@@ -74,7 +74,7 @@ export const rowNamed = (page, name, worker = 0) =>
     worker,
   );
 
-/** Where on the page a time of a row's track lies. */
+/** The point on the page at which a row's track shows the time `ps`. */
 export async function pointOf(page, row, track, ps) {
   return page.evaluate(
     (r, t, at) => {

@@ -1,4 +1,4 @@
-// Every feature of the page, by keyboard and mouse. The traces are those of tests/support/traces.py.
+// Tests every feature of the page by keyboard and mouse. The traces are from tests/support/traces.py.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import {
@@ -432,7 +432,7 @@ test("no accessibility rule is broken, in any state and theme", async () => {
       [],
     );
   };
-  // The page's own policy lets no script be added; the test's tool gets in below it.
+  // The page's content security policy would block the test's tool, so it is bypassed.
   await page.setBypassCSP(true);
   await page.reload();
   await idle(page);

@@ -1,5 +1,5 @@
-// XProf's own trace viewer page (V1, from its wheel), asking our server for everything. Only its files
-// come from the wheel; that it draws says that our answers have the shape of XProf's.
+// Tests that our server's answers have the form of XProf's: XProf's own trace viewer page (V1, its files
+// are taken from the wheel) gets all data from our server and must draw it.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ test("draws the same rows", async () => {
   await page.goto(
     `${base}${FILES}trace_viewer_index.html?is_streaming=true&is_oss=true&trace_data_url=${encodeURIComponent(data)}`,
   );
-  // Its components keep their texts in shadow trees.
+  // The texts of the page's components are in shadow trees.
   const texts = () =>
     page.evaluate(() => {
       const found = [];

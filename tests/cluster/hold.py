@@ -1,4 +1,4 @@
-"""Starts a node and runs a command beside it (tests/cluster/up)."""
+"""Starts a node and runs a command while the node is up (used by tests/cluster/up)."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def main():
             code = subprocess.run(sys.argv[1:] or [os.environ.get("SHELL", "bash")], env=environment).returncode
         except KeyboardInterrupt:
             code = 130
-        group.kill()  # The namespaces take the rest with them.
+        group.kill()  # Everything else ends with the namespaces.
         sys.exit(code)
 
 

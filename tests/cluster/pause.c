@@ -1,4 +1,4 @@
-// Holds a pod's namespaces: sleeps until it is told to end.
+// Keeps a pod's namespaces alive: sleeps until it receives a signal.
 #include <signal.h>
 #include <unistd.h>
 

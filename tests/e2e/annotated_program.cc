@@ -1,6 +1,7 @@
-// annotated_program THREADS SCOPES_PER_SECOND [SCOPES]: trains on nothing, with annotations. Prints
-// how many scopes each thread made when it ends. With 0 scopes per second it does not wait in
-// between.
+// annotated_program THREADS SCOPES_PER_SECOND [SCOPES]: simulates a trainer with annotations.
+// Prints the total number of scopes when it ends. With 0 scopes per second, the threads do not
+// pause. With SCOPES, it begins when a capture does, each thread makes SCOPES rounds, and it waits
+// for SIGTERM.
 #include <pthread.h>
 
 #include <atomic>

@@ -1,7 +1,7 @@
-"""A profiler server whose traces are as large as asked: big_profiler.py PROTOS PORT MIB.
+"""A profiler server whose traces have a given size: big_profiler.py PROTOS PORT MIB.
 
-JAX on two cores makes no trace of gigabytes; the wire, the XSpace and the behaviour are those of the
-real servers. Each trace has bytes of its own.
+JAX on two cores cannot produce traces of gigabytes. Protocol, XSpace and behaviour are those of the
+real servers. No two traces have the same bytes.
 """
 
 import os
@@ -22,7 +22,7 @@ def make_space(pb, start_ns, stop_ns, padding):
     filler = space.planes.add(name="/host:filler")
     filler.stat_metadata[1].id = 1
     filler.stat_metadata[1].name = "bytes"
-    # Pieces below 2 GiB each; random, so that parts cannot be taken for one another.
+    # The content is random, so that mixed-up parts of an upload are detected.
     while padding > 0:
         some = min(padding, 1 << 20)
         filler.stats.add(metadata_id=1, bytes_value=os.urandom(some))

@@ -1,10 +1,11 @@
-// cuda_program STEPS_PER_SECOND KERNELS_PER_STEP [THREADS] [STEPS]: a trainer with CUDA's driver
-// alone; runs on a real GPU and on the fake driver. Each step copies, clears, allocates and frees
-// once, and launches the kernels. 0 steps per second: as fast as it goes. Prints how many kernels
-// it launched, and how much of its threads' time on the processor went by per second.
+// cuda_program STEPS_PER_SECOND KERNELS_PER_STEP [THREADS] [STEPS]: simulates a trainer that uses
+// only CUDA's driver API; runs on a real GPU and on the fake driver. Each step copies, clears,
+// allocates and frees once, and launches the kernels. With 0 steps per second, it does not pause.
+// Prints how many kernels it launched, in how many seconds, and how much processor time its trainer
+// threads used.
 //
-// $FORK_EVERY_MS makes it fork children that annotate something and leave by exit(), with all that
-// runs there. $LISTEN makes it listen on that TCP port, as one with a profiler server does.
+// $FORK_EVERY_MS makes it fork children that annotate something and leave by exit(), which runs all
+// exit handlers. $LISTEN makes it listen on that TCP port, like a trainer with a profiler server.
 #include <arpa/inet.h>
 #include <cuda.h>
 #include <dlfcn.h>
@@ -26,7 +27,7 @@
 
 namespace {
 
-// Doubles a vector; by hand, so that no compiler of NVIDIA's is needed.
+// Doubles the elements of a vector. Written in PTX, so that NVIDIA's compiler is not needed.
 constexpr char kPtx[] = R"(
 .version 7.0
 .target sm_60
@@ -83,7 +84,7 @@ struct Cuda {
   FUNCTION(clear, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream);
   FUNCTION(allocate, "cuMemAlloc_v2", CUdeviceptr*, std::size_t);
   FUNCTION(release, "cuMemFree_v2", CUdeviceptr);
-  // Of the fake driver only.
+  // Only the fake driver has this function.
   void (*range)(const char*) = Find<void (*)(const char*)>("fake_cuda_range");
 };
 
@@ -162,7 +163,7 @@ void Listen() {
     std::exit(2);
 }
 
-// How many children did not end with 0.
+// Forks a child every $FORK_EVERY_MS until stopped. Returns how many of them failed.
 int ForkUntilStopped() {
   const char* every = std::getenv("FORK_EVERY_MS");
   int failed = 0;

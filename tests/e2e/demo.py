@@ -1,7 +1,7 @@
-"""make demo: two JAX workers, the operator, one ProfileRequest, and what came of it.
+"""make demo: runs two JAX workers, the operator and one ProfileRequest, and shows the result.
 
-With KUBECONFIG set that cluster's API is used instead of one started here; with KEEP=1 everything
-stays up until Ctrl-C.
+With KUBECONFIG set, it uses that cluster's API server instead of starting one. With KEEP=1, everything
+keeps running until Ctrl-C.
 """
 
 import os

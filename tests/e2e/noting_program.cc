@@ -1,18 +1,18 @@
-// noting_program NOTES STEPS_PER_SECOND [MODE...]: trains on nothing, annotates its steps, and
-// notes each of them in the file NOTES by its own clocks: what a capture's trace is compared with.
+// noting_program NOTES STEPS_PER_SECOND [MODE...]: simulates a trainer that annotates its steps and
+// notes each of them, by its own clocks, in the file NOTES. Tests compare a capture's trace with
+// the notes.
 //
-// A line of notes: "PROCESS STEP MONOTONIC_BEGIN MONOTONIC_END WALL_BEGIN WALL_END", times in ns.
-// The begin is read before the annotation begins and the end after it ended, so that a step that
-// lies within a window by its notes lies within it by its annotation too.
+// A line of notes is "PROCESS STEP MONOTONIC_BEGIN MONOTONIC_END WALL_BEGIN WALL_END", times in ns.
+// The begin is read before the annotation begins and the end after it has ended. A step that is in
+// a window according to its notes is therefore also in it according to its annotation.
 //
-// Modes: fork=N       a child every N ms that makes three noted steps and leaves by _exit, as the
-//                     workers of a data loader do; its PROCESS is "child-PID".
-//        close        closes all descriptors but its output and notes, as daemons do.
-//        daemon       forks, and lets the child train on while the parent ends.
-//        exec         trains for a second and then replaces itself by this program, without exec.
-//        rank=NAME    its PROCESS; "main" otherwise.
-//        hostile      calls itself, its threads and some of its annotations by bytes that are no
-//        text.
+// Modes: fork=N       forks a child every N ms that notes three steps and leaves by _exit, like the
+//                     workers of a data loader; its PROCESS is "child-PID".
+//        close        closes all descriptors except its output and notes, as daemons do.
+//        daemon       forks; the parent ends and the child trains.
+//        exec         after a second, replaces itself by this program without the mode exec.
+//        rank=NAME    sets its PROCESS; the default is "main".
+//        hostile      uses invalid UTF-8 in its thread's name and in some annotations.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -49,7 +49,7 @@ void Annotate(const char* text) { strobe::TraceMe me(text); }
 
 class Notes {
  public:
-  // One write per line and O_APPEND: lines of several processes stay whole.
+  // Each line is one write with O_APPEND, so that lines of several processes do not mix.
   explicit Notes(const char* path)
       : file_(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
   int descriptor() const { return file_; }

@@ -31,7 +31,7 @@ void UseEverything(const std::string& file) {
   profiler::Counter images(domain, "images", 5);
   profiler::Marker marker(domain, "epoch");
   Must(profiler::set_config(config));
-  { profiler::Scope before(skipped); }  // Nothing runs yet.
+  { profiler::Scope before(skipped); }  // The profiler is not running yet.
   Must(profiler::set_state("run"));
   for (int i = 0; i < 3; ++i) {
     profiler::Scope round(frame);
@@ -63,7 +63,7 @@ void UseEverything(const std::string& file) {
   std::printf("%s\n---\n", profiler::dumps(false, profiler::Format::kJson).c_str());
   using profiler::Format, profiler::SortBy;
   std::printf("%s", profiler::dumps(true, Format::kTable, SortBy::kCount, true).c_str());
-  if (profiler::dumps().find("load") != std::string::npos) std::exit(3);  // It was reset.
+  if (profiler::dumps().find("load") != std::string::npos) std::exit(3);  // dumps(true) resets.
 }
 
 void DumpContinuously(const std::string& file) {

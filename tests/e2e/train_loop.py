@@ -1,6 +1,6 @@
 """A real JAX training loop with a profiler server: the trainer of demos and tests.
 
-Prints "ready PORT" when the first step has run, then trains until it is ended.
+Prints "ready PORT" after the first step, then trains until it is ended.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import sys
 import time
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Many trainers share a small machine in tests; one thread each is what a busy host looks like.
+# Uses one thread, because many trainers share a small machine in tests.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 import jax  # noqa: E402
@@ -51,10 +51,10 @@ def main():
     notes = open(args.notes, "a", buffering=1) if args.notes else None
     step = 0
     parent = os.getppid()
-    while os.getppid() == parent:  # Ends with whoever started it, also when that was killed.
+    while os.getppid() == parent:  # Ends when its parent process has ended, even if that was killed.
         if args.stop_file and os.path.exists(args.stop_file):
             return
-        # Read outside of the annotation: what lies in a window by the notes does so by the annotation too.
+        # Clocks are read outside of the annotation: a step that is in a window by its notes is in it by its annotation too.
         monotonic, wall = time.monotonic_ns(), time.time_ns()
         with jax.profiler.StepTraceAnnotation(args.name, step_num=step):
             weights = train_step(weights, batch, target)

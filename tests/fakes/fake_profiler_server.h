@@ -1,5 +1,6 @@
-// A profiler server with the wire behaviour of those in the field, for what a real one cannot be
-// made to do on demand: be old, refuse, answer nonsense, die, live on a clock of its own.
+// A profiler server that speaks the real protocol and shows, on demand, behaviour that a real
+// server cannot be made to show: be an old version, refuse, answer with invalid bytes, end early,
+// or use another clock.
 #pragma once
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
@@ -36,12 +37,12 @@ class FakeProfilerServer {
   FakeProfilerServer& operator=(const FakeProfilerServer&) = delete;
   std::string address() const { return "localhost:" + std::to_string(port_); }
 
-  std::atomic<bool> writes_file{false};      // Knows no emit_xspace, as those from before 2025-09.
-  std::atomic<bool> nonsense{false};         // Answers with bytes that are no trace.
+  std::atomic<bool> writes_file{false};      // Ignores emit_xspace, as before 2025-09.
+  std::atomic<bool> nonsense{false};         // Answers with bytes that are not a trace.
   std::atomic<bool> empty{false};            // Records nothing.
-  std::atomic<const Clock*> clock{nullptr};  // Another than the machine's.
+  std::atomic<const Clock*> clock{nullptr};  // Used instead of the machine's clock.
   std::atomic<int> profiles{0};
-  std::atomic<bool> recording{false};  // It has begun to.
+  std::atomic<bool> recording{false};  // Set when recording has begun.
   std::atomic<bool> terminated{false};
   void Refuse(grpc::Status status) {
     MutexLock lock(&mutex_);
@@ -82,7 +83,7 @@ class FakeProfilerServer {
     const SystemClock machine;
     const Clock* const other = clock;
     const Clock& now = other != nullptr ? *other : machine;
-    // As in the field: the delay is computed once, the duration is looked at on the wall clock.
+    // Like real servers, computes the delay once and measures the duration by the wall clock.
     const auto start_asked = static_cast<std::int64_t>(request.opts().start_timestamp_ns());
     const MonoTime start_at = now.MonoNow() + (FromUnixNanos(start_asked) - now.WallNow());
     const auto goes_on = [&] { return !context.IsCancelled() && !terminated; };

@@ -1,4 +1,5 @@
-// A small trace as a profiler server would send it: one event, a start and a stop.
+// A small trace as a profiler server would send it, with a start, a stop and, by default, one
+// event.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// A job's sidecars in memory, with clocks of their own and all the ways in which they fail. They
-// obey the contract of strobe.v1.Worker: idempotent arming, reports that stay, cancellation.
+// A job's sidecars in memory, with their own clocks, that fail on demand. They obey the contract of
+// strobe.v1.Worker: arming is idempotent, reports remain available, captures can be cancelled.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,38 +14,38 @@
 namespace strobe {
 
 struct FakeSidecar {
-  // How it behaves.
-  Nanos offset{};  // Its clock against the operator's.
+  // Behaviour, set by tests.
+  Nanos offset{};  // Its clock minus the operator's.
   Nanos clock_error = std::chrono::microseconds(50);
   bool clock_measurable = true;
-  absl::Status check{};  // What preflight fails with.
-  std::string holder{};  // A capture that holds it.
+  absl::Status check{};  // Result of preflight.
+  std::string holder{};  // Id of the capture that holds it.
   bool source_ready = true;
-  v1::SourceKind source = v1::SOURCE_AUTO;  // Of what answers in its trainer.
-  std::vector<std::string> containers{};    // That it can tell apart.
-  absl::Status arm{};                       // What arming fails with, although it took effect.
+  v1::SourceKind source = v1::SOURCE_AUTO;  // Kind of the source in its trainer.
+  std::vector<std::string> containers{};    // Containers that it can distinguish.
+  absl::Status arm{};                       // Result of arming; it takes effect anyway.
   bool arm_answers = true;
   bool throws_in_arm = false;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
   v1::Outcome ends_as = v1::OK;
   Nanos lateness = std::chrono::microseconds(100);
   Nanos collect = std::chrono::milliseconds(50);
-  bool dies = false;     // In the middle of the recording.
-  bool forgets = false;  // Is restarted in the middle of the recording.
+  bool dies = false;     // Dies in the middle of the recording.
+  bool forgets = false;  // Restarts in the middle of the recording.
   bool finishes = true;
   absl::Status publish{};
   Nanos publish_takes{};
   absl::Status reclaim{};
-  int floods = 0;             // Reports that it sends at once when it is watched.
-  absl::Status watch_ends{};  // What it ends each watch with, after the flood.
+  int floods = 0;             // Number of reports that it sends at once when a watch begins.
+  absl::Status watch_ends{};  // Status with which each watch ends after the flood.
   unsigned protocol = kWorkerProtocol;
   Nanos wake_lateness{};
 
-  // What happened to it.
+  // Calls that it received, and its state.
   std::map<std::string, v1::Report> reports{};
-  std::vector<v1::CapturePlan> plans{};  // Accepted ones.
-  std::vector<std::string>
-      kept{};  // Asked to end early, which they do after a second of recording.
+  std::vector<v1::CapturePlan> plans{};  // Accepted plans.
+  // Captures that were asked to end early, which they do after a second of recording.
+  std::vector<std::string> kept{};
   std::vector<std::string> cancelled{};
   std::vector<v1::PublishRequest> published{};
   std::vector<v1::ReclaimRequest> reclaimed{};

@@ -1,4 +1,4 @@
-// An index in memory, of a trace made by a test.
+// An index in memory of a trace that a test made.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -33,12 +33,12 @@ struct MadeIndex {
   std::string trace;
   xplane::Space space;
   absl::Status status;
-  std::vector<std::uint64_t> words;  // For their alignment.
+  std::vector<std::uint64_t> words;  // Holds the index aligned to 8 bytes.
   std::size_t size = 0;
   Index index;
 };
 
-// Asks everything there is to ask.
+// Calls every query of the index.
 inline void AskAll(const Index& index) {
   for (const Row& row : index.rows()) index.Text(row.name);
   for (const Track& track : index.tracks()) {

@@ -1,4 +1,4 @@
-// A store in memory that fails on command, for what a real one cannot be made to do on demand.
+// A store in memory that fails on demand, for failures that a real store cannot be made to show.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace strobe {
 
-// What several open stores share: the bucket itself.
+// The content of a bucket, shared by the stores that are opened on it.
 struct MemoryBucket {
   struct Object {
     std::string bytes, sha256;
@@ -29,7 +29,8 @@ struct MemoryBucket {
   std::vector<std::string> calls ABSL_GUARDED_BY(mutex);
   int serial ABSL_GUARDED_BY(mutex) = 0;
   bool keeps_sha256 = true;
-  // Asked before each call ("put", "stat", "part"...) and after it: an answer that got lost.
+  // Called before and after each call ("put", "stat", "part"...). An error from `before` is a call
+  // that failed; an error from `after` is a call that took effect but whose answer was lost.
   std::function<absl::Status(const std::string&call)> before, after;
 
   std::string Bytes(std::string_view key) {

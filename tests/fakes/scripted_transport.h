@@ -1,5 +1,5 @@
-// A transport that answers from a script, for the API client's logic. Faults of a real connection
-// are tested against a real API server behind a proxy, in tests/integration.
+// A transport that answers from a script, for tests of the API client's logic. tests/integration
+// tests faults of real connections with a real API server behind a proxy.
 #pragma once
 #include <deque>
 #include <functional>
@@ -25,7 +25,8 @@ class ScriptedTransport final : public Transport {
     requests_.push_back(request);
     return handler_ ? handler_(request) : absl::UnavailableError("no script");
   }
-  // Plays the scripted streams one after the other, then stays silent until stopped.
+  // Each call plays the next scripted stream. When there are no more, it sends nothing until
+  // stopped.
   absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const Stop& stop,
                                       const std::function<bool(std::string_view)>& chunk) override {
     Script script{absl::UnknownError(""), {}};

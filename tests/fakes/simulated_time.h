@@ -1,4 +1,4 @@
-// Time that stands still until a test moves it: a clock and an executor on it. Single-threaded.
+// A clock that only advances when a test says so, and an executor that uses it. Single-threaded.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -20,12 +20,12 @@ class SimulatedTime final : public Clock, public Executor {
     tasks_.emplace(elapsed_ + std::max(delay, Nanos{0}), std::move(task));
   }
 
-  // Somebody sets the wall clock.
+  // Simulates that someone sets the wall clock.
   void StepWall(Nanos forward) { wall_ += forward; }
 
-  // Runs what is due, and what that posts, until nothing is due any more.
+  // Runs all tasks that are due, including tasks that they post, until none is due.
   void RunUntilIdle() { Advance(Nanos{0}); }
-  // Moves time on, running every task at its own moment.
+  // Advances the time and runs each task at the time at which it is due.
   void Advance(Nanos duration) {
     const Nanos end = elapsed_ + duration;
     while (!tasks_.empty() && tasks_.begin()->first <= end) {

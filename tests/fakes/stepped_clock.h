@@ -1,4 +1,4 @@
-// The machine's clock, whose wall time somebody sets. Safe for concurrent use.
+// The machine's clock, with a wall time that tests can step. Safe for concurrent use.
 #pragma once
 #include <atomic>
 

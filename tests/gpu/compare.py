@@ -1,4 +1,4 @@
-"""What tests/gpu/run prints. Uses nothing of the test environment, because GPU machines may have none."""
+"""Prints the report of tests/gpu/run. Does not use tests/support, because its dependencies may be missing on GPU machines."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ GENERATION = os.environ["STROBE_CUDA_GENERATION"]
 ENV = {**os.environ, "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"),
        "STROBE_CUPTI": os.environ.get("STROBE_CUPTI", str(ROOT / f"build/cuda/{GENERATION}/lib/libcupti.so.{GENERATION}"))}
 
-# Steps of a fixed size with a matrix product that takes a while; prints how long a step took.
+# Runs steps of a fixed size, dominated by a matrix product, and prints the mean time of a step.
 JAX_PROGRAM = """
 import os, sys, time
 import jax, jax.numpy as jnp
@@ -43,9 +43,9 @@ print(f"step {took / steps * 1e6:.3f} us, {steps} steps", flush=True)
 
 
 def protos(directory):
-    """xplane_pb2, made by the protoc that the build used."""
+    """Generates xplane_pb2 with the protoc that the build uses, and imports it."""
     subprocess.run(["protoc", f"-I{ROOT}/proto", f"--python_out={directory}", f"{ROOT}/proto/tensorflow/xplane.proto"], check=True)
-    # By its path: there may be a package of the same name.
+    # Imports it by its path, because another installed package may have the same name.
     spec = importlib.util.spec_from_file_location("xplane_pb2", directory / "tensorflow/xplane_pb2.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -53,7 +53,7 @@ def protos(directory):
 
 
 def kernels(xplane, path):
-    """How often each kernel ran, by name; from the lines that have one stream's work."""
+    """How often each kernel ran, by name; counts only events with kernel_details. Also returns the trace's errors and warnings."""
     space = xplane.XSpace.FromString(Path(path).read_bytes())
     found = Counter()
     for plane in space.planes:
@@ -108,7 +108,7 @@ def main():
         rig = Rig(directory)
         time.sleep(1)
         try:
-            # 1. A program that counts its own launches, and one without CUDA, so that there is somebody to record from the start.
+            # 1. A program that counts its own launches. A program without CUDA runs beside it, so that the capture has one to record from the start.
             idle = start([BIN / "annotated_program", "1", "1"], rig.env)
             capture = rig.capture("driver", "4s")
             time.sleep(2)
@@ -121,7 +121,7 @@ def main():
             print(f"## A CUDA program that ends within the capture\nlaunched {launched} kernels, Strobe saw {sum(found.values())} "
                   f"({100 * sum(found.values()) / launched:.1f} %; the agent arms shortly after CUDA starts). Outcome {worker['outcome']}. {notes or ''}\n")
 
-            # 2. JAX: the same steps, by its own profiler and by Strobe, a second each.
+            # 2. JAX: the same loop, recorded for two seconds by its own profiler and by Strobe.
             jax = [sys.executable, "-c", JAX_PROGRAM]
             plain = {key: value for key, value in ENV.items() if key != "CUDA_INJECTION64_PATH"}
             own = Path(directory) / "own"
@@ -138,7 +138,7 @@ def main():
             print(f"\nOutcome {worker['outcome']} {worker.get('message', '')} {notes or ''}; JAX's own trace had {steps_own} steps. The kinds are the same: "
                   f"{'yes' if set(ours) == set(theirs) else 'NO: ' + ', '.join(sorted(set(ours) ^ set(theirs)))[:300]}\n")
 
-            # 3. What it costs.
+            # 3. The overhead of recording.
             costs = {"alone": [], "agent loaded, nobody records": [], "Strobe records": [], "JAX's profiler records": []}
             for turn in range(5):
                 costs["alone"].append(step_us(start([*jax, "plain", "3"], plain)))

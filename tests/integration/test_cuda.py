@@ -28,13 +28,13 @@ def plane_stats(found):
 
 
 def test_devices_of_a_trainer_with_a_profiler_server_are_the_servers(rig, trainers):
-    """The agent then records its annotations only, and that is no fault of anybody."""
+    """The agent then records annotations only, and this is not a fault."""
     rig.cuda_program(100, 10)
     worker = rig.sidecar(framework=f"localhost:{trainers[0].profiler_port}").capture()
     assert worker["outcome"] == "Ok", worker
     names = {plane.name for plane in rig.space().planes}
     assert "/device:GPU:0" not in names and {event[1] for event in events(rig.space())} >= {"train"}
-    # Nor is asking for no devices at all.
+    # A request for no device trace at all is not a fault either.
     assert rig.capture("--device-tracer-level", "0", run="without")["outcome"] == "Ok"
 
 
@@ -64,7 +64,7 @@ def test_what_the_gpu_did_becomes_a_trace(rig, generation):
     assert stats["device_vendor"] == "Nvidia" and stats["gpu_device_name"] == "Fake H200" and stats["core_count"] == 132
     assert (stats["compute_cap_major"], stats["memory_bandwidth"]) == (9, 3201000 * 1000 * 2 * 6016 // 8)
 
-    # Every launch lies within its step on its thread, and its kernel has its number and comes after it.
+    # Every launch lies within its step on its thread; its kernel has the same correlation ID and begins later.
     host = events(space)
     trains = [e for e in host if e[1] == "train"]
     launches = {e[4]["correlation_id"]: e for e in host if e[1] == "cuLaunchKernel" and "correlation_id" in e[4]}
@@ -120,12 +120,12 @@ FAULTS = [
     ("enable:1=26", "Busy", "DCGM"),
     ("register=1", "ProfilerStartFailed", "registering buffers with CUPTI"),
     ("timestamp=999", "ProfilerStartFailed", "CUPTI's clock"),
-    ("enable:12=21 enable:39=27 enable:49=21", "Ok", ""),  # What we can do without.
+    ("enable:12=21 enable:39=27 enable:49=21", "Ok", ""),  # Optional activity kinds.
     ("late_ms=3", "EventsDropped", "faster than CUPTI's buffers were read"),
     ("flush_ms=8000", "EventsDropped", "did not return its last records"),
     ("flush=999", "EventsDropped", "CUPTI_ERROR_UNKNOWN"),
     ("after_unsubscribe=1", "Ok", ""),
-    ("foreign=1", "Ok", ""),  # Buffers that are not ours are left alone.
+    ("foreign=1", "Ok", ""),  # Buffers that are not the agent's are left alone.
     ("unsubscribe=999", "ProfilerStartFailed", "could not be disabled"),
 ]
 
@@ -141,15 +141,13 @@ def test_each_fault_has_its_outcome_and_harms_nobody(rig, fault, outcome, words)
     if outcome != "Ok":
         assert any(words in text for text in [*space.errors, *space.warnings]), (space.errors, space.warnings)
     if "flush_ms" not in fault:
-        # The next capture fares as well as this one: nothing was left half switched on.
+        # The next capture has the same outcome: nothing was left partly enabled.
         if "late_ms" not in fault and "unsubscribe=" not in fault:
             assert rig.capture(run="again")["outcome"] == outcome
     assert program.popen.poll() is None, "the program runs on"
     program.popen.terminate()
     assert program.popen.wait(20) == 0, program.output()
 
-
-# Finding 6.
 
 def test_a_program_that_keeps_its_devices_to_itself_is_recorded_without(rig):
     rig.cuda_program(100, 5, env={"STROBE_DEVICE": "off"})
@@ -160,8 +158,6 @@ def test_a_program_that_keeps_its_devices_to_itself_is_recorded_without(rig):
     assert time.monotonic() - began < 5, "nobody is waited for who will not answer"
     assert {p.name for p in rig.space().planes} >= {"/host:CPU"} and any(e[1] == "train" for e in events(rig.space()))
 
-
-# Finding 10.
 
 def test_where_kineto_is_cupti_is_left_alone(rig):
     torch = {"LD_PRELOAD": str(FAKES / "libtorch_cpu.so")}
@@ -181,8 +177,6 @@ def test_buffers_that_another_profiler_takes_are_counted(rig):
     assert worker["outcome"] == "EventsDropped" and "took CUPTI over" in worker["message"], worker
     assert program.popen.poll() is None
 
-
-# Finding 15.
 
 def test_children_forked_while_cupti_is_armed_end_well(rig):
     program = rig.cuda_program(200, 20, env={"FORK_EVERY_MS": "20"})
@@ -221,7 +215,7 @@ def test_a_clock_that_is_set_is_said(rig):
 
 
 def test_several_programs_in_one_worker(rig):
-    """One process per GPU, each of which sees its own as device 0, and one that shares the first's."""
+    """One process per GPU, each of which sees its GPU as device 0, and one more process that shares the first GPU."""
     for uuid in (1, 2, 1):
         rig.cuda_program(100, 5, env={"FAKE_CUDA_FIRST_UUID": str(uuid)})
     worker = rig.sidecar().capture()
@@ -258,17 +252,17 @@ def test_a_killed_program_leaves_its_kernels(rig):
 
 def test_a_program_that_ends_hands_its_last_kernels_over(rig):
     rig.sidecar()
-    rig.cuda_program(100, 5)  # Something to record when the capture is planned.
+    rig.cuda_program(100, 5)  # A program must exist when the capture is planned.
     capture = rig.begin_capture(duration="4s")
     time.sleep(2)
     program = rig.cuda_program(100, 5, 1, 50)
     assert program.popen.wait(20) == 0
     (worker,) = json.loads(capture.communicate(timeout=30)[0])["workers"]
-    # It ended by itself, so it is not lost; but CUPTI is armed a little after CUDA was started.
+    # The program ended by itself, so it is not lost. It may be late, because CUPTI is armed shortly after CUDA starts.
     assert worker["outcome"] in ("Ok", "LateStart"), worker
     label = f"cuda_program {program.popen.pid}"
     kernels = [e for e in events(rig.space(), "/device:GPU:0") if e[1].startswith("add_floats") and label in e[0]]
-    # CUPTI is armed shortly after CUDA was; from then on nothing is missing, up to the last kernel.
+    # Only kernels before CUPTI was armed may be missing; the last kernel is there.
     assert 200 <= len(kernels) <= 250
 
 

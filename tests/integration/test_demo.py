@@ -1,4 +1,4 @@
-"""The demo works, also on somebody else's cluster, and leaves nothing there."""
+"""The demo works on an existing cluster and leaves nothing behind."""
 
 import os
 import subprocess

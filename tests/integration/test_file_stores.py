@@ -1,4 +1,4 @@
-"""Logdirs that are directories: on a network file system that hangs, and on a volume where trainers put things in our way."""
+"""Logdirs that are directories: on a network file system that hangs, and on a volume where trainers plant links and pipes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.support.workers import Worker
 
 
 class Hang:
-    """A directory on which calls do not return while `on` was said last. Within processes of its environment."""
+    """A directory on which file calls hang between on() and off(), in processes that are started with `env`."""
 
     def __init__(self, directory, flag):
         self.directory, self.flag = directory, flag
@@ -35,7 +35,7 @@ def hang(tmp_path):
 
 
 def beside(trainers, group, name="w0", **options):
-    """A sidecar of the test's own beside a trainer that stays up."""
+    """A new sidecar beside a shared trainer."""
     worker = Worker(group, name, **options)
     worker.profiler_port = trainers[0].profiler_port
     return worker.start_sidecar().wait()
@@ -53,7 +53,7 @@ def capture(worker, logdir, *flags, run="r"):
 
 
 def test_a_file_system_that_hangs_holds_no_worker(group, trainers, tmp_path, hang):
-    """The capture ends by its deadline, others go on, and the trace arrives when the file system is back."""
+    """The capture ends by its deadline, other captures go on, and the trace is uploaded when the file system is back."""
     worker = beside(trainers, group, sidecar_env=hang.env, sidecar_flags=["--spool-dir", tmp_path / "spool"])
     hang.on()
     told = capture(worker, hang.directory, "--collect-timeout", "2s")
@@ -73,7 +73,7 @@ def test_a_capture_that_hangs_can_be_called_off(group, trainers, tmp_path, hang)
     hang.on()
     process = subprocess.Popen(command(worker, hang.directory, "--collect-timeout", "10m"), stdout=subprocess.PIPE, text=True)
     wait_until(lambda: "armed" in worker.sidecar.output(), 20, "arming")
-    time.sleep(2)  # It uploads by now, or will.
+    time.sleep(2)  # The upload has begun or is about to.
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=60)
     assert json.loads(out)["workers"][0]["outcome"] == "Cancelled"
@@ -99,7 +99,7 @@ def test_hanging_operations_are_bounded(group, trainers, tmp_path, hang):
 
 @pytest.fixture
 def victim(tmp_path):
-    """What the sidecar may write to, and must not."""
+    """A directory that the sidecar is able to write to, but must not."""
     directory = tmp_path / "victim"
     directory.mkdir()
     (directory / "file").write_text("untouched")

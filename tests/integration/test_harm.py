@@ -1,4 +1,4 @@
-"""A capture that harms its job ends, says so, and the job goes on as before."""
+"""A capture that harms its job ends and reports why, and the job continues as before."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ def test_a_trainer_that_runs_short_of_memory_is_let_go(rig, python_package):
         assert 60 <= worker["job"]["memoryPercent"] < 100, worker["job"]
         assert not list(rig.logdir.rglob("*.xplane.pb")), "nothing is collected of a trainer without memory"
         program.trains_as_before()
-        # And it can be captured again, when it is well.
+        # Once the trainer has recovered, it can be captured again.
         (worker,) = rig.capture("--abort-memory", "90", "--guard", "200ms", run="again", duration="500ms")["workers"]
         assert worker["outcome"] == "Ok" and 0 < worker["job"]["memoryPercent"] < 90, worker
         program.process.popen.kill()
@@ -64,7 +64,7 @@ def test_a_trainer_that_is_short_of_memory_already_is_not_recorded(rig, python_p
         (worker,) = rig.capture("--delay", "3s", "--abort-memory", "70", "--abort-slowdown", "1000", duration="10s")["workers"]
         assert worker["outcome"] == "Aborted" and int(worker["startedNs"]) == 0, worker
         program.trains_as_before()
-        # Whoever says that it is always like that gets the trace.
+        # --abort-memory 0 turns the limit off.
         (worker,) = rig.capture("--abort-memory", "0", "--guard", "200ms", run="again", duration="200ms")["workers"]
         assert worker["outcome"] == "Ok", worker
         program.process.popen.kill()
@@ -87,7 +87,7 @@ def test_a_sidecar_that_dies_leaves_no_thread_behind(rig, python_package):
     wait_until(lambda: program.agent_threads() == ["strobe-attend"], 10, "somebody to ask for the memory")
     rig.process.popen.kill()
     capture.kill()
-    rig.sidecar()  # Asks nobody.
+    rig.sidecar()  # Has no capture, so it does not ask for the memory.
     program.trains_as_before()
 
 
@@ -114,7 +114,7 @@ JAX = textwrap.dedent("""
 
 
 def test_pythons_tracer_on_a_real_jax_trainer(group, tmp_path, protos, python_package):
-    """Real harm: the framework's Python tracer makes each call dearer."""
+    """A real slowdown: the framework's Python tracer makes each call more expensive."""
     rig, port = AgentRig(group, tmp_path), free_port()
     trainer = rig.start([PYTHON, "-c", JAX, port], {"PYTHONPATH": str(python_package)})
     rig.sidecar(framework=f"localhost:{port}")
@@ -125,6 +125,6 @@ def test_pythons_tracer_on_a_real_jax_trainer(group, tmp_path, protos, python_pa
     before, during = int(worker["job"]["stepBeforeNs"]), int(worker["job"]["stepDuringNs"])
     assert before > 0 and (during > 1.3 * before or "none has ended" in worker["message"]), worker
     assert any(p == "/host:CPU" for p in worker["planes"]) and rig.trace().stat().st_size > 10_000
-    # The session is over in the trainer too.
+    # The session has ended in the trainer too.
     (worker,) = rig.capture("--guard", "200ms", run="again", duration="300ms")["workers"]
     assert worker["outcome"] == "Ok", worker

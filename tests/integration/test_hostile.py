@@ -1,4 +1,4 @@
-"""Workers that say what no worker should: the operator survives every byte of it, and the request ends with its cause."""
+"""Workers that send hostile answers: the operator survives all of them, and the request ends with the right cause."""
 
 import grpc
 import pytest
@@ -7,8 +7,8 @@ from tests.support.hostile import HostileWorker, MutePeer
 from tests.support.metrics import total
 from tests.support.operator import Operator, condition, profile_request, wait_finished
 
-INVALID = b"\xff\xc3 broken \xf0\x9f"  # As grpc-message carries it: gRPC checks nothing there.
-CUT = "\u00e9\U0001f525" * 700  # Each place where somebody cuts by bytes lies within a character.
+INVALID = b"\xff\xc3 broken \xf0\x9f"  # Not valid UTF-8. gRPC does not check a status message.
+CUT = "\u00e9\U0001f525" * 700  # Multi-byte characters only, so that a cut at a byte limit splits a character.
 HUGE = 2**63 - 1
 
 
@@ -54,7 +54,7 @@ def in_size(worker):
 
 
 def in_silence(worker):
-    """It takes each call and never answers, without heeding the deadline that the call carries."""
+    """Accepts each call and never answers, not even at the call's deadline."""
     worker.port = MutePeer().port
 
 
@@ -88,7 +88,7 @@ def in_publish(worker):
 
 
 def in_adopted_plan(worker):
-    """It claims to have been armed already, for the end of time."""
+    """Claims to be armed already, with the largest possible instant and duration."""
 
     def describe(request, _):
         answer = worker.pb.DescribeResponse(protocol=1, report=worker.report(request.capture_id, state=worker.pb.ARMED))
@@ -106,7 +106,7 @@ CASES = {"describe": (in_describe, "Unreachable"), "arm": (in_arm, "Unreachable"
 
 @pytest.mark.parametrize("case", CASES)
 def test_no_byte_of_a_worker_ends_the_operator(case, protos, group, kubectl, plane, logdir):
-    """Finding 11. Two attempts in a row, and an operator that comes up again in between and finds the same worker."""
+    """Covers two attempts in a row, and an operator that starts and finds the same worker."""
     lie, cause = CASES[case]
     worker = HostileWorker(f"liar-{case}")
     lie(worker)
@@ -117,7 +117,7 @@ def test_no_byte_of_a_worker_ends_the_operator(case, protos, group, kubectl, pla
     ended = condition(wait_finished(kubectl, "look", 90), "Succeeded")
     assert ended["reason"] == cause, ended
     operator.process.stop()
-    # Another one meets the same request and the same worker, and goes on working.
+    # Another operator finds the same request and the same worker, and keeps working.
     operator = Operator(group, plane.kubeconfig, "second", ["--no-leader-election"], config).start().wait_ready()
     kubectl.apply(profile_request("again", logdir, attempts=1, start={"readyTimeout": "0s"}))
     assert condition(wait_finished(kubectl, "again", 90), "Succeeded")["reason"] == cause

@@ -1,4 +1,4 @@
-"""Acceptance row 5: kill -9 after each write; same end state, exactly one capture per attempt."""
+"""The operator is killed after each of its writes: the end state is the same, with exactly one capture per attempt."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_kill_after_every_write(group, kubectl, proxy, make_workers, logdir, tmp
         operator.process.kill()
         if not died:
             break
-    # Finalizer, preflight, armed and final status at the least.
+    # There are at least four writes: finalizer, preflight, armed and final status.
     assert fatal > 4
     armed = [line for line in worker.sidecar.output().splitlines() if " armed " in line]
     assert len(armed) == fatal, "exactly one capture per request"

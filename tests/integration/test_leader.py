@@ -1,4 +1,4 @@
-"""Acceptance rows 6 and 7: leadership, with the real Lease of a real API server."""
+"""Leader election, with the real Lease of a real API server."""
 
 import signal
 import time
@@ -7,7 +7,7 @@ from tests.support import fault_proxy as fp
 from tests.support.operator import Operator, condition, profile_request, wait_finished
 from tests.support.processes import context_switches, wait_until
 
-# Short, so that the tests are; the rules are the same.
+# Short times keep the tests short.
 LEASE = {"duration": "12s", "renewDeadline": "4s", "retryPeriod": "1s"}
 
 
@@ -27,7 +27,7 @@ def test_a_clean_stop_hands_over_within_seconds(group, kubectl, plane, make_work
     second = make(group, plane.kubeconfig, kubectl, "second").wait_ready()
     assert not leading(second)
     first.process.stop()
-    # Sooner than the lease would have run out.
+    # Sooner than the lease would expire.
     wait_until(lambda: leading(second), 10, "the second to lead")
     assert first.process.popen.returncode == 0
     kubectl.apply(profile_request("look", logdir))
@@ -38,7 +38,7 @@ def test_a_leader_that_cannot_renew_ends_its_process(group, kubectl, proxy, tmp_
     operator = make(group, proxy.kubeconfig(tmp_path / "proxied"), kubectl, "cut")
     wait_until(lambda: operator.process.running() and "leading" in operator.process.output(), 15, "leadership")
     proxy.faults.add(lambda method, path: "/leases" in path, fp.refuse(503), times=10_000)
-    # Before anybody else could take the lease over.
+    # Before another operator could take over the lease.
     wait_until(lambda: not operator.process.running(), 11, "its end")
     assert operator.process.popen.returncode == 1
 
@@ -61,7 +61,7 @@ def test_a_frozen_leader_does_not_capture_twice(group, kubectl, plane, make_work
 
 
 def test_a_standby_sleeps(group, kubectl, plane):
-    """It woke a hundred times a second to see whether it leads."""
+    """A standby used to wake a hundred times a second to check whether it leads."""
     first = make(group, plane.kubeconfig, kubectl, "first").wait_ready()
     wait_until(lambda: leading(first), 15, "the first to lead")
     second = make(group, plane.kubeconfig, kubectl, "second").wait_ready()

@@ -1,4 +1,4 @@
-"""Certificates between operator and sidecars: who gets one, who gets in, and who does not (each counted)."""
+"""Certificates between operator and sidecars: who gets one, who is let in, and who is refused (each refusal is counted)."""
 
 import datetime
 import socket
@@ -45,7 +45,7 @@ def signing_request(key, name="x"):
 
 
 def issue(authority, name, usage=ExtendedKeyUsageOID.CLIENT_AUTH, days=1, since=datetime.timedelta(days=2)):
-    """(key, certificate) in PEM for a DNS name; days < 0 = expired. `authority` is (certificates, keys) in PEM, or None for a stranger's."""
+    """(key, certificate) in PEM for a DNS name; days < 0 = expired. `authority` is (certificates, keys) in PEM; None = an unknown authority."""
     own = ec.generate_private_key(ec.SECP256R1())
     if authority:
         certificate, key = x509.load_pem_x509_certificate(authority[0].encode()), serialization.load_pem_private_key(authority[1].encode(), None)
@@ -61,7 +61,7 @@ def issue(authority, name, usage=ExtendedKeyUsageOID.CLIENT_AUTH, days=1, since=
 
 
 def describe(protos, sidecar, roots, pair=None, name=None):
-    """A call to the worker port; returns the error's details."""
+    """Calls Describe on the worker port and returns the response; a refusal raises grpc.RpcError."""
     from strobe.v1 import worker_pb2, worker_pb2_grpc
 
     credentials = grpc.ssl_channel_credentials(roots.encode(), *(pair or (None, None)))
@@ -101,7 +101,7 @@ def test_only_the_operator_reaches_a_sidecar(operator, kubectl, make_sidecars, p
         assert error.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
         assert "strobe" not in error.value.details().replace("strobe.dev", ""), error.value.details()
         wait_until(lambda: sidecar.refused(reason) > before, 10, reason)
-    # A pod's own certificate is for being called, not for calling.
+    # A server certificate, as pods have, is not accepted from a client.
     before = sidecar.refused("untrusted")
     with pytest.raises(grpc.RpcError):
         describe(protos, sidecar, authority[0], issue(authority, "operator.strobe.dev", ExtendedKeyUsageOID.SERVER_AUTH), name)
@@ -125,7 +125,7 @@ def test_only_the_operator_reaches_a_sidecar(operator, kubectl, make_sidecars, p
 
 def test_the_operator_talks_to_the_pod_that_it_meant(operator, kubectl, make_sidecars, logdir):
     first, second = make_sidecars(2)
-    # The address of worker-0 now belongs to somebody else, as after a restart elsewhere.
+    # The address of worker-0 now belongs to another pod's sidecar, as if the address had been reused.
     kubectl.run("delete", "pod", "worker-0", "--force", "--grace-period=0")
     make_pod(kubectl, "worker-0", second.port)
     kubectl.apply(profile_request("look", logdir, target={"pods": ["worker-0"]}, attempts=1, start={"readyTimeout": "0s"}))
@@ -148,7 +148,7 @@ def test_only_pods_are_enrolled_and_as_themselves(operator, kubectl, protos):
     make_pod(kubectl, "a", 1)
     make_pod(kubectl, "b", 1)
     key = ec.generate_private_key(ec.SECP256R1())
-    # Whatever a request claims, the certificate names the pod of the token.
+    # Whatever name a request claims, the certificate names the pod of the token.
     answer = enroll(operator, pod_token(kubectl, "a"), signing_request(key, "operator.strobe.dev"))
     leaf = x509.load_pem_x509_certificate(answer.certificate.encode())
     names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(x509.DNSName)
@@ -177,7 +177,7 @@ def test_a_sidecar_waits_for_its_operator_and_survives_it(operator, group, kubec
     assert "strobe_build_info" in sidecar.page(), "the startup probe does not wait for the operator"
     operator.start().wait_ready()
     sidecar.wait()
-    # The operator that comes back is one whom its sidecars know.
+    # The sidecars still trust the operator after its restart.
     operator.process.kill()
     operator.start().wait_ready()
     kubectl.apply(profile_request("look", logdir))
@@ -185,7 +185,7 @@ def test_a_sidecar_waits_for_its_operator_and_survives_it(operator, group, kubec
 
 
 def test_certificates_are_renewed_in_time(group, plane, kubectl, trainers, logdir, tmp_path):
-    """Authorities and certificates come and go for as long as several of their lives; captures go on."""
+    """Captures go on while certificates and the authority expire and are replaced."""
     operator = SecureOperator(group, plane, kubectl, tls={"authorityLifetime": "66s", "settle": "10s", "certificateLifetime": "10s"}).start().wait_ready()
     try:
         allow(kubectl, logdir)
@@ -200,7 +200,7 @@ def test_certificates_are_renewed_in_time(group, plane, kubectl, trainers, logdi
             request = wait_finished(kubectl, f"look-{number}")
             assert condition(request, "Succeeded")["status"] == "True", request["status"]
         assert number >= 3
-        # A restarted container has the pod's old roots, and the newer ones that it kept.
+        # A restarted container has the pod's old roots, and the newer ones that it saved.
         sidecar.process.kill()
         sidecar.start().wait()
     finally:
@@ -224,7 +224,7 @@ def ended_with_an_error_about(process, port):
 
 @pytest.mark.parametrize("which", ["tls", "webhook", "http"])
 def test_an_operators_port_that_is_taken_ends_it(which, group, plane, kubectl, taken):
-    """It went on without serving, for ever, or ended as if all were well."""
+    """The operator used to run on without serving, or to exit with success."""
     options = {"tls": {"tls": {"enrollListen": f"127.0.0.1:{taken}"}}, "webhook": {"webhook": {"listen": f"127.0.0.1:{taken}"}}, "http": {}}[which]
     operator = SecureOperator(group, plane, kubectl, **options)
     if which == "http":

@@ -1,6 +1,6 @@
-"""The outcome table, row by row: a fault produced on purpose ends as just that outcome in the request's status, in
-its event, in the operator's metrics and in what `strobe inspect` says. Beside the faulty worker stands a good one,
-which stays Ok whatever happens to the other."""
+"""The outcome table, row by row: a deliberate fault ends as exactly that outcome in the request's status, in its
+event, in the operator's metrics and in the output of `strobe inspect`. A good worker runs beside the faulty one and
+stays Ok, except where the fault affects the whole capture (ALL_FAIL)."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def cluster_operator(session_group, plane):
 
 
 class Scene:
-    """A good worker, a place for a bad one, and the request that meets both."""
+    """A good worker, a place for a faulty one, and the request that captures both."""
 
     def __init__(self, group, kubectl, operator, trainers, tmp_path):
         self.group, self.kubectl, self.operator, self.trainers, self.dir = group, kubectl, operator, trainers, tmp_path
@@ -42,7 +42,7 @@ class Scene:
         self.good = good.start_sidecar().wait().register(kubectl)
 
     def bad(self, **options):
-        """A real JAX worker, which is good so far."""
+        """A real JAX worker, which has no fault yet."""
         worker = Worker(self.group, "bad", 1, **options)
         worker.profiler_port = self.trainers[1].profiler_port
         return worker
@@ -63,15 +63,15 @@ class Scene:
         self.kubectl.run("patch", "pod", "bad", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
 
     def programs(self):
-        """A worker that only the agent records."""
+        """A worker that only the agent records; returns the rig that starts its programs."""
         rig = AgentRig(self.group, self.dir)
         worker = self.bad(sidecar_flags=["--agent-dir", rig.dir / "agent"])
-        worker.profiler_port = free_port()  # Nobody's.
+        worker.profiler_port = free_port()  # Nothing listens there.
         self.started(worker)
         return rig
 
     def framework(self, profile, service="tensorflow.ProfilerService", **options):
-        """A gRPC server in the place of the trainer's profiler."""
+        """A gRPC server in place of the trainer's profiler server."""
         import grpc
 
         server = grpc.server(futures.ThreadPoolExecutor(2), options=[("grpc.max_send_message_length", -1)])
@@ -128,7 +128,7 @@ def wrong_port(scene):
 
 
 def started_late(scene):
-    """The profiler server comes up when the capture has long been given up."""
+    """The capture gives up before the worker has a profiler server."""
     worker = Worker(scene.group, "bad", 1)
     scene.started(worker)
     scene.spec |= {"minWorkers": 2, "start": {"readyTimeout": "1s"}}
@@ -143,7 +143,7 @@ def framework_fails(scene):
 
 def no_guard(scene):
     scene.started(scene.bad())
-    # Whoever is told to start at the instant starts a little after it.
+    # A worker that is told to start at the instant always starts slightly later.
     scene.spec["start"] = {"guard": "0s"}
     scene.spec["minWorkers"] = 1
 
@@ -152,7 +152,7 @@ def idle_device(scene):
     rig = scene.programs()
     rig.program(1, 100)
     rig.cuda_program(0.01, 1)
-    time.sleep(1)  # Its one step of the next minutes is over.
+    time.sleep(1)  # Its only step within 100 s is over.
 
 
 def idle_program(scene):
@@ -209,7 +209,7 @@ def with_full_logdir(logdir):
 
 def denied(scene):
     os.chmod(scene.logdir, 0o755)
-    for parent in scene.logdir.parents:  # Only the logdir itself is closed to others.
+    for parent in scene.logdir.parents:  # Opens the parents, so that only the logdir itself denies access.
         if parent.stat().st_uid == os.getuid() and len(parent.parts) > 2:
             os.chmod(parent, parent.stat().st_mode | 0o011)
     scene.started(scene.bad(wrap=as_nobody))
@@ -227,7 +227,7 @@ def killed_while_it_records(scene):
     def kill():
         time.sleep(1.2)
         worker.trainer.kill()
-        # As the kubelet would report it.
+        # The status that the kubelet would report.
         scene.patch_status({"containerStatuses": [{
             "name": "trainer", "image": "trainer", "imageID": "", "ready": False, "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
             "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}}]})
@@ -278,7 +278,7 @@ def too_large_for_the_sidecar(scene):
     return release
 
 
-# Outcome, fault, words of the message. Where both workers end so there is no trace, and nothing to inspect.
+# Outcome, fault, words of the message. If both workers end this way, there is no trace to inspect.
 ROWS = [
     ("SidecarMissing", no_sidecar, "no container strobe-sidecar"),
     ("WorkerMissing", no_pod, "no such pod"),
@@ -354,7 +354,7 @@ def test_every_outcome_has_its_row():
 
 
 def test_good_captures_end_in_nothing_else(scene):
-    """A slice of what tests/soak runs two hundred times."""
+    """A short version of `tests.soak.run good`, which makes 200 captures."""
     scene.started(scene.bad())
     for i in range(12):
         scene.kubectl.apply(profile_request(f"good-{i}", scene.logdir, run=f"good-{i}", attempts=1, duration="50ms", start={"guard": "200ms"}))

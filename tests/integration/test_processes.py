@@ -1,4 +1,4 @@
-"""A worker with several processes: each has a row that says what became of it, the worst is the worker's, and what the others recorded is kept."""
+"""A worker with several processes: each has a row with its outcome, the worst row is the worker's outcome, and what the others recorded is kept."""
 
 import json
 import subprocess
@@ -29,12 +29,12 @@ def tagged(space, tag):
 
 @pytest.fixture
 def lost(group, tmp_path):
-    """A trainer of the test's own, which ends between arming and the start."""
+    """A trainer of the test's own, which the test kills between arming and the start."""
     return Worker(group, "lost").start_trainer().wait()
 
 
 def capture_while(rig, trainer, **options):
-    """A capture during whose delay the trainer is killed."""
+    """Kills the trainer during the delay of a capture; returns the worker's entry of the manifest."""
     capture = rig.begin_capture("--delay", "3s", "--guard", "300ms", duration="500ms", **options)
     time.sleep(1.5)
     trainer.trainer.kill()
@@ -74,7 +74,7 @@ def test_a_server_that_is_gone_at_the_start_costs_the_other_nothing(group, train
 
 
 def test_and_so_where_the_agent_records_too(group, trainers, lost, tmp_path, protos):
-    """The framework's traces were thrown away, and the capture ended Ok with what the agent had."""
+    """The framework's traces used to be discarded, and the capture ended as Ok with the agent's events alone."""
     here, gone = f"localhost:{trainers[0].profiler_port}", f"localhost:{lost.profiler_port}"
     rig = AgentRig(group, tmp_path)
     rig.program(1, 100)
@@ -86,7 +86,7 @@ def test_and_so_where_the_agent_records_too(group, trainers, lost, tmp_path, pro
 
 
 def test_the_only_server_may_be_missing_where_the_agent_records(group, tmp_path):
-    """Every injected pod names localhost:9012."""
+    """Injection names localhost:9012 in every pod, even if no profiler server runs there."""
     rig = AgentRig(group, tmp_path)
     rig.program(1, 100)
     rig.sidecar(f"localhost:{free_port()}")
@@ -103,13 +103,13 @@ def test_several_servers_are_all_waited_for(group, trainers, tmp_path):
     assert worker["outcome"] == "NoSource" and missing in worker["message"], worker
 
 
-# When the wall clock is set, seconds after the capture was asked for, and by how much; the start is after 3 s, the stop 1.6 s later.
+# Seconds from the capture's request until the wall clock is set, and by how many seconds. The start is at 3 s, the stop 1.6 s later.
 STEPS = {"before the start, forward": (1.5, 3600), "before the start, back": (1.5, -3600), "while it records, forward": (3.8, 3600), "while it records, back": (3.8, -3600)}
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.replace(" ", "-").replace(",", ""))
 def test_a_wall_clock_that_is_set_moves_no_start(group, trainers, tmp_path, protos, step):
-    """Beside a worker whose clock is left alone. What is told of the start is what was."""
+    """The other worker's clock is not changed. The reported start is the real one."""
     after, by = STEPS[step]
     clock = Clock(tmp_path / "clock")
     shifted = Worker(group, "shifted", trainer_env=clock.env, sidecar_env=clock.env).start_trainer().start_sidecar().wait()

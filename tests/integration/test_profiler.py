@@ -57,7 +57,7 @@ def test_mistakes_are_explained(tmp_path):
 
 
 def test_vtune_hears_of_it(tmp_path):
-    """Intel's own reference collector in VTune's place."""
+    """Intel's own reference collector takes the place of VTune."""
     run("all", tmp_path / "p.json", BUILD / "peers/profiler_program_itt", INTEL_LIBITTNOTIFY64=str(BUILD / "peers/libittnotify_refcol.so"),
         INTEL_LIBITTNOTIFY_LOG_DIR=str(tmp_path))
     (log,) = tmp_path.glob("libittnotify_refcol*.log")

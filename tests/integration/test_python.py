@@ -19,7 +19,7 @@ def rig(group, tmp_path, protos):
 
 @pytest.fixture
 def python(python_package):
-    """Runs a program with the package and nothing of this repository."""
+    """Runs a program with the installed package and nothing else from this repository."""
 
     def run(program, check=True, **env):
         result = subprocess.run([PYTHON, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, cwd="/",
@@ -79,7 +79,7 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):
 
 
 def test_both_profilers_count_from_one_zero(rig, python_package):
-    """JAX's trace counts from JAX's own start; joined with ours, what happened together lies together."""
+    """JAX's trace counts from its own start. In the joined trace, simultaneous events of both have equal times."""
     port = free_port()
     program = textwrap.dedent(f"""
         import time, jax, strobe
@@ -97,7 +97,7 @@ def test_both_profilers_count_from_one_zero(rig, python_package):
     theirs = sorted(e[2:4] for e in events(space) if e[1] == "theirs")
     ours = sorted(e[2:4] for e in events(space, "/host:CPU [agent]") if e[1] == "ours")
     assert len(ours) > 20 and 0 <= ours[0][0] < 10e12, "from the trace's start, not from 1970"
-    slack = 50e6  # Microseconds, in ps: two clocks read by two libraries.
+    slack = 50e6  # 50 us, in ps: the two libraries read two clocks.
     inside = sum(any(begin - slack <= o[0] and o[1] <= end + slack for begin, end in theirs) for o in ours)
     assert inside >= len(ours) - 3, (len(ours), inside)
 
@@ -240,7 +240,7 @@ def test_a_program_profiles_itself_with_nothing_around_it(python, tmp_path):
 
 
 def test_every_rank_has_a_server_of_its_own_beside_the_injected_sidecar(rig, group, python, python_package, tmp_path):
-    """As torchrun starts them in an injected pod: one STROBE_DIR, whose sidecar serves the pod."""
+    """Like the ranks that torchrun starts in an injected pod: they share the STROBE_DIR that the pod's sidecar serves."""
     rank = textwrap.dedent("""
         import sys, time, strobe
         server = strobe.server.start(0)
@@ -309,7 +309,7 @@ def test_a_client_with_tensorflows_options(python, trainers, tmp_path):
 
 
 def test_the_mxnet_style_profiler(python, tmp_path):
-    """The example of MXNet's documentation, and what its objects leave in file and table."""
+    """The example from MXNet's documentation, and what its objects write to the file and the table."""
     path = tmp_path / "chrome_tracing_profile.json"
     out = python(f"""
         import time
@@ -361,7 +361,7 @@ def test_the_mxnet_style_profiler(python, tmp_path):
     assert [line.split()[0] for line in lines[4:7]] == ["step", "load", "iteration"]
     assert "2" in lines and out.count("ValueError") == 9 and "accepted" not in out and "set_state('stop') before set_config" in out
     trace = json.loads(path.read_text())
-    # The file is the last run's: the one that was still running when the program ended.
+    # The file is from the last run, which was still in progress when the program ended.
     assert trace["traceEvents"] == [] and trace["otherData"] == {"dropped_events": 0}
 
 

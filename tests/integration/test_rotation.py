@@ -1,4 +1,4 @@
-"""Acceptance row 14: the operator's own token and the API server's authority change while it watches."""
+"""The operator's own token and the API server's authority change during a watch."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_token_and_authority_rotate_in_mid_watch(group, own_plane, make_workers,
     kubectl.apply(profile_request("before", logdir))
     assert condition(wait_finished(kubectl, "before"), "Succeeded")["status"] == "True"
 
-    # Another authority, another certificate and another token; the old ones are worth nothing any more.
+    # A new authority, certificate and token; the old ones are no longer valid.
     own_plane.apiserver.kill()
     rotated = tmp_path / "rotated"
     rotated.mkdir()

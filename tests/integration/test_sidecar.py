@@ -1,4 +1,4 @@
-"""strobe.v1.Worker as any client may use it, against a sidecar beside a real trainer."""
+"""The service strobe.v1.Worker as any client may use it, tested on a sidecar beside a real trainer."""
 
 import time
 

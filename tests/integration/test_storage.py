@@ -1,4 +1,4 @@
-"""Captures into, and runs out of, object storage servers that are not ours: TLS, a private CA, real keys."""
+"""Captures into object storage, and runs copied out of it, with third-party servers, TLS, a private CA and real keys."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from tests.support.stores import SERVERS, Versity, run_strobe, strobe_env
 
 
 class Store:
-    """A server, and the environment in which our programs reach it."""
+    """A storage server, and the environment in which Strobe's programs reach it."""
 
     def __init__(self, server, env=None, url=None):
         self.server = server
@@ -76,7 +76,7 @@ def test_capture_list_read_back_and_delete(store, make_workers, tmp_path):
     one = store.strobe("ls", listed[0]["url"]).stdout
     assert all(name in one for name in names) and "strobe.json" in one
 
-    # What comes back is what XProf reads.
+    # XProf reads the run that was copied back.
     store.strobe("cp", listed[0]["url"], tmp_path / "back")
     back = tmp_path / "back/plugins/profile/look"
     assert {f.name: sha256(f.read_bytes()) for f in back.glob("*.xplane.pb")} == {f"{w['name']}.xplane.pb": w["sha256"] for w in manifest["workers"]}
@@ -100,9 +100,9 @@ def test_large_objects_and_copies_between_stores(store, tmp_path):
     (run / "empty.xplane.pb").write_bytes(b"")
     store.strobe("cp", tmp_path / "src", store.url, "--all")
     assert store.server.read("logs/plugins/profile/big/w0.xplane.pb") == big
-    store.strobe("cp", tmp_path / "src", store.url, "--all")  # Again is fine,
+    store.strobe("cp", tmp_path / "src", store.url, "--all")  # A repeated copy succeeds.
     (run / "w0.xplane.pb").write_bytes(big[:-1] + b"!")
-    refused = store.strobe("cp", tmp_path / "src", store.url, "--all", check=False)  # other bytes are not,
+    refused = store.strobe("cp", tmp_path / "src", store.url, "--all", check=False)  # A copy of different bytes is refused.
     assert refused.returncode == 1 and "AlreadyExists" in refused.stderr
     assert store.server.read("logs/plugins/profile/big/w0.xplane.pb") == big
 
@@ -180,7 +180,7 @@ def test_errors_are_one_sentence(versity, tmp_path):
 
 
 def test_the_configuration_file_is_enough(versity, tmp_path):
-    """Everything that the environment said before, from a file; and the URL over both."""
+    """A file replaces the settings in the environment, and the URL overrides the file."""
     server = versity.server
     config = tmp_path / "storage.yaml"
     config.write_text(json.dumps({"s3": {"endpoint": "https://127.0.0.1:1", "region": "us-east-1", "path_style": "true", "ca_bundle": str(server.ca),
@@ -192,7 +192,7 @@ def test_the_configuration_file_is_enough(versity, tmp_path):
 
 
 def test_through_a_proxy(versity):
-    """CONNECT, as company proxies know it; the server itself is not reached any other way."""
+    """A proxy that supports CONNECT, as in company networks, and is the only way to the server."""
     seen = []
 
     class Proxy(socketserver.StreamRequestHandler):
@@ -215,7 +215,7 @@ def test_through_a_proxy(versity):
 
     with Server(("127.0.0.1", 0), Proxy) as proxy:
         threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
-        # A name that only the proxy can reach.
+        # Nothing listens on port 1; the proxy connects to the real server instead.
         url = f"{versity.url}?endpoint=https://localhost:1&proxy=http://127.0.0.1:{proxy.server_address[1]}"
         result = versity.strobe("ls", url, check=False)
         proxy.shutdown()
@@ -237,5 +237,5 @@ def test_ls_is_quick_and_short_on_many_runs(versity, tmp_path):
     assert len(json.loads(everything.stdout)) == 250
     assert len(versity.strobe("ls", versity.url, "--objects").stdout.splitlines()) == 250
     would = versity.strobe("rm", versity.url, "--older-than", "1h", "--dry-run").stdout
-    assert would.count("would delete") in (0, 250)  # By today's date.
+    assert would.count("would delete") in (0, 250)  # Depends on today's date.
     versity.strobe("rm", versity.url, "--all", "--yes")

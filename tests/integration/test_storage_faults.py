@@ -1,5 +1,5 @@
-"""What happens to a trace on its way into a bucket when anything on that way fails. The store is real
-(versitygw, TLS); a gate in front of it fails on command."""
+"""What happens to a trace when anything fails on its way into a bucket. The store is real (versitygw, TLS); a gate in
+front of it injects the faults."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from tests.support.processes import BIN, PYTHON, ROOT, wait_until
 from tests.support.store_gate import StoreGate
 from tests.support.stores import Versity, run_strobe, strobe_env
 
-TRACE_MIB = 20  # Three parts.
+TRACE_MIB = 20  # Uploaded in three parts.
 
 
 def error(code, words="words of the store"):
@@ -51,7 +51,7 @@ def trainer(session_group, protos):
 
 
 class Sidecar:
-    """One with a spool, whose store is behind the gate."""
+    """A sidecar with a spool, whose store is behind the gate."""
 
     def __init__(self, group, trainer, gate, tmp_path):
         self.group, self.trainer, self.gate, self.spool = group, trainer, gate, tmp_path / "spool"
@@ -116,7 +116,7 @@ def assert_arrived(server, report, capture="c"):
 
 
 def test_a_cut_at_every_request_costs_nothing(server, gate, tmp_path):
-    """Each request of an upload in parts is cut once in its body, and once after the store has done it."""
+    """Cuts each request of a multipart upload once in its body, and once after the store has carried it out."""
     run = tmp_path / "src/plugins/profile/cut"
     run.mkdir(parents=True)
     data = os.urandom(20 << 20)
@@ -132,7 +132,7 @@ def test_a_cut_at_every_request_costs_nothing(server, gate, tmp_path):
 
     copy()
     requests = gate.count()
-    assert requests >= 6  # Look, begin, three parts, finish, look.
+    assert requests >= 6  # Among them: begin, three parts, finish, and a look at the object.
     for number in range(requests):
         for what in ({"cut_request_after": 4096}, {"lose_answer": True}):
             gate.clear()
@@ -220,7 +220,7 @@ def test_a_bucket_that_may_only_be_read(session_group, group, trainer, tmp_path)
 
 
 def test_a_wrong_clock_is_named(group, gate, protos, tmp_path):
-    """Of the whole pod: trainer and sidecar are an hour ahead of the store."""
+    """The clock of the whole pod is wrong: trainer and sidecar are an hour ahead of the store."""
     shift = 3_600_000_000_000
     wrong = {"LD_PRELOAD": str(BIN / "clock_shift.so"), "CLOCK_SHIFT_NS": str(shift)}
     port = free_port()
@@ -232,7 +232,7 @@ def test_a_wrong_clock_is_named(group, gate, protos, tmp_path):
 
 
 def test_a_full_disk(sidecar, server):
-    """The spool lies on a file system of 8 MiB: the trace goes straight to the store instead."""
+    """The spool's file system has too little space for the trace, which is uploaded directly instead."""
     sidecar.spool.mkdir()
     own_mounts = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
     sidecar.start(prefix=[*own_mounts, "sh", "-c", f"mount -t tmpfs -o size=24m none '{sidecar.spool}' && exec \"$@\"", "sh"])
@@ -257,7 +257,7 @@ def test_a_full_spool_refuses_and_keeps(sidecar, server, gate):
 
 
 def test_sigterm_leaves_what_the_next_start_goes_on_with(sidecar, server, gate):
-    gate.bytes_per_second = 6 << 20  # Each of three parts takes more than a second.
+    gate.bytes_per_second = 6 << 20  # A part of 8 MiB takes longer than --grace.
     sidecar.start("--grace", "1").arm()
     sidecar.uploading()
 
@@ -278,14 +278,14 @@ def test_sigterm_leaves_what_the_next_start_goes_on_with(sidecar, server, gate):
 
 
 def test_kill_at_fifty_random_points(sidecar, server, gate):
-    """The trace is never lost once the sidecar says that it uploads it, and never half there."""
+    """Once the sidecar has reported the upload, the trace is never lost, and never stored in part."""
     dice = random.Random(7)
     killed_while_uploading = 0
     sidecar.start()
     for round_ in range(50):
         capture = f"k{round_}"
         key = f"logs/plugins/profile/run-{capture}/w0.xplane.pb"
-        gate.bytes_per_second = 12 << 20  # Three parts at once: about 0.7 s.
+        gate.bytes_per_second = 12 << 20  # Three parts in parallel take about 0.7 s.
         assert sidecar.arm(capture).accepted
         sidecar.uploading(capture)
         time.sleep(dice.uniform(0, 0.8))

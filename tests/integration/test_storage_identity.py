@@ -1,5 +1,5 @@
-"""Every way in which a pod or a person gets its storage identity (the table of docs/how-to/storage.md): the real
-chain asks the service that hands the identity out, and shows what it got to a storage server."""
+"""Every way in which a pod or a person gets a storage identity (the table of docs/how-to/storage.md): the real
+credential chain asks the service that issues the identity, and presents the result to a storage server."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ from tests.support.stores import Azurite, FakeGcs, Moto, run_strobe, strobe_env
 
 @pytest.fixture
 def service():
-    """Starts token services and ends them."""
+    """Starts token services, and stops them after the test."""
     started = []
 
     def start(answer, tls_dir=None):
@@ -28,7 +28,7 @@ def service():
 
 
 def copies(server, tmp_path, env, keep=(), url=None):
-    """A run is written with this identity, and nothing else in the environment; returns the failure's words."""
+    """Writes a run with this identity and nothing else in the environment; returns the error output, "" on success."""
     run = tmp_path / "src/plugins/profile/run"
     run.mkdir(parents=True)
     (run / "w0.xplane.pb").write_bytes(b"trace")
@@ -92,7 +92,7 @@ def test_s3_without_any_identity_says_so(moto, tmp_path, service):
 
 
 def test_s3_secret_file(moto, tmp_path):
-    """What a Kubernetes Secret with a storage configuration mounts."""
+    """A storage configuration, as a Kubernetes Secret mounts it."""
     config = tmp_path / "storage.yaml"
     config.write_text(json.dumps({"s3": {"endpoint": moto.endpoint, "ca_bundle": str(moto.ca), "aws_access_key_id": "k", "aws_secret_access_key": "s"}}))
     assert copies(moto, tmp_path, {"STROBE_STORAGE_CONFIG": config}) == ""
@@ -122,7 +122,7 @@ def test_gs_service_account_file(gcs, tmp_path, service):
     tokens = service(lambda *_: (200, {"access_token": "from-the-key-file", "expires_in": 3600, "token_type": "Bearer"}))
     key = subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], capture_output=True, text=True, check=True).stdout
     account = tmp_path / "account.json"
-    # The crate signs a token by itself when the file has no other place to exchange it.
+    # The object_store crate signs a token with the file's key; it does not exchange it at token_uri.
     account.write_text(json.dumps({"type": "service_account", "private_key": key, "private_key_id": "1", "client_email": "strobe@project.iam.gserviceaccount.com",
                                    "client_id": "1", "gcs_base_url": gate.endpoint, "token_uri": tokens.url}))
     assert copies(server, tmp_path, {"GOOGLE_SERVICE_ACCOUNT": account}) == ""
@@ -165,14 +165,14 @@ def test_az_aks_workload_identity(azurite, tmp_path, service):
     env = {"AZURE_TENANT_ID": "ab1f708d-50f6-404c-a006-d71b2ac7a606", "AZURE_CLIENT_ID": "client", "AZURE_FEDERATED_TOKEN_FILE": token,
            "AZURE_AUTHORITY_HOST": entra.url}
     config = tmp_path / "plain.yaml"
-    config.write_text("az:\n  azure_allow_http: 'true'\n")  # The token service of this test has no TLS.
+    config.write_text("az:\n  azure_allow_http: 'true'\n")  # The token service of this test does not use TLS.
     assert copies(azurite, tmp_path, {**env, "STROBE_STORAGE_CONFIG": config}, AZURE_PLACE) == ""
     _, path, _, form = entra.seen[0]
     assert path.endswith("/oauth2/v2.0/token") and form["client_assertion"] == "the-projected-token"
 
 
 def test_az_managed_identity(azurite, tmp_path, service):
-    # Expires in seconds since 1970, as text: so Azure answers.
+    # Azure sends expires_on as text, in seconds since 1970.
     imds = service(lambda *_: (200, {"access_token": azure_token(), "expires_on": "4102444800", "token_type": "Bearer"}))
     config = tmp_path / "plain.yaml"
     config.write_text("az:\n  azure_allow_http: 'true'\n")
@@ -195,12 +195,12 @@ def test_az_errors_carry_no_signature(azurite, tmp_path):
     assert words and "c2VjcmV0" not in words
 
 
-# ---- a store that sends us elsewhere
+# ---- redirects
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 @pytest.mark.parametrize("scheme", ["s3", "gs"])
 def test_credentials_are_not_taken_along_when_a_store_redirects(status, scheme, service, tmp_path):
-    """A store of the administrator's choice that has been taken over sends the pod to the metadata service."""
+    """A store that an attacker controls redirects the pod to the metadata service."""
     trap = service(lambda *_: (200, ""))
     store = service(lambda *_: (status, "", {"Location": f"{trap.url}/latest/meta-data/iam/security-credentials/"}))
     key = tmp_path / "key.json"

@@ -1,4 +1,4 @@
-"""A slice of the storm that tests/soak/run makes with 500 captures, and two disasters of their own."""
+"""A short version of `tests.soak.run storm`, which makes 500 captures under random faults, and two separate disasters."""
 
 import shutil
 import time
@@ -15,7 +15,7 @@ SEED = 20261121
 
 @pytest.fixture
 def own_plane(group, tmp_path):
-    """Storms restart the API server, which nobody else should notice."""
+    """An API server of the test's own, because a storm restarts it."""
     plane = ControlPlane(group, tmp_path / "plane").start()
     Kubectl(plane.kubeconfig).install_crds()
     return plane
@@ -39,7 +39,7 @@ def test_captures_end_whatever_happens(group, own_plane, protos, tmp_path):
 
 @pytest.mark.timeout(300)
 def test_a_cluster_whose_etcd_was_wiped(group, own_plane, protos, trainers, tmp_path):
-    """Everything that the operator knew is gone: it goes on with what there is, and new requests are carried out."""
+    """All objects that the operator knew are gone: it keeps running and carries out new requests."""
     def begin(name):
         kubectl = Kubectl(own_plane.kubeconfig)
         kubectl.run("create", "namespace", "after", check=False)
@@ -66,7 +66,7 @@ def test_a_cluster_whose_etcd_was_wiped(group, own_plane, protos, trainers, tmp_
 
 @pytest.mark.timeout(300)
 def test_everything_at_once(group, own_plane, protos, tmp_path):
-    """A power cut in mid-capture: operators, sidecars, trainers and the API server die together and come back."""
+    """A power cut during a capture: operators, sidecars, trainers and the API server die together and come back."""
     Kubectl(own_plane.kubeconfig).run("create", "namespace", "storm")
     kubectl = Kubectl(own_plane.kubeconfig, "storm")
     storm = Storm(group, own_plane, kubectl, protos, tmp_path, SEED)

@@ -1,4 +1,4 @@
-"""Which workers a request means, who of them is missing, and which number each has, on a real API server."""
+"""Which workers a request targets, which of them are missing, and which rank each has, on a real API server."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def of_job(worker, kubectl, name="llm"):
 
 
 def define(kubectl, group, version, kind, plural):
-    """A type as its own project would install it, as far as the API server cares."""
+    """Installs a minimal CRD for a kind of another project."""
     kubectl.apply({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
                    "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
                             "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": {
@@ -41,7 +41,7 @@ def define(kubectl, group, version, kind, plural):
 
 
 def test_workers_that_a_job_has_not_created_are_missing(kubectl, operator, make_workers, logdir):
-    """300 of 512 pods ended as AllWorkersOk."""
+    """A capture of 300 pods of a job with 512 used to end as AllWorkersOk."""
     kubectl.apply(job("llm", 3))
     for worker in make_workers(2):
         of_job(worker, kubectl)
@@ -111,7 +111,7 @@ def test_four_slices_of_a_jobset_have_numbers_of_their_own(kubectl, operator, ma
 
 @pytest.fixture
 def limited(plane, kubectl, group, tmp_path):
-    """An operator with the chart's own rights, without that to read jobs."""
+    """An operator with the chart's own rights, except the right to read jobs."""
     issue(plane.dir, kubectl.namespace, f"/CN={kubectl.namespace}", server=False)
     kubeconfig = tmp_path / "limited.kubeconfig"
     plane.write_kubeconfig(kubeconfig, kubectl.namespace)
@@ -131,7 +131,7 @@ def test_a_job_that_may_not_be_read_is_captured_and_said_to_be_of_unknown_size(l
     assert condition(request, "Succeeded")["status"] == "True", request["status"]
     assert f"the operator may not read Job {kubectl.namespace}/llm" in condition(request, "Accepted")["message"]
     assert "expected" not in request["status"]["workers"]
-    # Nor is one whose API nobody has installed.
+    # The same holds for a kind whose API is not installed.
     kubectl.run("label", "pod", "worker-0", "ray.io/cluster=llm", "ray.io/node-type=worker")
     kubectl.apply(job_request("ray", logdir, kind="RayCluster"))
     assert "may not read RayCluster" in condition(wait_finished(kubectl, "ray"), "Accepted")["message"]
@@ -146,7 +146,7 @@ def test_a_kind_that_is_not_installed_is_of_unknown_size(kubectl, operator, make
 
 
 def test_a_selector_that_no_list_takes_is_refused_at_once(kubectl, operator, logdir):
-    """It was admitted, and answered by 400 for ever, without a status."""
+    """Such a request used to be admitted; every list then failed with status 400, and the request never got a status."""
     kubectl.apply(profile_request("spaces", logdir, selector={"app": "my app"}),
                   profile_request("long", logdir, target={"jobRef": {"kind": "Job", "name": "a" * 64}}))
     request = wait_finished(kubectl, "spaces", 15)
@@ -170,7 +170,7 @@ def test_a_container_that_a_pod_does_not_have_is_an_outcome(kubectl, operator, m
 
 @pytest.fixture
 def two_containers(group, tmp_path, protos):
-    """A pod whose two trainers share the directory of their rings, as injection would have started them."""
+    """A pod whose two trainers share the agent directory, started as injection would start them."""
     import grpc
     from strobe.v1 import worker_pb2, worker_pb2_grpc
 
@@ -213,7 +213,7 @@ def test_a_container_that_cannot_be_told_apart_is_refused(two_containers):
 
 
 def test_a_worker_that_sends_reports_without_end_costs_the_operator_little(group, kubectl, operator, make_workers, protos, logdir):
-    """A stream had no back-pressure: each report was parsed, copied and queued."""
+    """A stream used to have no back-pressure: each report was parsed, copied and queued."""
     import grpc
     from strobe.v1 import worker_pb2 as pb
     from strobe.v1 import worker_pb2_grpc
@@ -263,7 +263,7 @@ def test_a_worker_that_sends_reports_without_end_costs_the_operator_little(group
 
 
 def test_requests_that_wait_for_their_pods_ask_little(group, kubectl, plane, proxy, tmp_path, logdir):
-    """A hundred of them, and one of another kind that is not held up by them."""
+    """A hundred waiting requests cause at most 25 API calls per second."""
     operator = Operator(group, proxy.kubeconfig(tmp_path / "proxied"), flags=["--no-leader-election"],
                         config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
     kubectl.apply(*[profile_request(f"r{i}", logdir, selector={"app": f"nobody-{i}"}, start={"readyTimeout": "10m"}) for i in range(100)])
@@ -274,5 +274,5 @@ def test_requests_that_wait_for_their_pods_ask_little(group, kubectl, plane, pro
 
     before = asked()
     time.sleep(10)
-    # A look every 5 s each, of one list.
+    # Each request is reconciled every 5 s, with one list: about 200 calls in 10 s.
     assert asked() - before <= 250

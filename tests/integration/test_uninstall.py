@@ -1,5 +1,5 @@
-"""Removing Strobe in any order leaves nothing stuck, and what runs on can be captured again by the next installation. On a
-real node, with real Helm; run by tests/cluster/inside."""
+"""Removing Strobe in any order leaves nothing stuck, and the next installation can capture the pods that still run. Uses a
+real node and real Helm; run by tests/cluster/inside."""
 
 import json
 
@@ -16,7 +16,7 @@ TRAINERS = ("busy", "armed", "reclaimed", "idle")
 
 @pytest.fixture(scope="module")
 def team(node, store):
-    """A namespace with trainers that stay up through all of it, injected by the first installation."""
+    """A namespace with trainers that run through all tests, injected by the first installation."""
     admin = Kubectl(node.kubeconfig)
     admin.run("create", "namespace", "ml")
     set_up(node, store)
@@ -24,7 +24,7 @@ def team(node, store):
     admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")
     kubectl = Kubectl(node.kubeconfig, "ml")
     for name in TRAINERS:
-        # Annotated by the SDK; the one that is idle has no program that could be recorded.
+        # The programs are annotated with the SDK; the idle pod has no program that could be recorded.
         program = ["/bin/sleep", "100000"] if name == "idle" else [str(BIN / "annotated_program"), "1", "50"]
         pod = host_program("train", program, labels={"strobe.dev/inject": "true"}, annotations={"strobe.dev/storage-secret": "traces"})
         pod["metadata"]["name"] = name
@@ -49,7 +49,7 @@ def reason(team, name):
 
 
 def twenty_requests(team, logdir):
-    """In all states that a request can be in."""
+    """Creates requests in every state that a request can be in."""
     done = [request(f"done-{i}", logdir, "busy", reclaimPolicy="Delete" if i > 3 else "Retain") for i in range(1, 7)]
     as_jane(team, *done)
     for one in done:
@@ -90,7 +90,7 @@ def remove_requests(node):
 
 
 def remove_what_is_left_of_the_chart(node):
-    """As docs/how-to/install.md says for a namespace that was deleted with the release in it."""
+    """The cleanup that docs/how-to/install.md describes for a namespace that was deleted with the release in it."""
     kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
     Kubectl(node.kubeconfig).run("delete", kinds, "-l", "app.kubernetes.io/instance=strobe")
 
@@ -105,7 +105,7 @@ ORDERS = {
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team):
-    """Finding 19: 20 requests in all states; what goes first is in the test's name."""
+    """There are 20 requests, in every state; the test's parameter says what is removed first."""
     admin = Kubectl(node.kubeconfig)
     try:
         twenty_requests(team, f"{store.url}/ml")
@@ -120,7 +120,7 @@ def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team)
     terminating = [o["metadata"]["name"] for kind in ("namespaces", "crds") for o in admin.get(kind)["items"] if "deletionTimestamp" in o["metadata"]]
     assert terminating == []
     assert not any("strobe.dev" in o["metadata"]["name"] for o in admin.get("crds")["items"])
-    # The next installation: the same pods, with the sidecars that they were born with.
+    # The next installation captures the same pods, which still have their first sidecars.
     set_up(node, store)
     for trainer in ("busy", "armed", "reclaimed"):
         as_jane(team, request(f"again-{trainer}", f"{store.url}/ml", trainer, start={"readyTimeout": "2m"}))

@@ -1,5 +1,5 @@
-"""Every version of JAX in the field is captured or refused by name, and no capture harms its trainer (docs/explanation/harm.md,
-"When a capture can harm the trainer"). The trainers' own notes say that they go on."""
+"""Every version of JAX in use is either captured or refused as VersionMismatch, and no capture harms its trainer
+(docs/explanation/harm.md). The trainers' own notes show that they keep training."""
 
 import json
 import subprocess
@@ -17,13 +17,13 @@ JAX = BUILD / "jax"
 VERSIONS = [*(ROOT / "tests/frameworks/jax_versions").read_text().split(), "newest"]
 ANSWERS_WITH_TRACE = [v for v in VERSIONS if v != "0.4.38"]
 OLD = ["0.4.38", "0.7.2", "0.8.3"]
-# Not the venv's, which can import TensorFlow.
+# Not the venv's Python, which can import TensorFlow.
 PLAIN_PYTHON = Path(sys.base_prefix) / "bin/python3"
 TENSORFLOW = {"none": [], "stub": [JAX / "stub"], "real": [next((BUILD / "venv/lib").glob("python3*")) / "site-packages"]}
 
 
 class Trainer:
-    """A JAX of some version in a directory of its own, which is not ours to write into."""
+    """A trainer with one version of JAX, in a working directory that Strobe must not write to."""
 
     def __init__(self, group, directory, version, tensorflow="none"):
         self.group, self.dir = group, directory
@@ -39,7 +39,7 @@ class Trainer:
         return self.notes.read_text().count("\n") if self.notes.exists() else 0
 
     def is_well(self):
-        """It trains on, and nothing of ours lies where it works."""
+        """Checks that it keeps training and that its working directory is empty."""
         before = self.steps()
         wait_until(lambda: self.steps() > before + 5 or not self.process.running(), 30, "another step")
         assert self.process.running(), self.process.output()
@@ -47,7 +47,7 @@ class Trainer:
         return True
 
     def capture(self, *flags, sidecar=()):
-        """Through a sidecar beside it: the worker's entry of the manifest."""
+        """Captures through a sidecar beside the trainer; returns the worker's entry of the manifest."""
         port = free_port()
         self.group.start(f"sidecar-{port}", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", f"localhost:{self.port}",
                                              "--worker-name", "w0", "--insecure-plaintext", *sidecar]).wait_for("serves", 10)
@@ -66,7 +66,7 @@ class Trainer:
 
 
 def steps_in(space):
-    """Names of annotations with a step number."""
+    """The names of all "train" events, which are annotations with a step number."""
     return [plane.event_metadata[event.metadata_id].name for plane in space.planes for line in plane.lines for event in line.events
             if plane.event_metadata[event.metadata_id].name == "train"]
 
@@ -87,7 +87,7 @@ def test_without_tensorflow_each_version_is_captured_or_refused_by_name(group, t
 
 @pytest.mark.parametrize("version", OLD)
 def test_old_versions_are_captured_without_host_annotations(group, tmp_path, protos, version):
-    """What a trainer with an accelerator loses nothing by."""
+    """A trainer with an accelerator still gets its device trace this way."""
     trainer = Trainer(group, tmp_path, version)
     shared = ("--shared-dir", trainer.shared)
     for python in ("0", "1"):
@@ -130,7 +130,7 @@ def test_the_command_alone_is_as_careful(group, tmp_path):
 
 @pytest.mark.parametrize("version", ["0.8.3", "newest"])
 def test_the_question_harms_nobody(group, tmp_path, protos, version):
-    """Hundreds of times, while somebody else's session and, where there are such, continuous ones are under way."""
+    """Probes for the version hundreds of times, during another client's session and, where supported, continuous profiling."""
     import grpc
     from tensorflow import profiler_service_pb2 as pb
     from tensorflow import profiler_service_pb2_grpc

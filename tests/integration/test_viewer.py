@@ -1,4 +1,4 @@
-"""strobe view: its page in Chromium, its data, and XProf's own page against it."""
+"""strobe view: its page in Chromium, its data, and XProf's own page with strobe view as the server."""
 
 import gzip
 import http.client
@@ -57,7 +57,7 @@ def logdir(tmp_path_factory, protos):
     write_run(directory, "2026_11_20_10_00_00", **{"worker-0": {}})
     write_run(directory, "2026_11_21_10_00_00", **{
         "worker-0": {},
-        # Its clock is 5 ms ahead of ours, and it begins each step 2 ms after the other.
+        # Its clock is 5 ms ahead, and it begins each step 2 ms after worker-0.
         "worker-1": {"late": 2_000_000_000, "clock_offset_ns": 5_000_000, "slow": 1.5},
     })
     return directory
@@ -87,7 +87,7 @@ def test_xprofs_own_page_works_against_this_server(view):
 
 
 def spans(data):
-    """(process, thread, name, begin, length) of all events, times in ps."""
+    """The number of events by (thread, name, begin, length), times in ps."""
     names = {}
     for event in data["traceEvents"]:
         if event.get("name") in ("process_name", "thread_name"):
@@ -113,7 +113,7 @@ def test_xprofs_questions_get_xprofs_answers(session_group, tmp_path, jax_trace)
     shown = spans(ours)
     assert sum(shown.values()) > 300
 
-    # One event's details, as XProf's page asks for them.
+    # The details of one event, requested as XProf's page does.
     event = next(e for e in ours["traceEvents"] if e.get("ph") == "X" and e["name"].startswith("a <b>"))
     query = urllib.parse.urlencode({"run": run, "tag": "trace_viewer@", "host": host, "event_name": event["name"],
                                     "start_time_ms": event["ts"] / 1e3, "duration_ms": event["dur"] / 1e3, "unique_id": event["args"]["uid"]})
@@ -121,7 +121,7 @@ def test_xprofs_questions_get_xprofs_answers(session_group, tmp_path, jax_trace)
     assert detailed[0]["args"]["key"] == "value"
     found = view.json(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host={host}&search_prefix=a%20%3Cb")
     assert sum(e.get("ph") == "X" for e in found["traceEvents"]) == 20
-    # Fewer bins, fewer events: the longest of each bin.
+    # Fewer bins give fewer events: only the longest of each bin.
     few = view.json(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host={host}&resolution=50")
     assert few["filteredByVisibility"] and few["returnedEventsSize"] < sum(shown.values())
     assert view.refused(f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host=nobody")[0] == 404
@@ -148,7 +148,7 @@ def test_steps_of_a_gpu_are_those_that_xprof_derives(session_group, tmp_path, pr
     ours = spans(view.json("/data/plugin/profile/data?tag=trace_viewer@&host=ALL_HOSTS&resolution=0"))
     assert len(theirs) == 3 and theirs == {event: n for event, n in ours.items() if event[0] == "Steps"}
     assert {line for line, *_ in ours} == {"Steps", "XLA Modules", "XLA Ops", "Launch Stats", "Stream #13(Compute)", "python"}
-    # A derived event has details too, and stands among the rows of its device.
+    # A derived event has details too, and its row belongs to its device.
     row, = (i for i, r in enumerate(view.loaded()["rows"]) if r["name"] == "Launch Stats")
     event = view.json(f"/api/event?row={row}&track=0&ordinal=0")
     assert event["plane"] == "/device:GPU:0" and {"name": "num_launches", "value": 5} in event["args"]
@@ -185,12 +185,12 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
     ]:
         status, body = view.refused(path)
         assert (status, words in body) == (code, True), (path, status, body)
-    # Rows that there are not are no rows.
+    # Rows that do not exist are left out.
     assert view.get("/api/tiles?rows=5000-5100")[:2] == b"\x01\x00"
 
 
 def test_pages_from_elsewhere_get_nothing(view, session_group, logdir):
-    """A name of somebody else's that points to this machine must not read the traces (DNS rebinding)."""
+    """A page from a foreign host name that resolves to this machine must not read the traces (DNS rebinding)."""
     for name in ("evil.example", "127.evil.example.", "localhost.evil.example"):
         status, body = view.refused("/api/runs", Host=name)
         assert status == 403 and "--allow-host" in body, name
@@ -240,7 +240,7 @@ def test_a_trace_is_read_once_and_damage_is_told(session_group, logdir, tmp_path
     view = View(session_group, "damaged", trace, "--cache", "none")
     status, body = view.refused("/api/run")
     assert status == 500 and "cut: malformed protobuf at byte" in body
-    # An index beside the trace is taken when it is this trace's.
+    # An index beside the trace is used only if it belongs to this trace.
     copy = tmp_path / "beside" / "w.xplane.pb"
     copy.parent.mkdir()
     copy.write_bytes((run / "worker-0.xplane.pb").read_bytes())
@@ -279,7 +279,7 @@ def test_mistakes_on_the_command_line_are_explained(tmp_path):
 
 @pytest.mark.parametrize("what", ["trace", "index"])
 def test_a_file_that_is_truncated_while_it_is_shown_is_told_and_read_anew(group, tmp_path, what):
-    """The logdir is a volume that trainers write to. Used to end the viewer by SIGBUS."""
+    """Trainers can write to the logdir's volume. Truncation used to end the viewer with SIGBUS."""
     trace, cache, good = tmp_path / "big.xplane.pb", tmp_path / "cache", tmp_path / "good"
     subprocess.run([BIN / "make_xspace", "300000", good], check=True)
     shutil.copyfile(good, trace)
@@ -294,7 +294,7 @@ def test_a_file_that_is_truncated_while_it_is_shown_is_told_and_read_anew(group,
     code, body = view.refused(questions[0])
     assert code == 500 and ("was changed" in body), body
     if what == "trace":
-        # As it lies there now it is no whole trace, and nobody says otherwise.
+        # The truncated file is not a valid trace, so every answer is an error.
         for question in questions:
             deadline = time.monotonic() + 60
             while (refused := view.refused(question))[0] == 503:
@@ -308,12 +308,12 @@ def test_a_file_that_is_truncated_while_it_is_shown_is_told_and_read_anew(group,
 
 
 def test_slow_questions_of_xprof_keep_nobody_else_waiting(group, tmp_path):
-    """Four of them used to take all of the viewer's threads."""
+    """Four such questions used to occupy all of the viewer's threads."""
     trace = tmp_path / "big.xplane.pb"
     subprocess.run([BIN / "make_xspace", "200000", trace], check=True)
     view = View(group, "view", trace, "--cache", tmp_path / "cache")
     run = view.loaded()["run"]
-    slow = f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host=big&resolution=0"  # Every event.
+    slow = f"/data/plugin/profile/data?run={run}&tag=trace_viewer@&host=big&resolution=0"  # Asks for every event.
     answers, tiles = [], 0
 
     def ask():
@@ -325,7 +325,7 @@ def test_slow_questions_of_xprof_keep_nobody_else_waiting(group, tmp_path):
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
-    while len(answers) < 2:  # Two at once; the others still wait for their turn.
+    while len(answers) < 2:  # Two are answered at a time; the others still wait for their turn.
         view.get("/api/tiles?rows=0-20&level=30&slots=512")
         tiles += 1
     assert tiles > 5, "tiles are answered while two conversions run and two wait"

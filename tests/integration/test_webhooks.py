@@ -1,4 +1,4 @@
-"""What the webhooks let in, what they refuse and what they survive: a real API server asks them."""
+"""What the webhooks admit, refuse and survive, when a real API server calls them."""
 
 import base64
 import http.client
@@ -41,12 +41,12 @@ def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
 
 def pod(name="p", labels=None, annotations=None, **spec):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"strobe.dev/inject": "true", **(labels or {})}, "annotations": annotations or {}},
-            # As the admission plugin sets it, which this API server runs without.
+            # The ServiceAccount admission plugin would set it, but this API server runs without that plugin.
             "spec": {"serviceAccountName": "default", "containers": [{"name": "train", "image": "jax"}], **spec}}
 
 
 def grant(kubectl, name, subject, pods=None):
-    """Requests may be created; `pods`: None = no right to profile, [] = all, else their names."""
+    """Grants the right to create requests. `pods`: None = no right to profile, [] = all pods, else their names."""
     rules = [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create", "get", "patch", "update"]}]
     if pods is not None:
         rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"], **({"resourceNames": pods} if pods else {})})
@@ -60,7 +60,7 @@ def user(name):
 
 
 def test_who_may_profile_whom(secure, kubectl, plane):
-    """Acceptance row 15: by impersonation, over every way to have the right or not."""
+    """Impersonates users, groups and service accounts with and without the right to profile."""
     secure()
     allow(kubectl, "/logs")
     grant(kubectl, "all", user("all"), [])
@@ -83,14 +83,13 @@ def test_who_may_profile_whom(secure, kubectl, plane):
         assert (done.returncode == 0) == allowed, (who, target, done.stderr)
         if not allowed:
             assert f'user "{who}" may not profile pods in namespace {kubectl.namespace}' in done.stderr and 'verb "profile"' in done.stderr
-    # The right in one namespace is none in another.
+    # The right in one namespace does not apply in another.
     other = f"{kubectl.namespace}-other"
     Kubectl(plane.kubeconfig).run("create", "namespace", other)
     assert create(Kubectl(plane.kubeconfig, other), profile_request("r", "/logs"), user="all").returncode != 0
 
 
 def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kubectl, make_workers, logdir):
-    """Finding 19."""
     operator = secure(insecurePlaintext=True)
     allow(kubectl, logdir)
     finalizers = lambda name: kubectl.get("profreq", name)["metadata"].get("finalizers", [])  # noqa: E731
@@ -104,7 +103,7 @@ def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kub
         assert condition(wait_finished(kubectl, name), "Succeeded")["status"] == "True"
     wait_until(lambda: finalizers("live") == [], 10, "the end")
     assert finalizers("kept") == ["strobe.dev/capture"], "its run is to be reclaimed"
-    # Without an operator what waits or has ended can be changed and deleted; new ones are refused.
+    # Without an operator, requests that wait or have ended can be changed and deleted; new ones are refused.
     operator.process.kill()
     kubectl.run("patch", "profreq", "waits", "--type=merge", "-p", '{"spec":{"cancel":true}}')
     kubectl.run("delete", "profreq", "waits", "live", "--timeout=10s")
@@ -138,7 +137,7 @@ HOSTILE_LOGDIRS = [
 
 @pytest.mark.parametrize("logdir", HOSTILE_LOGDIRS)
 def test_logdirs_that_are_refused(secure_once, logdir):
-    """Acceptance row 16. Nothing here is ever resolved or dialled by the operator, so no answer of a DNS server matters."""
+    """The operator never resolves or connects to any of these hosts, so no answer of a DNS server matters."""
     kubectl = secure_once
     done = create(kubectl, profile_request("r", logdir), dry_run=True)
     assert done.returncode != 0 and ("logdir" in done.stderr or "denied" in done.stderr), (logdir, done.stderr)
@@ -191,7 +190,7 @@ def test_a_request_that_came_in_unseen_is_refused(secure, kubectl, logdir):
 
 
 def ask(operator, path, review, source="127.0.0.1", context=None):
-    """Straight to the webhook's port, as whoever reaches it can. Status and answer."""
+    """Calls the webhook's port directly, as any client that reaches it can; returns status and answer."""
     if context is None:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -207,7 +206,7 @@ ADMIN = {"username": "system:admin", "groups": ["system:masters"]}
 
 
 def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl, logdir):
-    """Finding 18: whatever stands in the annotation, only what our webhook sealed for this very request counts."""
+    """The annotation counts only if the webhook sealed it for this very request."""
     operator = secure(insecurePlaintext=True)
     allow(kubectl, logdir)
     nobody = {"selector": {"app": "nobody"}}
@@ -220,7 +219,7 @@ def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl,
         request["metadata"]["annotations"] = {"strobe.dev/requester": text}
         return request
 
-    # Made up, copied from another request, and sealed by us for whoever asks.
+    # Annotations that are made up, copied from another request, or obtained by calling the webhook directly.
     bait = profile_request("oracle", logdir, **nobody)
     status, response = ask(operator, "/stamp-request", {"uid": "u", "operation": "CREATE", "namespace": kubectl.namespace, "object": bait, "userInfo": ADMIN})
     patch = json.loads(base64.b64decode(response["patch"]))
@@ -229,7 +228,7 @@ def test_a_requester_cannot_be_forged_while_the_webhook_is_away(secure, kubectl,
     for name in ("made-up", "copied", "oracle", "tampered"):
         refused = condition(wait_finished(kubectl, name), "Succeeded")
         assert refused["reason"] == "NotAdmitted", (name, refused)
-    # A copy with the very same name and content, made while nobody stamps it.
+    # A copy with the same name and content, created while no webhook stamps requests.
     kubectl.run("delete", "profreq", "sealed", "--timeout=10s")
     create(kubectl, forged("sealed", annotation), check=True)
     operator.register_webhooks()
@@ -248,12 +247,12 @@ def test_a_sealed_request_survives_a_restart_and_kubectl(secure, kubectl, logdir
     made = json.loads(kubectl.run("get", "profreq", "look", "-o", "json").stdout)
     del made["metadata"]["annotations"]
     grant(kubectl, "jane", user("jane"), [])
-    kubectl.run("replace", "--as=jane", "-f", "-", stdin=json.dumps(made))  # Without the annotation, as from a file.
+    kubectl.run("replace", "--as=jane", "-f", "-", stdin=json.dumps(made))  # Without the annotation, like a user's own file.
     wait_until(lambda: condition(kubectl.get("profreq", "look"), "Succeeded")["reason"] == "NoTargets", 15, "its visit")
 
 
 def test_strangers_cannot_have_the_api_server_asked_at_will(secure, kubectl, plane):
-    """Finding 20: many at once from one address, beside the API server's own reviews and injections."""
+    """One address sends many reviews at once, while the API server sends its own reviews and injections."""
     operator = secure(pod_failure_policy="Fail")
     allow(kubectl, "/logs")
     review = {"uid": "u", "operation": "CREATE", "namespace": kubectl.namespace, "object": profile_request("r", "/logs"), "userInfo": ADMIN}
@@ -278,14 +277,14 @@ def test_strangers_cannot_have_the_api_server_asked_at_will(secure, kubectl, pla
     load.stop()
     assert not load.failures, load.failures[:2]
     assert answers.count(200) <= 200 + 50 * (time.monotonic() - began) + 1, "the burst and the rate of one address"
-    # Names of namespaces that strangers make up do not fill the metrics.
+    # Invalid namespace names are counted as `other`, so that strangers cannot fill the metrics with them.
     for name in ("x" * 100, "../x", "a b"):
         ask(operator, "/inject", {"uid": "u", "operation": "CREATE", "namespace": name, "object": pod()})
     assert operator.metric("strobe_injections_total", namespace="other") == 3
 
 
 def test_where_the_api_server_has_a_certificate_nobody_else_is_heard(group, tmp_path):
-    """Finding 20: with webhook.clientAuthority set, and a control plane that shows its webhooks who it is."""
+    """webhook.clientAuthority is set, and the API server presents a client certificate to its webhooks."""
     pki = tmp_path / "clients"
     pki.mkdir()
     make_authority(pki, "clients")
@@ -324,7 +323,7 @@ def test_pods_are_injected_and_nobody_is_turned_away(secure, kubectl):
     create(kubectl, pod("a"), pod("b", labels={"strobe.dev/inject": "false"}), {**pod("c"), "metadata": {"name": "c"}}, check=True)
     assert [c["name"] for c in kubectl.get("pod", "a")["spec"]["initContainers"]] == ["strobe-sidecar"]
     assert all("initContainers" not in kubectl.get("pod", name)["spec"] for name in "bc")
-    # Unknown fields, odd but legal pods, and all that annotations can get wrong.
+    # Annotations with invalid values.
     odd = pod("odd", annotations={f"strobe.dev/{key}": value for key, value in {
         "containers": "nobody,,", "framework-port": "-1", "cpu": "lots", "memory": "\u00e9", "spool-size": "1 2", "storage-secret": "../x",
         "logdir-volume": "x", "port": "0", "compat-port": "no", "flight-recorder": "10", "upload-rate": "1"}.items()})
@@ -333,20 +332,20 @@ def test_pods_are_injected_and_nobody_is_turned_away(secure, kubectl):
     sidecar = kubectl.get("pod", "odd")["spec"]["initContainers"][0]
     assert sidecar["ports"][0]["containerPort"] == 9470
     assert not any(argument.startswith(("--flight-recorder", "--upload-rate", "--compat-listen")) for argument in sidecar["args"])
-    # What looks like a quantity and is none would make the pod itself invalid.
+    # A value that only looks like a quantity would make the pod itself invalid if it were copied.
     create(kubectl, pod("odder", annotations={"strobe.dev/cpu": "5Foo", "strobe.dev/memory": "1Zi", "strobe.dev/spool-size": "10Ab"}), check=True)
-    # By the namespace's label.
+    # Injected because of the namespace's label.
     kubectl.run("label", "namespace", kubectl.namespace, "strobe.dev/inject=true")
     create(kubectl, {**pod("d"), "metadata": {"name": "d"}}, check=True)
     assert kubectl.get("pod", "d")["metadata"]["labels"]["strobe.dev/injected"] == "true"
-    # Away: pods start without us, captures are refused.
+    # Without the operator, pods start without a sidecar and captures are refused.
     operator.process.kill()
     create(kubectl, pod("e"), check=True)
     assert create(kubectl, profile_request("r", "/logs")).returncode != 0
 
 
 class Stripper(ThreadingHTTPServer):
-    """A webhook as others have them: it sends init containers through a struct that knows no restartPolicy."""
+    """Another webhook, which drops restartPolicy, as one does that decodes init containers into a struct without that field."""
 
     daemon_threads = True
 
@@ -410,7 +409,6 @@ def test_what_another_webhook_takes_away_is_put_back(secure, kubectl, stripper):
 
 
 def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logdir):
-    """Acceptance row 12."""
     operator = secure()
     allow(kubectl, logdir)
     stripper(again=True, also_probe=True)
@@ -419,7 +417,7 @@ def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logd
     assert operator.metric("strobe_injections_damaged_total", namespace=kubectl.namespace, damage="modified") == 1
     create(kubectl, profile_request("r", logdir, target={"pods": ["a"]}), check=True)
     wait_until(lambda: "has lost its restartPolicy" in condition(kubectl.get("profreq", "r"), "Succeeded").get("message", ""), 15, "the report")
-    # One that was created while we were away.
+    # A pod that was created while the operator was down.
     operator.process.kill()
     create(kubectl, pod("b"), check=True)
     operator.start().wait_ready()
@@ -429,7 +427,7 @@ def test_what_is_taken_away_for_good_is_reported(secure, kubectl, stripper, logd
 
 
 class Admitting(threading.Thread):
-    """Creates pods as dry runs without a pause, on connections of its own."""
+    """Creates pods as dry runs without pause, on its own connections."""
 
     def __init__(self, plane, kubectl):
         super().__init__(daemon=True)
@@ -456,13 +454,13 @@ class Admitting(threading.Thread):
 
 
 def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubectl, plane):
-    """Acceptance row 13: certificates live 10 s, authorities 66 s; whatever the webhook fails to answer refuses a pod."""
+    """Certificates live 10 s, authorities 66 s. A pod is refused whenever the webhook fails to answer."""
     operator = secure(pod_failure_policy="Fail", tls={"authorityLifetime": "66s", "settle": "10s", "certificateLifetime": "10s"})
     first = operator.authority()[0]
     load = [Admitting(plane, kubectl) for _ in range(2)]
     for thread in load:
         thread.start()
-    # Until the first authority is gone altogether.
+    # The load goes on until the first authority is no longer in the bundle.
     certificates = set()
 
     def gone():
@@ -477,7 +475,7 @@ def test_certificates_rotate_under_load_without_a_failed_admission(secure, kubec
 
 
 def test_a_certificate_of_somebody_elses_is_served_and_followed(secure, kubectl, tmp_path):
-    """As cert-manager keeps one in a mounted Secret, with a new key each time."""
+    """A certificate like the one that cert-manager keeps in a mounted Secret, with a new key at each renewal."""
     served = tmp_path / "served"
     served.mkdir()
 
@@ -496,18 +494,17 @@ def test_a_certificate_of_somebody_elses_is_served_and_followed(secure, kubectl,
     assert shown() == first
     second = put("second")
     wait_until(lambda: shown() == second, 20, "the new certificate")
-    # The API server is somebody else's to tell.
+    # The issuer of the certificate sets caBundle, not Strobe.
     assert "caBundle" not in kubectl.get("mutatingwebhookconfiguration", operator.configuration)["webhooks"][0]["clientConfig"]
 
 
 def test_slow_idle_and_huge_clients_are_survived(secure, kubectl, plane):
-    """Acceptance row 10."""
     operator = secure(pod_failure_policy="Fail")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     load = Admitting(plane, kubectl)
     load.start()
-    # Ten thousand that connect and say nothing; the latest ones, which are still there, too slowly.
+    # Ten thousand connections that send nothing, then a hundred that send their headers slowly.
     idle = []
     for _ in range(10_000):
         try:

@@ -1,5 +1,5 @@
-"""One of N workers dead, busy, slow, dying or with a wrong clock: the outcome of each is right, the
-others' traces are kept, nothing hangs."""
+"""One of N workers is dead, busy, slow or dying, or has a wrong clock: each outcome is right, the other workers' traces
+are kept, and nothing hangs."""
 
 import signal
 import subprocess
@@ -53,14 +53,14 @@ def test_a_profiler_server_that_is_started_late_is_waited_for(kubectl, operator,
 
 
 def test_requests_for_the_same_workers_take_turns(kubectl, operator, make_workers, logdir):
-    """In the order they came, none fails for the other's sake, and each says where it stands."""
+    """They run in the order of creation, none fails because of another, and each reports its place in the queue."""
     make_workers(2, kubectl)
     kubectl.apply(profile_request("first", logdir, run="first", attempts=1, start={"delay": "8s"}))
     kubectl.run("wait", "--for=condition=Started", "profilerequest/first", "--timeout=10s")
     for name in ("second", "third"):
         kubectl.apply(profile_request(name, logdir, run=name, attempts=1))
         kubectl.run("wait", '--for=jsonpath={.status.conditions[?(@.type=="Accepted")].reason}=WaitingForWorkers', f"profilerequest/{name}", "--timeout=10s")
-        time.sleep(1.1)  # creationTimestamp counts whole seconds.
+        time.sleep(1.1)  # creationTimestamp has a resolution of one second.
     places = {name: kubectl.get("profilerequest", name)["status"]["queuePosition"] for name in ("second", "third")}
     assert places == {"second": 1, "third": 2}
     starts = []
@@ -81,7 +81,7 @@ def test_busy_names_the_holder(kubectl, operator, make_workers, logdir):
     request = wait_finished(kubectl, "hasty")
     assert condition(request, "Failed")["reason"] == "Busy"
     assert "cli-" in request["status"]["outcomes"][0]["message"]
-    # One that may wait says for what, and has its turn.
+    # A request that may wait says what it waits for, and then succeeds.
     kubectl.apply(profile_request("patient", logdir, run="patient", attempts=1))
     kubectl.run("wait", '--for=jsonpath={.status.conditions[?(@.type=="Succeeded")].reason}=WaitingForReadiness', "profilerequest/patient", "--timeout=10s")
     assert "worker-0: Busy: capture cli-" in condition(kubectl.get("profilerequest", "patient"), "Succeeded")["message"]
@@ -107,7 +107,7 @@ def test_a_worker_that_dies_while_it_records_is_lost(victim, kubectl, operator, 
     kubectl.run("wait", "--for=condition=Started", "profilerequest/look", "--timeout=10s")
     time.sleep(1.2)
     getattr(doomed, victim).kill()
-    # Known soon, not only at the deadline a minute later.
+    # The loss is known soon, not only at the deadline a minute later.
     request = wait_finished(kubectl, "look", 50)
     assert outcomes(request) == {"worker-1": "WorkerLost"}
     assert condition(request, "Succeeded")["status"] == "True"
@@ -124,7 +124,7 @@ def test_a_sidecar_that_stops_answering_does_not_hang_anything(kubectl, operator
 
 
 def test_a_slow_sidecar_is_waited_for(kubectl, operator, make_workers, logdir):
-    """Frozen for a second and a half in the middle of preflight: late, but there."""
+    """The sidecar is stopped for 1.5 s during preflight, and the capture waits for it."""
     workers = make_workers(2, kubectl)
     workers[1].sidecar.signal(signal.SIGSTOP)
     kubectl.apply(profile_request("look", logdir, start={"guard": "500ms"}))
@@ -146,12 +146,12 @@ def test_a_pod_without_sidecar_is_not_passed_over(kubectl, operator, make_worker
 
 
 def test_a_worker_whose_clock_is_wrong_is_aligned(kubectl, operator, make_workers, group, logdir):
-    """+11.56 s: same skew as without, and the offset with its error is in status and manifest."""
+    """The clock is 11.56 s ahead: the capture is still synchronized, and status and manifest give the offset and its error."""
     make_workers(1, kubectl)
     shift = {"LD_PRELOAD": str(BIN / "clock_shift.so"), "CLOCK_SHIFT_NS": "11560000000"}
     shifted = Worker(group, "worker-1", 1, trainer_env=shift, sidecar_env=shift).start_trainer().start_sidecar().wait().register(kubectl)
     assert shifted
-    # A wide guard: this is about clocks, not about how busy the machine is.
+    # A wide guard, so that a busy machine does not make the capture late.
     kubectl.apply(profile_request("look", logdir, duration="500ms", start={"guard": "500ms"}))
     request = wait_finished(kubectl, "look")
     assert condition(request, "Succeeded")["status"] == "True", request["status"]

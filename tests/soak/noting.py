@@ -1,4 +1,4 @@
-"""Workers whose workloads note their own steps, and captures held against these notes."""
+"""Workers whose programs log their own steps, and a check of captures against these logs."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class NotingWorker(Worker):
         self.read_sizes, self.read = None, []
 
     def _mount(self):
-        """A volume with a bound, as a pod's is; where it cannot be mounted the directory has none."""
+        """Mounts a volume of limited size, as a pod has one. Returns False if that is not possible; the directory is then unlimited."""
         return os.getuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.agent_dir],
                                                    capture_output=True).returncode == 0
 
@@ -52,13 +52,13 @@ class NotingWorker(Worker):
     def read_notes(self):
         files = [path for path in (self.agent_notes, self.notes) if path and path.exists()]
         sizes = [path.stat().st_size for path in files]
-        if sizes != self.read_sizes:  # Those of a storm have hundreds of thousands of lines.
+        if sizes != self.read_sizes:  # Parses again only after a change, because the notes of a storm have hundreds of thousands of lines.
             self.read_sizes, self.read = sizes, [note for path in files for note in oracle.read_notes(path)]
         return self.read
 
 
 def held_against_notes(run, workers):
-    """Sentences of the noted steps that workers which ended Ok do not have; and how many were looked for."""
+    """Looks for the noted steps in the traces of workers that ended Ok. Returns messages about missing steps, and the number of steps looked for."""
     from tensorflow import xplane_pb2
 
     manifest = json.loads((run / "strobe.json").read_text())

@@ -1,10 +1,10 @@
-"""What takes too long for every commit; by hand, after `make everything setup`:
+"""Tests that take too long to run on every commit. Run them by hand after `make everything setup`:
 
     build/venv/bin/python -m tests.soak.run storm [--captures 500] [--seed N]   captures under random faults
-    build/venv/bin/python -m tests.soak.run good [--captures 200]               captures of JAX that must all be good
+    build/venv/bin/python -m tests.soak.run good [--captures 200]               captures of JAX that must all succeed
     build/venv/bin/python -m tests.soak.run soak [--minutes 30]                 captures in a loop: does anything grow?
 
-Exit code 0: all held. What did not is printed.
+Exits with 0 if all checks passed, and prints those that failed.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def one_capture(kubectl, name, logdir, duration="50ms"):
 
 
 def good(group, directory, options):
-    """Both sources: JAX's own profiler, and the agent in a program beside it. What the workloads noted must be there."""
+    """Captures workers with both sources, JAX's own profiler and the agent. All must succeed, and the traces must contain all noted steps."""
     plane, kubectl = make_plane(group, directory)
     generate_protos(directory)
     workers = [NotingWorker(group, i, directory).start_trainer().start_sidecar() for i in range(2)]
@@ -109,7 +109,7 @@ def soak(group, directory, options):
             print(captures, {who: f"{s[-1][0]:.1f} MiB, {s[-1][1]} fds, {s[-1][2]} threads" for who, s in samples.items()}, flush=True)
     for who, series in samples.items():
         third = len(series) // 3
-        # The first third warms up; the last is held against the one before it.
+        # Ignores the first third as warm-up, and compares the last third with the second.
         before, after = series[third:2 * third], series[2 * third:]
         for index, (what, slack) in enumerate((("MiB resident", 2.0), ("descriptors", 2), ("threads", 2))):
             growth = statistics.median(s[index] for s in after) - statistics.median(s[index] for s in before)

@@ -1,5 +1,5 @@
-"""Captures under random faults: of the network, of every process, of the API server, of the clocks. What must hold in
-the end is in Storm.verdict. Everything comes from one seed, which is printed; how the machine schedules it does not."""
+"""Captures under random faults of the network, the processes, the API server and the clocks. Storm.verdict checks the
+result. One seed, which is printed, decides which faults and captures are chosen; only the scheduling differs between runs."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ TRACE_MIB = 0.2
 
 
 class Clock:
-    """The wall clock of some processes, to be stepped while they run."""
+    """A shift of some processes' wall clock that can change while they run."""
 
     def __init__(self, path):
         path.write_bytes(bytes(8))
@@ -38,7 +38,7 @@ class Clock:
 
 
 class StormyWorker(NotingWorker):
-    """A sidecar with a spool, behind a network that fails, on a clock that jumps; the first one's trainer is a real one."""
+    """A sidecar with a spool, an unreliable network and a wall clock that is stepped. Only the first worker has a real JAX trainer."""
 
     def __init__(self, group, number, directory, protos):
         self.clock = Clock(directory / f"clock-{number}")
@@ -84,9 +84,9 @@ class Storm:
         self.faults = {}
         self.calm, self.stopped, self.restarting = threading.Event(), threading.Event(), threading.Lock()
         self.requests, self.deleted = [], set()
-        self.steps = 0  # Noted by workloads, within windows of captures that ended Ok.
+        self.steps = 0  # Noted steps that were looked for in the traces of workers that ended Ok.
 
-    # Faults. Each ends by itself; `calm` hurries them.
+    # Faults. Each ends by itself; when `calm` is set, it ends at once.
 
     def _for(self, seconds):
         self.calm.wait(self.random.uniform(*seconds))
@@ -136,7 +136,7 @@ class Storm:
                                    victim.agent_dir / "agent", "--insecure-plaintext"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             said, _ = second.communicate(timeout=5)
-        except subprocess.TimeoutExpired:  # It owns the directory where the first one has just been killed.
+        except subprocess.TimeoutExpired:  # It got the directory, because the first sidecar had just been killed.
             second.terminate()
             said, _ = second.communicate(timeout=60)
         if "another sidecar serves" not in said and "strobe-sidecar serves" not in said:
@@ -149,17 +149,17 @@ class Storm:
         self.freeze(self.random.choice(self.workers).program, (0.1, 2))
 
     def rings_forged(self):
-        """Positions of rings, written over while programs and sidecar go on."""
+        """Overwrites positions in ring files while the programs and the sidecar use them."""
         worker, until = self.random.choice(self.workers), time.monotonic() + self.random.uniform(0.05, 0.4)
         numbers = [0, 8, 2**62, 2**63, 2**64 - 8, self.random.getrandbits(64)]
         while time.monotonic() < until and not self.calm.is_set():
             for path in worker.rings()[:4]:
                 try:
                     with open(path, "r+b", buffering=0) as file:
-                        # Claimed, head and made of the first ring.
+                        # The fields `claimed`, `head` and `made` of the first ring.
                         os.pwrite(file.fileno(), struct.pack("Q", self.random.choice(numbers)), 4096 + 8 * self.random.randrange(3))
                 except OSError:
-                    pass  # Its program has ended, and the sidecar has removed it.
+                    pass  # The program has ended, and the sidecar has removed the file.
 
     def volume_full(self):
         worker = self.random.choice(self.workers)
@@ -195,8 +195,9 @@ class Storm:
              [network] * 3 + [clock_steps, second_sidecar, program_killed, program_frozen, rings_forged, volume_full])
 
     def rage(self, restart_every=40):
-        """Two hands that break things, until it is calm; what died is started again as Kubernetes would. The threads stay
-        until the end, because the kernel ends a process together with the thread that started it."""
+        """Starts two threads that cause faults until `calm` is set, and one that restarts ended processes as Kubernetes
+        would. The threads stay until the end, because the kernel kills a child (--pdeathsig) when the thread that
+        started it ends."""
 
         def hand():
             while not self.calm.is_set():
@@ -206,7 +207,7 @@ class Storm:
                 self.faults[fault.__name__] = self.faults.get(fault.__name__, 0) + 1
                 try:
                     fault(self)
-                except Exception as error:  # noqa: BLE001  A hand that stops breaking things proves nothing.
+                except Exception as error:  # noqa: BLE001  Otherwise the thread would end, and the test would pass without faults.
                     self.broken.append(f"{fault.__name__}: {error!r}")
                 self._for((0.05, 0.6))
             self.idle.release()
@@ -235,7 +236,7 @@ class Storm:
                 operator.start()
 
     def note_end(self, process):
-        # 1: the operator that has lost its lease leaves so, and the sidecar whose directory the second one owns. 0: SIGTERM.
+        # An operator that has lost its lease exits with 1, and so does a sidecar whose directory has another owner. After SIGTERM both exit with 0.
         told = process.name.startswith("operator") or "another sidecar serves" in process.output()[-1500:]
         if process.popen.returncode not in (-9, -15, 0) + ((1,) if told else ()):
             self.broken.append(f"{process.name} ended with {process.popen.returncode}: {process.output()[-1500:]}")
@@ -291,7 +292,7 @@ class Storm:
         self.kubectl.run("patch", "profilerequest", name, "--type=merge", "-p", '{"spec":{"cancel":true}}', check=False)
 
     def apply(self, request):
-        # The API server may be away, which is no fault of the request's.
+        # Tries again while the API server is unavailable.
         wait_until(lambda: self.kubectl.run("apply", "-f", "-", stdin=json.dumps(request), check=False).returncode == 0, 60, "the API server")
 
     def items(self):
@@ -304,10 +305,10 @@ class Storm:
             return 1 << 30
         return sum(condition(item, "Succeeded")["status"] not in ("True", "False") for item in items)
 
-    # What must hold.
+    # Checks.
 
     def verdict(self):
-        """Sentences of what went wrong; none when all is well. And how the captures ended."""
+        """Returns a message for each failed check, and the number of captures by how they ended."""
         wrong = list(self.broken)
         items = {item["metadata"]["name"]: item for item in self.items()}
         ends = {}
@@ -330,7 +331,7 @@ class Storm:
         return wrong, ends
 
     def check_run(self, name, status):
-        """Every trace that its worker reported as recorded lies in the run, whole."""
+        """Checks that the run contains every trace that a worker reported as recorded, unchanged."""
         run = self.logdir / "plugins/profile" / status["run"].rsplit("/", 1)[1]
         manifest = run / "strobe.json"
         if not manifest.exists():
@@ -345,7 +346,7 @@ class Storm:
             elif file.exists() and worker["sha256"] and hashlib.sha256(file.read_bytes()).hexdigest() != worker["sha256"]:
                 wrong.append(f"{name}: {worker['name']}'s trace is not what was recorded")
         message = condition({"status": status}, "Succeeded").get("message", "")
-        # The operator that wrote the manifest may have died before it wrote the status; its successor has to say so.
+        # An operator may have been killed between writing the manifest and the status. The next operator must say so in the message.
         if len(ok) > status["workers"]["ok"] and "an operator before this one wrote it" not in message:
             wrong.append(f"{name}: the manifest has {len(ok)} workers Ok, the status {status['workers']['ok']}: {message}")
         if not wrong:
@@ -356,7 +357,7 @@ class Storm:
 
     def check_worker(self, worker):
         wrong = []
-        # A process that died took what it had armed with it; the next one may be asked again.
+        # Each sidecar process must arm a capture at most once. A restarted one does not know it and may be asked again.
         for life in worker.sidecar.output().split("strobe-sidecar serves")[1:]:
             armed = re.findall(r" armed .*?capture=(\S+)", life)
             wrong += [f"{worker.name} recorded {capture} twice" for capture in set(armed) if armed.count(capture) > 1]

@@ -1,1 +1,1 @@
-"""What demos, integration tests and benchmarks share: real peers, started and cleaned up."""
+"""Helpers shared by the demo, the integration tests and the benchmarks: they start real peers and clean up after them."""

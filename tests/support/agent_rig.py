@@ -1,4 +1,4 @@
-"""Programs with the agent and a sidecar beside them that sees the same directory: no Kubernetes, no framework."""
+"""Programs with the agent, and a sidecar that shares their directory, without Kubernetes or a framework."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ class AgentRig:
         self.programs = []
 
     def start(self, command, env=None):
-        """A program that says "ready"."""
+        """Starts a program with the agent and waits until it prints "ready"."""
         self.programs.append(self.group.start(f"program-{len(self.programs)}", [str(part) for part in command], env={
             "STROBE_DIR": str(self.dir), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), **(env or {})}).wait_for("ready", 20))
         return self.programs[-1]
@@ -27,11 +27,11 @@ class AgentRig:
         return self.start([BIN / "annotated_program", *arguments], env)
 
     def noting(self, *modes, per_second=200, notes="notes.txt", env=None):
-        """A program that notes its own steps; see tests/support/oracle.py."""
+        """Starts a program that notes its own steps; see tests/support/oracle.py."""
         return self.start([BIN / "noting_program", self.dir.parent / notes, per_second, *modes], env)
 
     def cuda_program(self, *arguments, generation=12, cupti="", env=None, wrap=()):
-        """A trainer on the fake driver, into which CUDA loads the agent; `cupti` is what the fake CUPTI is to get wrong."""
+        """Starts a trainer on the fake driver, which loads the agent. `cupti` lists the faults of the fake CUPTI."""
         fakes = BIN / "fakes"
         return self.start([*wrap, BIN / "cuda_program", *arguments], {
             "CUDA_INJECTION64_PATH": str(BIN / "libstrobe_agent.so"), "FAKE_CUPTI": cupti, "FAKE_CUDA_VERSION": str(generation * 1000 + 80),
@@ -48,13 +48,13 @@ class AgentRig:
                 "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1", *flags]
 
     def header(self, path=None):
-        """A program's control words, as agent/wire/layout.h has them."""
+        """Control words of a ring file, at their offsets in agent/wire/layout.h."""
         data = (path or self.rings).read_bytes()[:4096]
         word = lambda at, size=4: int.from_bytes(data[at:at + size], "little")  # noqa: E731
         return {"control": word(256), "device_phase": word(544), "device_wish": word(548)}
 
     def capture(self, *flags, run="r", duration="300ms"):
-        """The run's manifest."""
+        """Captures and returns the run's manifest."""
         result = subprocess.run(self._command(flags, run, duration), capture_output=True, text=True, timeout=60)
         assert result.stdout, result.stderr
         return json.loads(result.stdout)
@@ -67,7 +67,7 @@ class AgentRig:
         return path
 
     def space(self, run="r"):
-        """The trace; needs the fixture `protos`."""
+        """The parsed trace of a run. Needs the fixture `protos`."""
         from tensorflow import xplane_pb2
 
         return xplane_pb2.XSpace.FromString(self.trace(run).read_bytes())
@@ -90,7 +90,7 @@ def value_of(found, stat):
 
 
 def events(space, name="/host:CPU"):
-    """(line, name, begin ps, end ps, args) of every event of a plane, from the trace's start."""
+    """(line, name, begin, end, args) of every event of a plane; times in ps since the trace's start."""
     found = plane(space, name)
     out = []
     for line in found.lines:

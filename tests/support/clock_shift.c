@@ -1,6 +1,7 @@
-// LD_PRELOAD: adds CLOCK_SHIFT_NS nanoseconds, or the int64 in the file CLOCK_SHIFT_FILE, to this
-// process's wall clock, and to nothing else. A worker whose clock is wrong, or is stepped by whoever
-// writes to the file, on a machine whose clock is right. (libfaketime breaks JAX.)
+// A library for LD_PRELOAD that shifts the wall clock of one process, and no other clock: by
+// $CLOCK_SHIFT_NS nanoseconds, or by the int64 in the file $CLOCK_SHIFT_FILE, which may change
+// while the process runs. It simulates a worker whose clock is wrong or is stepped. libfaketime
+// cannot be used, because it breaks JAX.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

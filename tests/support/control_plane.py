@@ -16,11 +16,10 @@ from .tls import issue, make_authority, openssl
 
 
 class ControlPlane:
-    """Starts in a few seconds; everything lies below one directory."""
+    """etcd and kube-apiserver with their certificates. Starts in a few seconds and writes only below its directory."""
 
-    # More names in the server's certificate; flags that take the place of those below, by name.
-    server_names = ()
-    apiserver_flags = {}
+    server_names = ()  # Additional names in the server's certificate.
+    apiserver_flags = {}  # Flags by name; they replace flags of the same name in start_apiserver.
 
     def __init__(self, group, directory):
         self.group = group
@@ -61,7 +60,7 @@ class ControlPlane:
             "service-account-key-file": pki / "sa.key", "service-account-signing-key-file": pki / "sa.key",
             "service-account-issuer": self.url, "service-cluster-ip-range": "10.255.0.0/24",
             "authorization-mode": "Node,RBAC", "allow-privileged": "true",
-            # Pods are registered without a node; nothing would ever give them a token.
+            # Pods have no kubelet here, so that nothing would project a service account's token into them.
             "disable-admission-plugins": "ServiceAccount",
             **self.apiserver_flags,
         }
@@ -78,7 +77,7 @@ class ControlPlane:
         self.write_kubeconfig(self.kubeconfig, "admin")
 
     def write_kubeconfig(self, path, user, server=None):
-        """For the holder of <user>.crt."""
+        """Writes a kubeconfig that contains <user>.crt and <user>.key."""
         def data(name):
             return base64.b64encode((self.dir / name).read_bytes()).decode()
 
@@ -107,7 +106,7 @@ class ControlPlane:
 
 
 class Kubectl:
-    """kubectl against one kubeconfig."""
+    """Runs kubectl with one kubeconfig and namespace."""
 
     def __init__(self, kubeconfig, namespace="default"):
         self.kubeconfig = str(kubeconfig)

@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 
 
 class Faults:
-    """What goes wrong, and what was seen. All methods may be called from any thread."""
+    """The faults to cause and the requests that were seen. All methods may be called from any thread."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.rules = []          # (predicate, action, remaining)
         self.seen = []           # (time, method, path)
         self.writes = 0
-        self.on_write = None     # Called with the count after each write went through.
+        self.on_write = None     # Called after each successful write with the number of writes.
         self.streams = []        # Sockets of open watches.
-        self.replays = 0         # How often watches were told to repeat themselves.
+        self.replays = 0         # Number of calls of replay().
 
     def add(self, predicate, action, times=1):
         with self.lock:
@@ -50,7 +50,7 @@ class Faults:
             return sum(1 for _, method, path in self.seen if predicate(method, path))
 
     def replay(self):
-        """Each watch says its last events once more when it next says something."""
+        """Makes each watch repeat its last events before its next one."""
         with self.lock:
             self.replays += 1
 
@@ -81,7 +81,7 @@ def is_write(method, path):
 
 
 def refuse(status, headers=None, reason="", message="scripted"):
-    """An answer instead of the server's."""
+    """Answers in place of the server."""
     body = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason, "message": message})
 
     def act(handler):
@@ -91,7 +91,7 @@ def refuse(status, headers=None, reason="", message="scripted"):
 
 
 def expired_event():
-    """A watch that begins well and says 410 as an event."""
+    """Answers a watch with 200 and then an ERROR event with code 410."""
     event = json.dumps({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "code": 410, "reason": "Expired", "message": "too old"}})
 
     def act(handler):
@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
                 replays = faults.replays
                 data = b"".join(said.splitlines(keepends=True)[-5:]) + data
             said = (said + data)[-1 << 16:]
-            # The oldest line may have lost its beginning.
+            # Drops the first line if the limit has cut it.
             said = said if len(said) < 1 << 16 else said[said.find(b"\n") + 1:]
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             self.wfile.flush()
@@ -190,7 +190,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
 
     def handle_error(self, *_):
-        pass  # A client that went away is what these tests are about.
+        pass  # These tests break connections on purpose.
 
 
 class FaultProxy:

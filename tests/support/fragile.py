@@ -1,11 +1,12 @@
-"""A trainer that suffers from being recorded."""
+"""A trainer that becomes slow or uses more memory while it is recorded."""
 
 import textwrap
 from pathlib import Path
 
 from tests.support.processes import PYTHON, wait_until
 
-# Trains in steps of 20 ms. While it is recorded (by its own control word) they take SLOW ms, and each takes 8 MiB more.
+# Trains in steps of 20 ms. While it is recorded, which it reads from its control word, steps take SLOW ms and, if GROW is
+# set, each allocates another 8 MiB.
 FRAGILE = textwrap.dedent("""
     import glob, os, struct, sys, time, strobe
     slow, grow = float(sys.argv[1]) / 1000, int(sys.argv[2])
@@ -36,7 +37,7 @@ class Fragile:
         wait_until(self.state.exists, 20, "the first step")
 
     def look(self):
-        """Steps made, how long the last one took in ms, and blocks of memory held."""
+        """Returns the number of steps, the duration of the last one in ms, and the number of memory blocks held."""
         step, took, held = self.state.read_text().split()
         return int(step), float(took), int(held)
 

@@ -1,5 +1,5 @@
-// LD_PRELOAD: while the file $HANG_WHILE exists, calls on files below the directory $HANG_BELOW do
-// not return. A network file system whose server is away, on a machine that has none.
+// A library for LD_PRELOAD that simulates a network file system whose server does not answer: while
+// the file $HANG_WHILE exists, calls on files below the directory $HANG_BELOW do not return.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-"""Workers that lie: they speak strobe.v1.Worker and say whatever a test tells them to. Needs the fixture `protos`."""
+"""Workers that implement strobe.v1.Worker and give whatever answers a test chooses. Needs the fixture `protos`."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from .workers import Worker
 
 
 class MutePeer(threading.Thread):
-    """Speaks HTTP/2 as far as keeping a connection alive takes it, and answers no call."""
+    """Speaks just enough HTTP/2 to keep a connection alive, and answers no call."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class MutePeer(threading.Thread):
 
 
 class HostileWorker(Worker):
-    """A sidecar in this process. Each answer is a method that a test may replace; each takes the request and the call's context."""
+    """A sidecar in this process. Each answer comes from a method that a test may replace; most take the request and the call's context."""
 
     def __init__(self, name, index=0):
         from strobe.v1 import worker_pb2 as pb

@@ -1,5 +1,5 @@
-"""Token services as clouds run them beside a pod, on loopback: they hand out credentials and remember who
-asked how. Only they are ours; what the credentials are then shown to is not."""
+"""Fake token services on loopback, like those that clouds offer to pods: they issue credentials and log the
+requests. Only these services are fakes; the stores that accept the credentials are not."""
 
 import base64
 import json
@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 
 
 class TokenService:
-    """`answer(method, path, headers, form)` returns (status, object or text, more headers if any). With the directory of a store
-    it has that store's certificate."""
+    """`answer(method, path, headers, form)` returns (status, object or text) or (status, object or text, more headers). With
+    `tls_dir`, the service uses HTTPS with the server certificate in that directory."""
 
     def __init__(self, answer, tls_dir=None):
         self.seen = []
@@ -56,20 +56,20 @@ class TokenService:
 
 
 def aws_credentials(key, secret):
-    """The JSON of instance metadata and of EKS Pod Identity."""
+    """Credentials in the JSON format of instance metadata and of EKS Pod Identity."""
     return {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": key, "SecretAccessKey": secret, "Token": "a-session-token",
             "LastUpdated": "2026-01-01T00:00:00Z", "Expiration": "2099-01-01T00:00:00Z"}
 
 
 def assumed_role(key, secret):
-    """STS' answer to AssumeRoleWithWebIdentity."""
+    """The answer of STS to AssumeRoleWithWebIdentity."""
     return ("<AssumeRoleWithWebIdentityResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleWithWebIdentityResult><Credentials>"
             f"<AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey><SessionToken>a-session-token</SessionToken>"
             "<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>")
 
 
 def azure_token():
-    """An access token of Microsoft Entra in form; Azurite looks at its claims and not at its signature."""
+    """A token in the format of Microsoft Entra's access tokens, with a false signature: Azurite only checks the claims."""
 
     def part(content):
         return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""Strobe as the chart installs it on a real node, for tests that run in tests/cluster/inside."""
+"""Installs Strobe with its chart on a real node, for tests that run in tests/cluster/inside."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SPACE = "strobe-system"
 
 
 class NodeStore(Versity):
-    """Reachable from pods."""
+    """A store that pods can reach."""
 
     @property
     def endpoint(self):
@@ -44,9 +44,9 @@ def operator_log(node):
 
 
 def start_node(group):
-    """A node that has our images."""
+    """Starts a node and loads our images."""
     node = Node(group).start()
-    subprocess.run([ROOT / "tools/wheel"], check=True)  # Trainers find the Python package beside them.
+    subprocess.run([ROOT / "tools/wheel"], check=True)  # tools/image copies the Python package from the wheel.
     for kind in ("operator", "sidecar"):
         archive = node.root / f"{kind}.tar"
         subprocess.run([ROOT / "tools/image", kind, archive], check=True)
@@ -57,7 +57,7 @@ def start_node(group):
 def install(node, store, *arguments):
     helm(node, "install", "strobe", CHART, "--set-json", f'logdirs=["{store.url}/{{namespace}}"]', "--set", "image.pullPolicy=Never",
          "--set", "injection.image.pullPolicy=Never,injection.memoryLimit=1Gi", *arguments, "--wait", "--timeout", "120s")
-    # Helm waits for pods that are ready; kube-proxy leads the Service to them a little later.
+    # Helm waits only until the pods are ready; kube-proxy routes the Service to them a little later.
     asked = json.dumps(profile_request("reached", f"{store.url}/ml", target={"pods": ["nobody"]}))
     wait_until(lambda: "failed calling webhook" not in Kubectl(node.kubeconfig).run(
         "create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr, 60, "the Service to lead to the webhooks")
@@ -68,7 +68,7 @@ def as_jane(kubectl, *objects, check=True):
 
 
 def host_program(name, command, env=None, labels=None, annotations=None):
-    """A container that runs a program of this machine, and the volumes for it."""
+    """A pod template whose container runs a program of this machine, with host path volumes for it."""
     places = sorted({"usr", "lib", "lib64", "bin", "tmp", ROOT.parts[1], PYTHON.resolve().parts[1]})
     return {
         "metadata": {"labels": labels or {}, "annotations": annotations or {}},
@@ -97,7 +97,7 @@ def training_job(node, name, pods=2, labels=None, annotations=None):
 
 
 def metric(node, name, **labels):
-    """The sum over all operators of a metric's samples that carry the labels."""
+    """The sum of a metric's samples with these labels over all operators."""
     admin = Kubectl(node.kubeconfig, SPACE)
     pods = admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
     pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout for pod in pods]
@@ -108,7 +108,7 @@ def metric(node, name, **labels):
 def node():
     with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
         yield start_node(group)
-        group.kill()  # The namespaces take the rest with them.
+        group.kill()  # Everything else ends with the namespaces.
 
 
 @pytest.fixture(scope="module")

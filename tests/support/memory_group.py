@@ -1,4 +1,4 @@
-"""Programs with a memory limit, as containers have one: the kernel's own cgroups."""
+"""Runs programs under a memory limit in a cgroup, as containers have one."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def _here():
-    """Where this process's memory group is, and the name of the limit's file."""
+    """Returns the directory of this process's memory cgroup, and the name of the file with the limit."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         for root, limit in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
@@ -17,7 +17,7 @@ def _here():
 
 @contextlib.contextmanager
 def memory_group(mebibytes):
-    """A command's beginning that puts it under the limit."""
+    """Yields a prefix for commands that runs them under the limit."""
     parent, limit = _here()
     group = parent / f"strobe-test-{os.getpid()}-{id(object())}"
     group.mkdir()
@@ -26,5 +26,5 @@ def memory_group(mebibytes):
         yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
     finally:
         for pid in (group / "cgroup.procs").read_text().split():
-            (parent / "cgroup.procs").write_text(pid)  # Whoever still lives is somebody else's to end.
+            (parent / "cgroup.procs").write_text(pid)  # The processes are moved, not killed: their owner ends them.
         group.rmdir()

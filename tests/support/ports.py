@@ -1,18 +1,18 @@
-"""Ports for servers that must be told theirs."""
+"""Free ports for servers that cannot choose one themselves."""
 
 import random
 import socket
 import threading
 
-# Below the range from which the kernel gives ports to outgoing connections.
+# This range is below the one from which the kernel takes ports for outgoing connections.
 _FIRST, _END, _BLOCK = 10_000, 32_000, 100
 
 
 def _ports():
-    """Each port once, in blocks that belong to this process while it lives. Suites run side by side,
-    and a server often binds its port seconds after it was chosen. The owner of a block is whoever
-    has bound its name in the abstract namespace of Unix sockets, which the kernel gives back when
-    the process ends, even by force."""
+    """Yields each port once. Suites run in parallel, and a server often binds its port seconds after it
+    was chosen, so that a process reserves ports in blocks. It owns a block while it has bound the
+    block's name in the abstract namespace of Unix sockets; the kernel releases the name when the
+    process ends, even if it is killed."""
     blocks = list(range(_FIRST, _END, _BLOCK))
     random.shuffle(blocks)
     for block in blocks:
@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 def free_port():
-    """A port of which this process was not told before, and which nobody else listens on."""
+    """Returns a port that this process has not used before and on which no other process listens."""
     with _lock:
         for port in _own:
             with socket.socket(socket.AF_INET6) as probe:

@@ -1,4 +1,4 @@
-"""Child processes that never outlive the one that started them."""
+"""Child processes that end with the process that started them."""
 
 import os
 import signal
@@ -14,30 +14,30 @@ PYTHON = BUILD / "venv" / "bin" / "python"
 
 
 def status_of(pid):
-    """/proc/<pid>/status: text by field."""
+    """The fields of /proc/<pid>/status, as text."""
     with open(f"/proc/{pid}/status") as status:
         return dict(line.split(":", 1) for line in status.read().splitlines())
 
 
 def memory(pid, field):
-    """VmRSS, VmHWM, RssAnon..., MiB."""
+    """A field of /proc/<pid>/status such as VmRSS, VmHWM or RssAnon, in MiB."""
     return int(status_of(pid)[field].split()[0]) / 1024
 
 
 def high_water(pid):
-    """Most memory that the process has had, MiB; 0 of one that has ended."""
+    """The process's peak resident memory in MiB; 0 if it has ended."""
     return memory(pid, "VmHWM") if "VmHWM" in status_of(pid) else 0
 
 
 def cpu_seconds(pid):
-    """Processor time that the process has used."""
+    """The processor time that the process has used, in seconds."""
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def context_switches(pid):
-    """How often a thread of the process has gone to sleep by itself so far."""
+    """The number of voluntary context switches of all the process's threads."""
     total = 0
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/status") as status:
@@ -46,15 +46,15 @@ def context_switches(pid):
 
 
 class Process:
-    """One child with its output in a file."""
+    """A child process whose output goes to a file."""
 
     def __init__(self, name, command, log_dir, env=None):
         self.name = name
         self.log = Path(log_dir) / f"{name}.log"
         self._out = open(self.log, "ab")
         self.popen = subprocess.Popen(
-            # Ended by the kernel when we are killed and cannot clean up. By a program of its own, because
-            # Python code between fork and exec does not go well with gRPC's threads in this process.
+            # The kernel kills the child when this process is killed and cannot clean up. setpriv sets that up
+            # instead of preexec_fn, because Python code between fork and exec is unsafe with gRPC's threads.
             ["setpriv", "--pdeathsig", "KILL", *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=self._out,
@@ -73,7 +73,7 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def wait_for(self, text, timeout):
-        """Until the output has the text; fails with the output when it ends or takes too long."""
+        """Waits until the output contains the text. Fails, with the output, if the process ends before or it takes too long."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if text in self.output():
@@ -102,7 +102,7 @@ class Process:
 
 
 class Group:
-    """Processes that are stopped together, the last one first."""
+    """Processes that are stopped together, in reverse order of their start."""
 
     def __init__(self, log_dir):
         self.log_dir = Path(log_dir)

@@ -1,4 +1,4 @@
-"""The operator with its webhooks, authority and mTLS against an API server without nodes, as the chart would install it."""
+"""The operator with webhooks, certificate authority and mTLS, configured as by the chart, on an API server without nodes."""
 
 import base64
 import json
@@ -13,14 +13,14 @@ from .processes import BIN, ROOT, TOOLS
 
 
 def chart_objects(*arguments):
-    """What `helm template` makes of our chart."""
+    """The objects that `helm template` renders from our chart."""
     done = subprocess.run([TOOLS / "helm", "template", "strobe", ROOT / "helm/strobe", "--namespace", "strobe-system", *arguments],
                           check=True, capture_output=True, text=True)
     return [document for document in yaml.safe_load_all(done.stdout) if document]
 
 
 class SecureOperator(Operator):
-    """Serves one namespace, in which its own things lie too."""
+    """An operator that serves only the namespace in which its own objects are."""
 
     def __init__(self, group, plane, kubectl, name="operator", tls=None, webhook=None, injection=None, flags=("--no-leader-election",), pod_failure_policy="Ignore", **config):
         self.kubectl = kubectl
@@ -43,7 +43,7 @@ class SecureOperator(Operator):
         return super().start()
 
     def register_webhooks(self):
-        """The chart's own, for this namespace only and by URL instead of by Service."""
+        """Registers the chart's webhooks for this namespace only, by URL instead of by Service."""
         for configuration in chart_objects("--show-only", "templates/webhooks.yaml"):
             configuration["metadata"]["name"] = self.configuration
             for webhook in configuration["webhooks"]:
@@ -52,7 +52,7 @@ class SecureOperator(Operator):
                 ours = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [self.space]}
                 selector = webhook.setdefault("namespaceSelector", {})
                 selector["matchExpressions"] = [ours] + [e for e in selector.get("matchExpressions", []) if e["key"] == "strobe.dev/inject"]
-                # The operator is the administrator here; its writes must not wait for itself.
+                # The operator uses the administrator's credentials here. Its writes must not call its own webhooks.
                 for condition in [c for c in webhook.get("matchConditions", []) if c["name"] == "not-the-operator"]:
                     condition["expression"] = '!("system:masters" in request.userInfo.groups) || request.operation == "CREATE"'
                 if path == "/inject":
@@ -60,7 +60,7 @@ class SecureOperator(Operator):
             self.kubectl.apply(configuration)
 
     def authority(self):
-        """(certificates, keys) in PEM."""
+        """Returns (certificates, keys) of the authority in PEM."""
         data = self.kubectl.get("secret", "strobe-authority")["data"]
         return tuple(base64.b64decode(data[key]).decode() for key in ("ca.crt", "ca.key"))
 
@@ -73,14 +73,14 @@ class SecureOperator(Operator):
 
 
 def allow(kubectl, logdir, **limits):
-    """A ProfilePolicy for the namespace."""
+    """Creates a ProfilePolicy for the namespace."""
     kubectl.apply({"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": kubectl.namespace},
                    "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}},
                             "allowedLogdirs": [str(logdir)], **limits}})
 
 
 def pod_token(kubectl, pod, audience="strobe"):
-    """What the kubelet would project into the pod."""
+    """Returns a token like the one that the kubelet would project into the pod."""
     if kubectl.run("get", "serviceaccount", "default", check=False).returncode != 0:
         kubectl.run("create", "serviceaccount", "default")
     uid = kubectl.get("pod", pod)["metadata"]["uid"]
@@ -89,7 +89,7 @@ def pod_token(kubectl, pod, audience="strobe"):
 
 
 class SecureSidecar:
-    """A sidecar as injection would have started it, with a Pod object that has no node."""
+    """A sidecar with the flags of an injected one, and a Pod object without a node."""
 
     def __init__(self, group, operator, pod, profiler_port, directory, index=0, flags=()):
         self.port, self.http_port = free_port(), free_port()
@@ -123,7 +123,7 @@ class SecureSidecar:
 
 
 def make_pod(kubectl, name, port, labels=None, index=0):
-    """A Pod object on loopback whose sidecar listens on the port."""
+    """Creates a Pod object with a loopback address whose sidecar listens on the port."""
     kubectl.apply({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": "train", "batch.kubernetes.io/job-completion-index": str(index), **(labels or {})}},

@@ -1,7 +1,7 @@
-"""A gate in front of a storage server that fails on command, and that can translate between dialects.
+"""An HTTP/1.1 proxy in front of a storage server that fails on command and can translate between APIs.
 
-It speaks HTTP/1.1, with the server's own certificate when that has one, hands requests on as they
-come, and counts them. The server behind it is real; only the failures are not.
+It uses the server's own certificate if the server has one, and logs all requests. The server behind it
+is real; only the failures are simulated.
 """
 
 import socket
@@ -16,9 +16,9 @@ CHUNK = 64 << 10
 
 
 class Rule:
-    """What happens to the next `times` requests that match. One of: answer=(status, body) instead of the
-    server; cut_request_after=bytes of the body; lose_answer=True (the server did it, the client never
-    hears); stall=seconds before anything."""
+    """A fault of the next `times` requests that match. answer=(status, body): answers in place of the
+    server. cut_request_after=N: cuts the connection after N bytes of the body. lose_answer=True: the
+    server handles the request, but the client gets no answer. stall=seconds: waits before anything else."""
 
     def __init__(self, matches, times=1, answer=None, cut_request_after=None, lose_answer=False, stall=0):
         self.matches, self.times, self.answer = matches, times, answer
@@ -28,7 +28,7 @@ class Rule:
 class StoreGate:
     def __init__(self, server, translate=None, bytes_per_second=None):
         self.server = server
-        self.translate = translate  # (method, path, headers, body) -> the same, changed.
+        self.translate = translate  # Takes (method, path, headers, body) and returns the same, changed.
         self.translate_answer = None
         self.bytes_per_second = bytes_per_second
         self.lock = threading.Lock()
@@ -68,7 +68,7 @@ class StoreGate:
         return f"{'https' if self.server.tls else 'http'}://127.0.0.1:{self.port}"
 
     def env(self):
-        """What a pod would be given to reach the server through the gate."""
+        """The environment that makes a program reach the server through the gate."""
         direct = f"127.0.0.1:{self.server.port}"
         return {k: v.replace(direct, f"127.0.0.1:{self.port}") for k, v in self.server.env.items()}
 
@@ -167,8 +167,8 @@ class StoreGate:
 
 
 def fake_gcs_gate(server):
-    """In front of fake-gcs-server, which knows one way to write an object: the JSON API's upload. The XML
-    API's PUT, which Google serves too, becomes that."""
+    """Translates the XML API's PUT, which Google supports, to the JSON API's upload, the only way to write
+    an object that fake-gcs-server supports."""
     gate = StoreGate(server, translate=lambda *request: _to_fake_gcs(server, *request))
     gate.translate_answer = lambda headers: {"ETag": '"none"', "x-goog-generation": "1", **headers}
     return gate
@@ -176,7 +176,7 @@ def fake_gcs_gate(server):
 
 def _to_fake_gcs(server, method, path, headers, body):
     headers = {k: v for k, v in headers.items() if k.lower() != "host"}
-    headers["Host"] = f"127.0.0.1:{server.port}"  # It serves the XML API under its own name only.
+    headers["Host"] = f"127.0.0.1:{server.port}"  # fake-gcs-server answers the XML API only under its own name.
     if method != "PUT" or path.startswith(("/storage/", "/upload/")):
         return method, path, headers, body
     bucket, _, name = path.lstrip("/").partition("/")
@@ -188,8 +188,8 @@ def _to_fake_gcs(server, method, path, headers, body):
 
 
 class GcsOverS3:
-    """The GCS XML API, multipart uploads and preconditions included, on an S3 server: the two APIs differ in
-    the names of headers and in how requests are signed. For what fake-gcs-server does not have."""
+    """Offers the GCS XML API, with multipart uploads and preconditions, on an S3 server: the two APIs differ
+    only in the names of headers and in how requests are signed. Used for what fake-gcs-server lacks."""
 
     def __init__(self, server):
         from botocore.auth import S3SigV4Auth
@@ -199,7 +199,7 @@ class GcsOverS3:
         self.auth = S3SigV4Auth(Credentials(server.key, server.secret), "s3", "us-east-1")
         self.gate = StoreGate(server, translate=self.request)
         self.gate.translate_answer = self.answer
-        self.tokens = set()  # Bearer tokens that came.
+        self.tokens = set()  # Values of the Authorization header in requests.
 
     def env(self):
         return {"STORAGE_EMULATOR_HOST": self.gate.endpoint, **self.server.ca_env()}

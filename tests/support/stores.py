@@ -1,4 +1,4 @@
-"""Object storage servers that are not ours, each on loopback with TLS from a private CA."""
+"""Third-party object storage servers on loopback, with TLS certificates from a private CA."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from .tls import make_authority, issue
 
 
 class Server:
-    """One running store with one bucket. `url` is a logdir, `env` what a pod would have been given."""
+    """A running store with one bucket. `url` is a logdir, and `env` the environment that a pod would get."""
 
     scheme = name = None
     bucket = "traces"
@@ -95,8 +95,8 @@ class S3Server(Server):
         self.client.put_object(Bucket=self.bucket, Key=key, Body=data)
 
     def open_uploads(self):
-        """Unfinished uploads that hold bytes. One without any is what stays when the answer to its beginning
-        got lost: nobody knows its id."""
+        """Unfinished uploads that have parts. Uploads without parts do not count: they remain when the answer
+        that contains the upload's id is lost, so that the client cannot abort them."""
         uploads = self.client.list_multipart_uploads(Bucket=self.bucket).get("Uploads") or []
         return [u for u in uploads if self.client.list_parts(Bucket=self.bucket, Key=u["Key"], UploadId=u["UploadId"]).get("Parts")]
 
@@ -154,7 +154,7 @@ class FakeGcs(Server):
 
 class Azurite(Server):
     name, scheme = "azurite", "az"
-    # The account that every Azurite has; its key stands in Azure's documentation.
+    # The default account of Azurite; the key is public, in Azure's documentation.
     account = "devstoreaccount1"
     key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -192,7 +192,7 @@ SERVERS = {server.name: server for server in (Versity, Moto, FakeGcs, Azurite)}
 
 
 def strobe_env(server):
-    """The environment of one of our programs that shall reach the server, and no other credentials."""
+    """An environment with which our programs reach the server and find no other credentials."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "AZURE_", "STORAGE_"))}
     return {**clean, **server.env}
 

@@ -1,4 +1,4 @@
-"""A TCP proxy between the operator and one sidecar that fails on command: a network as it is on a bad day."""
+"""A TCP proxy between the operator and one sidecar that simulates an unreliable network."""
 
 import random
 import socket
@@ -8,8 +8,8 @@ import time
 
 
 class TcpProxy:
-    """Thread-safe. `mode`: pass; drop (connections are accepted and nothing is forwarded any more: a partition, or a
-    peer whose machine is gone); refuse (new connections are reset); slow (every piece is late by up to `delay`)."""
+    """Thread-safe. `mode` is one of: pass; drop (accepts connections but forwards nothing, as in a partition or when the
+    peer's machine is lost); refuse (resets new connections); slow (delays each piece by up to `delay` seconds)."""
 
     def __init__(self, target_port, seed=0):
         self.target_port = target_port
@@ -22,7 +22,7 @@ class TcpProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self):
-        """Resets every connection there is."""
+        """Resets all open connections."""
         with self.lock:
             pairs, self.pairs = self.pairs, []
         for ends in pairs:
@@ -65,7 +65,7 @@ class TcpProxy:
     def _pump(self, source, sink):
         try:
             while data := source.recv(65536):
-                # What a partition holds back comes late when it heals, as TCP's repeats do.
+                # Data that was held back is delivered when the partition ends, like TCP's retransmissions.
                 while self.mode == "drop":
                     time.sleep(0.02)
                 if self.mode == "slow":

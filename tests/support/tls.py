@@ -8,13 +8,13 @@ def openssl(*arguments):
 
 
 def make_authority(directory, name):
-    """ca.crt and ca.key."""
+    """Creates ca.crt and ca.key."""
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 30, "-subj", f"/CN={name}",
             "-keyout", directory / "ca.key", "-out", directory / "ca.crt")
 
 
 def issue(directory, name, subject, server=True, names=()):
-    """<name>.crt and <name>.key, for 127.0.0.1, localhost and more ("IP:...", "DNS:...") when it is a server's."""
+    """Creates <name>.crt and <name>.key. A server's certificate is for 127.0.0.1, localhost and `names` ("IP:...", "DNS:...")."""
     extra = []
     if server:
         extensions = directory / f"{name}.ext"

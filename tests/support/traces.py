@@ -1,11 +1,11 @@
-"""Traces as profilers write them, small enough to know every event of."""
+"""Traces in the form that profilers write, small enough that tests know every event."""
 
 PS = 1
 NS, US, MS = 1_000 * PS, 1_000_000 * PS, 1_000_000_000 * PS
 
 
 class PlaneWriter:
-    """One plane of an XSpace; names and stats get their ids as they come."""
+    """Writes one plane of an XSpace; assigns ids to names and stats at their first use."""
 
     def __init__(self, space, name):
         self.plane = space.planes.add(id=len(space.planes) + 1, name=name)
@@ -53,7 +53,7 @@ STEP = 10 * MS
 
 
 def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
-    """One worker of a training job: TPU, SparseCore, GPU and host, five steps of 10 ms, `late` ps after the others."""
+    """The trace of one worker: TPU, SparseCore, GPU and host, with five steps of 10 ms that start `late` ps after the other workers'."""
     from tensorflow import xplane_pb2
 
     space = xplane_pb2.XSpace()
@@ -91,7 +91,7 @@ def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
             host.event("cudaLaunchKernel", late + i * STEP + MS + k * 50 * US, 30 * US, correlation_id=i * 20 + k + 1, device_id=0)
     host.line("pool", id=4712)
     host.event(HOSTILE, late, MS)
-    for i in range(3):  # They overlap: each needs a lane.
+    for i in range(3):  # These overlap, so that each needs its own lane.
         host.event(f"overlap {i}", late + 20 * MS + i * MS, 5 * MS)
     for _ in range(600):
         host.event("tie", late + 30 * MS, 0)
@@ -108,7 +108,7 @@ def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
 
 
 def write_run(logdir, name, **workers):
-    """`workers`: arguments of worker_trace by name."""
+    """Writes a run. `workers` maps a worker's name to the arguments of worker_trace."""
     folder = logdir / "plugins" / "profile" / name
     folder.mkdir(parents=True)
     for worker, arguments in workers.items():

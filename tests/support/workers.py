@@ -1,4 +1,4 @@
-"""Workers as pods have them: a real JAX trainer, a sidecar beside it, and the Pod object."""
+"""Workers as in a pod: a real JAX trainer, a sidecar beside it, and the Pod object."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ class Worker:
         self.trainer_env = trainer_env or {}
         self.sidecar_env = sidecar_env or {}
         self.sidecar_flags = list(sidecar_flags)
-        self.wrap = wrap  # Changes the sidecar's command.
+        self.wrap = wrap  # A function that changes the sidecar's command.
         self.notes = None  # Where the trainer notes its steps; see tests/support/oracle.py.
         self.lives = 0
         self.profiler_port = free_port()
@@ -57,7 +57,7 @@ class Worker:
         return self
 
     def pod(self, labels=None):
-        """The Pod object as injection would have made it, without a node."""
+        """The Pod object as it would be after injection, without a node."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -88,7 +88,8 @@ class Worker:
 
 
 def hold_session(port, milliseconds):
-    """Somebody else's session at a trainer's profiler server: a thread that ends with it. Needs the fixture `protos`."""
+    """Occupies a trainer's profiler server with a session of another client. Returns a thread that ends with the session. Needs the fixture
+    `protos`."""
     import grpc
     from tensorflow import profiler_service_pb2 as pb
 
@@ -103,7 +104,7 @@ def hold_session(port, milliseconds):
 
 
 def start_workers(group, count, prefix="worker", **options):
-    """All at once, because importing JAX takes seconds."""
+    """Starts all trainers before it waits, because importing JAX takes seconds."""
     workers = [Worker(group, f"{prefix}-{i}", i, **options).start_trainer() for i in range(count)]
     for worker in workers:
         worker.start_sidecar()

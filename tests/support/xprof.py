@@ -1,4 +1,4 @@
-"""XProf from PyPI on a logdir."""
+"""Runs XProf, from PyPI, on a logdir."""
 
 import gzip
 import json

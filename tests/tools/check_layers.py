@@ -1,4 +1,4 @@
-"""Includes may only follow the arrows of one table (see ARCHITECTURE.md); nothing points back."""
+"""Checks that includes only follow the arrows of the table below (see ARCHITECTURE.md), and that the table has no cycle."""
 
 import re
 import sys
@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Module: the modules that it may include besides itself. Transitive arrows are written out: what is
-# not here is not meant. ARCHITECTURE.md shows the same arrows without those that follow from others.
+# Each module, with all modules that it may include besides itself. Transitive arrows must be listed
+# too. ARCHITECTURE.md shows the same arrows without those that follow from others.
 COLLECTOR = ["collector/analysis", "collector/convert", "collector/index", "collector/logdir", "collector/storage", "collector/xplane"]
 ARROWS = {
     "common/base": [],
@@ -20,7 +20,7 @@ ARROWS = {
     "collector/index": ["collector/analysis", "collector/xplane", "common/base"],
     "collector/logdir": ["common/base"],
     "collector/storage": ["collector/logdir", "common/base"],
-    # Loaded into other people's programs: the C++ standard library and POSIX, nothing else.
+    # The SDK and the agent are loaded into users' programs, so that they may only depend on the C++ standard library and POSIX.
     "agent/sdk": [],
     "agent/wire": [],
     "agent/cupti": ["agent/wire"],
@@ -46,12 +46,12 @@ ARROWS = {
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
                       "operator/workers"],
     "viewer": ["collector/analysis", "collector/convert", "collector/index", "collector/xplane", "common/base", "common/http"],
-    # Without Kubernetes: a stock profiler server is captured through a sidecar in the command itself.
+    # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.
     "cli": [*COLLECTOR, "common/base", "common/http", "operator/core", "operator/workers", "sidecar/service", "sidecar/session",
             "sidecar/source", "sidecar/spool", "viewer"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})
-# Libraries that only some modules may see.
+# Libraries, by the prefix of their headers, and the only modules that may include them.
 FENCED = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
@@ -125,7 +125,7 @@ def reachable(module):
 
 
 def picture():
-    """Each module and what it includes, but for what follows from other arrows."""
+    """Each module and the modules that it includes, without arrows that follow from others."""
     lines = []
     for module in sorted(ARROWS, key=lambda m: (len(reachable(m)), m), reverse=True):
         direct = [other for other in ARROWS[module] if not any(other in reachable(via) for via in ARROWS[module])]
@@ -148,7 +148,7 @@ def picture_problems(write):
 
 if __name__ == "__main__":
     found = check() + cycles()
-    if not found:  # A table with a cycle has no picture.
+    if not found:  # reachable() does not terminate on a table with a cycle.
         found = picture_problems("--write" in sys.argv)
     print("\n".join(found) or "all includes follow the arrows")
     sys.exit(1 if found else 0)

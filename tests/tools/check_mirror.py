@@ -1,4 +1,4 @@
-"""tests/unit mirrors the tree: every unit test sits where its subject sits, and is built."""
+"""Checks that tests/unit mirrors the source tree: every unit test is in the folder of the header that it tests, and is built."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SECURITY.md names, for each promise of "What holds today", tests that hold it; they exist and are run."""
+"""Checks that SECURITY.md names tests for each promise of "What holds today", and that these tests exist and are run."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ FUZZED = re.compile(r"^foreach\(target ([\w ]+)\)", re.MULTILINE)
 
 
 def tests():
-    """Suite.Name, test_file.py::test_name and the names that CTest knows the fuzz targets by."""
+    """The names of all tests that are run: Suite.Name, test_file.py::test_name, and CTest's names of the fuzz targets."""
     names = {".".join(found) for file in (ROOT / "tests/unit").rglob("*_test.cc") for found in GTEST.findall(file.read_text())}
     run = set(re.findall(r"\w+", (ROOT / "tests/integration/CMakeLists.txt").read_text()))
     for file in (ROOT / "tests/integration").glob("test_*.py"):
@@ -24,7 +24,7 @@ def tests():
 
 
 def promises():
-    """(line, promise, the names in its last column)"""
+    """Yields (line number, promise, test names in the last column)."""
     inside = False
     for number, line in enumerate((ROOT / "SECURITY.md").read_text().splitlines(), 1):
         if line.startswith("## "):

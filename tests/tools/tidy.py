@@ -1,7 +1,7 @@
-"""clang-tidy and clang's thread-safety analysis over all production code: tests/tools/tidy.py [folder ...]
+"""Runs clang-tidy and clang's thread-safety analysis on all production code: tests/tools/tidy.py [folder ...]
 
-Reading headers is most of the work, so that the sources of a folder are read as one. A folder that passed is not read again until it, a
-folder that it may include, or the list of checks changes."""
+Most of the time is spent on headers, so that the sources of a folder are checked as one translation unit. A folder that passed is not checked
+again until it, a folder that it may include, or the list of checks changes."""
 
 import concurrent.futures
 import hashlib
@@ -21,7 +21,7 @@ TOOL = "clang-tidy-14"
 
 
 def commands():
-    """Per folder: its sources, and how each is compiled."""
+    """The sources of each folder with their entries in the compilation database."""
     folders = {}
     for entry in json.loads(DATABASE.read_text()):
         source = Path(entry["file"])
@@ -34,7 +34,7 @@ def commands():
 
 
 def flags_of(sources):
-    """The include paths and definitions of all of them, made absolute."""
+    """The definitions and the absolute include paths of all sources."""
     found = {}
     for _, entry in sources:
         words = iter(shlex.split(entry["command"]))
@@ -49,7 +49,7 @@ def flags_of(sources):
 
 
 def state_of(module):
-    """What decides whether the folder passes."""
+    """A digest of everything that the result for this folder depends on."""
     digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + Path(__file__).read_bytes())
     for other in sorted({module, *reachable(module)}):
         for path in sorted((ROOT / other).glob("*")):

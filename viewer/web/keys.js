@@ -49,7 +49,7 @@ export class Keys {
     event.preventDefault();
   }
 
-  /** Takes back the selection or, when there is none, all marks. */
+  /** Clears the selection or, when there is none, all marks and the timing. */
   escape() {
     if (!this.selection.empty) return this.selection.clear();
     this.pointer.timing = null;

@@ -1,7 +1,7 @@
 //go:build tools
 
-// Pins the Kubernetes programs that the tests and the demo run: they are built from Go modules,
-// because no prebuilt binary may be downloaded on the machines that run them.
+// Pins the Kubernetes programs that the tests and the demo run. They are built from Go modules, because
+// the machines that run them must not download prebuilt binaries.
 package tools
 
 import (

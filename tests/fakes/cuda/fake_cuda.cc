@@ -1,6 +1,6 @@
-// A libcuda.so.1 with so many devices as $FAKE_CUDA_DEVICES says (1), on which kernels take
-// $FAKE_CUDA_KERNEL_NS (5,000) and streams are queues, as on a real one. Only what our programs
-// and the agent call.
+// A fake libcuda.so.1 with only the functions that our programs and the agent call. It has
+// $FAKE_CUDA_DEVICES devices (default 1). Kernels take $FAKE_CUDA_KERNEL_NS (default 5,000), and
+// streams are queues, as on a real device.
 #include <cuda.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ std::uint64_t NowNs() {
 }
 
 struct Stream {
-  std::uint32_t id = 7;  // As the default stream is numbered.
+  std::uint32_t id = 7;  // The number of the default stream.
   std::uint32_t device = 0;
   std::mutex mutex;
   std::uint64_t busy_until = 0;
@@ -54,7 +54,7 @@ Stream& StreamOf(CUstream stream) {
   return default_streams[current_device];
 }
 
-// Puts the work behind what its stream has to do already.
+// Schedules the work after the earlier work of its stream, and reports it to the hook.
 void Enqueue(FakeActivity activity, CUstream on, std::uint64_t takes_ns) {
   const FakeActivityHook told = hook.load(std::memory_order_acquire);
   Stream& stream = StreamOf(on);
@@ -83,6 +83,7 @@ void fake_cuda_range(const char* name) {
   thread_local std::vector<std::uint32_t> open;
   const FakeActivityHook told = hook.load();
   if (name != nullptr) open.push_back(++ranges);
+  if (open.empty()) return;  // Ends a range that never began.
   FakeActivity activity{.what = FakeActivity::kRange, .name = name};
   activity.begin = NowNs();
   activity.correlation = open.back();
@@ -93,7 +94,7 @@ void fake_cuda_range(const char* name) {
 
 CUresult CUDAAPI cuInit(unsigned int) {
   if (initialized.exchange(true)) return CUDA_SUCCESS;
-  // What the real driver does for tools.
+  // Loads tools as the real driver does.
   if (const char* path = std::getenv("CUDA_INJECTION64_PATH")) {
     void* tool = dlopen(path, RTLD_NOW);
     auto* initialize =
@@ -121,7 +122,7 @@ CUresult CUDAAPI cuDeviceGetName(char* name, int size, CUdevice) {
 }
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   std::memset(uuid, 0, sizeof *uuid);
-  // Programs that see other devices say so.
+  // Tests set it for programs that are to see different devices.
   uuid->bytes[0] =
       static_cast<char>(Number("FAKE_CUDA_FIRST_UUID", 1) + static_cast<std::uint64_t>(device));
   return CUDA_SUCCESS;

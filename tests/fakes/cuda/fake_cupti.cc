@@ -1,19 +1,20 @@
-// A libcupti.so.12 and .13, from the same source with each generation's own headers: true record
-// structs, buffers, worker thread and error codes. It watches the fake libcuda.so.1.
+// Fakes of libcupti.so.12 and .13, compiled from this source with the headers of each generation.
+// They use the real record structs, buffers, a worker thread and the real error codes, and record
+// the work of the fake libcuda.so.1.
 //
-// $FAKE_CUPTI makes it fail, as words between spaces:
-//   <call>=<CUptiResult>   subscribe, unsubscribe, register, enable:<kind>, disable:<kind>, flush,
-//                          timestamp: answers so.
-//   late_ms=<n>            Full buffers come back so much later.
-//   flush_ms=<n>           Each flush takes so long.
-//   jump_ns=<n>            After a second its clock is so much ahead.
-//   after_unsubscribe=1    A last buffer comes after cuptiUnsubscribe has returned.
-//   steal_ms=<n>           So long after the first kind was enabled another profiler registers its
-//                          callbacks, and gets the buffers from then on.
-//   foreign=1              Each flush also hands back buffers that were never asked for.
+// $FAKE_CUPTI lists faults, separated by spaces:
+//   <call>=<CUptiResult>   The call returns this error. Calls: subscribe, unsubscribe, register,
+//                          enable:<kind>, disable:<kind>, flush, timestamp.
+//   late_ms=<n>            Full buffers are handed back n ms late.
+//   flush_ms=<n>           Each flush takes n ms longer.
+//   jump_ns=<n>            After a second, the clock jumps n ns ahead.
+//   after_unsubscribe=1    A last buffer is handed back after cuptiUnsubscribe has returned.
+//   steal_ms=<n>           n ms after the first kind was enabled, another profiler registers its
+//                          callbacks and gets all buffers from then on.
+//   foreign=1              Each flush also hands back buffers that were never requested.
 //
-// Like the real library it has state that its own destructors end: whoever calls it afterwards is
-// told on standard error, and ended.
+// Like the real library, it must not be called after its destructors have run. If it is, it prints
+// an error and aborts the process.
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -80,12 +81,12 @@ std::uint64_t JumpNs() {
              : 0;
 }
 
-// The enabled kinds as bits, the buffer that is being filled and those on their way back.
+// The registered callbacks, the buffer that is being filled, and the full ones to hand back.
 struct State {
   struct Buffer {
     std::uint8_t* data = nullptr;
     std::size_t size = 0, used = 0;
-    std::uint64_t complete_at = 0;  // When the last of its records has ended.
+    std::uint64_t complete_at = 0;  // End time of its last record.
   };
 
   std::mutex mutex;
@@ -95,7 +96,7 @@ struct State {
   Buffer filling;
   std::deque<Buffer> full;
   bool worker = false;
-  std::uint64_t filled = 0, handed_back = 0;  // Buffers, ever.
+  std::uint64_t filled = 0, handed_back = 0;  // Numbers of buffers since the start.
   std::size_t dropped = 0;
 };
 
@@ -119,7 +120,8 @@ std::atomic<bool> destroyed{false};
 struct Destroyed {
   ~Destroyed() {
     State& state = TheState();
-    // What CUPTI still holds comes back when it ends; also in a forked child, which has its copy.
+    // CUPTI hands back its last buffer when the process ends. In a forked child it hands back a
+    // copy.
     if (state.filling.data != nullptr && state.complete != nullptr)
       state.complete(nullptr, 0, state.filling.data, state.filling.size, state.filling.used);
     destroyed = true;
@@ -127,7 +129,7 @@ struct Destroyed {
 };
 Destroyed at_end;
 
-// Every call begins with it.
+// Aborts if the destructors have run.
 void MustLive(const char* what) {
   if (!destroyed) return;
   std::fprintf(stderr, "fake CUPTI: %s after its destructors\n", what);
@@ -145,7 +147,7 @@ void HandBack(const State::Buffer& buffer) {
   if (!Stolen()) TheState().complete(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
-// Hands full buffers back, as CUPTI's own thread does.
+// The worker thread: hands full buffers back, as CUPTI's own thread does.
 void Work() {
   State& state = TheState();
   for (;;) {
@@ -343,6 +345,7 @@ CUptiResult CUPTIAPI cuptiGetVersion(std::uint32_t* version) {
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc, void*) {
+  MustLive("cuptiSubscribe");
   if (const CUptiResult fault = Result("subscribe"); fault != CUPTI_SUCCESS) return fault;
   int none = 0;
   if (!subscriber.compare_exchange_strong(none, 1))
@@ -367,6 +370,7 @@ CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
 }
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                                     CUpti_BuffersCallbackCompleteFunc complete) {
+  MustLive("cuptiActivityRegisterCallbacks");
   if (const CUptiResult fault = Result("register"); fault != CUPTI_SUCCESS) return fault;
   State& state = TheState();
   std::lock_guard<std::mutex> lock(state.mutex);
@@ -414,7 +418,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
     state.filling = {};
     state.changed.notify_all();
   }
-  // What is full by now; the program may go on filling others.
+  // Waits only for buffers that are full now, because the program may fill more in the meantime.
   const std::uint64_t until = state.filled;
   state.changed.wait(lock, [&] { return state.handed_back >= until; });
   return CUPTI_SUCCESS;

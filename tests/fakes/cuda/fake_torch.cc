@@ -1,3 +1,3 @@
-// A libtorch_cpu.so as far as the agent looks at it: by its name a program knows that Kineto is
-// here.
+// A fake libtorch_cpu.so. The agent concludes from the name of this library that the process has
+// Kineto.
 extern "C" void libkineto_init(bool, bool) {}

@@ -1,5 +1,5 @@
-// The recommended rules and a few more. The packages lie outside of the source tree, where `build`
-// has put them.
+// The recommended rules and a few more. The packages are outside of the source tree, in
+// $STROBE_JS_TOOLS.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -24,7 +24,7 @@ export default [
   { files: ["viewer/web/*.js"], languageOptions: { globals: globals.browser } },
   {
     files: ["**/*.mjs"],
-    // Tests hand functions over to the page, so they name what Node.js and the browser have.
+    // Tests run in Node.js but pass functions to the page, so they use the globals of both.
     languageOptions: { globals: { ...globals.node, ...globals.browser } },
     rules: { "max-lines": "off", "max-lines-per-function": "off" },
   },

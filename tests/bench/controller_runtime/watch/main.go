@@ -1,5 +1,5 @@
-// The least that an operator which watches pods is with controller-runtime: a manager, its cache, and a reconciler
-// that reads each pod. Prints "synced N" once it has seen N pods.
+// A minimal controller-runtime operator that watches pods: a manager, its cache, and a reconciler that reads each pod.
+// Prints "synced N" when it has seen N pods.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// A mutating webhook as most operators have one: controller-runtime's server, pods decoded into structs, the patch
-// made by comparison. It adds a sidecar like Strobe's. Serves the directory's tls.crt and tls.key.
+// A typical mutating webhook: it uses controller-runtime's server, decodes pods into structs, and computes the patch by
+// comparison. It adds a sidecar like Strobe's, and serves with the tls.crt and tls.key of a directory.
 package main
 
 import (
