@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "cli/common_flags.h"
+#include "cli/open_place.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/name_rules.h"
@@ -55,8 +56,8 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   CaptureSpec spec;
   spec.request = StrCat("strobe capture on ", workers, " workers");
   spec.uid = StrCat("cli-", getpid(), "-", ToUnixNanos(now));
-  ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(flags.logdir));
-  spec.logdir = flags.logdir;
+  spec.logdir = AbsolutePlace(flags.logdir);
+  RETURN_IF_ERROR(Logdir::Parse(spec.logdir).status());
   spec.run = flags.run.empty()
                  ? DefaultRunName(now, "capture", StrCat(ToUnixNanos(now) % 100'000'000))
                  : flags.run;
@@ -180,8 +181,7 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
       ->required();
   command
       .add_option("--logdir", flags.logdir,
-                  "where to store the run: an absolute path or a URL that every sidecar can write "
-                  "to")
+                  "where to store the run: a path or a URL that every sidecar can write to")
       ->required();
   command.add_option("--run", flags.run, "name of the run [<time>_capture_<digits>]");
   AddTimeFlags(command, flags);

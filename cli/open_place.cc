@@ -1,5 +1,6 @@
 #include "cli/open_place.h"
 
+#include <filesystem>
 #include <iostream>
 
 #include "cli/common_flags.h"
@@ -34,9 +35,16 @@ absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::strin
       std::move(config), UrlOptions::kAll, [](const absl::Status& failure, Nanos wait) {
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
-  ASSIGN_OR_RETURN(open.place, ParseRunPlace(text));
+  ASSIGN_OR_RETURN(open.place, ParseRunPlace(AbsolutePlace(text)));
   ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, {}));
   return open;
+}
+
+std::string AbsolutePlace(const std::string& place) {
+  if (place.empty() || place.front() == '/' || place.find("://") != std::string::npos) return place;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(place, error);
+  return error ? place : absolute.lexically_normal().native();
 }
 
 int Complain(const absl::Status& status) {

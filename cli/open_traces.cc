@@ -64,13 +64,6 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   return traces;
 }
 
-// A logdir must be an absolute path or a URL, but users name local folders relative to where they
-// are.
-std::string AbsolutePlace(const std::string& place) {
-  std::error_code error;
-  return fs::is_directory(place, error) ? fs::absolute(place).lexically_normal().native() : place;
-}
-
 absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
                                                const std::string& storage_config) {
   std::error_code error;
@@ -83,7 +76,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
   if (fs::is_directory(place, error)) {
     ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenFolder(place));
     if (!traces.empty()) return traces;
-    return OpenRun(AbsolutePlace(place), storage_config);
+  } else if (place.find("://") == std::string::npos) {
+    return absl::NotFoundError(StrCat("there is no file or directory ", place));
   }
   return OpenRun(place, storage_config);
 }
@@ -100,10 +94,12 @@ bool HasTraces(const std::string& folder) {
 
 absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {
   ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open.store));
-  if (runs.empty())
-    return absl::NotFoundError(
-        StrCat(open.place.logdir.url(), " has no runs; strobe capture makes one"));
-  return runs;
+  if (!runs.empty()) return runs;
+  const Logdir& logdir = open.place.logdir;
+  std::error_code error;
+  if (logdir.scheme() == "file" && !fs::exists(logdir.path(), error))
+    return absl::NotFoundError(StrCat("there is no directory ", logdir.path()));
+  return absl::NotFoundError(StrCat(logdir.url(), " has no runs; strobe capture makes one"));
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
@@ -121,7 +117,7 @@ std::optional<v1::Manifest> FindManifest(const std::string& place,
                                          const std::string& storage_config) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return std::nullopt;
-  const absl::StatusOr<OpenPlace> open = OpenRunPlace(AbsolutePlace(place), storage_config);
+  const absl::StatusOr<OpenPlace> open = OpenRunPlace(place, storage_config);
   if (!open.ok()) return std::nullopt;
   const absl::StatusOr<std::string> run = RunOf(*open);
   return run.ok() ? ReadRun(*open->store, *run).manifest : std::nullopt;

@@ -63,7 +63,7 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
     if (WorthShowing(processes, worker.outcome))
       text += StrCat("\nprocesses of ", worker.target.name, "\n", ProcessTable(processes), "\n");
   }
-  if (result.skew)
+  if (result.skew && result.workers.size() > 1)
     text += StrCat("skew: ", FormatWithError(result.skew->achieved, result.skew->error),
                    result.skew->error ? ""
                                       : StrCat(" (", FormatDuration(result.skew->achieved),

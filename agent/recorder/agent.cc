@@ -92,7 +92,8 @@ class Agent {
             usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->control) : &kOff,
             BestClock(),
             &Agent::RecordScope,
-            usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->filter) : &kOff};
+            usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->filter) : &kOff,
+            &Agent::NameThread};
     if (usable) header_ = file_.header();
   }
 
@@ -148,8 +149,10 @@ class Agent {
 
   static OwnRing* FirstRing();
   static OwnRing* MakeRoom(OwnRing* ring);
+  static OwnRing* MakeRoomFor(OwnRing* ring, std::size_t size);
   static void RecordScope(int level, std::uint64_t begin, std::uint64_t end, const char* text,
                           std::size_t size);
+  static void NameThread(const char* text, std::size_t size);
   static void LookForCuda();
   static void LeaveRing(void* ring);
 
@@ -248,7 +251,7 @@ class Agent {
       return Refuse();
     }
     own_ring->writer.SpaceReserved(header->reserved_words.load(std::memory_order_relaxed));
-    char name[wire::kThreadNameBytes] = {};
+    char name[wire::kThreadNameBytes] = {};  // prctl writes 16 bytes.
     prctl(PR_GET_NAME, name);
     if (own_ring->writer.SpaceIsShort() && MakeRoom(own_ring) == nullptr) {
       pthread_setspecific(at_thread_end_, nullptr);
@@ -305,6 +308,12 @@ Agent& TheAgent() {
   return nullptr;
 }
 
+// For a text that needs more than one record.
+[[gnu::noinline, gnu::cold]] OwnRing* Agent::MakeRoomFor(OwnRing* ring, std::size_t size) {
+  while (ring != nullptr && ring->writer.SpaceIsShort(size)) ring = MakeRoom(ring);
+  return ring;
+}
+
 void Agent::LeaveRing(void* argument) {
   auto* ring = static_cast<OwnRing*>(argument);
   ring->header->busy.store(0, std::memory_order_release);
@@ -322,12 +331,21 @@ void Agent::LookForCuda() {
     agent.CudaIsThere();
 }
 
+void Agent::NameThread(const char* text, std::size_t size) {
+  OwnRing* ring = own_ring == nullptr ? FirstRing() : own_ring;
+  if (ring == nullptr || (ring->writer.SpaceIsShort() && MakeRoom(ring) == nullptr)) return;
+  char name[wire::kThreadNameBytes] = {};
+  std::memcpy(name, text, wire::WholeCharacters({text, size}, sizeof name));
+  ring->writer.Thread(static_cast<std::uint32_t>(syscall(SYS_gettid)), name);
+}
+
 void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const char* text,
                         std::size_t size) {
   OwnRing* ring = own_ring;
   if (__builtin_expect(ring == nullptr, 0)) ring = FirstRing();
   if (ring == nullptr) return;
   if (__builtin_expect(ring->writer.SpaceIsShort(), 0) && MakeRoom(ring) == nullptr) return;
+  if (__builtin_expect(size > wire::kLargestText, 0) && MakeRoomFor(ring, size) == nullptr) return;
   ring->writer.Scope(static_cast<std::uint8_t>(level), begin, end, {text, size});
   if (__builtin_expect(agent::AttendanceIsAsked(*header_), 0))
     agent::Attend(TheAgent().file_, &Agent::LookForCuda);

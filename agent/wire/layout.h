@@ -12,7 +12,7 @@
 namespace strobe::wire {
 
 inline constexpr std::uint64_t kMagic = 0x315245'45424f5254ull;  // "TROBEER1" in memory.
-inline constexpr std::uint32_t kVersion = 4;  // A reader refuses files of any other version.
+inline constexpr std::uint32_t kVersion = 5;  // A reader refuses files of any other version.
 
 // The unit of a time stamp.
 enum class TickKind : std::uint32_t {
@@ -28,7 +28,7 @@ inline constexpr std::size_t kLargestRecordWords = 256;
 inline constexpr std::size_t kReserveWords = 8192;  // 64 KiB; a whole number of blocks.
 // No program lives long enough to write this many words, so a larger position is damaged or forged.
 inline constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 62;
-inline constexpr std::size_t kThreadNameBytes = 16;  // The kernel's limit.
+inline constexpr std::size_t kThreadNameBytes = 48;  // The kernel's own names have up to 15.
 inline constexpr std::size_t kProgramBytes = 64;
 inline constexpr std::size_t kFileNameBytes = 64;
 inline constexpr std::size_t kRecorderBytes = 128;
@@ -160,7 +160,8 @@ struct RingHeader {
   std::atomic<std::uint64_t> thread_name[kThreadNameBytes / 8];
   std::atomic<std::uint64_t> reserved_words;  // Words of data for which space is reserved.
   std::atomic<std::uint64_t> dropped;         // Records lost because the volume was full.
-  std::uint64_t padding[8];
+  std::atomic<std::uint64_t> cut;             // Scopes of which a part of the text was cut.
+  std::uint64_t padding[3];
 };
 static_assert(sizeof(RingHeader) == 128);
 
@@ -179,13 +180,14 @@ enum class RecordType : std::uint8_t {
   kExternal = 10,
   kMarker = 11,
   kDevice = 12,
-  kClock = 13
+  kClock = 13,
+  kPart = 14  // bytes, text; the next piece of a text that is too long for its kScope.
 };
 
 // True for events. Definitions have no sequence number.
 constexpr bool HasNumber(RecordType type) {
   return type != RecordType::kPad && type != RecordType::kThread && type != RecordType::kText &&
-         type != RecordType::kDevice && type != RecordType::kClock;
+         type != RecordType::kDevice && type != RecordType::kClock && type != RecordType::kPart;
 }
 
 // The first word of a record.
@@ -197,8 +199,15 @@ struct RecordHead {
 };
 static_assert(sizeof(RecordHead) == 8);
 
-// kScope: head, begin, end, text bytes (low half of a word), text padded with NULs to whole words.
+// kScope: head, begin, end, text bytes (low half of a word) and text bytes in the parts before
+// (high half), text padded with NULs to whole words.
 inline constexpr std::size_t kScopeFixedWords = 4;
+// kPart: head, text bytes, text padded with NULs to whole words. The parts of a scope precede it
+// without other records between them.
+inline constexpr std::size_t kPartFixedWords = 2;
+inline constexpr std::size_t kLargestPart = (kLargestRecordWords - kPartFixedWords) * 8;
+// The text of a scope is cut to this many bytes, and to a quarter of a ring.
+inline constexpr std::size_t kMaxScopeText = 64 << 10;
 // kText: head, number and bytes, text padded with NULs to whole words.
 inline constexpr std::size_t kTextFixedWords = 2;
 // kThread: head, thread id, name.

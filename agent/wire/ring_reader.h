@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +20,7 @@ namespace strobe::wire {
 struct ScopeRecord {
   std::uint8_t level = 0;
   std::uint64_t begin = 0, end = 0;  // Ticks.
-  std::string_view text{};           // Valid until the next call.
+  std::string_view text{};           // Valid until the next call; at most kMaxScopeText bytes.
 };
 
 struct ThreadInfo {
@@ -42,6 +44,7 @@ class RingReader {
     // Position and record number must match, which is certain if no write is in progress. After
     // 1000 tries, for a writer that is busy all the time or was killed during a write, the last
     // values are used.
+    parts_.clear();
     for (int tries = 0; tries < 1000; ++tries) {
       position_ = header_->head.load(std::memory_order_acquire);
       next_ = header_->made.load(std::memory_order_acquire);
@@ -51,6 +54,7 @@ class RingReader {
   // Goes back to the ring's first record. Records that were overwritten count as lost.
   void SkipToStart() {
     const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+    parts_.clear();
     position_ = head > words_ && head <= kMaxPosition ? NextBlock(head - words_) : 0;
     next_ = 0;
   }
@@ -72,23 +76,23 @@ class RingReader {
   template <typename Sink>
   std::uint64_t Drain(RecordBuffer& buffer, const Sink& sink) {
     std::uint64_t count = 0;
-    DrainRecords(buffer,
-                 [&](RecordType type, std::uint8_t level, std::span<const std::uint64_t> payload) {
-                   constexpr std::size_t kFixed = kScopeFixedWords - 1;
-                   if (type != RecordType::kScope || payload.size() < kFixed ||
-                       payload[2] > (payload.size() - kFixed) * 8)
-                     return;
-                   sink(ScopeRecord{level,
-                                    payload[0],
-                                    payload[1],
-                                    {reinterpret_cast<const char*>(payload.data() + kFixed),
-                                     static_cast<std::size_t>(payload[2])}});
-                   ++count;
-                 });
+    DrainRecords(buffer, [&](RecordType type, std::uint8_t level,
+                             std::span<const std::uint64_t> payload) {
+      if (type == RecordType::kPart) return AddPart(payload);
+      constexpr std::size_t kFixed = kScopeFixedWords - 1;
+      if (type != RecordType::kScope || payload.size() < kFixed) return;
+      const std::optional<std::string_view> text = WholeText(payload[2], payload.subspan(kFixed));
+      if (text) {
+        sink(ScopeRecord{level, payload[0], payload[1], *text});
+        ++count;
+      }
+      parts_.clear();
+    });
     return count;
   }
 
   // Calls `sink(RecordType, level, payload)` for every complete record except pads and threads.
+  // Texts that consist of parts are not joined.
   // `payload` is the span of words behind the head.
   template <typename Sink>
   void DrainRecords(RecordBuffer& buffer, const Sink& sink) {
@@ -116,6 +120,7 @@ class RingReader {
       }
       if (!sane) {  // No correct writer produces this. Reading continues at the next block.
         position_ = NextBlock(position_ + 1);
+        parts_.clear();
         continue;
       }
       position_ += size;
@@ -142,8 +147,35 @@ class RingReader {
   std::uint64_t unseen() const { return unseen(made()); }
   // The number of records that the program could not write because the volume was full.
   std::uint64_t dropped() const { return header_->dropped.load(std::memory_order_relaxed); }
+  // The number of scopes of which the program cut a part of the text.
+  std::uint64_t cut() const { return header_->cut.load(std::memory_order_relaxed); }
 
  private:
+  // The first `size` bytes of the words; none when there are not so many.
+  static std::optional<std::string_view> TextIn(std::span<const std::uint64_t> words,
+                                                std::uint64_t size) {
+    if (size > words.size() * 8) return std::nullopt;
+    return std::string_view(reinterpret_cast<const char*>(words.data()),
+                            static_cast<std::size_t>(size));
+  }
+  void AddPart(std::span<const std::uint64_t> payload) {
+    if (payload.empty()) return;
+    const auto text = TextIn(payload.subspan(1), payload[0]);
+    if (text && parts_.size() + text->size() <= kMaxScopeText) parts_.append(*text);
+  }
+  // The text of a scope, joined with the parts before it. A scope of which parts were overwritten
+  // counts as lost.
+  std::optional<std::string_view> WholeText(std::uint64_t sizes,
+                                            std::span<const std::uint64_t> words) {
+    const std::uint64_t before = sizes >> 32;
+    const auto text = TextIn(words, sizes & 0xffff'ffff);
+    if (!text || before == 0) return text;
+    if (parts_.size() != before || parts_.size() + text->size() > kMaxScopeText) {
+      ++lost_;
+      return std::nullopt;
+    }
+    return parts_.append(*text);
+  }
   static std::uint64_t NextBlock(std::uint64_t position) {
     return (position + kBlockWords - 1) / kBlockWords * kBlockWords;
   }
@@ -168,6 +200,7 @@ class RingReader {
     }
   }
   void Resync() {
+    parts_.clear();
     LoadThread();  // The record that names the thread may have been overwritten.
     const std::uint64_t claimed =
         std::clamp(header_->claimed.load(std::memory_order_relaxed), words_, kMaxPosition);
@@ -191,6 +224,7 @@ class RingReader {
   const std::atomic<std::uint64_t>* const data_;
   const std::uint64_t words_;
   ThreadInfo thread_;
+  std::string parts_;  // Of the text of the next scope.
   std::uint64_t position_ = 0;
   std::uint64_t next_ = 0;  // Number of the next expected record.
   std::uint64_t lost_ = 0;

@@ -15,6 +15,14 @@
 
 namespace strobe::wire {
 
+// The size of the longest beginning of the text that has at most `max` bytes and does not end
+// within a UTF-8 character.
+inline std::size_t WholeCharacters(std::string_view text, std::size_t max) {
+  if (text.size() <= max) return text.size();
+  while (max > 0 && (static_cast<unsigned char>(text[max]) & 0xc0) == 0x80) --max;
+  return max;
+}
+
 // Used by one thread at a time. The memory must outlive the object.
 class RingWriter {
  public:
@@ -23,6 +31,7 @@ class RingWriter {
       : header_(header),
         data_(data),
         mask_(words - 1),
+        max_text_(std::min<std::uint64_t>(kMaxScopeText, words * 8 / 4)),
         position_(header->head.load(std::memory_order_relaxed)),
         made_(header->made.load(std::memory_order_relaxed)) {}
 
@@ -33,6 +42,12 @@ class RingWriter {
     space_until_ = words > mask_ ? ~0ull : words - kLargestStep;
   }
   bool SpaceIsShort() const { return position_ >= space_until_; }
+  // The same for a scope with a text of `size` bytes.
+  bool SpaceIsShort(std::size_t size) const {
+    // Words of the text, as many again for padding at the ends of blocks, and the last record.
+    const std::uint64_t words = std::min(size, max_text_) / 4;
+    return space_until_ != ~0ull && position_ + words >= space_until_;
+  }
 
   // Call it first when a thread takes the ring over. `name` has kThreadNameBytes bytes.
   void Thread(std::uint32_t id, const char* name) {
@@ -68,19 +83,55 @@ class RingWriter {
   // The number of words written so far.
   std::uint64_t position() const { return position_; }
 
-  // Writes a scope. Text beyond kLargestText bytes is cut.
+  // Writes a scope. A text beyond kMaxScopeText bytes is cut at its end, where metadata is:
+  // "name#key=value...#".
   void Scope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text) {
-    const std::size_t size = std::min(text.size(), kLargestText);
-    const std::size_t words = kScopeFixedWords + (size + 7) / 8;
-    std::atomic<std::uint64_t>* out = Claim(words, RecordType::kScope, level);
-    Put(out + 1, begin);
-    Put(out + 2, end);
-    Put(out + 3, size);
-    PutText(out + kScopeFixedWords, text.data(), size);
-    Publish(words, 1);
+    if (__builtin_expect(text.size() > kLargestText, 0))
+      PutLongScope(level, begin, end, text);
+    else
+      PutScope(level, begin, end, text, 0);
   }
 
  private:
+  // Not inlined, so that it costs usual scopes nothing.
+  [[gnu::noinline, gnu::cold]] void PutLongScope(std::uint8_t level, std::uint64_t begin,
+                                                 std::uint64_t end, std::string_view text) {
+    constexpr std::string_view kCutMetadata = "...#", kCutName = "...";
+    std::string_view close;
+    if (text.size() > max_text_) {
+      header_->cut.store(header_->cut.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_relaxed);
+      close = text.back() == '#' ? kCutMetadata : kCutName;
+      text = text.substr(0, WholeCharacters(text, max_text_ - close.size()));
+    }
+    // The head moves over the parts together with the scope, so that a reader sees all or nothing.
+    std::uint64_t before = 0;
+    while (text.size() > kLargestText - close.size()) {
+      const std::size_t size = std::min(text.size(), kLargestPart);
+      const std::size_t words = kPartFixedWords + (size + 7) / 8;
+      std::atomic<std::uint64_t>* out = Claim(words, RecordType::kPart, level);
+      Put(out + 1, size);
+      PutText(out + kPartFixedWords, text.data(), size);
+      position_ += words;
+      before += size;
+      text.remove_prefix(size);
+    }
+    std::array<char, kLargestText> last;
+    std::memcpy(last.data(), text.data(), text.size());
+    std::memcpy(last.data() + text.size(), close.data(), close.size());
+    PutScope(level, begin, end, {last.data(), text.size() + close.size()}, before);
+  }
+  void PutScope(std::uint8_t level, std::uint64_t begin, std::uint64_t end, std::string_view text,
+                std::uint64_t before) {
+    const std::size_t words = kScopeFixedWords + (text.size() + 7) / 8;
+    std::atomic<std::uint64_t>* out = Claim(words, RecordType::kScope, level);
+    Put(out + 1, begin);
+    Put(out + 2, end);
+    Put(out + 3, before << 32 | text.size());
+    PutText(out + kScopeFixedWords, text.data(), text.size());
+    Publish(words, 1);
+  }
+
   // Release, so that a reader that sees a word of the new record also sees the claim for it.
   static void Put(std::atomic<std::uint64_t>* to, std::uint64_t word) {
     to->store(word, std::memory_order_release);
@@ -139,6 +190,7 @@ class RingWriter {
   RingHeader* const header_;
   std::atomic<std::uint64_t>* const data_;
   const std::uint64_t mask_;
+  const std::size_t max_text_;
   std::uint64_t position_, made_;
   std::uint64_t space_until_ = ~0ull;
 };

@@ -19,7 +19,8 @@ int ToMillis(Nanos duration) { return static_cast<int>(duration / std::chrono::m
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
                                                               const grpc::ResourceQuota& quota,
-                                                              grpc::Service& service) {
+                                                              grpc::Service& service,
+                                                              grpc::Service* second) {
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
@@ -32,6 +33,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   int port = 0;
   builder.AddListeningPort(options.listen, options.credentials, &port);
   builder.RegisterService(&service);
+  if (second != nullptr) builder.RegisterService(second);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
     return absl::UnavailableError(

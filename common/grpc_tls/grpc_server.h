@@ -29,11 +29,12 @@ struct GrpcServerOptions {
 
 class GrpcServer {
  public:
-  // `quota` bounds threads and memory; servers may share one. `service` outlives the server.
+  // `quota` bounds threads and memory; servers may share one. The services outlive the server.
   // Unavailable, with the address in the message, if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
                                                            const grpc::ResourceQuota& quota,
-                                                           grpc::Service& service);
+                                                           grpc::Service& service,
+                                                           grpc::Service* second = nullptr);
   ~GrpcServer();  // As Stop, with a second for the calls in progress.
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

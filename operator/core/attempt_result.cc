@@ -29,15 +29,18 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     if (worker.report.started_ns() != 0) {
       starts.push_back({FromUnixNanos(worker.report.started_ns()), worker.offset, worker.error});
     }
-    if (!worker.report.covers_window() && gap == nullptr) gap = &worker;
+    const bool kept = worker.report.covers_window() && !worker.report.url().empty();
+    if (!kept && gap == nullptr) gap = &worker;
   }
   result.skew = ComputeSkew(starts);
   result.synchronized = false;
   if (gap != nullptr) {
     result.sync_reason = "WindowNotCovered";
-    result.sync_message = StrCat(
-        gap->target.name, ": ",
-        gap->report.started_ns() == 0 ? "no recording" : "its recording does not cover the window");
+    result.sync_message =
+        StrCat(gap->target.name, ": ",
+               gap->report.started_ns() == 0  ? "no recording"
+               : !gap->report.covers_window() ? "its recording does not cover the window"
+                                              : "its trace is not in the logdir");
     return;
   }
   if (!result.skew) {
@@ -57,7 +60,8 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   }
   result.synchronized = true;
   result.sync_reason = "AllCoverWindow";
-  result.sync_message = StrCat("every recording covers the window; ", skew);
+  result.sync_message = starts.size() == 1 ? "the only recording covers the window"
+                                           : StrCat("every recording covers the window; ", skew);
 }
 
 absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {

@@ -31,7 +31,7 @@ void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
       ->envname("STROBE_LISTEN");
   app.add_option("--compat-listen", flags.compat_listen,
                  "host:port for stock profiler clients (client.trace, jax.collect_profile, XProf); "
-                 "off when empty")
+                 "off when empty; without TLS it may be that of --listen")
       ->envname("STROBE_COMPAT_LISTEN");
   app.add_option("--http-listen", flags.http_listen,
                  "host:port of /metrics and /healthz; off when empty")
@@ -154,6 +154,10 @@ absl::Status CheckIdentityFlags(const SidecarFlags& flags) {
     return absl::InvalidArgumentError(
         "give either --enroll HOST:PORT of the operator, for TLS, or --insecure-plaintext to "
         "accept that every client that reaches --listen may profile the trainer");
+  }
+  if (!flags.enroll.empty() && flags.compat_listen == flags.listen) {
+    return absl::InvalidArgumentError(
+        "--compat-listen must differ from --listen, because stock clients speak no TLS");
   }
   if (!flags.enroll.empty() && flags.roots.empty()) {
     return absl::InvalidArgumentError(

@@ -120,7 +120,8 @@ absl::Status SidecarServer::ServeWorkers(std::shared_ptr<grpc::ServerCredentials
   ASSIGN_OR_RETURN(worker_server_, GrpcServer::Start({.listen = flags_.listen,
                                                       .credentials = std::move(credentials),
                                                       .max_request_bytes = kMaxWorkerRequestBytes},
-                                                     quota_, guarded_worker_));
+                                                     quota_, guarded_worker_,
+                                                     OnePortForAll() ? &profiler_ : nullptr));
   worker_port_ = worker_server_->port();
   return absl::OkStatus();
 }
@@ -148,8 +149,13 @@ void SidecarServer::OnEnrolled(const LiveIdentity& identity) {
   LogInfo("strobe-sidecar serves its operator", {{"port", StrCat(worker_port_.load())}});
 }
 
+// With TLS, stock clients need a port of their own, because they present no certificate.
+bool SidecarServer::OnePortForAll() const {
+  return flags_.insecure_plaintext && flags_.compat_listen == flags_.listen;
+}
+
 absl::Status SidecarServer::ServeStockClients() {
-  if (flags_.compat_listen.empty()) return absl::OkStatus();
+  if (flags_.compat_listen.empty() || OnePortForAll()) return absl::OkStatus();
   ASSIGN_OR_RETURN(stock_server_,
                    GrpcServer::Start({.listen = flags_.compat_listen,
                                       .credentials = grpc::InsecureServerCredentials()},

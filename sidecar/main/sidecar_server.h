@@ -53,6 +53,7 @@ class SidecarServer {
                 std::unique_ptr<Spool> spool, std::unique_ptr<AgentDirectory> agent_directory);
 
   absl::Status ServeWorkers(std::shared_ptr<grpc::ServerCredentials> credentials);
+  bool OnePortForAll() const;
   absl::Status ServeStockClients();
   absl::Status ServeMetrics();
   void StartEnrolling();

@@ -144,6 +144,11 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
   JudgeCoverage(facts, times, row);
   JudgeDeath(facts, times, row);
   JudgeRecords(facts, row);
+  if (facts.cut > 0) {
+    verdict.warnings.push_back(StrCat(facts.label, ": ", facts.cut,
+                                      " annotations were cut: name and metadata have more than ",
+                                      wire::kMaxScopeText >> 10, " KiB"));
+  }
   JudgeDevices(facts, times, expects_device, row, verdict);
   return verdict;
 }

@@ -95,7 +95,10 @@ void RecordedProgram::OpenReaders(From from) {
   while (readers_.size() < rings) {
     const auto index = static_cast<std::uint32_t>(readers_.size());
     readers_.emplace_back(file_.ring(index), file_.data(index), file_.ring_words());
-    if (from != From::kStart) dropped_before_ += readers_.back().dropped();
+    if (from != From::kStart) {
+      dropped_before_ += readers_.back().dropped();
+      cut_before_ += readers_.back().cut();
+    }
     if (from == From::kStart) readers_.back().SkipToStart();
     if (from == From::kOldest) wrapped_ = readers_.back().SkipToOldest() || wrapped_;
   }
@@ -224,6 +227,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .file_damaged = rings_.guard.damaged(),
                      .kept = kept_,
                      .lost = lost(),
+                     .cut = Cut(),
                      .device = device_status()};
   facts.ended_cleanly = !facts.lives && from.ended.load(std::memory_order_acquire) != 0;
   // It ended after it was last seen to run, whatever its header contains.
@@ -276,6 +280,12 @@ std::uint64_t RecordedProgram::lost() const {
   }
   if (device_reader_) lost += device_reader_->lost();
   return lost + dropped - dropped_before_;
+}
+
+std::uint64_t RecordedProgram::Cut() const {
+  std::uint64_t cut = 0;
+  for (const wire::RingReader& reader : readers_) cut += reader.cut();
+  return cut - std::min(cut, cut_before_);
 }
 
 void RecordedProgram::CountUnseen() {

@@ -116,6 +116,7 @@ class RecordedProgram {
   std::int64_t MonotonicOf(std::uint64_t ticks) const;
   DeviceClock Clock() const { return DeviceClock(device_.clocks); }
   std::uint64_t WithoutRing() const;
+  std::uint64_t Cut() const;
 
   GuardedRings rings_;
   wire::RingFile& file_ = rings_.file;
@@ -141,7 +142,7 @@ class RecordedProgram {
   std::optional<ProgramFacts> settled_;  // The last observations, after the file was closed.
   std::uint64_t kept_ = 0, over_budget_ = 0, unseen_ = 0;
   const std::uint64_t without_ring_before_;
-  std::uint64_t dropped_before_ = 0;
+  std::uint64_t dropped_before_ = 0, cut_before_ = 0;
   std::uint32_t wish_ = 0;
   std::uint64_t device_lost_before_ = 0, device_buffers_lost_before_ = 0;
   std::optional<wire::RingReader> device_reader_;

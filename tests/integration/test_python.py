@@ -47,7 +47,7 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import threading, time, strobe
 
-        @strobe.Trace("decorated", kind="slow", level=2)
+        @strobe.Trace("decorated", 2, kind="slow")
         def work(depth):
             return work(depth - 1) if depth else time.sleep(0.001)
 
@@ -117,7 +117,7 @@ def test_a_program_captures_itself(python, protos, tmp_path):
         except RuntimeError as error: print(error)
         for step in range(20):
             with strobe.Trace("train", step_num=step):
-                with strobe.Trace("not asked for", level=2):
+                with strobe.Trace("not asked for", 2):
                     time.sleep(0.01)
         manifest = strobe.stop()
         print(manifest["run"], manifest["workers"][0]["outcome"], int(manifest["durationNs"]) < 60e9)

@@ -19,13 +19,17 @@ typedef struct strobe_agent_api {
   const uint32_t* control;
   /* Reads the clock that `scope` uses, in ticks of unspecified length. */
   uint64_t (*now)(void);
-  /* Records a finished scope of the calling thread. `begin` and `end` are values of `now`. Text
-   * beyond about 2,000 bytes is cut. Metadata follows the name: "name#key=value,key=value#". Never
-   * blocks. */
+  /* Records a finished scope of the calling thread. `begin` and `end` are values of `now`. Metadata
+   * follows the name: "name#key=value,key=value#". Text beyond 64 KiB is cut, and the capture's
+   * report says how often. Never blocks. */
   void (*scope)(int level, uint64_t begin, uint64_t end, const char* text, size_t size);
   /* A bit mask. Record a scope with a mask only if the two have a bit in common. Read it as
    * `control`. */
   const uint32_t* filter;
+  /* Names the calling thread in traces; UTF-8, cut to 48 bytes. Without a call, a thread has the
+   * name that the kernel knows. Call it before the thread's first scope while `control` is not 0;
+   * it may take memory for the thread's records. Libraries before 2026-11 lack it; see `size`. */
+  void (*name_thread)(const char* name, size_t size);
 } strobe_agent_api;
 
 /* Returns the same pointer each time, never NULL. If the library cannot record, because $STROBE_DIR

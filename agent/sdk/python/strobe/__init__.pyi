@@ -1,6 +1,7 @@
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, TypeVar, overload
 
-from ._capture import start as start, stop as stop
+from ._capture import Profile as Profile, start as start, stop as stop
+from .client import ProfilerOptions as ProfilerOptions
 from . import client as client, profiler as profiler, server as server
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -8,7 +9,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 class Trace:
-    def __init__(self, name: str, *, step_num: int = ..., level: int = ..., **kwargs: Any) -> None: ...
+    @overload
+    def __init__(self, name: str, level: int = ..., /, *, step_num: int = ..., **metadata: Any) -> None: ...
+    @overload
+    def __init__(self, *, name: str, step_num: int = ..., **metadata: Any) -> None: ...
     def set_metadata(self, **kwargs: Any) -> None: ...
     def __enter__(self) -> "Trace": ...
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None: ...

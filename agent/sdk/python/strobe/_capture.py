@@ -1,16 +1,18 @@
-"""strobe.start and strobe.stop: a capture of this program, from inside it."""
+"""strobe.start, strobe.stop and strobe.Profile: a capture of this program, from inside it."""
 
 import json
+import os
 import signal
 import subprocess
 import threading
-from typing import Any, Dict, List, Optional
+import warnings
+from typing import Any, Dict, List, Optional, Union
 
 from . import server
 from ._programs import path_of
-from .client import InvalidArgumentError, UnavailableError, options_to_flags
+from .client import InvalidArgumentError, UnavailableError, complaint, logdir_to_flag, options_to_flags
 
-__all__ = ["start", "stop"]
+__all__ = ["Profile", "start", "stop"]
 
 _LONGEST = "10m"
 
@@ -49,7 +51,7 @@ class _Capture:
         return code
 
     def error(self, code: int) -> Exception:
-        message = self.lines[-1].split(": ", 1)[-1] if self.lines else f"strobe ended with {code}"
+        message = complaint("\n".join(self.lines), code)
         return InvalidArgumentError(message) if code == 2 else UnavailableError(message)
 
 
@@ -58,11 +60,11 @@ _server: Optional[server.Server] = None
 _capture: Optional[_Capture] = None
 
 
-def start(logdir: str, options: Any = None, run: Optional[str] = None, framework: Optional[str] = None) -> None:
+def start(logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Optional[str] = None, framework: Optional[str] = None) -> None:
     """Starts to record this program and returns when recording has begun. stop() ends it.
 
     Args:
-      logdir: an absolute path or a URL (s3, gs, az).
+      logdir: a path or a URL (s3, gs, az).
       options: as in strobe.client.trace.
       run: name of the run in the logdir; the default is <time>_capture.
       framework: host:port of this program's own profiler server (such as jax.profiler.start_server's), to
@@ -89,7 +91,7 @@ def start(logdir: str, options: Any = None, run: Optional[str] = None, framework
             raise RuntimeError("a capture runs already; call strobe.stop() first")
         if _server is None:
             _server = server.start(0, framework=framework)
-        command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--workers", _server.address, "--logdir", logdir,
+        command = [path_of("strobe"), "capture", "--insecure-plaintext", "--output", "json", "--workers", _server.address, "--logdir", logdir_to_flag(logdir),
                    "--duration", _LONGEST, "--attempts", "1", *options_to_flags(options)]
         capture = _Capture(command + (["--run", run] if run else []))
         capture.settled.wait()
@@ -106,6 +108,9 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
     Raises:
       RuntimeError: nothing is being recorded.
       strobe.client.UnavailableError: the trace could not be recorded or written.
+
+    Warns:
+      RuntimeWarning: the trace is in the logdir, but not all of it is as asked; it has no events, for example.
     """
     global _capture
     with _lock:
@@ -117,6 +122,41 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
         code = capture.join()
     if not save:
         return None
+    manifest = json.loads(capture.out) if capture.out else None
     if code != 0:
-        raise capture.error(code)
-    return json.loads(capture.out)
+        if manifest is None or not any(worker.get("url") for worker in manifest["workers"]):
+            raise capture.error(code)
+        warnings.warn(str(capture.error(code)), RuntimeWarning, stacklevel=2)
+    return manifest
+
+
+class Profile:
+    """Records this program while a block runs. ``manifest`` is the result of stop().
+
+    Takes the arguments of start(). If the block raises an exception, what was recorded is saved as well.
+
+    >>> import strobe, tempfile
+    >>> with strobe.Profile(tempfile.mkdtemp()) as profile:
+    ...     with strobe.Trace("work"):
+    ...         pass
+    >>> profile.manifest["workers"][0]["outcome"]
+    'Ok'
+    """
+
+    manifest: Optional[Dict[str, Any]] = None
+
+    def __init__(self, logdir: Union[str, "os.PathLike[str]"], options: Any = None, run: Optional[str] = None,
+                 framework: Optional[str] = None):
+        self._arguments = (logdir, options, run, framework)
+
+    def __enter__(self) -> "Profile":
+        start(*self._arguments)
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        try:
+            self.manifest = stop()
+        except UnavailableError as error:
+            if exc_type is None:
+                raise
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)  # The program's own exception is worth more.

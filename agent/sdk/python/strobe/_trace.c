@@ -1,6 +1,7 @@
 /* strobe.Trace. Uses the limited API of CPython 3.9, so that one wheel serves every later version. */
 #include <Python.h>
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
@@ -40,23 +41,45 @@ static inline int Active(uint32_t level) {
 
 typedef struct {
   PyObject_HEAD
-  PyObject* name;
-  PyObject* metadata; /* A dict, or NULL when there is none. */
+  PyObject* name;     /* NULL before __init__. */
+  PyObject* metadata; /* Of the constructor: a dict, or NULL when there is none. */
+  PyObject* more;     /* Of set_metadata, for one use of the object: a dict or NULL. */
   uint64_t begin;     /* 0 = not recorded. */
   uint32_t level;
+  int entered;
 } Trace;
 
 /* ---- text */
 
-enum { kMaxText = 2000 };
+/* Somewhat more than the agent keeps, which counts and marks what it cuts. */
+enum { kUsualText = 2000, kMaxText = 66 << 10 };
 
 typedef struct {
-  char bytes[kMaxText];
-  size_t size;
+  char* bytes; /* `usual`, or memory of its own once that is too small. */
+  size_t size, room;
+  char usual[kUsualText];
 } Text;
 
+static void StartText(Text* text) {
+  text->bytes = text->usual;
+  text->size = 0;
+  text->room = kUsualText;
+}
+
+static void FreeText(Text* text) {
+  if (text->bytes != text->usual) PyMem_Free(text->bytes);
+}
+
 static void Append(Text* text, const char* more, size_t size) {
-  if (size > kMaxText - text->size) size = kMaxText - text->size;
+  if (size > text->room - text->size && text->room == kUsualText) {
+    char* larger = PyMem_Malloc(kMaxText);
+    if (larger != NULL) {
+      memcpy(larger, text->bytes, text->size);
+      text->bytes = larger;
+      text->room = kMaxText;
+    }
+  }
+  if (size > text->room - text->size) size = text->room - text->size;
   memcpy(text->bytes + text->size, more, size);
   text->size += size;
 }
@@ -89,45 +112,100 @@ static int AppendObject(Text* text, PyObject* object) {
   return utf8 != NULL;
 }
 
-static int MakeText(Trace* self, Text* text) {
-  text->size = 0;
-  if (!AppendObject(text, self->name)) return 0;
-  if (self->metadata == NULL) return 1;
+/* Appends str(object), or "<unprintable>" when that fails. The error goes to sys.unraisablehook: it
+ * is told, and a program does not fail only because it is recorded. */
+static void AppendValue(Text* text, PyObject* object) {
+  if (AppendObject(text, object)) return;
+  PyErr_WriteUnraisable(object);
+  const char unprintable[] = "<unprintable>";
+  Append(text, unprintable, sizeof unprintable - 1);
+}
+
+static void AppendMetadata(Text* text, PyObject* metadata, PyObject* hidden_by, char* separator) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  char separator = '#';
-  while (PyDict_Next(self->metadata, &position, &key, &value)) {
-    Append(text, &separator, 1);
-    separator = ',';
-    if (!AppendObject(text, key)) return 0;
+  while (metadata != NULL && PyDict_Next(metadata, &position, &key, &value)) {
+    if (hidden_by != NULL && PyDict_GetItem(hidden_by, key) != NULL) continue;
+    Append(text, separator, 1);
+    *separator = ',';
+    AppendValue(text, key);
     Append(text, "=", 1);
-    if (!AppendObject(text, value)) return 0;
+    /* str() may run any code, which may drop the dict's reference. */
+    Py_INCREF(value);
+    AppendValue(text, value);
+    Py_DECREF(value);
   }
-  if (separator == ',') Append(text, "#", 1);
-  return 1;
+}
+
+static void MakeText(Trace* self, Text* text) {
+  char separator = '#';
+  AppendValue(text, self->name);
+  AppendMetadata(text, self->metadata, self->more, &separator);
+  AppendMetadata(text, self->more, NULL, &separator);
+  if (separator != ',') return;
+  if (text->size == text->room) --text->size; /* The agent sees by the last '#' that this is metadata. */
+  Append(text, "#", 1);
+}
+
+/* ---- threads */
+
+static PyObject* thread_name; /* The Python function that returns the calling thread's name or None. */
+
+/* Gives the calling thread its Python name in traces, once. */
+static void NameThread(void) {
+  static __thread int named;
+  if (named) return;
+  named = 1;
+  if (agent->size < offsetof(strobe_agent_api, name_thread) + sizeof agent->name_thread) return;
+  PyObject* name = PyObject_CallObject(thread_name, NULL);
+  PyObject* bytes = name == NULL || name == Py_None ? NULL : PyUnicode_AsUTF8String(name);
+  if (bytes != NULL) agent->name_thread(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
+  PyErr_Clear();
+  Py_XDECREF(bytes);
+  Py_XDECREF(name);
 }
 
 /* ---- the type */
 
 static PyObject* step_num_key; /* Interned names. */
+static PyObject* name_key;
 static PyObject* root_key;
-static PyObject* level_key;
 static PyObject* one;
 static PyTypeObject* trace_type;
 static PyObject* wrap; /* The Python function that wraps a decorated function; defined below. */
 
-static int TakeMetadata(Trace* self, PyObject* kwargs) {
-  PyObject* level = PyDict_GetItem(kwargs, level_key);
-  if (level != NULL) {
-    const long number = PyLong_AsLong(level);
-    if (number == -1 && PyErr_Occurred()) return 0;
-    if (number < 1 || number > 3) {
-      PyErr_SetString(PyExc_ValueError, "level must be 1 (critical), 2 (info) or 3 (verbose)");
-      return 0;
-    }
-    self->level = (uint32_t)number;
-    if (PyDict_DelItem(kwargs, level_key) < 0) return 0;
+static const char usage[] = "Trace(name, level=1, /, **metadata): name must be one str";
+
+static int TakeLevel(Trace* self, PyObject* level) {
+  const long number = PyLong_AsLong(level);
+  if (number == -1 && PyErr_Occurred()) return 0;
+  if (number < 1 || number > 3) {
+    PyErr_SetString(PyExc_ValueError, "the level must be 1 (critical), 2 (info) or 3 (verbose)");
+    return 0;
   }
+  self->level = (uint32_t)number;
+  return 1;
+}
+
+/* `kwargs` is kept: CPython creates a new dict for every call. */
+static int Init(Trace* self, PyObject* args, PyObject* kwargs) {
+  const Py_ssize_t count = PyTuple_Size(args);
+  PyObject* name = count > 0 ? PyTuple_GetItem(args, 0) : NULL;
+  const int by_keyword = name == NULL && kwargs != NULL;
+  if (by_keyword) name = PyDict_GetItem(kwargs, name_key);
+  if (count > 2 || name == NULL || !PyUnicode_Check(name)) {
+    PyErr_SetString(PyExc_TypeError, usage);
+    return 0;
+  }
+  self->level = 1;
+  if (count == 2 && !TakeLevel(self, PyTuple_GetItem(args, 1))) return 0;
+  Py_INCREF(name);
+  Py_XDECREF(self->name);
+  self->name = name;
+  Py_CLEAR(self->metadata);
+  Py_CLEAR(self->more);
+  if (kwargs == NULL) return 1;
+  if (by_keyword && PyDict_DelItem(kwargs, name_key) < 0) return 0;
   /* "_r" marks a step, by which viewers group a trace. */
   if (PyDict_GetItem(kwargs, step_num_key) != NULL && PyDict_SetItem(kwargs, root_key, one) < 0)
     return 0;
@@ -138,40 +216,51 @@ static int TakeMetadata(Trace* self, PyObject* kwargs) {
   return 1;
 }
 
+/* A Trace itself is complete after this. A subclass may have other arguments, and calls __init__. */
 static PyObject* TraceNew(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject* name;
-  if (PyTuple_Size(args) != 1 || !PyUnicode_Check(name = PyTuple_GetItem(args, 0))) {
-    PyErr_SetString(PyExc_TypeError, "Trace(name, *, step_num=..., level=1, **metadata): name must be one str");
-    return NULL;
-  }
+  if (type != trace_type) return PyType_GenericAlloc(type, 0); /* All members are 0. */
   Trace* self = PyObject_New(Trace, type);
   if (self == NULL) return NULL;
-  Py_INCREF(name);
-  self->name = name;
-  self->metadata = NULL;
+  self->name = self->metadata = self->more = NULL;
   self->begin = 0;
-  self->level = 1;
-  /* No copy is needed: CPython creates a new dict for every call. */
-  if (kwargs != NULL && !TakeMetadata(self, kwargs)) {
+  self->entered = 0;
+  if (!Init(self, args, kwargs)) {
     Py_DECREF(self);
     return NULL;
   }
   return (PyObject*)self;
 }
 
+static int TraceInit(PyObject* object, PyObject* args, PyObject* kwargs) {
+  if (Py_TYPE(object) == trace_type) return 0;
+  return Init((Trace*)object, args, kwargs) ? 0 : -1;
+}
+
 static void TraceFree(PyObject* object) {
   Trace* self = (Trace*)object;
   PyTypeObject* type = Py_TYPE(object);
-  Py_DECREF(self->name);
+  Py_XDECREF(self->name);
   Py_XDECREF(self->metadata);
-  PyObject_Free(object);
+  Py_XDECREF(self->more);
+  if (type == trace_type)
+    PyObject_Free(object);
+  else
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
 
 static PyObject* TraceEnter(PyObject* object, PyObject* unused) {
   (void)unused;
   Trace* self = (Trace*)object;
-  if (Active(self->level)) self->begin = agent->now();
+  if (self->name == NULL) {
+    PyErr_SetString(PyExc_RuntimeError, "Trace.__init__ was not called");
+    return NULL;
+  }
+  self->entered = 1;
+  if (Active(self->level)) {
+    NameThread();
+    self->begin = agent->now();
+  }
   Py_INCREF(object);
   return object;
 }
@@ -180,15 +269,16 @@ static PyObject* TraceExit(PyObject* object, PyObject* const* args, Py_ssize_t c
   (void)args, (void)count;
   Trace* self = (Trace*)object;
   if (self->begin != 0) {
-    const uint64_t end = agent->now();
-    Text text;
-    /* An annotation whose value cannot be written must not break the program. */
-    if (MakeText(self, &text))
-      agent->scope((int)self->level, self->begin, end, text.bytes, text.size);
-    else
-      PyErr_Clear();
+    const uint64_t begin = self->begin, end = agent->now();
     self->begin = 0;
+    Text text;
+    StartText(&text);
+    MakeText(self, &text);
+    agent->scope((int)self->level, begin, end, text.bytes, text.size);
+    FreeText(&text);
   }
+  self->entered = 0;
+  Py_CLEAR(self->more);
   Py_RETURN_NONE;
 }
 
@@ -198,12 +288,13 @@ static PyObject* TraceSetMetadata(PyObject* object, PyObject* args, PyObject* kw
     PyErr_SetString(PyExc_TypeError, "set_metadata takes keywords only");
     return NULL;
   }
-  if (kwargs == NULL || self->begin == 0) Py_RETURN_NONE;
-  if (self->metadata == NULL) {
-    self->metadata = PyDict_New();
-    if (self->metadata == NULL) return NULL;
+  /* Within a scope that is not recorded there is nothing to keep. */
+  if (kwargs == NULL || (self->entered && self->begin == 0)) Py_RETURN_NONE;
+  if (self->more == NULL) {
+    self->more = PyDict_New();
+    if (self->more == NULL) return NULL;
   }
-  if (PyDict_Update(self->metadata, kwargs) < 0) return NULL;
+  if (PyDict_Update(self->more, kwargs) < 0) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -223,16 +314,17 @@ static PyMethodDef trace_methods[] = {
     {"__enter__", TraceEnter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))TraceExit, METH_FASTCALL, NULL},
     {"set_metadata", (PyCFunction)(void (*)(void))TraceSetMetadata, METH_VARARGS | METH_KEYWORDS,
-     "Adds metadata that was not known when the scope began. Only while the scope runs."},
+     "Adds metadata to the scope that runs or, before `with`, to the next one."},
     {NULL, NULL, 0, NULL}};
 
 static const char trace_doc[] =
-    "Trace(name, *, step_num=..., level=1, **metadata)\n--\n\n"
+    "Trace(name, level=1, /, *, step_num=..., **metadata)\n--\n\n"
     "A scope of the calling thread in a capture's trace: a context manager, or a decorator.\n\n"
     "name: what the trace viewer shows. step_num: marks a training step, by which XProf groups a\n"
     "capture. level: 1 critical, 2 info, 3 verbose; recorded if the capture's tracers.host is at least\n"
     "that. metadata: keys with values that str() can write; without '#', commas only within quotes\n"
-    "or brackets. Nothing is evaluated or kept while no capture runs.\n\n"
+    "or brackets. Name and metadata have up to 64 KiB; more is cut, and the capture's report says so.\n"
+    "No value is evaluated while no capture runs. An error in str() goes to sys.unraisablehook.\n\n"
     ">>> with Trace(\"call\", function_name=\"f\") as call:\n"
     "...     call.set_metadata(in_cache=True)\n"
     ">>> @Trace(\"load\")\n"
@@ -241,9 +333,10 @@ static const char trace_doc[] =
     "1\n";
 
 static PyType_Slot trace_slots[] = {{Py_tp_doc, (void*)trace_doc},     {Py_tp_new, (void*)TraceNew},
+                                    {Py_tp_init, (void*)TraceInit},
                                     {Py_tp_dealloc, (void*)TraceFree}, {Py_tp_methods, trace_methods},
                                     {Py_tp_call, (void*)TraceCall},    {0, NULL}};
-static PyType_Spec trace_spec = {"strobe.Trace", sizeof(Trace), 0, Py_TPFLAGS_DEFAULT, trace_slots};
+static PyType_Spec trace_spec = {"strobe.Trace", sizeof(Trace), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, trace_slots};
 
 static PyObject* IsActive(PyObject* module, PyObject* args) {
   (void)module;
@@ -267,32 +360,37 @@ static PyMethodDef module_methods[] = {
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "strobe._trace", NULL, -1, module_methods};
 
 /* Creates a new scope for each call, so that recursion and threads do not share one. */
-static const char wrap_source[] =
+static const char source[] =
     "import functools as _functools\n"
+    "import threading as _threading\n"
+    "def thread_name():\n"
+    "    for thread in _threading.enumerate():\n"
+    "        if thread.ident == _threading.get_ident() and thread is not _threading.main_thread():\n"
+    "            return thread.name\n"
     "def wrap(Trace, name, metadata, function, level):\n"
-    "    keywords = dict(metadata or (), level=level)\n"
+    "    keywords = dict(metadata or ())\n"
     "    @_functools.wraps(function)\n"
     "    def traced(*args, **kwargs):\n"
-    "        with Trace(name, **keywords):\n"
+    "        with Trace(name, level, **keywords):\n"
     "            return function(*args, **kwargs)\n"
     "    return traced\n";
 
-static PyObject* MakeWrap(void) {
+static void MakeFunctions(void) {
   PyObject* names = PyDict_New();
-  PyObject* code = Py_CompileString(wrap_source, "strobe/_trace.c", Py_file_input);
+  PyObject* code = Py_CompileString(source, "strobe/_trace.c", Py_file_input);
   PyObject* done = NULL;
-  PyObject* made = NULL;
   if (names != NULL && code != NULL &&
       PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) == 0)
     done = PyEval_EvalCode(code, names, names);
   if (done != NULL) {
-    made = PyDict_GetItemString(names, "wrap");
-    Py_XINCREF(made);
+    wrap = PyDict_GetItemString(names, "wrap");
+    thread_name = PyDict_GetItemString(names, "thread_name");
+    Py_XINCREF(wrap);
+    Py_XINCREF(thread_name);
   }
   Py_XDECREF(done);
   Py_XDECREF(code);
   Py_XDECREF(names);
-  return made;
 }
 
 PyMODINIT_FUNC PyInit__trace(void) {
@@ -301,11 +399,11 @@ PyMODINIT_FUNC PyInit__trace(void) {
   if (module == NULL) return NULL;
   step_num_key = PyUnicode_InternFromString("step_num");
   root_key = PyUnicode_InternFromString("_r");
-  level_key = PyUnicode_InternFromString("level");
+  name_key = PyUnicode_InternFromString("name");
   one = PyLong_FromLong(1);
   trace_type = (PyTypeObject*)PyType_FromSpec(&trace_spec);
-  wrap = MakeWrap();
-  if (!step_num_key || !root_key || !level_key || !one || !trace_type || !wrap ||
+  MakeFunctions();
+  if (!step_num_key || !root_key || !name_key || !one || !trace_type || !wrap || !thread_name ||
       PyModule_AddObject(module, "Trace", (PyObject*)trace_type) < 0) {
     Py_DECREF(module);
     return NULL;

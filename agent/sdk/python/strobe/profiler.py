@@ -27,15 +27,18 @@ import json
 import os
 import threading
 import time
+import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._trace import Trace
 
-__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dumps", "pause", "resume", "set_config", "set_state"]
+__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause", "profiler_set_config",
+           "profiler_set_state", "resume", "set_config", "set_state"]
 
 _MAX_EVENTS = 1_000_000
 _FLAGS = ("profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "continuous_dump", "aggregate_stats")
-_MARKER_SCOPES = {"process": "p", "thread": "t", "global": "g"}
+# Chrome's format knows three scopes. MXNet's two others are narrower than a thread.
+_MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "marker": "t"}
 
 
 class _State:
@@ -86,10 +89,12 @@ def set_config(**options: Any) -> None:
       profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: bool, taken for
         compatibility: they choose among the operators of MXNet's engine, which does not run here.
         Objects of this module are measured in any case.
-      continuous_dump: bool, write the file every dump_period while running.
+      continuous_dump: bool, write the file every dump_period while running. MXNet's documentation also
+        spells it contiguous_dump.
       dump_period: seconds between such writes, 0.1 to 3600 [1.0].
       aggregate_stats: bool, keep the table of dumps().
       profile_process: "worker", the only process there is.
+    For a bool, 0 and 1 will do.
 
     Raises:
       ValueError: an option is unknown or its value is wrong.
@@ -98,8 +103,10 @@ def set_config(**options: Any) -> None:
     if _state.running:
         raise RuntimeError("the profiler runs; call set_state('stop') before set_config")
     chosen = dict(options)
+    if "contiguous_dump" in chosen:
+        chosen.setdefault("continuous_dump", chosen.pop("contiguous_dump"))
     for name in _FLAGS:
-        if not isinstance(chosen.get(name, False), bool):
+        if chosen.get(name, False) not in (True, False):
             raise ValueError(f"{name} must be True or False")
     filename = chosen.pop("filename", _state.filename)
     if not isinstance(filename, (str, os.PathLike)) or not str(filename):
@@ -108,7 +115,7 @@ def set_config(**options: Any) -> None:
     if isinstance(period, bool) or not isinstance(period, (int, float)) or not 0.1 <= period <= 3600:
         raise ValueError("dump_period must be a number of seconds from 0.1 to 3600")
     _check_process(chosen.pop("profile_process", "worker"))
-    flags = {name: chosen.pop(name) for name in _FLAGS if name in chosen}
+    flags = {name: bool(chosen.pop(name)) for name in _FLAGS if name in chosen}
     if chosen:
         known = ", ".join(sorted([*_FLAGS, "filename", "dump_period", "profile_process"]))
         raise ValueError(f"unknown option {next(iter(chosen))}; there are {known}")
@@ -150,6 +157,28 @@ def _dump_again_and_again() -> None:
             dump(finished=False)
         except OSError:
             pass  # A full disk does not stop the profiler; the last dump reports the error.
+
+
+def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
+    """MXNet's former name of set_config(); `mode` is the part of a profile_ option behind the underscore."""
+    _warn_of_former_name("profiler_set_config", "set_config")
+    set_config(**{f"profile_{mode}": True, "filename": filename})
+
+
+def profiler_set_state(state: str = "stop") -> None:
+    """MXNet's former name of set_state()."""
+    _warn_of_former_name("profiler_set_state", "set_state")
+    set_state(state)
+
+
+def dump_profile() -> None:
+    """MXNet's former name of dump()."""
+    _warn_of_former_name("dump_profile", "dump")
+    dump()
+
+
+def _warn_of_former_name(former: str, name: str) -> None:
+    warnings.warn(f"strobe.profiler.{former}() is deprecated; use {name}()", DeprecationWarning, stacklevel=3)
 
 
 def pause(profile_process: str = "worker") -> None:
@@ -353,7 +382,8 @@ class Marker:
         return self.name
 
     def mark(self, scope: str = "process") -> None:
-        """scope: "process", "thread" or "global": how far the marker reaches in the viewer."""
+        """scope: how far the marker reaches in the viewer: "global", "process", "thread", or, as wide as
+        a thread, "task" or "marker"."""
         if scope not in _MARKER_SCOPES:
             raise ValueError(f"scope must be one of {', '.join(_MARKER_SCOPES)}, not {scope!r}")
         with Trace(self.name):

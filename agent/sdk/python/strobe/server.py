@@ -32,6 +32,8 @@ def start(port: int, host: str = "localhost", framework: Optional[str] = None, f
           all_programs: bool = False) -> Server:
     """Starts a sidecar that records this program and the processes that it starts.
 
+    It answers Strobe's own clients and, on the same port, those of TensorFlow, JAX and XProf.
+
     Every program, such as every rank of a job, may start its own sidecar, even in a pod with an injected
     sidecar that serves all programs. Only one sidecar records a program at a time; the other one
     answers Busy.
@@ -57,7 +59,7 @@ def start(port: int, host: str = "localhost", framework: Optional[str] = None, f
             probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
     address = f"{host}:{port}"
-    command = [path_of("strobe-sidecar"), "--listen", address, "--framework", framework or "localhost:1",
+    command = [path_of("strobe-sidecar"), "--listen", address, "--compat-listen", address, "--framework", framework or "localhost:1",
                "--agent-dir", os.path.join(os.environ["STROBE_DIR"], "agent"), "--insecure-plaintext", "--exit-with-parent",
                *([] if all_programs else ["--agent-only-parent"]), *flags]
     log = tempfile.TemporaryFile("w+")

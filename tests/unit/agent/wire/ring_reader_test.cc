@@ -132,16 +132,86 @@ TEST(Ring, TellsWhoseRecordsTheyAre) {
   EXPECT_EQ(reader.lost(), 0u);
 }
 
-TEST(Ring, CutsTextThatIsTooLong) {
+std::vector<std::string> TextsOf(Ring& ring, RingReader& reader) {
+  std::vector<std::string> texts;
+  reader.Drain(ring.buffer, [&](const ScopeRecord& record) { texts.emplace_back(record.text); });
+  return texts;
+}
+
+// A text in which every byte depends on its place.
+std::string LongText(std::size_t size) {
+  std::string text(size, ' ');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i * 7 / 5 % 26);
+  return text;
+}
+
+TEST(Ring, KeepsTextsOfAnyLengthUpToTheLimit) {
+  Ring ring(32 * kBlockWords);  // A quarter of it are 32 KiB.
+  RingReader reader = ring.Reader();
+  RingWriter writer = ring.Writer();
+  for (const std::size_t size :
+       {kLargestText - 1, kLargestText, kLargestText + 1, kLargestPart, kLargestPart + 1,
+        2 * kLargestPart, 3 * kLargestPart + kLargestText, std::size_t{32} << 10}) {
+    const std::string text = LongText(size);
+    writer.Scope(2, 1, 2, text);
+    writer.Scope(1, 3, 4, "next");
+    EXPECT_THAT(TextsOf(ring, reader), testing::ElementsAre(text, "next")) << size;
+  }
+  EXPECT_EQ(reader.lost(), 0u);
+  EXPECT_EQ(reader.cut(), 0u);
+}
+
+TEST(Ring, CutsTheMetadataOfATextThatIsTooLongAndCountsIt) {
+  Ring ring;  // A quarter of it are 4 KiB.
+  RingReader reader = ring.Reader();
+  RingWriter writer = ring.Writer();
+  writer.Scope(1, 1, 2, "name#first=1,text=" + std::string(100'000, 'x') + ",last=2#");
+  writer.Scope(1, 3, 4, std::string(100'000, 'n'));
+  std::string characters;
+  while (characters.size() < 5000) characters += "\xe2\x82\xac";  // The euro sign.
+  writer.Scope(1, 5, 6, characters);
+  const std::vector<std::string> texts = TextsOf(ring, reader);
+  ASSERT_EQ(texts.size(), 3u);
+  EXPECT_THAT(texts[0], testing::AllOf(testing::StartsWith("name#first=1,text=xxx"),
+                                       testing::EndsWith("xxx...#"), testing::SizeIs(4096)));
+  EXPECT_THAT(texts[1], testing::AllOf(testing::EndsWith("nnn..."), testing::SizeIs(4096)));
+  EXPECT_EQ((texts[2].size() - 3) % 3, 0u) << "cut between characters";
+  EXPECT_EQ(reader.cut(), 3u);
+}
+
+TEST(Ring, ALongTextOfWhichPartsWereOverwrittenIsLost) {
   Ring ring;
   RingReader reader = ring.Reader();
   RingWriter writer = ring.Writer();
-  writer.Scope(1, 1, 2, std::string(100'000, 'x'));
-  writer.Scope(1, 3, 4, "next");
-  std::vector<std::size_t> sizes;
-  reader.Drain(ring.buffer,
-               [&](const ScopeRecord& record) { sizes.push_back(record.text.size()); });
-  EXPECT_THAT(sizes, testing::ElementsAre(kLargestText, 4u));
+  std::uint64_t made = 0, read = 0;
+  for (int round = 0; round < 200; ++round) {
+    // More than the ring holds, so that the oldest text is usually overwritten in part.
+    for (int i = 0; i < 5 + round % 3; ++i, ++made) writer.Scope(1, 1, 2, LongText(3500 + i * 100));
+    for (const std::string& text : TextsOf(ring, reader)) {
+      EXPECT_EQ(text, LongText(text.size()));
+      ++read;
+    }
+  }
+  EXPECT_EQ(read + reader.lost() + reader.unseen(), made);
+  EXPECT_GT(read, 100u);
+}
+
+TEST(Ring, ForgedPartsDoNoHarm) {
+  Ring ring;
+  RingReader reader = ring.Reader();
+  RingWriter writer = ring.Writer();
+  writer.Scope(1, 1, 2, LongText(3000));
+  // The scope announces more bytes in its parts than there are, and a part more than it has.
+  for (std::size_t i = 0; i < 600; ++i) {
+    const auto head = std::bit_cast<RecordHead>(ring.data[i].load());
+    if (head.type == RecordType::kScope) ring.data[i + 3] = 0xffff'ffffull << 32 | 10;
+    if (head.type == RecordType::kPart) ring.data[i + 1] = ~0ull;
+    i += std::max<std::size_t>(head.words, 1) - 1;
+  }
+  EXPECT_THAT(TextsOf(ring, reader), testing::IsEmpty());
+  EXPECT_EQ(reader.lost(), 1u);
+  writer.Scope(1, 1, 2, "next");
+  EXPECT_THAT(TextsOf(ring, reader), testing::ElementsAre("next"));
 }
 
 TEST(Ring, NothingIsLostOrTornBetweenTwoThreads) {
@@ -251,6 +321,12 @@ TEST(Ring, AWriterKnowsWhenItsSpaceIsShort) {
   for (; !writer.SpaceIsShort(); ++made) writer.Scope(1, 1, 2, std::string(made % 2000, 'x'));
   EXPECT_LE(ring.header.head.load(), kReserveWords);
   EXPECT_GT(made, 10u);
+  // The largest text that is said to fit does fit.
+  Ring other(2 * kReserveWords);
+  RingWriter large = other.Writer();
+  large.SpaceReserved(kReserveWords);
+  while (!large.SpaceIsShort(10'000)) large.Scope(1, 1, 2, LongText(10'000));
+  EXPECT_LE(other.header.head.load(), kReserveWords);
   writer.SpaceReserved(2 * kReserveWords);
   for (int i = 0; i < 10'000; ++i) writer.Scope(1, 1, 2, "all the space there is");
   EXPECT_FALSE(writer.SpaceIsShort());
