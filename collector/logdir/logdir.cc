@@ -112,6 +112,14 @@ std::string Logdir::RunUrl(std::string_view run) const {
   return StrCat(url, kRunsPrefix, run);
 }
 
+std::string RunOfTraceUrl(std::string_view url) {
+  const std::size_t file = url.rfind('/');
+  if (file == std::string_view::npos || !url.ends_with(kTraceSuffix)) return "";
+  url = url.substr(0, file);
+  const std::size_t begin = url.rfind('/') + 1;  // 0 without a slash.
+  return IsSafeName(url.substr(begin)) ? std::string(url.substr(begin)) : "";
+}
+
 std::string RunPrefix(std::string_view run) { return StrCat(kRunsPrefix, run, "/"); }
 
 std::string TraceKey(std::string_view run, std::string_view worker) {

@@ -38,6 +38,9 @@ class Logdir {
 inline constexpr std::string_view kRunsPrefix = "plugins/profile/";
 inline constexpr std::string_view kTraceSuffix = ".xplane.pb";
 
+// The run that the URL of a trace names; empty if it is none: ".../<run>/<worker>.xplane.pb".
+std::string RunOfTraceUrl(std::string_view url);
+
 // Keys of a run's objects, relative to the logdir.
 std::string RunPrefix(std::string_view run);                          // "plugins/profile/<run>/"
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"

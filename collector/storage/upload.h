@@ -21,7 +21,8 @@ UploadShape ShapeOf(std::uint64_t bytes);
 
 // The state of an upload in parts, which must survive the process.
 struct UploadState {
-  std::string id{};  // Empty if the upload has not begun.
+  std::string id{};   // Empty if the upload has not begun.
+  std::string key{};  // The object's.
   std::uint64_t part_bytes = 0;
   std::vector<std::string> parts{};  // The id of each uploaded part; empty for the others.
 };

@@ -11,7 +11,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Nanos kCheckTimeout = seconds(3);
+// Six round trips of a second: to connect, for TLS, and for three measurements of the clock.
+constexpr Nanos kCheckTimeout = seconds(8);
 constexpr Nanos kAskAgain = seconds(1);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);

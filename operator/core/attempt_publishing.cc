@@ -1,10 +1,13 @@
 #include "operator/core/attempt_publishing.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
+#include "collector/logdir/logdir.h"
 #include "common/base/strings.h"
+#include "operator/core/retry.h"
 
 namespace strobe {
 namespace {
@@ -29,6 +32,28 @@ std::vector<std::size_t> CandidatesOf(const std::vector<Member>& members) {
   return candidates;
 }
 
+// True if the traces are of no use: none has an event, and the next attempt writes new ones.
+bool IsWorthless(const AttemptState& state) {
+  return RetryAfter(state.spec, state.result).has_value() &&
+         std::all_of(state.members.begin(), state.members.end(), [](const Member& member) {
+           return member.result.report.url().empty() || member.result.report.events() == 0;
+         });
+}
+
+// The name of the run that the workers wrote into: the planned one, or, if that was taken, the one
+// that most of them say.
+std::string RunOf(const std::vector<Member>& members, const std::string& planned) {
+  std::map<std::string, int> votes;
+  for (const Member& member : members) {
+    const std::string run = RunOfTraceUrl(member.result.report.url());
+    if (run == planned) return planned;
+    if (!run.empty()) ++votes[run];
+  }
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? planned : most->first;
+}
+
 }  // namespace
 
 AttemptPublishing::AttemptPublishing(AttemptState& state, const OwnedTasks& tasks,
@@ -36,6 +61,10 @@ AttemptPublishing::AttemptPublishing(AttemptState& state, const OwnedTasks& task
     : state_(state), tasks_(tasks), done_(std::move(done)) {}
 
 void AttemptPublishing::Begin() {
+  state_.result.run = RunOf(state_.members, state_.result.run);
+  candidates_ = CandidatesOf(state_.members);
+  give_up_ = state_.clock.MonoNow() + kTotalTimeout;
+  if (IsWorthless(state_)) return Remove();
   const absl::StatusOr<std::string> manifest =
       ManifestJson(ComposeManifest(state_.spec, state_.result));
   if (!manifest.ok()) {
@@ -45,19 +74,39 @@ void AttemptPublishing::Begin() {
   request_.set_logdir(state_.spec.logdir);
   request_.set_run(state_.result.run);
   request_.set_manifest(*manifest);
-  candidates_ = CandidatesOf(state_.members);
-  give_up_ = state_.clock.MonoNow() + kTotalTimeout;
-  AskNext();
+  Publish();
 }
 
-void AttemptPublishing::AskNext() {
-  if (candidates_.empty() || state_.clock.MonoNow() >= give_up_) return done_();
-  Worker& worker = *state_.members[candidates_.back()].worker;
+// Null when none is left, or no time.
+Worker* AttemptPublishing::NextWorker() {
+  if (candidates_.empty() || state_.clock.MonoNow() >= give_up_) return nullptr;
+  Worker* worker = state_.members[candidates_.back()].worker.get();
   candidates_.pop_back();
-  worker.Publish(request_, kOneWorkerTimeout,
-                 tasks_.OnExecutor([this](const absl::StatusOr<v1::PublishResponse>& answer) {
-                   OnPublished(answer);
-                 }));
+  return worker;
+}
+
+void AttemptPublishing::Remove() {
+  Worker* worker = NextWorker();
+  if (worker == nullptr) return done_();
+  v1::ReclaimRequest request;
+  request.set_capture_id(state_.result.capture_id);
+  request.set_logdir(state_.spec.logdir);
+  request.set_run(state_.result.run);
+  worker->Reclaim(request, kOneWorkerTimeout,
+                  tasks_.OnExecutor([this](const absl::StatusOr<v1::ReclaimResponse>& answer) {
+                    if (!answer.ok()) return Remove();
+                    state_.result.bytes = 0;
+                    done_();
+                  }));
+}
+
+void AttemptPublishing::Publish() {
+  Worker* worker = NextWorker();
+  if (worker == nullptr) return done_();
+  worker->Publish(request_, kOneWorkerTimeout,
+                  tasks_.OnExecutor([this](const absl::StatusOr<v1::PublishResponse>& answer) {
+                    OnPublished(answer);
+                  }));
 }
 
 void AttemptPublishing::OnPublished(const absl::StatusOr<v1::PublishResponse>& answer) {
@@ -69,7 +118,7 @@ void AttemptPublishing::OnPublished(const absl::StatusOr<v1::PublishResponse>& a
   state_.result.manifest_error = MessageOf(answer.status());
   // Another capture's manifest is in the way, and would be in the way of the other workers too.
   if (absl::IsAlreadyExists(answer.status())) return done_();
-  AskNext();
+  Publish();
 }
 
 }  // namespace strobe

@@ -1,5 +1,6 @@
 // The last part of a capture attempt: composes the manifest and has one worker write it into the
-// run, because the operator holds no storage identity.
+// run, because the operator holds no storage identity. If no trace has an event and another attempt
+// follows, the worker deletes the run instead, so that nobody finds empty runs beside the good one.
 // Threads: as AttemptState.
 #pragma once
 #include <functional>
@@ -21,8 +22,10 @@ class AttemptPublishing {
   void Begin();
 
  private:
-  void AskNext();
+  void Publish();
   void OnPublished(const absl::StatusOr<v1::PublishResponse>& answer);
+  void Remove();
+  Worker* NextWorker();
 
   AttemptState& state_;
   const OwnedTasks& tasks_;

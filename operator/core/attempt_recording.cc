@@ -16,12 +16,20 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanos kMinArmTimeout = milliseconds(50);
-// Arming must be settled this long before the guard begins, so that calling off still reaches every
-// worker before it records.
+// Arming must be settled so long before the guard begins that calling off still reaches every
+// worker before it records: this long, and the time to the farthest worker.
 constexpr Nanos kArmMargin = milliseconds(150);
 // A worker is lost when nobody can reach it this long after it should have recorded.
 constexpr Nanos kLostAfter = seconds(10);
 constexpr Nanos kFirstWatchDelay = milliseconds(100), kMaxWatchDelay = seconds(1);
+
+// The longest time that a message takes to a worker. A clock's error is half of a round trip.
+Nanos LongestWay(const std::vector<Member>& members) {
+  Nanos longest{0};
+  for (const Member& member : members)
+    longest = std::max(longest, member.result.error.value_or(Nanos{0}));
+  return 2 * longest;
+}
 
 }  // namespace
 
@@ -32,7 +40,7 @@ AttemptRecording::AttemptRecording(AttemptState& state, const OwnedTasks& tasks,
 // called off before because too few others accepted.
 void AttemptRecording::Arm() {
   const StartPlan& plan = *state_.result.plan;
-  const WallTime settled = plan.instant - plan.guard - kArmMargin;
+  const WallTime settled = plan.instant - plan.guard - kArmMargin - LongestWay(state_.members);
   const Nanos timeout = std::max(state_.Until(settled), kMinArmTimeout);
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];

@@ -11,6 +11,9 @@ namespace strobe {
 namespace {
 
 constexpr int kPings = 8;
+// On a slow link a few round trips must do, so that a capture does not wait for all of them.
+constexpr int kMinPings = 3;
+constexpr Nanos kEnoughTime = std::chrono::milliseconds(250);
 // A longer travel time is a lie or a clock that was set, not a network.
 constexpr Nanos kMaxTravel = std::chrono::hours(1);
 
@@ -39,7 +42,8 @@ class Prober final : public grpc::ClientBidiReactor<v1::ClockPing, v1::ClockPong
     trip.answered = FromUnixNanos(pong_.sent_ns());
     trip.wall_less_monotonic = Nanos{pong_.wall_less_monotonic_ns()};
     ++complete_;
-    if (complete_ < kPings)
+    const bool enough = complete_ >= kMinPings && trip.back - trips_.front().sent > kEnoughTime;
+    if (complete_ < kPings && !enough)
       Ping();
     else
       StartWritesDone();

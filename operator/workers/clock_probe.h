@@ -29,9 +29,9 @@ struct RoundTrip {
 // when there is no plausible trip, for example because a clock was set during each of them. Pure.
 std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips);
 
-// Measures eight round trips, one after the other. `done` is called once, from a gRPC thread: with
-// the best estimate of the trips that were complete within `timeout`, else with an error. The clock
-// and the deleter must outlive the call.
+// Measures up to eight round trips, one after the other; on a slow link at least three. `done` is
+// called once, from a gRPC thread: with the best estimate of the trips that were complete within
+// `timeout`, else with an error. The clock and the deleter must outlive the call.
 void ProbeClock(const Clock& clock, DeferredDeleter& deleter,
                 std::shared_ptr<v1::Worker::Stub> stub, Nanos timeout,
                 std::function<void(absl::StatusOr<ClockEstimate>)> done);

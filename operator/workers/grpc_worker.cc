@@ -224,7 +224,8 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // This is also how long one attempt to connect may take: on a slow link several round trips.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 8000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A capture of thousands of workers has as many channels, so their tracing is off to save memory.
   // GRPC_ARG_MINIMAL_STACK must stay off: it removes the filters that limit an answer's size and

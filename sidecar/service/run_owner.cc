@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "collector/logdir/run_claim.h"
 #include "common/base/message_json.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
@@ -76,9 +77,14 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   for (const StoredObject& object : objects) {
     if (object.key.ends_with(kTraceSuffix)) traces.push_back(object);
     manifest_is_there = manifest_is_there || object.key == ManifestKey(run);
+    our_claim = our_claim || object.key == ClaimKey(run);
+  }
+  if (our_claim) {
+    const absl::StatusOr<std::string> claim = GetText(store, ClaimKey(run), kMaxManifestBytes);
+    our_claim = claim.ok() && *claim == capture_id;
   }
   ASSIGN_OR_RETURN(const std::set<std::string> our_traces, TracesOf(store, traces, capture_id));
-  bool our_manifest = false;
+  bool our_manifest = false, our_claim = false;
   if (manifest_is_there) {
     const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxManifestBytes);
     // A manifest that is too large (OutOfRange) cannot be ours.
@@ -95,7 +101,7 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
     const std::string_view name = std::string_view(object.key).substr(prefix.size());
     const bool is_ours =
         our_traces.contains(object.key) || (our_manifest && object.key == ManifestKey(run)) ||
-        IsDerivedFrom(name, workers) ||
+        (our_claim && object.key == ClaimKey(run)) || IsDerivedFrom(name, workers) ||
         (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
     (is_ours ? sorted.ours : sorted.others).push_back(object.key);
   }
@@ -136,6 +142,9 @@ absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id) {
   // Traces of other tools carry no id and would all match an empty one.
   if (capture_id.empty()) return absl::InvalidArgumentError("capture_id is missing");
+  const absl::StatusOr<std::string> claimed = FindClaimedRun(store, run, capture_id);
+  if (!claimed.ok() && !absl::IsNotFound(claimed.status())) return claimed.status();
+  if (claimed.ok()) run = *claimed;
   ASSIGN_OR_RETURN(const Sorted sorted, Sort(store, run, capture_id));
   if (sorted.ours.empty() && !sorted.others.empty()) {
     return absl::PermissionDeniedError(StrCat("run ", run, " holds ", sorted.others.size(),

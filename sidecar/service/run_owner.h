@@ -24,8 +24,9 @@ struct Reclaimed {
   std::uint64_t left = 0;  // Objects of the run that are not the capture's.
 };
 
-// Deletes what the capture wrote into the run, and the files that viewers have derived from its
-// traces. PermissionDenied, with nothing deleted, if the run has objects but none of this capture.
+// Deletes what the capture wrote into the run, or into the numbered one that it claimed, and the
+// files that viewers have derived from its traces. PermissionDenied, with nothing deleted, if the
+// run has objects but none of this capture.
 absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id);
 

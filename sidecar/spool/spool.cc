@@ -205,6 +205,7 @@ void Spool::RemoveTrace(const std::string& capture_id) {
 absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState& state) {
   v1::UploadProgress progress;
   progress.set_id(state.id);
+  progress.set_key(state.key);
   progress.set_part_bytes(state.part_bytes);
   for (const std::string& part : state.parts) progress.add_parts(part);
   // Not flushed: if the machine crashes, only the parts since the last write-back are uploaded
@@ -224,6 +225,7 @@ UploadState Spool::LoadUpload(const std::string& capture_id) const {
   UploadState state;
   if (!ReadFile(PathOf(capture_id, kUpload), progress) || progress.part_bytes() == 0) return state;
   state.id = progress.id();
+  state.key = progress.key();
   state.part_bytes = progress.part_bytes();
   state.parts.assign(progress.parts().begin(), progress.parts().end());
   return state;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "collector/logdir/run_claim.h"
 #include "collector/storage/file_bytes.h"
 #include "collector/storage/upload.h"
 #include "common/base/duration.h"
@@ -68,21 +69,23 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
   const v1::CapturePlan& plan = report.plan();
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(plan.logdir()));
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
+  ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
+  const std::string key = TraceKey(run, plan.worker());
   UploadOptions options{.sha256 = report.sha256()};
   if (spooled) {
     options.resume = spool_->LoadUpload(report.capture_id());
-    options.save = [&](const UploadState& state) {
+    options.save = [&](UploadState state) {
+      state.key = key;
       return spool_->SaveUpload(report.capture_id(), state);
     };
   }
-  const std::string key = TraceKey(plan.run(), plan.worker());
   if (pace_) {
     const PacedBytes paced(bytes, *pace_, clock_, limits.cancellation);
     RETURN_IF_ERROR(Upload(*store, key, paced, options));
   } else {
     RETURN_IF_ERROR(Upload(*store, key, bytes, options));
   }
-  return StrCat(logdir.RunUrl(plan.run()), "/", plan.worker(), kTraceSuffix);
+  return StrCat(logdir.RunUrl(run), "/", plan.worker(), kTraceSuffix);
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& report,
@@ -165,9 +168,10 @@ void UploadDelivery::Drop(const v1::Report& report) {
   if (!state.id.empty()) {
     const auto store =
         OpenStore(stores_, report.plan().logdir(), {.deadline = clock_.MonoNow() + kAbortTry});
+    const std::string key =
+        state.key.empty() ? TraceKey(report.plan().run(), report.plan().worker()) : state.key;
     if (store.ok() && (*store)->uploads() != nullptr)
-      (void)(*store)->uploads()->Abort(TraceKey(report.plan().run(), report.plan().worker()),
-                                       state.id);
+      (void)(*store)->uploads()->Abort(key, state.id);
   }
   spool_->RemoveTrace(report.capture_id());
 }

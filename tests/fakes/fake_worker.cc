@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collector/logdir/logdir.h"
+
 namespace strobe {
 namespace {
 
@@ -126,14 +128,19 @@ class FakeWorker final : public Worker {
     done.set_state(v1::DONE);
     done.set_outcome(sidecar.ends_as);
     if (sidecar.ends_as != v1::OK) done.set_message("it went wrong");
-    if (sidecar.ends_as != v1::OK && sidecar.ends_as != v1::LATE_START) return;
+    const bool writes_trace = sidecar.ends_as == v1::OK || sidecar.ends_as == v1::LATE_START ||
+                              sidecar.ends_as == v1::NO_HOST_EVENTS ||
+                              sidecar.ends_as == v1::NO_DEVICE_ACTIVITY;
+    if (!writes_trace) return;
     const v1::CapturePlan& plan = done.plan();
     done.set_started_ns(plan.instant_ns() - plan.guard_ns() + sidecar.lateness.count());
     done.set_stopped_ns(plan.instant_ns() + plan.duration_ns() + plan.guard_ns());
     done.set_covers_window(done.started_ns() <= plan.instant_ns());
     done.set_bytes(1000);
-    done.set_events(10);
-    done.set_url("file:///logs/" + plan.worker());
+    done.set_events(sidecar.events);
+    done.set_url(
+        "file:///logs/" +
+        TraceKey(sidecar.writes_into.empty() ? plan.run() : sidecar.writes_into, plan.worker()));
   }
 
   void Accept(const v1::CapturePlan& plan) {

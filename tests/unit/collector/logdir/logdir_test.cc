@@ -49,6 +49,10 @@ TEST(Logdir, NamesRunsAsXProfListsThem) {
   EXPECT_EQ(RunOfUrl("s3://b/x/plugins/profile/r_attempt2", 1), "r_attempt2");
   EXPECT_EQ(RunOfUrl("s3://b/x/plugins/profile/r", 2), "") << "not of that attempt";
   EXPECT_EQ(RunOfUrl("", 0), "");
+  EXPECT_EQ(RunOfTraceUrl("s3://b/x/plugins/profile/r_2/w0.xplane.pb"), "r_2");
+  EXPECT_EQ(RunOfTraceUrl("s3://b/x/plugins/profile/../w0.xplane.pb"), "");
+  EXPECT_EQ(RunOfTraceUrl("w0.xplane.pb"), "");
+  EXPECT_EQ(RunOfTraceUrl("/r/strobe.json"), "");
 }
 
 TEST(Logdir, RunsOfLongNamesStaySafeNames) {

@@ -56,6 +56,49 @@ TEST_F(CaptureAttemptTest, RecordsAllWorkersAndPublishesTheManifestOnce) {
   EXPECT_EQ(fleet_["a"].published.size() + fleet_["b"].published.size(), 1u);
 }
 
+TEST_F(CaptureAttemptTest, EmptyTracesAreDeletedIfAnotherAttemptFollows) {
+  spec_.attempts = 2;
+  for (const char* name : {"a", "b"}) {
+    fleet_[name].ends_as = v1::NO_HOST_EVENTS;
+    fleet_[name].events = 0;
+  }
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_EQ(result.bytes, 0u);
+  ASSERT_EQ(fleet_["a"].reclaimed.size() + fleet_["b"].reclaimed.size(), 1u);
+  const v1::ReclaimRequest& asked =
+      (fleet_["a"].reclaimed.empty() ? fleet_["b"] : fleet_["a"]).reclaimed[0];
+  EXPECT_EQ(asked.run(), "run");
+  EXPECT_EQ(asked.capture_id(), result.capture_id);
+  EXPECT_THAT(fleet_["a"].published, IsEmpty());
+  // The last attempt's run stays, so that the user can see what was recorded.
+  const auto last = Start({"a", "b"}, 2);
+  time_.Advance(200s);
+  EXPECT_EQ(fleet_["a"].published.size() + fleet_["b"].published.size(), 1u);
+  EXPECT_EQ(fleet_["a"].reclaimed.size() + fleet_["b"].reclaimed.size(), 1u);
+}
+
+TEST_F(CaptureAttemptTest, OneEventIsWorthKeeping) {
+  spec_.attempts = 2;
+  fleet_["a"].ends_as = v1::NO_HOST_EVENTS;
+  fleet_["a"].events = 0;
+  fleet_["b"].ends_as = v1::NO_DEVICE_ACTIVITY;
+  Run({"a", "b"});
+  EXPECT_EQ(fleet_["a"].published.size() + fleet_["b"].published.size(), 1u);
+}
+
+TEST_F(CaptureAttemptTest, TheRunIsTheOneThatTheWorkersWroteInto) {
+  for (const char* name : {"a", "b", "c"}) fleet_[name].writes_into = "run_2";
+  fleet_["c"].writes_into = "elsewhere";
+  const AttemptResult result = Run({"a", "b", "c"});
+  EXPECT_EQ(result.run, "run_2");
+  for (const char* name : {"a", "b", "c"}) {
+    for (const v1::PublishRequest& publish : fleet_[name].published) {
+      EXPECT_EQ(publish.run(), "run_2");
+      EXPECT_THAT(publish.manifest(), HasSubstr("run_2"));
+    }
+  }
+}
+
 TEST_F(CaptureAttemptTest, WritesTheInstantOnEachWorkersOwnClock) {
   fleet_["b"].offset = 11560ms;
   const AttemptResult result = Run({"a", "b"});
