@@ -10,7 +10,8 @@ import textwrap
 
 import pytest
 
-from tests.support.processes import PYTHON
+from tests.support.agent_rig import events
+from tests.support.processes import BIN, PYTHON
 
 PROGRAM = """
 import enum, sys, threading, time
@@ -193,3 +194,48 @@ def test_a_value_that_cannot_be_written_is_told_and_the_event_is_kept(python_pac
                           env={**os.environ, "PYTHONPATH": str(python_package)})
     assert done.stdout == "goes on\n" and "ValueError: no text" in done.stderr
     assert [stats for _, stats, _ in annotations(tmp_path / "logdir")] == [{"before": "1", "bad": "<unprintable>", "after": "2"}]
+
+
+def test_a_cpp_program_records_itself(tmp_path, protos):
+    done = subprocess.run([BIN / "profile_program", "logdir", BIN], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.splitlines() == ["recording 1 ", "saved 1 "], (done.stdout, done.stderr)
+    from tensorflow import xplane_pb2
+
+    (path,) = tmp_path.glob("logdir/plugins/profile/mine/*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    found = [event for event in events(space) if event[1] in ("train", "late")]
+    assert [event[4]["step_num"] for event in found if event[1] == "train"] == list(range(20))
+    assert not any(event[1] == "late" for event in found)
+
+
+def test_a_cpp_program_without_the_programs_goes_on(tmp_path):
+    done = subprocess.run([BIN / "profile_program", "logdir", "/nowhere"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[0] == "recording 0 cannot start /nowhere/strobe-sidecar: No such file or directory"
+    assert done.returncode == 1 and not done.stderr
+
+
+def test_profile_is_a_context_manager(python_package, tmp_path):
+    program = textwrap.dedent("""
+        import strobe, warnings
+        with strobe.Profile("logdir", strobe.ProfilerOptions(host_tracer_level=3)) as profile:
+            with strobe.Trace("doc profile", 3):
+                pass
+        print(profile.manifest["workers"][0]["outcome"])
+        try:
+            with strobe.Profile("logdir", run="broken"):
+                with strobe.Trace("doc before the end"):
+                    pass
+                raise KeyError("the program's own")
+        except KeyError:
+            print("kept")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            with strobe.Profile("logdir", run="empty") as empty:
+                pass
+        print(empty.manifest["workers"][0]["outcome"], [str(w.message) for w in told])
+    """)
+    done = subprocess.run([PYTHON, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(python_package)})
+    first, kept, empty = done.stdout.splitlines()
+    assert (first, kept) == ("Ok", "kept") and empty.startswith("NoHostEvents ['"), (done.stdout, done.stderr)
+    assert len(list(tmp_path.glob("logdir/plugins/profile/*/*.xplane.pb"))) == 3, "each trace is saved, also the empty one"

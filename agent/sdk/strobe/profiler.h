@@ -58,7 +58,8 @@ struct Config {
   bool aggregate_stats = false;  // Collect the statistics that dumps() prints.
 };
 
-enum class MarkerScope { kProcess, kThread, kGlobal };
+// MXNet's five. Chrome's format knows three; a task and a marker reach as far as a thread.
+enum class MarkerScope { kProcess, kThread, kGlobal, kTask, kMarker };
 
 namespace internal {
 

@@ -36,7 +36,8 @@ inline const strobe_agent_api kNoAgent = {
     &kOff,
     []() -> std::uint64_t { return 0; },
     [](int, std::uint64_t, std::uint64_t, const char*, std::size_t) {},
-    &kOff};
+    &kOff,
+    [](const char*, std::size_t) {}};
 
 inline const strobe_agent_api* FindAgent() {
   using Get = const strobe_agent_api* (*)();
