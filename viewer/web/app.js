@@ -46,7 +46,7 @@ const labels = new Labels($("labels"), {
   openTable: (row) => rows.openTable(row),
 });
 const pointer = new Pointer(canvas, view, selection, notices);
-const keys = new Keys(canvas, view, pointer, selection, {
+const keys = new Keys(canvas, view, pointer, selection, panel, {
   ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),
   ArrowRight: () => (selection.single ? selection.step(1) : view.pan(renderer.width / 8)),
   f: () => selection.zoom(),
@@ -174,6 +174,7 @@ function draw() {
   renderer.draw(view, bands, store, view.level());
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
   labels.draw(description, layout, bands, renderer.height, `${count(description.events)} events`);
+  pointer.refreshHint();
   view.load();
 }
 
@@ -224,13 +225,24 @@ function showHelp() {
   $("keys").showModal();
 }
 
-$("run").onchange = () => openRun($("run").value).catch(fail);
+// After a choice by mouse, keys are for the timeline again; with the keyboard, the list keeps them.
+let chosenByMouse = false;
+$("run").onpointerdown = () => (chosenByMouse = true);
+$("run").onkeydown = () => (chosenByMouse = false);
+$("run").onchange = () => {
+  if (chosenByMouse) canvas.focus();
+  openRun($("run").value).catch(fail);
+};
 $("flows").onclick = toggleFlows;
 $("compare").onclick = toggleComparison;
 $("export").onclick = () => view.run && savePicture(view, $("labels").offsetWidth);
 $("help").onclick = showHelp;
 $("theme").onclick = toggleTheme;
 addEventListener("resize", () => view.resize());
+addEventListener("online", () => view.redraw()); // Asks again for what is missing.
+// The canvas shows that it has the focus only to those who came to it with the keyboard.
+addEventListener("keydown", () => (document.body.dataset.input = "keyboard"));
+addEventListener("pointerdown", () => (document.body.dataset.input = "pointer"));
 addEventListener("hashchange", () => location.reload());
 
 // For tests, and for pages that embed this one: what is shown, and whether more is on its way.

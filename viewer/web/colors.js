@@ -2,11 +2,12 @@
 // that it is the same in every run and on every machine.
 
 const HUES = [210, 28, 140, 265, 48, 340, 175, 95, 230, 10, 120, 295, 60, 195, 320, 160];
-// Saturation and lightness, in percent; black text is readable on each.
+// Saturation in percent, and relative luminance as WCAG defines it. From 0.22 to 0.29, a colour has
+// a contrast of at least 3:1 against both backgrounds, and 4.5:1 against the text on it.
 const TONES = [
-  [62, 72],
-  [48, 78],
-  [70, 66],
+  [72, 0.28],
+  [48, 0.25],
+  [85, 0.23],
 ];
 
 export const THEMES = {
@@ -46,10 +47,31 @@ export function colorOf(name) {
   for (let i = 0; i < name.length; ++i) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
   hash ^= hash >>> 15;
   hash >>>= 0;
-  const [saturation, lightness] = TONES[Math.floor(hash / HUES.length) % TONES.length];
-  color = fromHsl(HUES[hash % HUES.length], saturation / 100, lightness / 100);
+  const [saturation, target] = TONES[Math.floor(hash / HUES.length) % TONES.length];
+  color = ofLuminance(HUES[hash % HUES.length], saturation / 100, target);
   known.set(name, color);
   return color;
+}
+
+/** The colour of this hue and saturation that has the luminance. */
+function ofLuminance(hue, saturation, target) {
+  let low = 0;
+  let high = 1;
+  for (let i = 0; i < 12; ++i) {
+    const middle = (low + high) / 2;
+    if (luminance(fromHsl(hue, saturation, middle)) < target) low = middle;
+    else high = middle;
+  }
+  return fromHsl(hue, saturation, (low + high) / 2);
+}
+
+/** Relative luminance of a colour, 0 to 1 (WCAG 2.2). */
+export function luminance(color) {
+  const [red, green, blue] = color.map((value) => {
+    const share = value / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 function fromHsl(hue, saturation, lightness) {

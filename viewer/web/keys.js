@@ -6,11 +6,12 @@ const TOOL_KEYS = ["1234", "!@#$"];
 
 export class Keys {
   /** `actions`: by key, what it does; the keys are those of the page's help. */
-  constructor(canvas, view, pointer, selection, actions) {
+  constructor(canvas, view, pointer, selection, panel, actions) {
     this.canvas = canvas;
     this.view = view;
     this.pointer = pointer;
     this.selection = selection;
+    this.panel = panel;
     this.actions = actions;
     this.held = new Set();
     // What a held key does in `ms` milliseconds, with the pointer at `x`.
@@ -49,9 +50,10 @@ export class Keys {
     event.preventDefault();
   }
 
-  /** Clears the selection or, when there is none, all marks and the timing. */
+  /** Clears the selection; when there is none, closes the panel; else clears marks and timing. */
   escape() {
     if (!this.selection.empty) return this.selection.clear();
+    if (this.panel.kind) return this.panel.hide();
     this.pointer.timing = null;
     this.selection.clearMarks();
   }

@@ -53,7 +53,10 @@ export class Panel {
 
   /** Details of an event, as /api/event answers. */
   event(details) {
-    const args = details.args.map(({ name, value }) => [name, String(value ?? "")]);
+    // Names that begin with "_" are XLA's own marks, such as those of producers and consumers.
+    const args = details.args
+      .filter(({ name }) => !name.startsWith("_"))
+      .map(({ name, value }) => [name, String(value ?? "")]);
     const stack = details.args.find(({ name }) => STACK_ARGS.includes(name))?.value;
     const links = [
       ["Inside of", details.parent],
@@ -116,12 +119,13 @@ export class Panel {
         exact(hit.beginPs),
         exact(hit.durationPs),
         description.rows[hit.row].name,
+        description.rows[hit.row].plane,
         description.workers[hit.worker].name,
       ];
     });
     const next = more && element("button", "Next events");
     if (next) next.onclick = more;
-    const heads = ["Name", "Start", "Duration", "Row", "Worker"];
+    const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
     this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
   }
 

@@ -1,10 +1,11 @@
 // The mouse: tools, dragging, wheel, and the hint beside the pointer.
-import { count, exact, time } from "./format.js";
+import { count, exact } from "./format.js";
 import { itemAt, snap, snapExactly } from "./pick.js";
 import { AXIS } from "./renderer.js";
 import { unitOf } from "./tiles.js";
 
 const MIN_DRAG = 4; // Pixels; less is a click.
+const HINT_REST_MS = 60; // Rest of the pointer before the server is asked for exact times.
 const LINE = 16; // Pixels of a wheel's step, where the browser counts in lines.
 const CURSORS = { select: "default", pan: "grab", zoom: "zoom-in", timing: "col-resize" };
 
@@ -13,6 +14,14 @@ const $ = (id) => document.getElementById(id);
 /** {begin, end} of two times in any order. */
 function interval(a, b) {
   return { begin: Math.min(a, b), end: Math.max(a, b) };
+}
+
+/** Whether an item of a tile, in steps of `unit`, is a part of the event that /api/event answered. */
+function isWithin({ row, track, beginPs, durationPs }, item, unit) {
+  if (row !== item.row || track !== item.track) return false;
+  const middle = (item.begin + item.end) / 2;
+  const slack = unit * 0.49; // Tiles round; an item's middle is at least half a unit inside of it.
+  return beginPs - slack <= middle && middle <= beginPs + durationPs + slack;
 }
 
 export class Pointer {
@@ -26,6 +35,8 @@ export class Pointer {
     this.drag = null; // Where a press began and was last seen, while a button is down.
     this.box = null; // {x0, y0, x1, y1} that is being drawn.
     this.timing = null; // {begin, end} that the timing tool measures.
+    this.known = null; // The event under the pointer, as /api/event answered.
+    this.hintTimer = 0;
     this.listen();
   }
 
@@ -68,7 +79,7 @@ export class Pointer {
     const { drag, view } = this;
     this.place = { x, y };
     view.redraw();
-    if (!drag) return this.hint(event);
+    if (!drag) return this.hint(this.place);
     if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > MIN_DRAG) drag.moved = true;
     if (!drag.moved) return;
     if (this.tool === "pan") {
@@ -96,6 +107,8 @@ export class Pointer {
     if (tool === "zoom") {
       if (!drag.moved) return view.zoom(0.5, x);
       if (box) {
+        // A vertical drag chooses no time.
+        if (Math.abs(box.x1 - box.x0) < MIN_DRAG) return;
         const { begin, end } = interval(view.timeAt(box.x0), view.timeAt(box.x1));
         return view.set(begin, end);
       }
@@ -156,21 +169,45 @@ export class Pointer {
     }
   }
 
-  /** Says beside the pointer what is under it; without an event, hides the hint. */
-  hint(event) {
+  /** Says what is under the pointer where it rests while the scene moves. */
+  refreshHint() {
+    if (this.place && !this.drag) this.hint(this.place);
+  }
+
+  /** Says beside the pointer what is under a place; without one, hides the hint. */
+  hint(place) {
     const node = $("hint");
-    const item = event && itemAt(this.view, event.offsetX, event.offsetY);
+    const item = place && itemAt(this.view, place.x, place.y);
     node.hidden = !item;
+    clearTimeout(this.hintTimer);
     if (!item) return;
-    const length = item.whole ? time(item.end - item.begin) : "goes on out of sight";
     const busy = `${count(item.count)} events here, ${Math.round(item.busy * 100)} % busy`;
+    const unit = unitOf(this.view.level());
+    const known =
+      this.known && isWithin(this.known, item, unit) ? exact(this.known.durationPs) : "";
     node.textContent =
-      item.count === 1 ? `${item.name}\n${length}` : `${busy}\nlongest: ${item.name}`;
+      item.count === 1 ? `${item.name}\n${known}` : `${busy}\nlongest: ${item.name}`;
     node.style.whiteSpace = "pre-wrap";
+    if (item.count === 1 && !known)
+      this.hintTimer = setTimeout(() => this.learn(item), HINT_REST_MS);
+    this.placeHint(node, place);
+  }
+
+  /** Asks for the event's exact length. Tiles round it, and know it not if it goes beyond them. */
+  async learn(item) {
+    const { row, track, begin, end } = item;
+    const question = { row, track, at: (begin + end) / 2, slop: unitOf(this.view.level()) };
+    const event = await this.view.run.api.get("event", question).catch(() => null);
+    if (!event) return;
+    this.known = event;
+    this.refreshHint();
+  }
+
+  placeHint(node, { x, y }) {
     // To the right of and below the pointer, but inside of the stage.
     const stage = $("stage");
-    const left = $("labels").offsetWidth + event.offsetX + 14;
-    const top = event.offsetY + 16;
+    const left = $("labels").offsetWidth + x + 14;
+    const top = y + 16;
     node.style.left = `${Math.min(left, stage.clientWidth - node.offsetWidth - 4)}px`;
     node.style.top = `${Math.min(top, stage.clientHeight - node.offsetHeight - 4)}px`;
   }

@@ -11,7 +11,7 @@ export const AXIS = 26; // Height of the time axis in pixels.
 const MIN_TEXT = 26; // Narrower events, in pixels, have no name written into them.
 const MAX_TEXTS = 400; // The widest events; text is what costs most in a frame.
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
-const MIN_SHADE = 0.3; // Share of its colour that an item of hardly any busy time keeps.
+const HEIGHTS = 4; // Steps of height by which items of many events show how busy their time is.
 
 export class Renderer {
   constructor(canvas) {
@@ -39,7 +39,8 @@ export class Renderer {
     this.canvas.height = Math.max(1, Math.round(height * ratio));
     this.picture = this.context.createImageData(this.canvas.width, this.canvas.height);
     this.pixels = new Uint32Array(this.picture.data.buffer);
-    this.line = new Uint32Array(this.canvas.width);
+    // Scan lines of a track from its lowest part, where every item is, to its highest.
+    this.lines = Array.from({ length: HEIGHTS }, () => new Uint32Array(this.canvas.width));
     this.context.font = FONT;
     this.letter = this.context.measureText("0".repeat(50)).width / 50;
   }
@@ -115,11 +116,11 @@ export class Renderer {
   }
 
   drawTrack(view, store, level, row, number, band, y) {
-    const { line, canvas, ratio } = this;
+    const { lines, canvas, ratio } = this;
     const top = Math.max(Math.round(Math.max(y, band.from) * ratio), 0);
     const bottom = Math.min(Math.round(Math.min(y + TRACK - 1, band.to) * ratio), canvas.height);
     if (bottom <= top) return;
-    line.fill(pixel(this.theme.back));
+    for (const line of lines) line.fill(pixel(this.theme.back));
     const labels = new TrackLabels(this.labels, MIN_TEXT * ratio, y, band);
     let some = false;
     this.forTiles(view, store, level, row, (tile, base, scale, from, to) => {
@@ -129,13 +130,18 @@ export class Renderer {
       this.drawItems(tile, track, base, scale, from, to, labels);
     });
     if (!some) return;
-    for (let y1 = top; y1 < bottom; ++y1) this.pixels.set(line, y1 * canvas.width);
+    const height = (TRACK - 1) * ratio;
+    for (let y1 = top; y1 < bottom; ++y1) {
+      const up = Math.round(y * ratio) + height - 1 - y1; // Above the track's lowest line.
+      const part = Math.min(HEIGHTS - 1, Math.max(0, Math.floor((up * HEIGHTS) / height)));
+      this.pixels.set(lines[part], y1 * canvas.width);
+    }
   }
 
-  /** Draws a track's items into `line`; the arguments are those of forTiles. */
+  /** Draws a track's items into `lines`; the arguments are those of forTiles. */
   drawItems(tile, track, base, scale, from, to, labels) {
-    const { line, ratio } = this;
-    const { begin, end, count, flags, text } = track;
+    const { lines, ratio } = this;
+    const { begin, end, busy, count, flags, text } = track;
     const back = pixel(this.theme.back);
     const colors = this.colorsOf(tile, track);
     for (let i = firstItem(track, base, scale, from); i < track.items; ++i) {
@@ -148,15 +154,21 @@ export class Renderer {
       if (b > to) b = to;
       if (b <= a) continue;
       const color = colors[i];
-      // Most items are a few pixels wide; for those, fill() costs more than a loop.
-      if (b - a < 12) for (let x = a; x < b; ++x) line[x] = color;
-      else line.fill(color, a, b);
+      // The busier its time, the higher an item of many events; never too pale to be seen.
+      const height = count[i] === 1 ? HEIGHTS : 1 + ((busy[i] * (HEIGHTS - 1)) >> 8);
+      for (let part = 0; part < height; ++part) {
+        const line = lines[part];
+        // Most items are a few pixels wide; for those, fill() costs more than a loop.
+        if (b - a < 12) for (let x = a; x < b; ++x) line[x] = color;
+        else line.fill(color, a, b);
+      }
       if (count[i] !== 1) {
         labels.interrupt();
         continue;
       }
       // A pixel of background separates neighbours of the same colour.
-      if (b - a > 3 * ratio && !(flags[i] & BEGAN_BEFORE) && a > from) line[a] = back;
+      if (b - a > 3 * ratio && !(flags[i] & BEGAN_BEFORE) && a > from)
+        for (const line of lines) line[a] = back;
       labels.add(tile.texts[text[i]], a, b, flags[i]);
     }
   }
@@ -169,20 +181,9 @@ export class Renderer {
       const color = colorOf(name);
       return this.highlight && !this.highlight(name) ? mix(color, back, 0.22) : color;
     });
-    // The busier, the fuller the colour, in sixteen shades per name: each is mixed only once.
-    const shades = new Map();
+    const pixels = colorOfText.map(pixel);
     const colors = (track.colors ??= new Uint32Array(track.items));
-    for (let i = 0; i < track.items; ++i) {
-      const busy = track.count[i] === 1 ? 15 : track.busy[i] >> 4;
-      const key = track.text[i] * 16 + busy;
-      let color = shades.get(key);
-      if (color === undefined) {
-        const share = MIN_SHADE + (1 - MIN_SHADE) * (busy / 15);
-        color = pixel(mix(colorOfText[track.text[i]], back, share));
-        shades.set(key, color);
-      }
-      colors[i] = color;
-    }
+    for (let i = 0; i < track.items; ++i) colors[i] = pixels[track.text[i]];
     track.version = this.version;
     return colors;
   }

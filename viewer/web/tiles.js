@@ -6,6 +6,8 @@ import { fetchTiles } from "./decode.js";
 
 const TILE_SLOTS = 512;
 const MAX_LEVEL = 56; // As in viewer/tiles.h.
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 8000;
 const MAX_REQUESTS = 3; // At once; more would delay what the next frame wants.
 const MAX_ROWS = 256; // Of one request.
 const MAX_ITEMS = 6e6; // In memory, about 100 MB; the tiles that were drawn longest ago go first.
@@ -48,6 +50,7 @@ export class TileStore {
     this.asked = new Set(); // The tiles that they ask for, "row:level:index".
     this.number = 0; // Of the latest request.
     this.items = 0; // Of all tiles in memory.
+    this.failures = 0; // In a row.
     this.clock = 0; // Counts frames; a tile notes the last one that drew it.
     this.worker = spare ?? startWorker();
     spare = null;
@@ -132,9 +135,13 @@ export class TileStore {
     this.waiting.delete(id);
     for (const row of asked) this.asked.delete(`${row}:${level}:${index}`);
     if (error) {
-      this.failed(error); // The next frame asks again.
+      this.failed(error);
+      // The next frame asks again.
+      const wait = Math.min(FIRST_RETRY_MS * 2 ** this.failures++, LAST_RETRY_MS);
+      setTimeout(this.changed, wait);
       return;
     }
+    this.failures = 0;
     for (const row of asked) {
       const tracks = rows.get(row) ?? [];
       const items = tracks.reduce((sum, track) => sum + track.items, 1);

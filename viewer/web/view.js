@@ -58,7 +58,9 @@ export class View {
     this.settle();
   }
 
+  /** Shows the whole run from its first row. */
   showAll() {
+    this.top = 0;
     const { beginPs, endPs } = this.run.description;
     const margin = (endPs - beginPs) * 0.01 + 1;
     this.set(beginPs - margin, endPs + margin);

@@ -209,7 +209,7 @@ class State {
         std::snprintf(numbers, sizeof numbers, ":%.17g}", event.value);
         file << ",\"args\":{" << JsonText(event.name) << numbers;
       } else {
-        constexpr char kScopes[] = {'p', 't', 'g'};
+        constexpr char kScopes[] = {'p', 't', 'g', 't', 't'};
         file << ",\"s\":\"" << kScopes[static_cast<int>(event.scope)] << '"';
       }
       file << '}';
@@ -505,7 +505,7 @@ class Marker {
   // `scope` is the extent of the marker in the viewer.
   void mark(MarkerScope scope = MarkerScope::kProcess) const {
     TraceMe::InstantActivity(name_);
-    itt::Mark(domain_.itt(), itt_, scope == MarkerScope::kThread);
+    itt::Mark(domain_.itt(), itt_, scope != MarkerScope::kProcess && scope != MarkerScope::kGlobal);
     internal::State& state = internal::State::The();
     if (!state.recording()) return;
     state.Add(
