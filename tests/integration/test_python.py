@@ -126,11 +126,11 @@ def test_a_program_captures_itself(python, protos, tmp_path):
         strobe.start({str(tmp_path)!r}, run="again")
         time.sleep(0.1)
         print(strobe.stop()["run"])
-        try: strobe.start("relative/path")
+        try: strobe.start("wrong://place")
         except strobe.client.InvalidArgumentError as error: print(error)
     """).stdout.splitlines()
     assert out[0].startswith("nothing is being recorded") and out[1].startswith("a capture runs already")
-    assert out[2:5] == ["mine Ok True", "None", "again"] and "relative/path" in out[5]
+    assert out[2:5] == ["mine Ok True", "None", "again"] and "wrong://place" in out[5]
     assert sorted(p.name for p in (tmp_path / "plugins/profile").iterdir()) == ["again", "mine"]
     from tensorflow import xplane_pb2
 
@@ -143,8 +143,8 @@ def test_a_program_captures_itself(python, protos, tmp_path):
 def test_misuse_is_said_and_values_never_break_a_program(python):
     out = python("""
         import strobe
-        for wrong in (lambda: strobe.Trace(), lambda: strobe.Trace(5), lambda: strobe.Trace("a", "b"), lambda: strobe.Trace("a", level=4),
-                      lambda: strobe.Trace("a", level="x"), lambda: strobe.Trace("a").set_metadata(1), lambda: strobe.Trace("a")(3)):
+        for wrong in (lambda: strobe.Trace(), lambda: strobe.Trace(5), lambda: strobe.Trace("a", "b"), lambda: strobe.Trace("a", 4),
+                      lambda: strobe.Trace("a", 1, 2), lambda: strobe.Trace(name=5), lambda: strobe.Trace("a").set_metadata(1), lambda: strobe.Trace("a")(3)):
             try:
                 wrong()
                 print("accepted")
@@ -186,7 +186,10 @@ def test_bad_values_while_recording(rig, protos, python_package, group):
     assert rig.sidecar().capture()["workers"][0]["outcome"] == "Ok"
     found = events(rig.space())
     names = {name for _, name, *_ in found}
-    assert "unicode" in names and "bad" not in names
+    assert {"unicode", "bad", "long"} <= names
+    assert next(e for e in found if e[1] == "bad")[4] == {"value": "<unprintable>"}
+    long = next(e for e in found if e[1] == "long")[4]["text"]
+    assert 60_000 < len(long) < 65_536 and long.endswith("x...")
     assert next(e for e in found if e[1] == "unicode")[4] == {"text": "\u00e4"}
     assert process.running()
 
@@ -228,7 +231,7 @@ def test_a_program_profiles_itself_with_nothing_around_it(python, tmp_path):
             strobe.client.trace(server.address, {str(tmp_path)!r}, 200, num_tracing_attempts=1)
         except strobe.client.UnavailableError as error:
             print("Unavailable:", error, error.manifest["workers"][0]["outcome"])
-        for wrong in (dict(duration_ms=0), dict(logdir="relative"), dict(service_addr="nonsense"), dict(num_tracing_attempts=0), dict(options=dict(host_tracer_level=9))):
+        for wrong in (dict(duration_ms=0), dict(logdir=""), dict(service_addr="nonsense"), dict(num_tracing_attempts=0), dict(options=dict(host_tracer_level=9))):
             try:
                 strobe.client.trace(**{{**dict(service_addr="localhost:1", logdir="/tmp/x", duration_ms=10), **wrong}})
             except strobe.client.InvalidArgumentError as error:
