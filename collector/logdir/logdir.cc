@@ -106,11 +106,12 @@ std::string Logdir::url() const {
   return StrCat(scheme_, "://", bucket_, path_.empty() ? "" : "/", path_);
 }
 
-std::string Logdir::RunUrl(std::string_view run) const {
-  std::string url = this->url();
-  if (url.back() != '/') url += "/";
-  return StrCat(url, kRunsPrefix, run);
+std::string Logdir::UrlOf(std::string_view key) const {
+  const std::string url = this->url();
+  return StrCat(url, url.ends_with('/') ? "" : "/", key);
 }
+
+std::string Logdir::RunUrl(std::string_view run) const { return UrlOf(StrCat(kRunsPrefix, run)); }
 
 std::string RunOfTraceUrl(std::string_view url) {
   const std::size_t file = url.rfind('/');

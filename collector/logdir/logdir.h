@@ -26,6 +26,8 @@ class Logdir {
   const std::map<std::string, std::string>& options() const { return options_; }
   std::string url() const;  // The URL without the options.
 
+  // The URL of an object of the logdir; `key` is relative to it.
+  std::string UrlOf(std::string_view key) const;
   // The URL of the run's directory.
   std::string RunUrl(std::string_view run) const;
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxRetries = 10;
 
-std::string MessageOf(const HttpResponse& response, std::string& reason) {
+std::string MessageIn(const HttpResponse& response, std::string& reason) {
   const Json status = Json::parse(response.body, nullptr, false);
   if (status.is_object()) {
     reason = TextOf(status, "reason");
@@ -33,7 +33,7 @@ absl::Status NoJson(const HttpRequest& request) {
 absl::Status ToStatus(const HttpResponse& response) {
   if (response.status >= 200 && response.status < 300) return absl::OkStatus();
   std::string reason;
-  const std::string message = MessageOf(response, reason);
+  const std::string message = MessageIn(response, reason);
   switch (response.status) {
     case 400:
     case 422:

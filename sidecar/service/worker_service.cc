@@ -167,7 +167,7 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
   if (const absl::Status status = PublishManifest(**store, request->run(), request->manifest());
       !status.ok())
     return ToGrpc(status);
-  response->set_url(logdir->RunUrl(request->run()) + "/strobe.json");
+  response->set_url(logdir->UrlOf(ManifestKey(request->run())));
   return grpc::Status::OK;
 }
 

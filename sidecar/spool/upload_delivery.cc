@@ -85,7 +85,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
   } else {
     RETURN_IF_ERROR(Upload(*store, key, bytes, options));
   }
-  return StrCat(logdir.RunUrl(run), "/", plan.worker(), kTraceSuffix);
+  return logdir.UrlOf(key);
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& report,

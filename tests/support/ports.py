@@ -22,10 +22,9 @@ def _ports():
             except OSError:
                 continue
             yield from range(block, block + _BLOCK)
-            _kept.append(owner.detach())
+            owner.detach()  # The name stays bound until the process ends.
 
 
-_kept = []
 _own = _ports()
 _lock = threading.Lock()
 
