@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -67,6 +68,44 @@ def test_vtune_hears_of_it(tmp_path):
     assert calls["__itt_frame_begin_v3"] == calls["__itt_frame_end_v3"] == 3
     assert calls["__itt_pause"] == calls["__itt_resume"] == 1
     assert 'domain=training "quoted" handle=load' in text
+
+
+PYTHON_PROGRAM = """
+from strobe import profiler
+domain = profiler.Domain("training \\u00e9")
+task, frame, event = domain.new_task("load"), domain.new_frame("iteration"), profiler.Event("evaluate")
+counter, marker = domain.new_counter("images", 5), domain.new_marker("epoch")
+for _ in range(3):
+    with frame, task:
+        counter += 32
+with event:
+    profiler.pause()
+    profiler.resume()
+for scope in ("global", "process", "thread", "task", "marker"):
+    marker.mark(scope)
+"""
+
+
+def test_vtune_hears_of_python_objects(tmp_path, python_package):
+    """As the C++ ones; Intel's own reference collector takes the place of VTune."""
+    subprocess.run([sys.executable, "-c", PYTHON_PROGRAM], check=True, timeout=60,
+                   env={**os.environ, "PYTHONPATH": str(python_package), "INTEL_LIBITTNOTIFY_LOG_DIR": str(tmp_path),
+                        "INTEL_LIBITTNOTIFY64": str(BUILD / "peers/libittnotify_refcol.so")})
+    (log,) = tmp_path.glob("libittnotify_refcol*.log")
+    text = log.read_text()
+    calls = Counter(re.findall(r"__itt_\w+", text))
+    assert calls["__itt_task_begin"] == calls["__itt_task_end"] == 3
+    assert calls["__itt_frame_begin_v3"] == calls["__itt_frame_end_v3"] == 3
+    assert calls["__itt_event_start"] == calls["__itt_event_end"] == 1
+    assert calls["__itt_counter_set_value"] == 4 and calls["__itt_marker"] == 5
+    assert calls["__itt_pause"] == calls["__itt_resume"] == 1
+    assert "domain=training \u00e9 handle=load" in text
+
+
+def test_a_collector_that_cannot_be_loaded_harms_nobody(tmp_path, python_package):
+    done = subprocess.run([sys.executable, "-c", PYTHON_PROGRAM], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(python_package), "INTEL_LIBITTNOTIFY64": str(tmp_path / "nothing.so")})
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(autouse=True)

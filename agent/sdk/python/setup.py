@@ -1,4 +1,4 @@
-"""Builds the wheel: the extension, and the programs that CMake built in $STROBE_BIN or build/bin."""
+"""Builds the wheel: the extensions, and the programs that CMake built in $STROBE_BIN or build/bin."""
 
 import os
 import shutil
@@ -29,16 +29,25 @@ class AnyPythonSince39(bdist_wheel):
         self.py_limited_api = "cp39"
 
 
-setup(
-    cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": AnyPythonSince39},
-    ext_modules=[
-        Extension(
-            "strobe._trace",
-            ["strobe/_trace.c"],
-            include_dirs=[str(SDK)],
-            define_macros=[("Py_LIMITED_API", "0x03090000")],
-            extra_compile_args=["-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-Wno-cast-function-type"],
-            py_limited_api=True,
-        )
-    ],
-)
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-Wno-cast-function-type"]
+
+
+def extension(name, include_dirs, more_sources=(), flags=()):
+    return Extension(
+        f"strobe.{name}",
+        [f"strobe/{name}.c", *more_sources],
+        include_dirs=[str(directory) for directory in include_dirs],
+        define_macros=[("Py_LIMITED_API", "0x03090000")],
+        extra_compile_args=["-O2", *flags],
+        py_limited_api=True,
+    )
+
+
+extensions = [extension("_trace", [SDK], flags=["-std=c11", *WARNINGS])]
+if "STROBE_ITT" in os.environ:  # The directory of Intel's ITT library. Without it, VTune does not hear of the profiler's objects.
+    itt = Path(os.environ["STROBE_ITT"])
+    # The library is a part of the extension, and its symbols stay inside.
+    library = str(itt / "src" / "ittnotify" / "ittnotify_static.c")
+    extensions.append(extension("_itt", [itt / "include"], [library], ["-std=gnu11", "-fvisibility=hidden", "-w"]))
+
+setup(cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": AnyPythonSince39}, ext_modules=extensions)

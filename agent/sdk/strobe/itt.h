@@ -9,7 +9,12 @@
 #include <cstdint>
 #include <string>
 
-namespace strobe::profiler::itt {
+namespace strobe::profiler {
+
+// MXNet's five. Chrome's format knows three; a task and a marker reach as far as a thread.
+enum class MarkerScope { kProcess, kThread, kGlobal, kTask, kMarker };
+
+namespace itt {
 
 #ifdef STROBE_WITH_ITT
 
@@ -58,9 +63,13 @@ inline void BeginTask(const Domain& domain, const Name& name) {
 inline void EndTask(const Domain& domain) { __itt_task_end(domain.get()); }
 inline void BeginFrame(const Domain& domain) { __itt_frame_begin_v3(domain.get(), nullptr); }
 inline void EndFrame(const Domain& domain) { __itt_frame_end_v3(domain.get(), nullptr); }
-inline void Mark(const Domain& domain, const Name& name, bool thread) {
-  __itt_marker(domain.get(), __itt_null, name.get(),
-               thread ? __itt_marker_scope_thread : __itt_marker_scope_process);
+inline void Mark(const Domain& domain, const Name& name, MarkerScope scope) {
+  __itt_scope reach = __itt_scope_track_group;  // The process.
+  if (scope == MarkerScope::kGlobal) reach = __itt_scope_global;
+  if (scope == MarkerScope::kThread) reach = __itt_scope_track;
+  if (scope == MarkerScope::kTask) reach = __itt_scope_task;
+  if (scope == MarkerScope::kMarker) reach = __itt_scope_marker;
+  __itt_marker(domain.get(), __itt_null, name.get(), reach);
 }
 inline void Pause() { __itt_pause(); }
 inline void Resume() { __itt_resume(); }
@@ -86,10 +95,11 @@ inline void BeginTask(const Domain&, const Name&) {}
 inline void EndTask(const Domain&) {}
 inline void BeginFrame(const Domain&) {}
 inline void EndFrame(const Domain&) {}
-inline void Mark(const Domain&, const Name&, bool) {}
+inline void Mark(const Domain&, const Name&, MarkerScope) {}
 inline void Pause() {}
 inline void Resume() {}
 
 #endif
 
-}  // namespace strobe::profiler::itt
+}  // namespace itt
+}  // namespace strobe::profiler

@@ -58,9 +58,6 @@ struct Config {
   bool aggregate_stats = false;  // Collect the statistics that dumps() prints.
 };
 
-// MXNet's five. Chrome's format knows three; a task and a marker reach as far as a thread.
-enum class MarkerScope { kProcess, kThread, kGlobal, kTask, kMarker };
-
 namespace internal {
 
 using Clock = std::chrono::steady_clock;
@@ -505,7 +502,7 @@ class Marker {
   // `scope` is the extent of the marker in the viewer.
   void mark(MarkerScope scope = MarkerScope::kProcess) const {
     TraceMe::InstantActivity(name_);
-    itt::Mark(domain_.itt(), itt_, scope != MarkerScope::kProcess && scope != MarkerScope::kGlobal);
+    itt::Mark(domain_.itt(), itt_, scope);
     internal::State& state = internal::State::The();
     if (!state.recording()) return;
     state.Add(

@@ -1,7 +1,8 @@
 """An in-process profiler with the interface of MXNet's profiler. Writes chrome://tracing files and tables.
 
 It works without a sidecar. If a sidecar captures the program, the measurements also appear in the trace as
-annotations.
+annotations. If Intel VTune runs the program ($INTEL_LIBITTNOTIFY64 names its collector), VTune gets domains,
+tasks, frames, events, counters, markers and pauses.
 
 >>> from strobe import profiler
 >>> profiler.set_config(profile_all=True, filename="/tmp/chrome_tracing_profile.json", aggregate_stats=True)
@@ -31,6 +32,7 @@ import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._trace import Trace
+from ._vtune import itt
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause", "profiler_set_config",
            "profiler_set_state", "resume", "set_config", "set_state"]
@@ -185,12 +187,16 @@ def pause(profile_process: str = "worker") -> None:
     """Stops measuring until resume()."""
     _check_process(profile_process)
     _state.paused, _state.recording = True, False
+    if itt:
+        itt.pause()
 
 
 def resume(profile_process: str = "worker") -> None:
     """Ends a pause()."""
     _check_process(profile_process)
     _state.paused, _state.recording = False, _state.running
+    if itt:
+        itt.resume()
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
@@ -261,6 +267,7 @@ class Domain:
 
     def __init__(self, name: str):
         self.name = name
+        self._itt = itt.domain(name) if itt else None
 
     def __str__(self) -> str:
         return self.name
@@ -293,6 +300,8 @@ class _Duration:
     def start(self) -> None:
         self._trace = Trace(self.name)
         self._trace.__enter__()
+        if itt:
+            self._tell_begin()
         self._begin = time.perf_counter_ns() if _state.recording else 0
 
     def stop(self) -> None:
@@ -300,8 +309,17 @@ class _Duration:
             return
         if self._begin and _state.recording:
             _state.add("X", self._category, self.name, self._begin, time.perf_counter_ns() - self._begin)
+        if itt:
+            self._tell_end()
         self._trace.__exit__(None, None, None)
         self._trace = None
+
+    def _tell_begin(self) -> None:
+        """Tells VTune."""
+        raise NotImplementedError
+
+    def _tell_end(self) -> None:
+        raise NotImplementedError
 
     def __enter__(self) -> "_Duration":
         self.start()
@@ -317,6 +335,13 @@ class Task(_Duration):
     def __init__(self, domain: Domain, name: str):
         super().__init__(domain.name, name)
         self.domain = domain
+        self._itt = itt.name(name) if itt else None
+
+    def _tell_begin(self) -> None:
+        itt.begin_task(self.domain._itt, self._itt)
+
+    def _tell_end(self) -> None:
+        itt.end_task(self.domain._itt)
 
 
 class Frame(_Duration):
@@ -326,12 +351,25 @@ class Frame(_Duration):
         super().__init__(domain.name, name)
         self.domain = domain
 
+    def _tell_begin(self) -> None:
+        itt.begin_frame(self.domain._itt)
+
+    def _tell_end(self) -> None:
+        itt.end_frame(self.domain._itt)
+
 
 class Event(_Duration):
     """A piece of work without a domain."""
 
     def __init__(self, name: str):
         super().__init__("event", name)
+        self._itt = itt.event(name) if itt else None
+
+    def _tell_begin(self) -> None:
+        itt.begin_event(self._itt)
+
+    def _tell_end(self) -> None:
+        itt.end_event(self._itt)
 
 
 class Counter:
@@ -341,6 +379,7 @@ class Counter:
         self.name, self.domain = name, domain
         self._lock = threading.Lock()
         self._value: float = 0
+        self._itt = itt.counter(domain.name, name) if itt else None
         if value is not None:
             self.set_value(value)
 
@@ -368,6 +407,8 @@ class Counter:
 
     def _set(self, value: float) -> None:
         self._value = value
+        if itt:
+            itt.set_counter(self._itt, value)
         if _state.recording:
             _state.add("C", self.domain.name, self.name, time.perf_counter_ns(), 0, value)
 
@@ -377,6 +418,7 @@ class Marker:
 
     def __init__(self, domain: Domain, name: str):
         self.name, self.domain = name, domain
+        self._itt = itt.name(name) if itt else None
 
     def __str__(self) -> str:
         return self.name
@@ -388,6 +430,8 @@ class Marker:
             raise ValueError(f"scope must be one of {', '.join(_MARKER_SCOPES)}, not {scope!r}")
         with Trace(self.name):
             pass
+        if itt:
+            itt.mark(self.domain._itt, self._itt, getattr(itt, f"SCOPE_{scope.upper()}"))
         if _state.recording:
             _state.add("i", self.domain.name, self.name, time.perf_counter_ns(), 0, _MARKER_SCOPES[scope])
 

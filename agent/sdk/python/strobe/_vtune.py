@@ -1,0 +1,21 @@
+"""The way to VTune: `itt` is the module that speaks Intel's ITT interface, or None where nobody listens."""
+
+import os
+import warnings
+from typing import Any
+
+
+def _connect() -> Any:
+    # VTune and other collectors name their library here before the program starts, also when they only
+    # attach to it later. Without it, a program must pay nothing.
+    if not os.environ.get("INTEL_LIBITTNOTIFY64"):
+        return None
+    try:
+        from . import _itt
+    except ImportError as error:
+        warnings.warn(f"strobe.profiler: VTune gets nothing of this program, because this build of Strobe lacks ITT: {error}", RuntimeWarning, stacklevel=2)
+        return None
+    return _itt
+
+
+itt = _connect()

@@ -1,0 +1,1 @@
+// Only its dependencies' sources are wanted.
