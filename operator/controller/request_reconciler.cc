@@ -305,12 +305,16 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
     live.attempt->TellEvidence(
         EvidenceOf(request, live).value_or(std::map<std::string, std::string>()));
   }
-  // The phases of a short capture follow each other faster than anybody can read them.
-  if (const Nanos since = deps_.clock.MonoNow() - live.told; since < kStatusPace)
+  // The phases of a short capture follow each other faster than anybody can read them. Only that it
+  // is armed is told at once: scripts and people start from there.
+  const bool armed = progress.phase >= Phase::kDelay && progress.armed > 0;
+  const bool news = armed && !live.told_armed;
+  if (const Nanos since = deps_.clock.MonoNow() - live.told; !news && since < kStatusPace)
     return ReconcileResult{kStatusPace - since};
   RETURN_IF_ERROR(
       Write(request, ActiveStatus(request, live.number, progress, deps_.clock.WallNow())));
   live.told = deps_.clock.MonoNow();
+  live.told_armed = armed;
   if (progress.phase >= Phase::kDelay)
     TellArmed(request, progress.armed, progress.matched, live.number);
   return ReconcileResult{};

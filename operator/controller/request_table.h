@@ -34,6 +34,7 @@ struct LiveCapture {
   CaptureSpec spec{};               // The request's, with the resolved min_workers.
   bool counted = false;             // The end of the attempt has been counted and told.
   MonoTime told{};                  // When the status was written last.
+  bool told_armed = false;          // The status says that workers are armed.
   std::optional<WallTime> retry{};  // When the next attempt is due.
 };
 

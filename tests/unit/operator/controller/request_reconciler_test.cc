@@ -227,6 +227,21 @@ TEST_F(RequestReconcilerTest, CarriesARequestToItsEnd) {
   EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
 }
 
+// Regression: the news waited for the pace of the other phases, 300 ms.
+TEST_F(RequestReconcilerTest, ThatACaptureIsArmedIsToldAtOnce) {
+  const MonoTime begin = time_.MonoNow();
+  std::optional<Nanos> told;
+  cluster_.after_write = [&](int) {
+    const Condition* started = FindCondition(cluster_.request.status, "Started");
+    if (!told && started != nullptr && started->status == ConditionStatus::kTrue)
+      told = time_.MonoNow() - begin;
+  };
+  Loop(5s);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_LT(*told, 50ms) << "the recording itself starts later";
+  EXPECT_LE(cluster_.writes, 8);
+}
+
 TEST_F(RequestReconcilerTest, NothingMoreIsWrittenOnceItHasFinished) {
   Loop(5s);
   const int writes = cluster_.writes;
