@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "cli/common_flags.h"
-#include "cli/open_place.h"
+#include "cli/runs.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/name_rules.h"

@@ -1,6 +1,5 @@
 #include "cli/open_place.h"
 
-#include <filesystem>
 #include <iostream>
 
 #include "cli/common_flags.h"
@@ -38,13 +37,6 @@ absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::strin
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(AbsolutePlace(text)));
   ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, {}));
   return open;
-}
-
-std::string AbsolutePlace(const std::string& place) {
-  if (place.empty() || place.front() == '/' || place.find("://") != std::string::npos) return place;
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(place, error);
-  return error ? place : absolute.lexically_normal().native();
 }
 
 int Complain(const absl::Status& status) {

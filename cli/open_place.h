@@ -21,10 +21,6 @@ struct OpenPlace {
 // is waiting for. InvalidArgument when `text` or the file is wrong. Connects to nothing yet.
 absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config);
 
-// A relative path as an absolute one, because users name local folders relative to where they are,
-// and a logdir must be absolute. URLs, absolute paths and the empty text stay as they are.
-std::string AbsolutePlace(const std::string& place);
-
 // Prints "PermissionDenied: <message>" to stderr. Returns the exit code: kExitWrongFlags for
 // InvalidArgument, otherwise kExitFailed.
 int Complain(const absl::Status& status);

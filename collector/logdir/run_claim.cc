@@ -38,16 +38,22 @@ absl::StatusOr<Owner> ClaimOf(ObjectStore& store, std::string_view run,
   return *claim == capture_id ? Owner::kUs : Owner::kOther;
 }
 
-// Whose the run is, whether it is claimed or not.
-absl::StatusOr<Owner> OwnerOf(ObjectStore& store, std::string_view run,
-                              std::string_view capture_id) {
-  ASSIGN_OR_RETURN(Owner owner, ClaimOf(store, run, capture_id));
-  if (owner != Owner::kNobody) return owner;
+// Whether there is any object in the run.
+absl::StatusOr<bool> IsUsed(ObjectStore& store, std::string_view run) {
   bool used = false;
   RETURN_IF_ERROR(store.List(RunPrefix(run), [&](const StoredObject&) {
     used = true;
     return false;
   }));
+  return used;
+}
+
+// Whose the run is, whether it is claimed or not.
+absl::StatusOr<Owner> OwnerOf(ObjectStore& store, std::string_view run,
+                              std::string_view capture_id) {
+  ASSIGN_OR_RETURN(Owner owner, ClaimOf(store, run, capture_id));
+  if (owner != Owner::kNobody) return owner;
+  ASSIGN_OR_RETURN(const bool used, IsUsed(store, run));
   if (!used) return Owner::kNobody;
   // Another worker of the capture may have claimed the run and written to it in between.
   ASSIGN_OR_RETURN(owner, ClaimOf(store, run, capture_id));
@@ -88,12 +94,14 @@ absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view 
                                            std::string_view capture_id) {
   for (int number = 1, unclaimed = 0; number <= kMaxRunNumber && unclaimed < 2; ++number) {
     const std::string name = NumberedRun(run, number);
-    const absl::StatusOr<Owner> owner = ClaimOf(store, name, capture_id);
-    if (absl::IsPermissionDenied(owner.status())) return HashedRun(run, capture_id);
-    RETURN_IF_ERROR(owner.status());
-    if (*owner == Owner::kUs) return name;
-    unclaimed += *owner == Owner::kNobody ? 1 : 0;
+    ASSIGN_OR_RETURN(const Owner owner, ClaimOf(store, name, capture_id));
+    if (owner == Owner::kUs) return name;
+    unclaimed += owner == Owner::kNobody ? 1 : 0;
   }
+  // Its workers may not read the logdir.
+  const std::string hashed = HashedRun(run, capture_id);
+  ASSIGN_OR_RETURN(const bool used, IsUsed(store, hashed));
+  if (used) return hashed;
   return absl::NotFoundError(StrCat("capture ", capture_id, " has not claimed run ", run));
 }
 

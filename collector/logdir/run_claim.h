@@ -25,7 +25,8 @@ std::string ClaimKey(std::string_view run);
 absl::StatusOr<std::string> ClaimRun(ObjectStore& store, std::string_view run,
                                      std::string_view capture_id);
 
-// The run that the capture has claimed under this name. NotFound if there is none.
+// The run that the capture writes into under this name. NotFound if there is none, PermissionDenied
+// if that cannot be seen.
 absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view run,
                                            std::string_view capture_id);
 

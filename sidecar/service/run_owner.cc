@@ -73,15 +73,11 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   const std::string prefix = RunPrefix(run);
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, prefix));
   std::vector<StoredObject> traces;
-  bool manifest_is_there = false;
+  bool manifest_is_there = false, claim_is_there = false;
   for (const StoredObject& object : objects) {
     if (object.key.ends_with(kTraceSuffix)) traces.push_back(object);
     manifest_is_there = manifest_is_there || object.key == ManifestKey(run);
-    our_claim = our_claim || object.key == ClaimKey(run);
-  }
-  if (our_claim) {
-    const absl::StatusOr<std::string> claim = GetText(store, ClaimKey(run), kMaxManifestBytes);
-    our_claim = claim.ok() && *claim == capture_id;
+    claim_is_there = claim_is_there || object.key == ClaimKey(run);
   }
   ASSIGN_OR_RETURN(const std::set<std::string> our_traces, TracesOf(store, traces, capture_id));
   bool our_manifest = false, our_claim = false;
@@ -91,6 +87,12 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
     if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
       return text.status();
     our_manifest = text.ok() && CaptureOfManifest(*text) == capture_id;
+  }
+  if (claim_is_there) {
+    const absl::StatusOr<std::string> text = GetText(store, ClaimKey(run), kMaxManifestBytes);
+    if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
+      return text.status();
+    our_claim = text.ok() && *text == capture_id;
   }
   std::set<std::string> workers;
   for (const std::string& key : our_traces)

@@ -70,7 +70,7 @@ TEST(ParseCaptureFlags, ReadsWhatIsGiven) {
 
 TEST(ParseCaptureFlags, NamesTheFlagThatIsWrong) {
   const std::pair<std::function<void(CaptureFlags&)>, std::string> wrong[] = {
-      {[](CaptureFlags& f) { f.logdir = "logs"; }, "logs"},
+      {[](CaptureFlags& f) { f.logdir = "s3://"; }, "s3://"},
       {[](CaptureFlags& f) { f.run = "a/b"; }, "--run"},
       {[](CaptureFlags& f) { f.run = std::string(201, 'a'); }, "--run"},
       {[](CaptureFlags& f) { f.duration = "2"; }, "--duration \"2\""},

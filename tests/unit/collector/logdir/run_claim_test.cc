@@ -82,7 +82,11 @@ TEST_F(RunClaimTest, WhoMayNotReadGetsANameThatNobodyElseGets) {
   EXPECT_THAT(name, testing::MatchesRegex("run_[0-9a-f]{8}"));
   EXPECT_EQ(Claimed("run", "a"), name);
   EXPECT_NE(Claimed("run", "b"), name);
-  EXPECT_EQ(Found("run", "a"), name);
+  EXPECT_TRUE(absl::IsPermissionDenied(FindClaimedRun(store_, "run", "a").status()));
+  ASSERT_TRUE(PutText(store_, TraceKey(name, "w0"), "trace").ok());
+  bucket_.before = nullptr;
+  EXPECT_EQ(Found("run", "a"), name) << "for those who may read";
+  EXPECT_EQ(Found("run", "b"), "none");
 }
 
 TEST_F(RunClaimTest, ALostAnswerDoesNotCostTheName) {

@@ -132,8 +132,10 @@ TEST_P(KeptTrace, KnowsItsOwnObject) {
                           {.late = [&] { ++arrived; }, .dropped = [&] { ++dropped; }});
   const std::vector<std::string> pieces = {"trace", "plane"};
   v1::Report report = Report("a", pieces);
-  bucket_.after = [](const std::string& call) {
-    return call == "put" ? absl::PermissionDeniedError("the answer was lost") : absl::OkStatus();
+  int puts = 0;  // The first one claims the run.
+  bucket_.after = [&](const std::string& call) {
+    const bool trace = call == "put" && ++puts > 1;
+    return trace ? absl::PermissionDeniedError("the answer was lost") : absl::OkStatus();
   };
   EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
   bucket_.after = nullptr;
