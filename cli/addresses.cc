@@ -13,7 +13,7 @@ namespace {
 
 absl::Status Refuse(std::string_view entry, std::string_view why) {
   return absl::InvalidArgumentError(
-      StrCat("worker \"", entry, "\" ", why, "; write host:port, such as grpc://10.0.0.2:9470"));
+      StrCat("--workers: \"", entry, "\" ", why, "; write host:port, such as grpc://10.0.0.2:9470"));
 }
 
 struct HostPort {

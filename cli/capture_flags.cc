@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "cli/common_flags.h"
-#include "cli/runs.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/name_rules.h"

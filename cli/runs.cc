@@ -1,7 +1,6 @@
 #include "cli/runs.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/report_table.h"
@@ -30,13 +29,6 @@ std::string SkewText(const v1::Manifest& manifest) {
 }
 
 }  // namespace
-
-std::string AbsolutePlace(const std::string& place) {
-  if (place.empty() || place.front() == '/' || place.find("://") != std::string::npos) return place;
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(place, error);
-  return error ? place : absolute.lexically_normal().native();
-}
 
 absl::StatusOr<RunPlace> ParseRunPlace(const std::string& text) {
   std::string path = text.substr(0, text.find('?'));

@@ -10,10 +10,6 @@
 
 namespace strobe {
 
-// A relative path as an absolute one, because users name local folders relative to where they are,
-// and a logdir must be absolute. URLs, absolute paths and the empty text stay as they are.
-std::string AbsolutePlace(const std::string& place);
-
 // A logdir, or one of its runs.
 struct RunPlace {
   Logdir logdir{};

@@ -33,7 +33,9 @@ std::string CoverageGap(const xplane::TraceSummary& trace, const Window& window)
 
 // The window's length, for messages about missing events: often it was too short for a step.
 std::string WindowWords(const Asked& asked) {
-  return asked.window ? StrCat(" in a window of ", FormatDuration(asked.window->duration)) : "";
+  if (!asked.window) return "";
+  if (asked.window->duration == Nanos{0}) return "; recording was ended before its window began";
+  return StrCat(" in a window of ", FormatDuration(asked.window->duration));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "collector/logdir/logdir.h"
 
 #include <charconv>
+#include <filesystem>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -112,6 +113,13 @@ std::string Logdir::UrlOf(std::string_view key) const {
 }
 
 std::string Logdir::RunUrl(std::string_view run) const { return UrlOf(StrCat(kRunsPrefix, run)); }
+
+std::string AbsolutePlace(const std::string& place) {
+  if (place.empty() || place.front() == '/' || place.find("://") != std::string::npos) return place;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(place, error);
+  return error ? place : absolute.lexically_normal().native();
+}
 
 std::string RunOfTraceUrl(std::string_view url) {
   const std::size_t file = url.rfind('/');

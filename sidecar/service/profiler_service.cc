@@ -108,7 +108,9 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   plan.set_deadline_ns(plan.instant_ns() + plan.duration_ns() +
                        Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
 
-  ClientDelivery delivery(stores_, request->emit_xspace(), request->repository_root(),
+  // As in stock servers, a relative root begins at the server's working directory.
+  ClientDelivery delivery(stores_, request->emit_xspace(),
+                          AbsolutePlace(request->repository_root()),
                           StrCat(request->session_id(), "/", host, kTraceSuffix));
   const v1::ArmResponse armed = runner_.Arm(plan, &delivery);
   if (!armed.accepted()) {

@@ -38,10 +38,10 @@ def python(environment, tmp_path):
 
 
 @pytest.fixture
-def server(group, python_package):
-    """The port of a program that calls strobe.server.start(port), as the document's example."""
+def server(group, python_package, tmp_path):
+    """The port of a program that calls strobe.server.start(port), as the document's example. It runs in tmp_path."""
     port = free_port()
-    group.start("served", [PYTHON, "-c", ANNOTATED, port], env={"PYTHONPATH": str(python_package)}).wait_for("ready", 30)
+    group.start("served", ["env", "-C", tmp_path, PYTHON, "-c", ANNOTATED, port], env={"PYTHONPATH": str(python_package)}).wait_for("ready", 30)
     return port
 
 

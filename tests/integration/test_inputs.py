@@ -79,7 +79,7 @@ def test_defaults_are_filled_in(kubectl):
 @pytest.mark.parametrize("program, arguments, words", [
     ("strobe", ["capture"], "--workers is required"),
     ("strobe", ["capture", "--workers", "x:1", "--logdir", "/l"], "--insecure-plaintext"),
-    ("strobe", ["capture", "--insecure-plaintext", "--workers", "nohost", "--logdir", "/l"], 'worker "nohost" has no port; write host:port'),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "nohost", "--logdir", "/l"], '--workers: "nohost" has no port; write host:port'),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,,b:2", "--logdir", "/l"], "is empty"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,a:1", "--logdir", "/l"], "is listed twice"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:99999", "--logdir", "/l"], "port that is no number from 1 to 65535"),

@@ -60,7 +60,7 @@ def test_mistakes_are_explained(tmp_path):
 def test_vtune_hears_of_it(tmp_path):
     """Intel's own reference collector takes the place of VTune."""
     run("all", tmp_path / "p.json", BUILD / "peers/profiler_program_itt", INTEL_LIBITTNOTIFY64=str(BUILD / "peers/libittnotify_refcol.so"),
-        INTEL_LIBITTNOTIFY_LOG_DIR=str(tmp_path))
+        INTEL_LIBITTNOTIFY_LOG_DIR=str(tmp_path), STROBE_ITT_NOTES=str(tmp_path / "notes"))
     (log,) = tmp_path.glob("libittnotify_refcol*.log")
     text = log.read_text()
     calls = Counter(re.findall(r"__itt_\w+", text))
@@ -68,6 +68,8 @@ def test_vtune_hears_of_it(tmp_path):
     assert calls["__itt_frame_begin_v3"] == calls["__itt_frame_end_v3"] == 3
     assert calls["__itt_pause"] == calls["__itt_resume"] == 1
     assert 'domain=training "quoted" handle=load' in text
+    notes = Counter(note.split()[0] for note in (tmp_path / "notes").read_text().splitlines())
+    assert notes["event_start"] == notes["event_end"] == 1 and notes["counter"] == 5 and notes["marker"] == 3
 
 
 PYTHON_PROGRAM = """
@@ -90,14 +92,16 @@ def test_vtune_hears_of_python_objects(tmp_path, python_package):
     """As the C++ ones; Intel's own reference collector takes the place of VTune."""
     subprocess.run([sys.executable, "-c", PYTHON_PROGRAM], check=True, timeout=60,
                    env={**os.environ, "PYTHONPATH": str(python_package), "INTEL_LIBITTNOTIFY_LOG_DIR": str(tmp_path),
-                        "INTEL_LIBITTNOTIFY64": str(BUILD / "peers/libittnotify_refcol.so")})
+                        "STROBE_ITT_NOTES": str(tmp_path / "notes"), "INTEL_LIBITTNOTIFY64": str(BUILD / "peers/libittnotify_refcol.so")})
     (log,) = tmp_path.glob("libittnotify_refcol*.log")
     text = log.read_text()
     calls = Counter(re.findall(r"__itt_\w+", text))
     assert calls["__itt_task_begin"] == calls["__itt_task_end"] == 3
     assert calls["__itt_frame_begin_v3"] == calls["__itt_frame_end_v3"] == 3
-    assert calls["__itt_event_start"] == calls["__itt_event_end"] == 1
-    assert calls["__itt_counter_set_value"] == 4 and calls["__itt_marker"] == 5
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert [note for note in notes if note.startswith("event")] == ["event_start evaluate", "event_end evaluate"]
+    assert [note for note in notes if note.startswith("counter")] == [f"counter training é/images/1 {n}" for n in (5, 37, 69, 101)]
+    assert [note for note in notes if note.startswith("marker")] == [f"marker training é/epoch {n}" for n in (1, 2, 3, 4, 5)], "as ITT numbers the scopes"
     assert calls["__itt_pause"] == calls["__itt_resume"] == 1
     assert "domain=training \u00e9 handle=load" in text
 

@@ -27,15 +27,15 @@ TEST(ParseWorkers, SaysWhichEntryIsWrongAndWhatToWrite) {
   const std::pair<std::string, std::string> wrong[] = {
       {"", "is empty"},
       {"a:1,,b:1", "is empty"},
-      {"a", "worker \"a\" has no port"},
+      {"a", "--workers: \"a\" has no port"},
       {":80", "has no host"},
-      {"a:1,http://b:1", "worker \"http://b:1\" has a path"},
+      {"a:1,http://b:1", "--workers: \"http://b:1\" has a path"},
       {"fd00::1:80", "put an IPv6 address into brackets"},
       {"a:0", "has a port that is no number from 1 to 65535"},
       {"a:65536", "has a port that is no number"},
       {"a:80x", "has a port that is no number"},
       {"a:", "has a port that is no number"},
-      {"a:80,grpc://a:80", "worker \"grpc://a:80\" is listed twice"},
+      {"a:80,grpc://a:80", "--workers: \"grpc://a:80\" is listed twice"},
   };
   for (const auto& [list, words] : wrong) {
     const auto targets = ParseWorkers(list);

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/fakes/memory_store.h"
@@ -55,14 +54,6 @@ TEST(ParseRunPlace, TellsALogdirFromOneOfItsRuns) {
 TEST(ParseRunPlace, RefusesWhatIsNoPlaceOfARun) {
   for (const char* wrong : {"", "logs", "/logs/plugins/profile/../x", "/logs/plugins/profile/a/b"})
     EXPECT_EQ(ParseRunPlace(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
-}
-
-TEST(AbsolutePlace, OnlyARelativePathChanges) {
-  const std::string here = std::filesystem::current_path().native();
-  EXPECT_EQ(AbsolutePlace("logdir"), here + "/logdir");
-  EXPECT_EQ(AbsolutePlace("./logs/../logdir"), here + "/logdir");
-  for (const char* place : {"", "/logs", "s3://bucket/logs", "file:///logs", "memory://x"})
-    EXPECT_EQ(AbsolutePlace(place), place);
 }
 
 TEST_F(RunsTest, ListsTheNewestRunFirst) {

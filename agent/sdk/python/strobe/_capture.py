@@ -33,16 +33,18 @@ class _Capture:
 
     def _read_progress(self) -> None:
         assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.lines.append(line.strip())
-            if ": record," in line:
-                self.recording = True
-                self.settled.set()
+        with self.process.stderr as stderr:
+            for line in stderr:
+                self.lines.append(line.strip())
+                if ": record," in line:
+                    self.recording = True
+                    self.settled.set()
         self.settled.set()
 
     def _read_result(self) -> None:
         assert self.process.stdout is not None
-        self.out = self.process.stdout.read()
+        with self.process.stdout as stdout:
+            self.out = stdout.read()
 
     def join(self) -> int:
         code = self.process.wait()
@@ -124,7 +126,7 @@ def stop(save: bool = True) -> Optional[Dict[str, Any]]:
         return None
     manifest = json.loads(capture.out) if capture.out else None
     if code != 0:
-        if manifest is None or not any(worker.get("url") for worker in manifest["workers"]):
+        if manifest is None or not any(int(worker.get("bytes", 0)) for worker in manifest["workers"]):
             raise capture.error(code)
         warnings.warn(str(capture.error(code)), RuntimeWarning, stacklevel=2)
     return manifest

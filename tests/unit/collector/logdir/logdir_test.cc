@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace strobe {
 namespace {
 
@@ -59,6 +61,14 @@ TEST(Logdir, RunsOfLongNamesStaySafeNames) {
   const std::string run = DefaultRunName(WallTime{}, std::string(253, 'n'), "8ffe93fd-a603");
   EXPECT_LE(RunOfAttempt(run, 10).size(), 253u);
   EXPECT_TRUE(run.ends_with("_8ffe93fd")) << "what tells runs apart is not what is cut";
+}
+
+TEST(AbsolutePlace, OnlyARelativePathChanges) {
+  const std::string here = std::filesystem::current_path().native();
+  EXPECT_EQ(AbsolutePlace("logdir"), here + "/logdir");
+  EXPECT_EQ(AbsolutePlace("./logs/../logdir"), here + "/logdir");
+  for (const char* place : {"", "/logs", "s3://bucket/logs", "file:///logs", "memory://x"})
+    EXPECT_EQ(AbsolutePlace(place), place);
 }
 
 }  // namespace
