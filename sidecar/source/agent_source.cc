@@ -171,7 +171,7 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
   programs.Drain(budget);
   programs.Settle(budget);
   programs.CountUnseen();
-  return Collect(times, plan.expects_device(), programs);
+  return Collect(plan, times, programs);
 }
 
 // CUPTI returns its last records when it is disabled. They may not fit into the ring at once, so
@@ -185,7 +185,7 @@ void AgentSource::AwaitDevices(const Cancellation& cancel, ProgramSet& programs,
   }
 }
 
-Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
+Recording AgentSource::Collect(const v1::CapturePlan& plan, const CaptureTimes& times,
                                ProgramSet& programs) const {
   const std::vector<RecordedProgram*> counted = programs.Counted();
   std::vector<v1::ProcessReport> missing = programs.Missing();
@@ -203,13 +203,18 @@ Recording AgentSource::Collect(const CaptureTimes& times, bool expects_device,
   DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
   Recording recording;
   std::vector<std::string> errors, warnings;
+  if (plan.tracers().python() > 0 && plan.framework_servers().empty()) {
+    warnings.push_back(
+        "there are no Python calls: tracers.python was asked for, which only the profiler server of "
+        "JAX or TensorFlow records, and none answers here");
+  }
   std::int64_t started = times.start_ns, stopped = times.stop_ns;
   std::uint64_t lost = 0, device_lost = 0;
   const std::vector<ProgramFacts> all = programs.Facts();
   for (std::size_t i = 0; i < counted.size(); ++i) {
     const ProgramFacts& facts = all[i];
     counted[i]->Build(span, counted.size() > 1 ? facts.label : "", host, devices);
-    ProcessVerdict verdict = JudgeProgram(facts, times, expects_device);
+    ProcessVerdict verdict = JudgeProgram(facts, times, plan.expects_device());
     std::move(verdict.errors.begin(), verdict.errors.end(), std::back_inserter(errors));
     std::move(verdict.warnings.begin(), verdict.warnings.end(), std::back_inserter(warnings));
     if (const auto reached = counted[i]->KeptOnly(span)) {

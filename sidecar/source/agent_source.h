@@ -40,7 +40,7 @@ class AgentSource final : public session::Source {
   void RecordUntilEnd(const Cancellation& cancel, const Cancellation& terminate,
                       CaptureTimes& times, ProgramSet& programs, std::uint64_t& budget) const;
   void AwaitDevices(const Cancellation& cancel, ProgramSet& programs, std::uint64_t& budget) const;
-  session::Recording Collect(const CaptureTimes& times, bool expects_device,
+  session::Recording Collect(const v1::CapturePlan& plan, const CaptureTimes& times,
                              ProgramSet& programs) const;
 
   const Clock& clock_;
