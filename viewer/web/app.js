@@ -1,7 +1,7 @@
 // Ties the page together: makes its parts, opens runs, draws frames.
 import { Api } from "./api.js";
 import { Flows } from "./flows.js";
-import { count } from "./format.js";
+import { count, time } from "./format.js";
 import { Hint } from "./hint.js";
 import { Keys } from "./keys.js";
 import { Labels } from "./labels.js";
@@ -191,7 +191,9 @@ function draw() {
   view.dirty = false;
   renderer.draw(view, bands, store, view.level());
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
-  labels.draw(description, layout, bands, renderer.height, `${count(description.events)} events`);
+  labels.draw(description, layout, bands, renderer.height);
+  const facts = `${count(description.events)} events, ${time(view.end - view.begin)} in sight`;
+  labels.note(`${facts}\n${view.sectionAbove()?.title ?? ""}`);
   pointer.refreshHint();
   overview.place();
   view.load();

@@ -3,7 +3,7 @@
 
 // Heights in pixels.
 export const MIN_TRACK = 15;
-export const MAX_TRACK = 26; // Of runs with few rows, which then use the room that there is.
+export const MAX_TRACK = 30; // Of runs with few rows, which then use the room that there is.
 export const GAP = 3; // Between two rows.
 export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.

@@ -9,7 +9,7 @@ import { tileSpan, unitOf } from "./tiles.js";
 
 export const TICKS = 22; // Height of the axis' times, in pixels.
 export const AXIS = 38; // With the lengths of marks below them; style.css has this height too.
-const MIN_TEXT = 26; // Narrower events, in pixels, have no name written into them.
+const MIN_TEXT = 36; // Narrower events, in pixels, have no name written into them.
 const MAX_TEXTS = 400; // The widest events; text is what costs most in a frame.
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const HEIGHTS = 4; // Steps of height by which items of many events show how busy their time is.
@@ -298,7 +298,9 @@ export class Renderer {
       const at = Math.floor(x) + 0.5;
       context.moveTo(at, TICKS - 8);
       context.lineTo(at, AXIS);
-      context.fillText(tick(Math.round(ps), step), at + 4, TICKS / 2 + 1);
+      const text = tick(Math.round(ps), step);
+      if (at + 4 + text.length * this.letter <= width)
+        context.fillText(text, at + 4, TICKS / 2 + 1);
     }
     context.moveTo(0, AXIS - 0.5);
     context.lineTo(width, AXIS - 0.5);

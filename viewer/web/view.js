@@ -1,5 +1,6 @@
 // The part of a run that the page shows, and where on the canvas it lies. Times are picoseconds on
 // the run's clock, places are CSS pixels of the canvas.
+import { SECTION } from "./layout.js";
 import { AXIS } from "./renderer.js";
 import { levelFor } from "./tiles.js";
 
@@ -197,6 +198,16 @@ export class View {
       },
       { items: layout.pins, top: AXIS, from: AXIS, to: below },
     ];
+  }
+
+  /** The section of the first scrolled row when its own head is out of sight, else null. */
+  sectionAbove() {
+    const { layout } = this.run;
+    const [first] = layout.visible(this.top, this.top + 1);
+    if (!first) return null;
+    // A head of which less than a half is left cannot be read.
+    if (first.type === "section") return this.top - first.y > SECTION / 2 ? first.section : null;
+    return layout.sections.find((section) => section.rows.includes(first.row)) ?? null;
   }
 
   /** Numbers of the rows in sight, each once. */
