@@ -272,6 +272,40 @@ test("several times are marked; their edges are dragged; F and M know them", asy
   assert.equal((await marks()).length, 0);
 });
 
+test("a drag along the axis marks a time; Shift and the middle button pan", async () => {
+  const canvas = await boxOf("#canvas");
+  const xOf = async (ps) =>
+    canvas.left + (await page.evaluate((at) => globalThis.strobe.x(at), ps));
+  await clickAt("python", 0, 12 * MS);
+  await selected("train");
+  await drag(
+    page,
+    { x: await xOf(20 * MS), y: canvas.top + 8 },
+    { x: await xOf(30 * MS), y: canvas.top + 9 },
+  );
+  await page.waitForFunction(() => globalThis.strobe.state.marks.length === 1);
+  const [mark] = await marks();
+  near(mark.begin, 20 * MS, 0.1 * MS);
+  near(mark.end, 30 * MS, 0.1 * MS);
+  assert.equal((await state("selected")).length, 1, "the selection stays");
+  const whole = await view(page);
+  const from = await pointOf(page, await rowNamed(page, "python"), 0, 20 * MS);
+  const to = { x: from.x + 100, y: from.y };
+  const shift = ((whole.end - whole.begin) * 100) / canvas.width;
+  await page.keyboard.down("Shift");
+  await drag(page, from, to);
+  await page.keyboard.up("Shift");
+  await idle(page);
+  near((await view(page)).begin, whole.begin - shift, 10);
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down({ button: "middle" });
+  await page.mouse.move(from.x - 100, from.y, { steps: 4 });
+  await page.mouse.up({ button: "middle" });
+  await idle(page);
+  near((await view(page)).begin, whole.begin, 10);
+  assert.equal((await state("selected"))[0].name, "train", "nothing else was selected");
+});
+
 test("Ctrl and a box add to what is selected, each event once", async () => {
   const row = await rowNamed(page, "Stream #13(Compute)");
   const box = async (from, to) => {

@@ -5,6 +5,7 @@ import { AXIS } from "./renderer.js";
 import { unitOf } from "./tiles.js";
 
 const MIN_DRAG = 4; // Pixels; less is a click.
+const MIDDLE = 1; // The number of a mouse's middle button.
 const LINE = 16; // Pixels of a wheel's step, where the browser counts in lines.
 const CURSORS = { select: "default", pan: "grab", zoom: "zoom-in", timing: "col-resize" };
 
@@ -42,6 +43,8 @@ export class Pointer {
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
     on("pointerup", (event) => this.up(event));
+    // The middle button would make the browser scroll.
+    on("mousedown", (event) => event.button === MIDDLE && event.preventDefault());
     on("pointercancel", () => this.cancel());
     on("pointerleave", () => this.leave());
     on("dblclick", () => this.selection.events.length > 0 && this.selection.zoom());
@@ -59,15 +62,22 @@ export class Pointer {
   }
 
   down(event) {
-    if (event.button !== 0) return;
+    if (event.button !== 0 && event.button !== MIDDLE) return;
     this.canvas.setPointerCapture(event.pointerId);
     this.canvas.focus();
     const { offsetX: x, offsetY: y } = event;
     const add = event.ctrlKey || event.metaKey;
     // An edge is taken where no event can be meant: in the axis or, with the timing tool, anywhere.
     const edge = y < AXIS || this.tool === "timing" ? this.marks.edgeAt(x) : null;
-    this.drag = { x, y, lastX: x, lastY: y, moved: false, add, edge };
+    const tool = this.toolFor(event);
+    this.drag = { x, y, lastX: x, lastY: y, moved: false, tool, add, edge };
     this.hint.hide();
+  }
+
+  /** The tool of a drag: with Shift or the middle button it pans, in the axis it marks a time. */
+  toolFor({ button, shiftKey, offsetY }) {
+    if (button === MIDDLE || shiftKey) return "pan";
+    return this.tool === "select" && offsetY < AXIS ? "timing" : this.tool;
   }
 
   move(event) {
@@ -80,12 +90,12 @@ export class Pointer {
     if (!drag.moved) return;
     if (drag.edge) {
       this.timing = interval(drag.edge.still, snap(view, x, y).when);
-    } else if (this.tool === "pan") {
+    } else if (drag.tool === "pan") {
       view.pan(drag.lastX - x);
       view.scroll(drag.lastY - y);
-    } else if (this.tool === "timing") {
+    } else if (drag.tool === "timing") {
       this.timing = interval(snap(view, drag.x, drag.y).when, snap(view, x, y).when);
-    } else if (this.tool === "zoom") {
+    } else if (drag.tool === "zoom") {
       this.box = { x0: drag.x, y0: AXIS, x1: x, y1: view.renderer.height };
     } else {
       this.box = { x0: drag.x, y0: drag.y, x1: x, y1: y };
@@ -107,15 +117,16 @@ export class Pointer {
   }
 
   async up(event) {
-    const { drag, box, tool, view } = this;
+    const { drag, box, view } = this;
     if (!drag) return;
+    const { tool } = drag;
     const { offsetX: x, offsetY: y } = event;
     this.drag = null;
     this.box = null;
     view.redraw();
     if (drag.edge && drag.moved) return this.moveEdge(drag.edge, { x, y });
     if (y < AXIS && !drag.moved && this.marks.at(x)) return this.touch(this.marks.at(x));
-    if (tool === "timing" && drag.moved) return this.measure(drag, { x, y });
+    if (tool === "timing" && this.timing) return this.measure(drag, { x, y });
     if (tool === "zoom") {
       if (!drag.moved) return view.zoom(0.5, x);
       if (box) {
@@ -126,7 +137,7 @@ export class Pointer {
       }
     }
     if (tool === "select" && box) return this.selection.selectBox(box, drag.add);
-    if (!drag.moved) await this.click(x, y, drag.add);
+    if (!drag.moved && event.button === 0) await this.click(x, y, drag.add);
   }
 
   /** Marks the dragged time, with the exact times of the events' edges. */
@@ -136,6 +147,8 @@ export class Pointer {
       snapExactly(this.view, to.x, to.y),
     ]);
     this.timing = null;
+    this.view.redraw();
+    if (a === b) return;
     this.marks.add(interval(a, b));
     this.notices.say(exact(Math.abs(b - a)));
   }

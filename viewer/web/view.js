@@ -203,10 +203,10 @@ export class View {
   /** The section of the first scrolled row when its own head is out of sight, else null. */
   sectionAbove() {
     const { layout } = this.run;
-    const [first] = layout.visible(this.top, this.top + 1);
-    if (!first) return null;
-    // A head of which less than a half is left cannot be read.
-    if (first.type === "section") return this.top - first.y > SECTION / 2 ? first.section : null;
+    // From a little below: a head of which less than a half is left cannot be read.
+    const top = this.top + SECTION / 2;
+    const [first] = this.top > 0 ? layout.visible(top, top + 1) : [];
+    if (first?.type !== "row") return null;
     return layout.sections.find((section) => section.rows.includes(first.row)) ?? null;
   }
 
