@@ -3,7 +3,7 @@
 
 const MIN_FRAME = 8; // Pixels; a frame around a shorter time is made this wide.
 const EDGE = 6; // Pixels from an edge at which the edge is taken, not the whole frame.
-const BAND = 5; // Pixels of a band, at least.
+const BAND = 4; // Pixels of a band, at least.
 const KEY_STEP = 0.1; // Of the time in sight, by which an arrow key moves it.
 
 export class Overview {
