@@ -68,6 +68,21 @@ absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace, const 
   return index::BuildStored(cache, trace.bytes(), space, options, warning);
 }
 
+// Takes over a worker's window. All workers have the same one, up to the error of their clocks; of
+// workers that were recorded by different captures, it reaches from the first to the last.
+void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
+  if (worker.window_end_ns == 0 || run.zero_ns == 0) return;
+  const auto on_clock = [&run](std::int64_t ns) {
+    // Clamped, because a trace may hold any number.
+    const std::int64_t apart_ns = ns - std::clamp(run.zero_ns, -kMaxTimePs, kMaxTimePs);
+    return std::clamp(apart_ns, -kMaxTimePs / 1000, kMaxTimePs / 1000) * 1000;
+  };
+  const std::int64_t begin = on_clock(worker.window_begin_ns), end = on_clock(worker.window_end_ns);
+  const bool first = run.window_begin_ps == run.window_end_ps;
+  run.window_begin_ps = first ? begin : std::min(run.window_begin_ps, begin);
+  run.window_end_ps = first ? end : std::max(run.window_end_ps, end);
+}
+
 }  // namespace
 
 std::uint32_t LoadedRun::NumberOf(std::uint32_t worker, std::uint32_t row) const {
@@ -110,6 +125,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
           std::max(run.end_ps, std::clamp(header.end_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);
     }
     run.events += header.events;
+    AddWindow(from, run);
     ASSIGN_OR_RETURN(xplane::Space derived,
                      xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
     run.workers.push_back({.name = from.worker,
@@ -163,10 +179,18 @@ std::string DescribeRun(const LoadedRun& run) {
                     {"lanes", lanes},
                     {"events", row.events}});
   }
-  const Json json = {{"run", run.name},         {"beginPs", run.begin_ps},
-                     {"endPs", run.end_ps},     {"zeroNs", std::to_string(run.zero_ns)},
-                     {"events", run.events},    {"workers", std::move(workers)},
-                     {"rows", std::move(rows)}, {"warnings", run.warnings}};
+  Json window;  // Null when no trace tells.
+  if (run.window_begin_ps < run.window_end_ps)
+    window = {{"beginPs", run.window_begin_ps}, {"endPs", run.window_end_ps}};
+  const Json json = {{"run", run.name},
+                     {"beginPs", run.begin_ps},
+                     {"endPs", run.end_ps},
+                     {"window", std::move(window)},
+                     {"zeroNs", std::to_string(run.zero_ns)},
+                     {"events", run.events},
+                     {"workers", std::move(workers)},
+                     {"rows", std::move(rows)},
+                     {"warnings", run.warnings}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -49,6 +49,8 @@ struct LoadedRun {
   // The earliest begin and the latest end of its events, on the run's clock.
   std::int64_t begin_ps = 0, end_ps = 0;
   std::int64_t zero_ns = 0;  // Unix time at which the run's clock is 0; 0 = unknown.
+  // The time that the capture asked for, on the run's clock; both 0 when no trace tells.
+  std::int64_t window_begin_ps = 0, window_end_ps = 0;
   std::vector<std::string> warnings{};
 
   const Worker& WorkerOf(const RowRef& row) const { return workers[row.worker]; }

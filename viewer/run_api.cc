@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -15,6 +16,7 @@
 #include "viewer/comparison.h"
 #include "viewer/details.h"
 #include "viewer/find.h"
+#include "viewer/overview.h"
 #include "viewer/selection.h"
 #include "viewer/tiles.h"
 #include "viewer/xprof_api.h"
@@ -46,22 +48,6 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
   return rows;
 }
 
-// Reads tracks of rows, such as "3:0-2,4:1-1".
-absl::StatusOr<std::vector<TrackRange>> ReadTracks(const Query& query) {
-  std::vector<TrackRange> ranges;
-  for (const std::string& part : Split(query.Text("tracks"), ',')) {
-    TrackRange range;
-    char behind = 0;
-    if (std::sscanf(part.c_str(), "%u:%u-%u%c", &range.row, &range.first, &range.last, &behind) !=
-            3 ||
-        ranges.size() >= kMaxRows)
-      return absl::InvalidArgumentError(
-          StrCat("tracks: write up to ", kMaxRows, " of row:first-last, such as 3:0-2"));
-    ranges.push_back(range);
-  }
-  return ranges;
-}
-
 struct Times {
   std::int64_t begin_ps = 0, end_ps = 0;
 };
@@ -71,6 +57,48 @@ absl::StatusOr<Times> ReadTimes(const Query& query) {
   ASSIGN_OR_RETURN(times.end_ps, query.Integer("end", kMaxTimePs, -kMaxTimePs, kMaxTimePs));
   if (times.end_ps < times.begin_ps) return absl::InvalidArgumentError("end: lies before begin");
   return times;
+}
+
+// The parts of a comma-separated text; none of an empty one.
+std::vector<std::string> ListOf(const Query& query, const char* name) {
+  const std::string& text = query.Text(name);
+  return text.empty() ? std::vector<std::string>{} : Split(text, ',');
+}
+
+// Reads boxes such as "3:0-2,4:1-1", of the query's own times, or "3:0-2:500:900" with theirs.
+absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const Query& query) {
+  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
+  std::vector<SelectedBox> boxes;
+  for (const std::string& part : ListOf(query, "tracks")) {
+    SelectedBox box{.begin_ps = times.begin_ps, .end_ps = times.end_ps};
+    char behind = 0;
+    const int read = std::sscanf(part.c_str(), "%u:%u-%u:%" SCNd64 ":%" SCNd64 "%c", &box.row,
+                                 &box.first, &box.last, &box.begin_ps, &box.end_ps, &behind);
+    const bool ends = std::count(part.begin(), part.end(), ':') == (read == 5 ? 3 : 1);
+    if ((read != 3 && read != 5) || !ends || box.end_ps < box.begin_ps ||
+        box.begin_ps < -kMaxTimePs || box.end_ps > kMaxTimePs || boxes.size() >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("tracks: write up to ", kMaxRows,
+                 " of row:first-last or row:first-last:begin:end, such as 3:0-2"));
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+// Reads events such as "3:0:17", by row, track and ordinal.
+absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const Query& query) {
+  std::vector<SelectedEvent> events;
+  for (const std::string& part : ListOf(query, "events")) {
+    SelectedEvent event;
+    char behind = 0;
+    if (std::sscanf(part.c_str(), "%u:%u:%u%c", &event.row, &event.track, &event.ordinal,
+                    &behind) != 3 ||
+        events.size() >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("events: write up to ", kMaxRows, " of row:track:ordinal, such as 3:0:17"));
+    events.push_back(event);
+  }
+  return events;
 }
 
 Json ToJson(const LoadedRun& run, const Hit& hit) {
@@ -153,9 +181,9 @@ absl::StatusOr<Page> EventsPage(const LoadedRun& run, const Query& query) {
 }
 
 absl::StatusOr<Page> SelectPage(const LoadedRun& run, const Query& query) {
-  ASSIGN_OR_RETURN(const std::vector<TrackRange> tracks, ReadTracks(query));
-  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
-  const Selection selection = SumSelection(run, tracks, times.begin_ps, times.end_ps);
+  ASSIGN_OR_RETURN(const std::vector<SelectedBox> boxes, ReadBoxes(query));
+  ASSIGN_OR_RETURN(const std::vector<SelectedEvent> events, ReadEvents(query));
+  const Selection selection = SumSelection(run, boxes, events);
   Json names = Json::array();
   for (const NameSum& sum : selection.names)
     names.push_back({{"name", sum.name},
@@ -180,6 +208,16 @@ absl::StatusOr<Page> ArrowsPage(const LoadedRun& run, const Query& query) {
   Json arrows = Json::array();
   for (const Arrow& arrow : found.arrows) arrows.push_back({ToJson(arrow.from), ToJson(arrow.to)});
   return JsonPage(Json{{"total", found.total}, {"arrows", std::move(arrows)}});
+}
+
+absl::StatusOr<Page> OverviewPage(const LoadedRun& run, const Query& query) {
+  ASSIGN_OR_RETURN(const std::int64_t slots,
+                   query.Integer("slots", 512, kMinOverviewSlots, kMaxOverviewSlots));
+  ASSIGN_OR_RETURN(const std::int64_t bands, query.Integer("bands", 8, 1, kMaxBands));
+  const Overview overview =
+      LookAtWhole(run, static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bands));
+  return JsonPage(Json{
+      {"beginPs", overview.begin_ps}, {"slotPs", overview.slot_ps}, {"bands", overview.bands}});
 }
 
 absl::StatusOr<Page> StepsPage(const LoadedRun& run, const Query&) {
@@ -215,9 +253,9 @@ Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); 
 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage},   {"/api/events", &EventsPage},
-      {"/api/find", &FindPage},     {"/api/select", &SelectPage}, {"/api/steps", &StepsPage},
-      {"/api/tiles", &TilesPage},
+      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage},       {"/api/events", &EventsPage},
+      {"/api/find", &FindPage},     {"/api/overview", &OverviewPage}, {"/api/select", &SelectPage},
+      {"/api/steps", &StepsPage},   {"/api/tiles", &TilesPage},
   };
   for (const auto& [known, api] : kApis)
     if (known == path) return api;

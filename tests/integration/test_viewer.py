@@ -54,6 +54,7 @@ class View:
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory, protos):
     directory = tmp_path_factory.mktemp("logdir")
+    write_run(directory, "2026_11_19_10_00_00", **{"worker-0": {"clock_offset_ns": 7_000_000, "window": (10_000_000, 20_000_000)}})
     write_run(directory, "2026_11_20_10_00_00", **{"worker-0": {}})
     write_run(directory, "2026_11_21_10_00_00", **{
         "worker-0": {},
@@ -79,6 +80,10 @@ def node(script, view, **env):
 
 def test_every_feature_of_the_page(view):
     node("viewer.test.mjs", view)
+
+
+def test_the_feel_of_the_page(view):
+    node("feel.test.mjs", view)
 
 
 def test_xprofs_own_page_works_against_this_server(view):
@@ -180,6 +185,8 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/event?row=99999&track=0&ordinal=0", 404, "no such event"),
         ("/api/event?row=0&track=0&ordinal=999999", 404, "no such event"),
         ("/api/select?tracks=1:2", 400, "tracks: write up to"),
+        ("/api/select?events=1:2", 400, "events: write up to"),
+        ("/api/overview?slots=1", 400, "slots: 1 is not from 16 to 4096"),
         ("/api/arrows?rows=0&begin=5&end=4", 400, "end: lies before begin"),
         ("/data/plugin/profile/data?tag=overview_page", 404, "only tag=trace_viewer@"),
     ]:
@@ -211,10 +218,11 @@ def test_hostile_questions_end_no_server(view):
     random.seed(seed := random.randrange(1 << 30))
     print("seed", seed)
     words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
-             "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards"]
+             "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards",
+             "events", "bands"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
               "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*"]
-    paths = ["api/runs", "api/run", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps",
+    paths = ["api/runs", "api/run", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/overview",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
     for _ in range(1500):

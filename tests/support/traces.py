@@ -52,8 +52,9 @@ STEPS = 5
 STEP = 10 * MS
 
 
-def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
-    """The trace of one worker: TPU, SparseCore, GPU and host, with five steps of 10 ms that start `late` ps after the other workers'."""
+def worker_trace(late=0, clock_offset_ns=0, slow=1.0, window=None):
+    """The trace of one worker: TPU, SparseCore, GPU and host, with five steps of 10 ms that start `late` ps after the other workers'.
+    `window`: begin and length of what the capture asked for, in ns from the trace's start."""
     from tensorflow import xplane_pb2
 
     space = xplane_pb2.XSpace()
@@ -104,6 +105,8 @@ def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
     environment.add_stats(environment.plane, {"profile_start_time": start})
     strobe = PlaneWriter(space, "Strobe")
     strobe.add_stats(strobe.plane, {"clock_offset_ns": clock_offset_ns, "clock_error_ns": 40_000})
+    if window:
+        strobe.add_stats(strobe.plane, {"instant_ns": start + window[0], "duration_ns": window[1]})
     return space
 
 

@@ -2,7 +2,8 @@
 // top.
 
 // Heights in pixels.
-export const TRACK = 15;
+export const MIN_TRACK = 15;
+export const MAX_TRACK = 30; // Of runs with few rows, which then use the room that there is.
 export const GAP = 3; // Between two rows.
 export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.
@@ -13,6 +14,7 @@ const MANY_ROWS = 400; // Runs with more begin with most sections closed.
 export class Layout {
   constructor(description) {
     this.description = description;
+    this.track = MIN_TRACK; // Height of a track.
     this.pinned = [];
     this.filter = null; // (row) => boolean: whether the row is shown.
     this.closed = new Set(); // Keys of the closed sections.
@@ -52,7 +54,7 @@ export class Layout {
   heightOf(number) {
     return this.description.rows[number].kind === "counter"
       ? COUNTER + GAP
-      : this.tracksOf(number) * TRACK + GAP;
+      : this.tracksOf(number) * this.track + GAP;
   }
 
   /** The item of a row that begins at height `y`; a counter's `tracks` is 0. */
@@ -94,6 +96,15 @@ export class Layout {
       }
     }
     this.height = y;
+  }
+
+  /** Makes the tracks as high as `room` pixels for all rows allow, within limits. */
+  fit(room) {
+    const tracks = this.items.reduce((sum, item) => sum + (item.tracks ?? 0), 0);
+    const rest = this.height - tracks * this.track;
+    const track = tracks > 0 ? Math.floor((room - rest) / tracks) : MIN_TRACK;
+    this.track = Math.max(MIN_TRACK, Math.min(MAX_TRACK, track));
+    this.update();
   }
 
   /** Items that touch [top, bottom). */

@@ -18,41 +18,80 @@ const STEP_HEADS = [
 const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
 
+// Lists stay beside the details of what is chosen from them.
+const LISTS = ["found", "table", "compare"];
+
 export class Panel {
-  /** `actions`: jump(event), zoomToStep(step), closed(). */
+  /** `actions`: jump(event), zoomToStep(step), closed(), resized(). */
   constructor(actions) {
     this.actions = actions;
     this.element = document.getElementById("panel");
+    this.size = document.getElementById("panel-size");
     this.title = document.getElementById("panel-title");
-    this.body = document.getElementById("panel-body");
+    this.list = makePart("panel-list");
+    this.details = makePart("panel-details");
     document.getElementById("panel-close").onclick = () => {
       this.hide();
       actions.closed();
     };
-    this.kind = "";
+  }
+
+  get isOpen() {
+    return !this.element.hidden;
+  }
+
+  shows(kind) {
+    return this.list.kind === kind || this.details.kind === kind;
   }
 
   /** `kind`: what is shown, for those who hide or replace it. Nodes that are false are left out. */
   show(kind, title, ...nodes) {
-    this.kind = kind;
-    this.title.textContent = title;
-    this.body.replaceChildren(...nodes.filter(Boolean));
-    this.body.scrollTop = 0;
-    if (this.element.hidden) {
-      this.element.hidden = false;
-      dispatchEvent(new Event("resize")); // The canvas has less room now.
-    }
+    const part = LISTS.includes(kind) ? this.list : this.details;
+    part.kind = kind;
+    part.title = title;
+    part.element.replaceChildren(...nodes.filter(Boolean));
+    part.element.scrollTop = 0;
+    this.arrange();
   }
 
-  hide() {
-    if (this.element.hidden) return;
-    this.kind = "";
-    this.element.hidden = true;
-    dispatchEvent(new Event("resize"));
+  /** Hides what is of one of these kinds; without kinds, everything. */
+  hide(...kinds) {
+    for (const part of [this.list, this.details]) {
+      if (kinds.length > 0 && !kinds.includes(part.kind)) continue;
+      part.kind = part.title = "";
+      part.element.replaceChildren();
+    }
+    this.arrange();
+  }
+
+  arrange() {
+    const { list, details } = this;
+    this.title.textContent = details.title || list.title;
+    // With both, the list's own title tells what the left part is.
+    list.element.dataset.title = details.kind ? list.title : "";
+    for (const { element, kind } of [list, details]) element.hidden = kind === "";
+    this.markChosen();
+    const hidden = list.kind === "" && details.kind === "";
+    if (this.element.hidden === hidden) return;
+    this.element.hidden = this.size.hidden = hidden;
+    this.actions.resized(); // The canvas has less or more room now.
+  }
+
+  /** Marks the list's entry whose details are shown. */
+  markChosen() {
+    const chosen = this.details.kind === "event" ? this.details.event : "";
+    for (const button of this.list.element.querySelectorAll("[data-event]")) {
+      const current = button.dataset.event === chosen;
+      if (current) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+      button.closest("tr").classList.toggle("chosen", current);
+      if (current) button.closest("tr").scrollIntoView({ block: "nearest" });
+    }
   }
 
   /** Details of an event, as /api/event answers. */
   event(details) {
+    this.details.event = keyOf(details);
     // Names that begin with "_" are XLA's own marks, such as those of producers and consumers.
     const args = details.args
       .filter(({ name }) => !name.startsWith("_"))
@@ -113,6 +152,7 @@ export class Panel {
   events(kind, title, description, hits, more) {
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
+      button.dataset.event = keyOf(hit);
       button.onclick = () => this.actions.jump(hit);
       return [
         button,
@@ -162,6 +202,16 @@ export class Panel {
     });
     return table("Steps", STEP_HEADS, rows);
   }
+}
+
+/** A part of the pane, {element, kind, title}: it scrolls by itself, and is empty at first. */
+function makePart(id) {
+  return { element: document.getElementById(id), kind: "", title: "" };
+}
+
+/** Text that tells an event from all others. */
+function keyOf({ row, track, ordinal }) {
+  return `${row}:${track}:${ordinal}`;
 }
 
 /** [name, text] of what is known of every event. */

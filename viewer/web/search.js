@@ -101,7 +101,7 @@ export class Search {
   clear() {
     this.view.renderer.setHighlight(null);
     this.summary.textContent = "";
-    if (this.panel.kind === "found") this.panel.hide();
+    this.panel.hide("found");
     this.view.settle();
   }
 
