@@ -2,6 +2,7 @@
 import { Api } from "./api.js";
 import { Flows } from "./flows.js";
 import { count } from "./format.js";
+import { Graph } from "./graph.js";
 import { Keys } from "./keys.js";
 import { Labels } from "./labels.js";
 import { Layout } from "./layout.js";
@@ -33,12 +34,18 @@ const view = new View(renderer, $("stage"), $("labels"), settled);
 const panel = new Panel({
   jump: (event) => selection.jump(event),
   zoomToStep: (step) => selection.zoomToStep(step),
+  openGraph: (hlo) => graph.open(hlo),
   closed: () => canvas.focus(),
 });
 const flows = new Flows($("flows"), view, notices);
 const selection = new Selection(view, flows, panel, notices);
 const rows = new Rows($("row-filter"), view, panel, notices);
 const search = new Search(view, selection, panel);
+const graph = new Graph(view, panel, {
+  find: (text) => search.restore(text, false),
+  back: () => selection.show(),
+  told: (text) => notices.tell(text),
+});
 const labels = new Labels($("labels"), {
   toggleSection: (key) => rows.toggleSection(key),
   toggleRow: (row) => rows.toggleRow(row),
@@ -69,7 +76,8 @@ async function start() {
   // The list and the run are asked for at once: without a name the server takes the first run.
   const opened = openRun(link.run, link);
   try {
-    const { runs, place } = await new Api("").get("runs");
+    const { runs, place, xprof } = await new Api("").get("runs");
+    panel.xprof = xprof;
     document.title = `${place} – Strobe`;
     $("run").replaceChildren(...runs.map((run) => new Option(run, run, false, run === link.run)));
     $("run").title = place;
@@ -93,7 +101,8 @@ async function openRun(name, link = {}) {
   };
   view.top = 0;
   selection.clearAll();
-  flows.arrows = [];
+  flows.hideEvent();
+  flows.clearBundles();
   restore(link);
   report(description);
 }
@@ -171,7 +180,7 @@ function draw() {
   const { description, store, layout } = view.run;
   const bands = view.bands();
   view.dirty = false;
-  renderer.draw(view, bands, store, view.level());
+  renderer.draw(view, bands, store, view.level(), (picture) => flows.draw(picture));
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
   labels.draw(description, layout, bands, renderer.height, `${count(description.events)} events`);
   pointer.refreshHint();
@@ -189,6 +198,7 @@ function state() {
     shades: selection.shades,
     marks: selection.marks,
     arrows: flows.arrows,
+    links: { total: flows.total, drawn: flows.drawn, bundles: flows.bundles.length },
   };
 }
 

@@ -1,6 +1,8 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
 import { amount, count, exact, time } from "./format.js";
+import { xprofLink } from "./graph.js";
+import { sectionOf } from "./layout.js";
 
 const MAX_LINES = 500; // Of a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
@@ -19,7 +21,7 @@ const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
 
 export class Panel {
-  /** `actions`: jump(event), zoomToStep(step), closed(). */
+  /** `actions`: jump(event), zoomToStep(step), openGraph(hlo), closed(). */
   constructor(actions) {
     this.actions = actions;
     this.element = document.getElementById("panel");
@@ -30,6 +32,8 @@ export class Panel {
       actions.closed();
     };
     this.kind = "";
+    this.xprof = ""; // The address of XProf's page, if the server knows it.
+    this.list = null; // The events that were listed last, to go back to from one of them.
   }
 
   /** `kind`: what is shown, for those who hide or replace it. Nodes that are false are left out. */
@@ -47,6 +51,7 @@ export class Panel {
   hide() {
     if (this.element.hidden) return;
     this.kind = "";
+    this.list = null;
     this.element.hidden = true;
     dispatchEvent(new Event("resize"));
   }
@@ -66,14 +71,37 @@ export class Panel {
       ...details.out.map((event) => ["Starts", event]),
     ].filter(([, event]) => event);
     const buttons = links.map(([what, event]) => [what, this.link(event)]);
+    const graph = this.graph(details);
+    if (graph) {
+      buttons.unshift(["HLO graph", graph], ["In XProf", xprofLink(this.xprof, details)]);
+    }
     this.show(
       "event",
       details.name,
+      this.list && this.back(this.list),
       table("Event", null, factsOf(details)),
       args.length > 0 && table("Arguments", null, args),
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
       buttons.length > 0 && table("Links", null, buttons),
     );
+  }
+
+  /** A button that shows a list again. */
+  back({ kind, title, nodes }) {
+    const button = element("button", `← ${title}`, "back");
+    button.onclick = () => this.show(kind, title, ...nodes);
+    return button;
+  }
+
+  /** A button that shows the graph of an XLA op's module; or why there is none. */
+  graph(details) {
+    if (!details.hlo) return null;
+    const { instruction, module, held } = details.hlo;
+    if (!held)
+      return element("span", `The trace does not hold the HLO of ${module || "the module"}.`);
+    const button = element("button", `${instruction} in ${module || "its module"}`);
+    button.onclick = () => this.actions.openGraph(details.hlo);
+    return button;
   }
 
   /** A button that goes to an event. */
@@ -111,6 +139,7 @@ export class Panel {
 
   /** Events of a row, or hits of a search. more() shows the next ones; null when there are none. */
   events(kind, title, description, hits, more) {
+    const because = hits.some((hit) => hit.matched);
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
       button.onclick = () => this.actions.jump(hit);
@@ -119,14 +148,21 @@ export class Panel {
         exact(hit.beginPs),
         exact(hit.durationPs),
         description.rows[hit.row].name,
-        description.rows[hit.row].plane,
+        sectionOf(description.rows[hit.row]),
         description.workers[hit.worker].name,
+        ...(because ? [reasonOf(hit)] : []),
       ];
     });
     const next = more && element("button", "Next events");
     if (next) next.onclick = more;
     const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
-    this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
+    if (because) heads.push("Matches");
+    this.list = {
+      kind,
+      title,
+      nodes: [table("Events in the order of their begins", heads, rows), next],
+    };
+    this.show(kind, title, ...this.list.nodes);
   }
 
   /** All workers side by side; `steps` as /api/steps answers. */
@@ -164,6 +200,11 @@ export class Panel {
   }
 }
 
+/** What of a hit matches, if it is not the name. */
+function reasonOf({ matched }) {
+  return matched ? `${matched.name}: ${matched.value}` : "the name";
+}
+
 /** [name, text] of what is known of every event. */
 function factsOf(details) {
   const facts = [
@@ -171,7 +212,7 @@ function factsOf(details) {
     ["Duration", exact(details.durationPs)],
     ["Self time", exact(details.selfPs)],
     ["Row", details.line],
-    ["Section", details.plane],
+    ["Section", sectionOf(details)],
     ["Worker", details.worker],
   ];
   const seconds = details.durationPs / 1e12;

@@ -217,16 +217,28 @@ TEST_F(ViewerTest, SumsABox) {
   }
 }
 
-TEST_F(ViewerTest, ArrowsAreToldOnceAndPickedEvenly) {
+TEST_F(ViewerTest, ArrowsAreToldOnceAndJoined) {
   Run();
   json arrows = Ask("/api/arrows", "rows=1,2&begin=0&end=10000000");
   EXPECT_EQ(arrows["total"], 10);
-  EXPECT_EQ(arrows["arrows"][0][0][0], 2) << "from the thread";
-  EXPECT_EQ(arrows["arrows"][0][1][0], 1) << "to the stream";
+  EXPECT_EQ(arrows["bundles"].size(), 10u);
+  EXPECT_EQ(arrows["bundles"][0][0][0], 2) << "from the thread";
+  EXPECT_EQ(arrows["bundles"][0][1][0], 1) << "to the stream";
   arrows = Ask("/api/arrows", "rows=1&limit=100");
   EXPECT_EQ(arrows["total"], 1000);
-  EXPECT_LE(arrows["arrows"].size(), 100u);
-  EXPECT_GE(arrows["arrows"].size(), 80u);
+  EXPECT_EQ(arrows["drawn"], 1000);
+  EXPECT_LE(arrows["bundles"].size(), 100u);
+  EXPECT_EQ(Get("/api/arrows", "rows=1&level=99").status, 400);
+}
+
+TEST_F(ViewerTest, SearchesWhereItIsTold) {
+  Run();
+  EXPECT_EQ(Ask("/api/find", "q=correlation_id")["total"], 0);
+  const json found = Ask("/api/find", "q=correlation_id&in=all&limit=1");
+  EXPECT_EQ(found["total"], 4000);
+  EXPECT_EQ(found["hits"][0]["matched"]["name"], "correlation_id");
+  EXPECT_EQ(found["unread"], 0);
+  EXPECT_EQ(Get("/api/find", "q=x&in=everywhere").status, 400);
 }
 
 TEST_F(ViewerTest, ComparesSteps) {
