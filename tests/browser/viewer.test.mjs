@@ -275,11 +275,11 @@ test("finds events of all workers, by part and by regular expression", async () 
 
 test("flow events are drawn when asked for", async () => {
   await page.keyboard.press("v");
-  await page.waitForFunction(() => globalThis.strobe.state.arrows.length > 0);
-  assert.match(await text(page, "#announce"), /^200 of 200 flow events/);
+  await page.waitForFunction(() => globalThis.strobe.state.links.bundles > 0);
+  assert.match(await text(page, "#announce"), /^200 links, all drawn/);
   await shot(page, "flows");
   await press(page, "v");
-  assert.equal(await page.evaluate(() => globalThis.strobe.state.arrows.length), 0);
+  assert.equal(await page.evaluate(() => globalThis.strobe.state.links.bundles), 0);
 });
 
 test("workers stand on one clock and are compared step by step", async () => {
@@ -375,7 +375,7 @@ test("without a mouse: rows have names, and tables tell their events", async () 
     nodes.map((node) => node.textContent),
   );
   assert.equal(lines.length, 100);
-  assert.match(lines[0], /^train0 ps9 mspythonworker-0/);
+  assert.match(lines[0], /^train0 ps9 mspython\/host:CPUworker-0/);
   await page.evaluate(() => [...document.querySelectorAll("#panel-body button")].at(-1).click());
   await page.waitForFunction(() => document.querySelectorAll("#panel-body tbody tr").length < 100);
 });

@@ -116,7 +116,6 @@ export class Graph {
       transform: `translate(${x} ${y})`,
       tabindex: 0,
       role: "button",
-      "aria-label": `${node.name}: ${node.opcode}, ${node.shape}`,
       "data-id": node.id,
     });
     const title = make("title", {});
