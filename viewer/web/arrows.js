@@ -14,14 +14,18 @@ function parse(color) {
 }
 
 export class ArrowBrush {
-  /** Draws into `pixels`, lines of `width`, as ImageData holds them. */
-  constructor(pixels, width, ratio, color) {
+  /**
+   * Draws into `pixels`, lines of `width`, as ImageData holds them. `shade`: the share of the
+   * colour's opacity.
+   */
+  constructor(pixels, width, ratio, color, shade) {
     this.pixels = pixels;
     this.width = width;
     this.height = pixels.length / width;
     this.ratio = ratio;
     const [red, green, blue, alpha] = parse(color);
-    this.keep = Math.round((1 - alpha) * 256); // Of 256: the share of what is below.
+    this.heads = true; // Whether arrows have heads.
+    this.keep = Math.round((1 - alpha * shade) * 256); // Of 256: the share of what is below.
     const share = 256 - this.keep;
     // Red and blue are blended at once, in two halves of a number.
     this.redBlue = (red | (blue << 16)) * share;
@@ -52,7 +56,7 @@ export class ArrowBrush {
       x = nextX;
       y = nextY;
     }
-    this.head(x1, y1);
+    if (this.heads) this.head(x1, y1);
   }
 
   /** Whether nothing of an arrow between these places can be seen. */

@@ -7,7 +7,10 @@ import { GAP, TRACK } from "./layout.js";
 
 const MAX_BUNDLES = 10_000;
 const CELL = 3; // Pixels; arrows that begin and end as close together are one bundle.
+const DENSE = 500; // From this many bundles on, arrows are drawn paler, so that events show through.
 const THICK = 8; // Arrows that make a bundle a thick one.
+const MIN_SHADE = 0.25;
+const MAX_HEADS = 2000; // More bundles have no arrow heads, which would cover the begins of events.
 const BEYOND = 40; // Pixels outside of the canvas, where arrows to rows out of sight end.
 
 export class Flows {
@@ -89,7 +92,9 @@ export class Flows {
   draw({ pixels, canvas, ratio, theme }) {
     const { bundles, view, places } = this;
     if (!this.on || bundles.length === 0) return;
-    const brush = new ArrowBrush(pixels, canvas.width, ratio, theme.arrow);
+    const shade = Math.max(MIN_SHADE, Math.min(1, Math.sqrt(DENSE / bundles.length)));
+    const brush = new ArrowBrush(pixels, canvas.width, ratio, theme.arrow, shade);
+    brush.heads = bundles.length <= MAX_HEADS;
     const heights = places.heights(view);
     const scale = canvas.width / (view.end - view.begin);
     bundles.forEach(([from, to, arrows], i) => {

@@ -6,6 +6,7 @@ import { layer } from "./layers.js";
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 190; // Of a node, in pixels.
 const HEIGHT = 38;
+const PASS = 6; // Width of the place that an edge has in a layer that it crosses.
 const GAP_X = 18;
 const GAP_Y = 34;
 const LETTERS = 27; // That fit into a node.
@@ -68,45 +69,38 @@ export class Graph {
     this.drawing = this.draw();
     const box = element("div", "", "graph-box");
     box.append(this.drawing);
-    this.panel.show(
-      "graph",
-      `HLO graph of ${module}`,
+    const head = element("div", "", "graph-head");
+    head.append(
       button("← The selected event", () => this.actions.back()),
       element("p", `${all}${damaged}. What an instruction uses lies above it.`, "note"),
-      box,
-      this.text,
     );
+    this.panel.show("graph", `HLO graph of ${module}`, head, box, this.text);
     this.choose(this.chosen);
-    this.drawing.querySelector(".chosen")?.scrollIntoView({ block: "center", inline: "center" });
+    const { x, y } = this.places.get(this.chosen);
+    box.scrollTo(x - box.clientWidth / 2, y - (box.clientHeight - HEIGHT) / 2);
   }
 
   draw() {
-    const nodes = [...this.nodes.values()];
-    const places = layer(nodes, this.edges);
-    const widest = Math.max(...[...places.values()].map(({ of }) => of));
-    const layers = Math.max(...[...places.values()].map((place) => place.layer)) + 1;
-    const at = (id) => {
-      const place = places.get(id);
-      const left = ((widest - place.of) * (WIDTH + GAP_X)) / 2;
-      return {
-        x: left + place.place * (WIDTH + GAP_X) + GAP_X / 2,
-        y: place.layer * (HEIGHT + GAP_Y) + GAP_Y / 2,
-      };
-    };
-    const svg = make("svg", {
-      class: "graph",
-      width: widest * (WIDTH + GAP_X),
-      height: layers * (HEIGHT + GAP_Y),
+    const { layers, ways } = layer([...this.nodes.values()], this.edges);
+    const widthOf = (id) => (this.nodes.has(id) ? WIDTH : PASS) + GAP_X;
+    const widths = layers.map((ids) => ids.reduce((sum, id) => sum + widthOf(id), 0));
+    const widest = Math.max(...widths);
+    const places = (this.places = new Map()); // The middle of each id's upper edge.
+    layers.forEach((ids, number) => {
+      let x = (widest - widths[number]) / 2;
+      for (const id of ids) {
+        const y = number * (HEIGHT + GAP_Y) + GAP_Y / 2;
+        places.set(id, { x: x + widthOf(id) / 2, y });
+        x += widthOf(id);
+      }
     });
-    for (const [from, to] of this.edges) {
-      const a = at(from);
-      const b = at(to);
-      const [x0, y0, x1, y1] = [a.x + WIDTH / 2, a.y + HEIGHT, b.x + WIDTH / 2, b.y];
-      const d = `M${x0} ${y0} C${x0} ${y0 + GAP_Y} ${x1} ${y1 - GAP_Y} ${x1} ${y1}`;
-      svg.append(make("path", { d, class: "edge", "data-ends": `${from} ${to}` }));
-      svg.append(make("path", { d: `M${x1} ${y1} l-4 -7 h8 z`, class: "head" }));
+    const height = layers.length * (HEIGHT + GAP_Y);
+    const svg = make("svg", { class: "graph", width: widest, height });
+    for (const way of ways) svg.append(...edge(way, places));
+    for (const node of this.nodes.values()) {
+      const { x, y } = places.get(node.id);
+      svg.append(this.node(node, { x: x - WIDTH / 2, y }));
     }
-    for (const node of nodes) svg.append(this.node(node, at(node.id)));
     return svg;
   }
 
@@ -148,8 +142,8 @@ export class Graph {
     this.chosen = id;
     for (const group of this.drawing.querySelectorAll(".node"))
       group.classList.toggle("chosen", group.dataset.id === String(id));
-    for (const edge of this.drawing.querySelectorAll(".edge"))
-      edge.classList.toggle("chosen", edge.dataset.ends.split(" ").includes(String(id)));
+    for (const path of this.drawing.querySelectorAll(".edge"))
+      path.classList.toggle("chosen", path.dataset.ends.split(" ").includes(String(id)));
     const node = this.nodes.get(id);
     const facts = [
       node.op && `Framework op: ${node.op}`,
@@ -197,6 +191,24 @@ export function xprofLink(url, { run, worker, hlo }) {
 /** XProf's name of a module: with the program's id. */
 function moduleName({ module, program }) {
   return program === null || module.endsWith(")") ? module : `${module}(${program})`;
+}
+
+/** The line of an edge and its head. It passes straight through layers that it only crosses. */
+function edge(way, places) {
+  const points = way.map((id) => places.get(id));
+  let d = `M${points[0].x} ${points[0].y + HEIGHT}`;
+  for (let i = 1; i < points.length; ++i) {
+    const { x: x0, y: y0 } = points[i - 1];
+    const { x: x1, y: y1 } = points[i];
+    const from = y0 + HEIGHT;
+    d += ` C${x0} ${from + GAP_Y / 2} ${x1} ${y1 - GAP_Y / 2} ${x1} ${y1}`;
+    if (i + 1 < points.length) d += ` V${y1 + HEIGHT}`;
+  }
+  const { x, y } = points.at(-1);
+  return [
+    make("path", { d, class: "edge", "data-ends": `${way[0]} ${way.at(-1)}` }),
+    make("path", { d: `M${x} ${y} l-4 -7 h8 z`, class: "head" }),
+  ];
 }
 
 function cut(text, letters) {

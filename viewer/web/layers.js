@@ -3,27 +3,43 @@
 const SWEEPS = 6;
 
 /**
- * `nodes`: [{id}], `edges`: [[from, to]] by id. Returns a Map of {layer, place} by id: the layer
- * from the top, and the place within it from the left. Edges of a cycle, which only a damaged graph
- * has, are left out of account.
+ * `nodes`: [{id}], `edges`: [[from, to]] by id. Returns the ids in `layers`, from the top and from
+ * the left, and `ways`: for each edge the ids that it passes. An edge over several layers has a
+ * place in each of them, with an id of its own, so that it leads around nodes and not behind them.
+ * Edges of a cycle, which only a damaged graph has, are left out of account.
  */
 export function layer(nodes, edges) {
-  const below = new Map(nodes.map(({ id }) => [id, []]));
+  const known = new Set(nodes.map(({ id }) => id));
+  const whole = edges.filter(([from, to]) => known.has(from) && known.has(to) && from !== to);
+  const depth = depths(nodes, ...neighbours(nodes, whole));
+  const layers = [];
+  const put = (id, number) => (layers[number] ??= []).push(id);
+  for (const { id } of nodes) put(id, depth.get(id));
+  const places = [...nodes];
+  const ways = whole.map(([from, to]) => {
+    const way = [from];
+    for (let number = depth.get(from) + 1; number < depth.get(to); ++number) {
+      const id = `${from} ${to} ${number}`;
+      put(id, number);
+      places.push({ id });
+      way.push(id);
+    }
+    return [...way, to];
+  });
+  const steps = ways.flatMap((way) => way.slice(1).map((id, i) => [way[i], id]));
+  sortLayers(layers, ...neighbours(places, steps));
+  return { layers, ways };
+}
+
+/** Maps of the ids above and of those below, by id. */
+function neighbours(nodes, edges) {
   const above = new Map(nodes.map(({ id }) => [id, []]));
+  const below = new Map(nodes.map(({ id }) => [id, []]));
   for (const [from, to] of edges) {
-    if (!below.has(from) || !below.has(to) || from === to) continue;
     below.get(from).push(to);
     above.get(to).push(from);
   }
-  const depth = depths(nodes, above, below);
-  const layers = [];
-  for (const { id } of nodes) (layers[depth.get(id)] ??= []).push(id);
-  sortLayers(layers, above, below);
-  const places = new Map();
-  layers.forEach((ids, number) =>
-    ids.forEach((id, place) => places.set(id, { layer: number, place, of: ids.length })),
-  );
-  return places;
+  return [above, below];
 }
 
 /** By id: the length of the longest way to the node. */

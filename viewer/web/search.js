@@ -111,10 +111,8 @@ export class Search {
   show({ total, kinds, names, hits, wrapped, unread }, more) {
     const least = unread > 0 ? "at least " : "";
     const found = `${least}${count(total)} ${total === 1 ? "event" : "events"}`;
-    this.summary.textContent =
-      total === 0 && !more
-        ? "nothing found"
-        : `${found}, ${count(kinds)} ${kinds === 1 ? "name" : "names"}${more}`;
+    const named = kinds > 0 ? `, ${count(kinds)} ${kinds === 1 ? "name" : "names"}` : "";
+    this.summary.textContent = total === 0 && !more ? "nothing found" : `${found}${named}${more}`;
     this.summary.title =
       unread > 0 ? `The arguments of ${count(unread)} events were not searched.` : "";
     this.highlight([...names, ...hits.map((hit) => hit.name)]);
