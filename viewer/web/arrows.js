@@ -2,7 +2,7 @@
 // thousand of them fit into a frame.
 
 const BEND = 60; // Pixels at most by which a curve leaves its event before it turns.
-const STEP = 16; // Pixels of a curve that are drawn as one straight line.
+const STEP = 24; // Pixels of a curve that are drawn as one straight line.
 const MAX_STEPS = 24;
 const HEAD = 5; // Length of an arrow's head in pixels.
 const OUTSIDE = 4000; // Pixels beyond the edges; what lies further out is drawn from there.
@@ -19,16 +19,18 @@ export class ArrowBrush {
    * colour's opacity.
    */
   constructor(pixels, width, ratio, color, shade) {
-    this.pixels = pixels;
+    // Signed, so that the engine computes with integers of 32 bits throughout.
+    this.pixels = new Int32Array(pixels.buffer, pixels.byteOffset, pixels.length);
     this.width = width;
     this.height = pixels.length / width;
     this.ratio = ratio;
     const [red, green, blue, alpha] = parse(color);
     this.heads = true; // Whether arrows have heads.
+    this.dots = 1; // Of so many pixels of a line, one is drawn.
     this.keep = Math.round((1 - alpha * shade) * 256); // Of 256: the share of what is below.
     const share = 256 - this.keep;
     // Red and blue are blended at once, in two halves of a number.
-    this.redBlue = (red | (blue << 16)) * share;
+    this.redBlue = Math.imul(red | (blue << 16), share);
     this.green = green * share;
   }
 
@@ -95,26 +97,48 @@ export class ArrowBrush {
     const steep = Math.abs(dy) > Math.abs(dx);
     const length = steep ? Math.abs(dy) : Math.abs(dx);
     if (length < 0.5) return;
-    // The part of the line, from 0 to 1, that lies in the picture.
-    const across = inside(x0, dx, width);
-    const down = inside(y0, dy, height);
-    const from = Math.ceil(Math.max(0, across[0], down[0]) * length);
-    const to = Math.floor(Math.min(1, across[1], down[1]) * length);
-    const stepX = dx / length;
-    const stepY = dy / length;
-    for (let i = Math.max(1, from); i <= to; ++i) {
-      const x = Math.floor(x0 + stepX * i);
-      const y = Math.floor(y0 + stepY * i);
-      if (x >= 0 && x < width && y >= 0 && y < height) this.blend(y * width + x);
+    let from = 1;
+    let to = Math.floor(length);
+    if (!this.holds(x0, y0) || !this.holds(x1, y1)) {
+      // Only the part that lies in the picture; from 0 to 1 is all of it.
+      const across = inside(x0, dx, width);
+      const down = inside(y0, dy, height);
+      from = Math.max(1, Math.ceil(Math.max(across[0], down[0]) * length));
+      to = Math.min(to, Math.floor(Math.min(across[1], down[1]) * length));
     }
+    const { pixels, keep, redBlue, green, dots } = this;
+    // Fractions of 2^-16: integers are added faster than floats are rounded.
+    const stepX = Math.round((dx / length) * 65536);
+    const stepY = Math.round((dy / length) * 65536);
+    // Dots of all lines are on the same lines or columns of pixels.
+    const along = Math.floor(steep ? y0 : x0) + (steep ? Math.sign(dy) : Math.sign(dx)) * from;
+    from += ((along % dots) + dots) % dots;
+    let x = Math.floor(x0 * 65536) + stepX * from;
+    let y = Math.floor(y0 * 65536) + stepY * from;
+    for (let i = from; i <= to; i += dots, x += stepX * dots, y += stepY * dots) {
+      const column = x >> 16;
+      const row = y >> 16;
+      if (column < 0 || column >= width || row < 0 || row >= height) continue;
+      // As in blend(), which would take twice the time here.
+      const at = row * width + column;
+      const below = pixels[at];
+      pixels[at] =
+        0xff000000 |
+        (((Math.imul(below & 0xff00ff, keep) + redBlue) >>> 8) & 0xff00ff) |
+        ((Math.imul((below >>> 8) & 0xff, keep) + green) & 0xff00);
+    }
+  }
+
+  holds(x, y) {
+    return x >= 0 && x < this.width && y >= 0 && y < this.height;
   }
 
   blend(at) {
     const { pixels, keep } = this;
     const below = pixels[at];
-    const redBlue = ((below & 0xff00ff) * keep + this.redBlue) >>> 8;
-    const green = (((below >>> 8) & 0xff) * keep + this.green) >>> 8;
-    pixels[at] = 0xff000000 | (redBlue & 0xff00ff) | (green << 8);
+    const redBlue = (Math.imul(below & 0xff00ff, keep) + this.redBlue) >>> 8;
+    const green = Math.imul((below >>> 8) & 0xff, keep) + this.green;
+    pixels[at] = 0xff000000 | (redBlue & 0xff00ff) | (green & 0xff00);
   }
 }
 
