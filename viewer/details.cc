@@ -101,7 +101,7 @@ absl::Status AddHlo(const LoadedRun& run, std::uint32_t number, const EventSourc
 }  // namespace
 
 std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
-                                     std::int64_t at_ps, std::int64_t slop_ps) {
+                                     std::int64_t at_ps, std::int64_t slop_ps, Prefer prefer) {
   if (row >= run.rows.size() || track >= run.RowOf(run.rows[row]).tracks) return std::nullopt;
   const Worker& worker = run.WorkerOf(run.rows[row]);
   const Index& index = worker.index();
@@ -116,7 +116,9 @@ std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, st
   std::int64_t longest = -1;
   index.ForEachEntry(asked, first, std::min(last, first + kMaxLooks),
                      [&](std::uint64_t ordinal, const Entry& entry) {
+                       const bool later = entry.begin_ps > at;
                        const bool here = entry.begin_ps >= at || entry.end_ps() > at;
+                       if (later && best && prefer == Prefer::kHere) return;
                        if (!here || entry.duration_ps <= longest) return;
                        longest = entry.duration_ps;
                        best = static_cast<std::uint32_t>(ordinal);

@@ -16,9 +16,16 @@ namespace strobe::viewer {
 absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t row,
                                          std::uint32_t track, std::uint32_t ordinal);
 
-// Ordinal of the longest event of a track that runs at `at_ps` or begins at most `slop_ps` later,
-// on the run's clock; none when there is no such event.
+// Which event EventAt prefers.
+enum class Prefer {
+  kLongest,  // The longest one.
+  kHere,     // The longest that runs at the time; if there is none, the next one to begin.
+};
+
+// Ordinal of an event of a track that runs at `at_ps` or begins at most `slop_ps` later, on the
+// run's clock; none when there is no such event.
 std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
-                                     std::int64_t at_ps, std::int64_t slop_ps);
+                                     std::int64_t at_ps, std::int64_t slop_ps,
+                                     Prefer prefer = Prefer::kLongest);
 
 }  // namespace strobe::viewer

@@ -49,7 +49,7 @@ absl::Status MatchPlanes(const re2::RE2& pattern, std::uint32_t worker, SearchPl
     std::unique_ptr<PlaneMatches>& matches = plan.planes[source.plane];
     if (matches != nullptr) continue;
     ASSIGN_OR_RETURN(EventTexts texts, EventTexts::Read(*source.plane, pattern));
-    matches = std::make_unique<PlaneMatches>(std::move(texts));
+    matches = std::make_unique<PlaneMatches>(PlaneMatches{.texts = std::move(texts)});
     if (matches->texts.kinds().empty()) continue;
     matches->names.has.resize(index.texts());
     for (const std::int64_t id : matches->texts.kinds())

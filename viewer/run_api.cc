@@ -128,7 +128,8 @@ absl::StatusOr<Page> EventPage(const LoadedRun& run, const Query& query) {
   if (row < 0 || track < 0) return none;
   const auto r = static_cast<std::uint32_t>(row), t = static_cast<std::uint32_t>(track);
   if (ordinal < 0) {
-    const auto found = EventAt(run, r, t, at, slop);
+    const Prefer prefer = query.Text("here") == "1" ? Prefer::kHere : Prefer::kLongest;
+    const auto found = EventAt(run, r, t, at, slop, prefer);
     if (!found) return none;
     ordinal = *found;
   }

@@ -14,7 +14,7 @@ using index::Index;
 using index::kBlockEvents;
 using index::Track;
 
-enum class Match { kNo, kName, kOther };
+enum class Match { kNone, kName, kOther };
 
 class TrackSearcher {
  public:
@@ -103,7 +103,7 @@ class TrackSearcher {
       const absl::StatusOr<Match> match = MatchOf(entry);
       if (!match.ok())
         status = match.status();
-      else if (*match != Match::kNo)
+      else if (*match != Match::kNone)
         here_.emplace_back(entry, ordinal);
       found_.others += match.ok() && *match == Match::kOther;
       ++ordinal;
@@ -114,11 +114,11 @@ class TrackSearcher {
 
   absl::StatusOr<Match> MatchOf(const Entry& entry) {
     if (names_.Has(entry.name)) return Match::kName;
-    if (plane_ == nullptr) return Match::kNo;
+    if (plane_ == nullptr) return Match::kNone;
     const bool kind_may_match = plane_->names.Has(entry.name);
     if (!kind_may_match && !may_read_) {
       found_.unread += reads_all_;
-      return Match::kNo;
+      return Match::kNone;
     }
     ASSIGN_OR_RETURN(const std::string_view bytes, source_.At(entry.place));
     if (kind_may_match) {
@@ -126,9 +126,9 @@ class TrackSearcher {
       RETURN_IF_ERROR(xplane::ParseEvent(bytes, event));
       if (plane_->texts.kinds().contains(event.name_id)) return Match::kOther;
     }
-    if (!may_read_) return Match::kNo;
+    if (!may_read_) return Match::kNone;
     ASSIGN_OR_RETURN(const bool matches, plane_->texts.MatchesArguments(bytes, cost_));
-    return matches ? Match::kOther : Match::kNo;
+    return matches ? Match::kOther : Match::kNone;
   }
 
   // False when no further hit is wanted.

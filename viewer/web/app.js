@@ -217,7 +217,7 @@ function toggleTheme() {
 }
 
 function toggleFlows() {
-  flows.toggle(selection.single);
+  flows.toggle();
 }
 
 async function toggleComparison() {

@@ -34,21 +34,19 @@ export class Flows {
     this.places = new Places([]);
   }
 
-  /** Draws an event's own arrows, unless those of all rows are drawn. */
+  /** Draws an event's own arrows, over those of all rows. */
   showEvent(event) {
-    if (!this.on) this.arrows = arrowsOf(event);
+    this.arrows = arrowsOf(event);
   }
 
   hideEvent() {
     this.arrows = [];
   }
 
-  /** `event`: the selected one, or null. */
-  toggle(event) {
+  toggle() {
     this.on = !this.on;
     this.button.setAttribute("aria-pressed", String(this.on));
     this.button.title = "Flow events (v)";
-    this.arrows = !this.on && event ? arrowsOf(event) : [];
     this.clearBundles();
     this.refresh();
     this.view.redraw();

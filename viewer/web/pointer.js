@@ -137,7 +137,7 @@ export class Pointer {
     // An item of many events lets the server choose the longest that begins within its time.
     const at = single ? Math.max(begin, Math.min(this.view.timeAt(x), end)) : begin;
     const slop = Math.max(single ? 0 : end - begin, unitOf(this.view.level()));
-    await this.selection.select({ row, track, at, slop }, add);
+    await this.selection.select({ row, track, at, slop, here: single ? 1 : 0 }, add);
   }
 
   cancel() {
@@ -196,7 +196,8 @@ export class Pointer {
   /** Asks for the event's exact length. Tiles round it, and know it not if it goes beyond them. */
   async learn(item) {
     const { row, track, begin, end } = item;
-    const question = { row, track, at: (begin + end) / 2, slop: unitOf(this.view.level()) };
+    const slop = unitOf(this.view.level());
+    const question = { row, track, at: (begin + end) / 2, slop, here: 1 };
     const event = await this.view.run.api.get("event", question).catch(() => null);
     if (!event) return;
     this.known = event;

@@ -11,6 +11,8 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
+#include "tests/unit/viewer/made_run.h"
+#include "viewer/details.h"
 
 namespace strobe::viewer {
 namespace {
@@ -200,10 +202,25 @@ TEST_F(ViewerTest, TellsAllOfAnEvent) {
   EXPECT_EQ(event["in"][0]["name"], "cudaLaunchKernel");
   EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000")["ordinal"], 5);
   EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5000000&slop=600000")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000&slop=5000000&here=1")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5950000&slop=5000000&here=1")["ordinal"], 6)
+      << "nothing runs there, so the next one";
   const json train = Ask("/api/event", "row=2&track=0&ordinal=0");
   EXPECT_EQ(train["selfPs"], 490'000'000 - 490 * 100'000);
   EXPECT_EQ(Ask("/api/event", "row=2&track=1&ordinal=3")["parent"]["name"], "train");
   EXPECT_EQ(Get("/api/event", "row=1&track=0&at=-5").status, 404);
+}
+
+TEST(EventAt, AShortEventIsNotTakenForTheLongOneBehindIt) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "thread", 0);
+  host.AddEvent(host.EventId("short"), 1000, 10);
+  host.AddEvent(host.EventId("long"), 1012, 5000);
+  const LoadedRun run = MadeRun({host.Encode()});
+  EXPECT_EQ(EventAt(run, 0, 0, 1005, 64), 1u) << "of a pixel, the longest";
+  EXPECT_EQ(EventAt(run, 0, 0, 1005, 64, Prefer::kHere), 0u);
+  EXPECT_EQ(EventAt(run, 0, 0, 1011, 64, Prefer::kHere), 1u) << "nothing runs there";
+  EXPECT_EQ(EventAt(run, 0, 0, 900, 64, Prefer::kHere), std::nullopt);
 }
 
 TEST_F(ViewerTest, SumsABox) {
