@@ -88,9 +88,11 @@ export class Panel {
 
   /** A button that shows a list again. */
   back({ kind, title, nodes }) {
-    const button = element("button", `← ${title}`, "back");
+    const button = element("button", `← ${title}`);
     button.onclick = () => this.show(kind, title, ...nodes);
-    return button;
+    const line = element("div", "", "way-back");
+    line.append(button);
+    return line;
   }
 
   /** A button that shows the graph of an XLA op's module; or why there is none. */
