@@ -44,7 +44,7 @@ struct HloModule {
   // Reads an HloProto. DataLoss when it is malformed, OutOfRange when it has more than
   // kMaxInstructions.
   static absl::StatusOr<HloModule> Read(std::string_view bytes);
-  static constexpr std::size_t kMaxInstructions = 2'000'000;
+  static constexpr std::size_t kMaxInstructions = 1'000'000;
 
   struct Place {
     std::uint32_t computation = 0, instruction = 0;
