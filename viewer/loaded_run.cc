@@ -10,6 +10,7 @@
 #include "collector/xplane/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/pools.h"
 
 namespace strobe::viewer {
 namespace {
@@ -33,16 +34,36 @@ std::size_t LineRank(std::string_view name) {
                                   kDerivedLines.begin());
 }
 
+// By row: the thread pool that it belongs to. Pools are told apart on planes of hosts only.
+std::vector<std::string> PoolsOf(const index::Index& index) {
+  std::vector<std::string> pools(index.rows().size());
+  for (const index::Plane& plane : index.planes()) {
+    if (PlaneRank(index.Text(plane.name)) != 1) continue;
+    std::vector<std::uint32_t> rows;
+    std::vector<std::string_view> names;
+    for (std::uint32_t r = plane.first_row;
+         r < plane.first_row + plane.rows && r < index.rows().size(); ++r) {
+      if (index.rows()[r].kind == index::RowKind::kCounter) continue;
+      rows.push_back(r);
+      names.push_back(index.Text(index.rows()[r].name));
+    }
+    const std::vector<std::string> found = FindPools(names);
+    for (std::size_t i = 0; i < rows.size(); ++i) pools[rows[i]] = found[i];
+  }
+  return pools;
+}
+
 // A worker's rows in the order in which the page shows them.
-std::vector<std::uint32_t> OrderRows(const index::Index& index) {
+std::vector<std::uint32_t> OrderRows(const index::Index& index,
+                                     const std::vector<std::string>& pools) {
   std::vector<std::uint32_t> order(index.rows().size());
   std::iota(order.begin(), order.end(), 0u);
   const auto rank = [&](std::uint32_t i) {
     const index::Row& row = index.rows()[i];
     const index::Plane& plane = index.planes()[row.plane];
     const std::string_view name = index.Text(plane.name);
-    return std::tuple(PlaneRank(name), row.plane, row.kind == index::RowKind::kCounter,
-                      LineRank(index.Text(row.name)));
+    return std::tuple(PlaneRank(name), row.plane, std::string_view(pools[i]),
+                      row.kind == index::RowKind::kCounter, LineRank(index.Text(row.name)));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
@@ -141,9 +162,10 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
   for (std::uint32_t worker = 0; worker < run.workers.size(); ++worker) {
     const index::Index& index = run.workers[worker].index();
     run.numbers.emplace_back(index.rows().size());
-    for (const std::uint32_t row : OrderRows(index)) {
+    std::vector<std::string> pools = PoolsOf(index);
+    for (const std::uint32_t row : OrderRows(index, pools)) {
       run.numbers.back()[row] = static_cast<std::uint32_t>(run.rows.size());
-      run.rows.push_back({worker, row});
+      run.rows.push_back({worker, row, std::move(pools[row])});
     }
   }
   return run;
@@ -172,6 +194,7 @@ std::string DescribeRun(const LoadedRun& run) {
       lanes = std::max(lanes, index.tracks()[row.first_track + i].lane + 1);
     rows.push_back({{"worker", ref.worker},
                     {"plane", index.Text(plane.name)},
+                    {"pool", ref.pool},
                     {"name", index.Text(row.name)},
                     {"id", row.id},
                     {"kind", row.kind == index::RowKind::kCounter ? "counter" : "spans"},

@@ -155,7 +155,7 @@ bool Viewer::IsSlow(const Request& request) { return FindXprofApi(request.path) 
 
 absl::StatusOr<Page> Viewer::Runs(const Query&) {
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, library_.Runs());
-  return JsonPage(Json{{"place", library_.place()}, {"runs", runs}});
+  return JsonPage(Json{{"place", library_.place()}, {"runs", runs}, {"xprof", options_.xprof}});
 }
 
 absl::StatusOr<Page> Viewer::Describe(const Query& query) {

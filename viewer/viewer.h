@@ -20,6 +20,8 @@ struct ViewerOptions {
   // Requests for any other name are refused: a hostile site could have its own name resolve to this
   // machine, and read the traces as its own data (DNS rebinding).
   std::vector<std::string> hosts{};
+  // The address of an XProf server that shows the same runs, for links; may be empty.
+  std::string xprof{};
 };
 
 class Viewer {

@@ -276,11 +276,11 @@ test("finds events of all workers, by part and by regular expression", async () 
 
 test("flow events are drawn when asked for", async () => {
   await page.keyboard.press("v");
-  await page.waitForFunction(() => globalThis.strobe.state.arrows.length > 0);
-  assert.match(await text(page, "#announce"), /^200 of 200 flow events/);
+  await page.waitForFunction(() => globalThis.strobe.state.links.bundles > 0);
+  assert.match(await text(page, "#announce"), /^200 links, all drawn/);
   await shot(page, "flows");
   await press(page, "v");
-  assert.equal(await page.evaluate(() => globalThis.strobe.state.arrows.length), 0);
+  assert.equal(await page.evaluate(() => globalThis.strobe.state.links.bundles), 0);
 });
 
 test("workers stand on one clock and are compared step by step", async () => {

@@ -2,6 +2,7 @@
 import { Api } from "./api.js";
 import { Flows } from "./flows.js";
 import { count, time } from "./format.js";
+import { Graph } from "./graph.js";
 import { Hint } from "./hint.js";
 import { Keys } from "./keys.js";
 import { Labels } from "./labels.js";
@@ -44,6 +45,7 @@ const overview = new Overview($("overview"), $("overview-canvas"), $("overview-f
 const panel = new Panel({
   jump: (event) => selection.jump(event),
   zoomToStep: (step) => selection.zoomToStep(step),
+  openGraph: (hlo) => graph.open(hlo),
   closed: () => canvas.focus(),
   resized,
 });
@@ -52,6 +54,11 @@ const selection = new Selection(view, flows, panel, notices);
 const marks = new Marks(view, notices);
 const rows = new Rows($("row-filter"), view, panel, notices);
 const search = new Search(view, selection, panel);
+const graph = new Graph(view, panel, {
+  find: (text) => search.restore(text, false),
+  back: () => selection.show(),
+  told: (text) => notices.tell(text),
+});
 const labels = new Labels($("labels"), {
   toggleSection: (key) => rows.toggleSection(key),
   toggleRow: (row) => rows.toggleRow(row),
@@ -85,7 +92,8 @@ async function start() {
   // The list and the run are asked for at once: without a name the server takes the first run.
   const opened = openRun(link.run, link);
   try {
-    const { runs, place } = await new Api("").get("runs");
+    const { runs, place, xprof } = await new Api("").get("runs");
+    panel.xprof = xprof;
     document.title = `${place} – Strobe`;
     $("run").replaceChildren(...runs.map((run) => new Option(run, run, false, run === link.run)));
     $("run").title = place;
@@ -110,7 +118,8 @@ async function openRun(name, link = {}) {
   view.top = 0;
   selection.clearAll();
   marks.clear();
-  flows.arrows = [];
+  flows.hideEvent();
+  flows.clearBundles();
   restore(link);
   overview.load();
   report(description);
@@ -189,7 +198,7 @@ function draw() {
   const { description, store, layout } = view.run;
   const bands = view.bands();
   view.dirty = false;
-  renderer.draw(view, bands, store, view.level());
+  renderer.draw(view, bands, store, view.level(), (picture) => flows.draw(picture));
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
   labels.draw(description, layout, bands, renderer.height);
   const facts = `${count(description.events)} events, ${time(view.end - view.begin)} in sight`;
@@ -212,6 +221,7 @@ function state() {
     marks: marks.list.filter((mark) => mark !== pointer.drag?.edge?.mark || !pointer.timing),
     active: marks.active,
     arrows: flows.arrows,
+    links: { total: flows.total, drawn: flows.drawn, bundles: flows.bundles.length },
   };
 }
 
@@ -286,7 +296,7 @@ function toggleTheme() {
 }
 
 function toggleFlows() {
-  flows.toggle(selection.single);
+  flows.toggle();
 }
 
 async function toggleComparison() {

@@ -57,7 +57,8 @@ export class Hint {
     this.asked = key;
     const { row, track, begin, end } = item;
     const { run } = this.view;
-    const question = { row, track, at: (begin + end) / 2, slop: unitOf(this.view.level()) };
+    const slop = unitOf(this.view.level());
+    const question = { row, track, at: (begin + end) / 2, slop, here: 1 };
     const event = await run.api.get("event", question).catch(() => null);
     if (!event || run !== this.view.run) return;
     this.known = { run, event };

@@ -1,5 +1,5 @@
-// Where each row lies. A section holds the rows of one plane of one worker; pinned rows stay at the
-// top.
+// Where each row lies. A section holds the rows of one plane, or of one pool of threads, of one
+// worker; pinned rows stay at the top.
 
 // Heights in pixels.
 export const MIN_TRACK = 15;
@@ -10,6 +10,11 @@ export const COUNTER = 34; // A counter's row.
 
 const MAX_TRACKS = 12; // Of a row that the user has not opened.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
+
+/** The name of a row's section: its plane's, or that of a pool of threads on a host. */
+export function sectionOf({ plane, pool }) {
+  return pool ? `${plane} ${pool}` : plane;
+}
 
 export class Layout {
   constructor(description) {
@@ -22,14 +27,15 @@ export class Layout {
     this.shut = new Set(); // Rows that are shown with their first track only.
     this.sections = [];
     for (const [number, row] of description.rows.entries()) {
-      const key = `${row.worker}/${row.plane}`;
+      const name = sectionOf(row);
+      const key = `${row.worker}/${name}`;
       let section = this.sections.at(-1);
       if (!section || section.key !== key) {
         const worker = description.workers[row.worker].name;
         section = {
           key,
           rows: [],
-          title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane,
+          title: description.workers.length > 1 ? `${worker}  ${name}` : name,
         };
         this.sections.push(section);
       }

@@ -1,6 +1,8 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
 import { amount, count, exact, time } from "./format.js";
+import { xprofLink } from "./graph.js";
+import { sectionOf } from "./layout.js";
 
 const MAX_LINES = 500; // Of a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
@@ -22,7 +24,7 @@ const NO_STEPS =
 const LISTS = ["found", "table", "compare"];
 
 export class Panel {
-  /** `actions`: jump(event), zoomToStep(step), closed(), resized(). */
+  /** `actions`: jump(event), zoomToStep(step), openGraph(hlo), closed(), resized(). */
   constructor(actions) {
     this.actions = actions;
     this.element = document.getElementById("panel");
@@ -34,6 +36,7 @@ export class Panel {
       this.hide();
       actions.closed();
     };
+    this.xprof = ""; // The address of XProf's page, if the server knows it.
   }
 
   get isOpen() {
@@ -105,6 +108,10 @@ export class Panel {
       ...details.out.map((event) => ["Starts", event]),
     ].filter(([, event]) => event);
     const buttons = links.map(([what, event]) => [what, this.link(event)]);
+    const graph = this.graph(details);
+    if (graph) {
+      buttons.unshift(["HLO graph", graph], ["In XProf", xprofLink(this.xprof, details)]);
+    }
     this.show(
       "event",
       details.name,
@@ -113,6 +120,17 @@ export class Panel {
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
       buttons.length > 0 && table("Links", null, buttons),
     );
+  }
+
+  /** A button that shows the graph of an XLA op's module; or why there is none. */
+  graph(details) {
+    if (!details.hlo) return null;
+    const { instruction, module, held } = details.hlo;
+    if (!held)
+      return element("span", `The trace does not hold the HLO of ${module || "the module"}.`);
+    const button = element("button", `${instruction} in ${module || "its module"}`);
+    button.onclick = () => this.actions.openGraph(details.hlo);
+    return button;
   }
 
   /** A button that goes to an event. */
@@ -150,6 +168,7 @@ export class Panel {
 
   /** Events of a row, or hits of a search. more() shows the next ones; null when there are none. */
   events(kind, title, description, hits, more) {
+    const because = hits.some((hit) => hit.matched);
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
       button.dataset.event = keyOf(hit);
@@ -159,13 +178,15 @@ export class Panel {
         exact(hit.beginPs),
         exact(hit.durationPs),
         description.rows[hit.row].name,
-        description.rows[hit.row].plane,
+        sectionOf(description.rows[hit.row]),
         description.workers[hit.worker].name,
+        ...(because ? [reasonOf(hit)] : []),
       ];
     });
     const next = more && element("button", "Next events");
     if (next) next.onclick = more;
     const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
+    if (because) heads.push("Matches");
     this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
   }
 
@@ -214,6 +235,11 @@ function keyOf({ row, track, ordinal }) {
   return `${row}:${track}:${ordinal}`;
 }
 
+/** What of a hit matches, if it is not the name. */
+function reasonOf({ matched }) {
+  return matched ? `${matched.name}: ${matched.value}` : "the name";
+}
+
 /** [name, text] of what is known of every event. */
 function factsOf(details) {
   const facts = [
@@ -221,7 +247,7 @@ function factsOf(details) {
     ["Duration", exact(details.durationPs)],
     ["Self time", exact(details.selfPs)],
     ["Row", details.line],
-    ["Section", details.plane],
+    ["Section", sectionOf(details)],
     ["Worker", details.worker],
   ];
   const seconds = details.durationPs / 1e12;

@@ -177,7 +177,7 @@ export class Pointer {
     // An item of many events lets the server choose the longest that begins within its time.
     const at = single ? Math.max(begin, Math.min(this.view.timeAt(x), end)) : begin;
     const slop = Math.max(single ? 0 : end - begin, unitOf(this.view.level()));
-    await this.selection.select({ row, track, at, slop }, add);
+    await this.selection.select({ row, track, at, slop, here: single ? 1 : 0 }, add);
   }
 
   cancel() {

@@ -52,8 +52,11 @@ export class Renderer {
     return ((ps - view.begin) / (view.end - view.begin)) * this.width;
   }
 
-  /** Draws [view.begin, view.end) of the bands' rows; `bands` and `level` as View has them. */
-  draw(view, bands, store, level) {
+  /**
+   * Draws [view.begin, view.end) of the bands' rows; `bands` and `level` as View has them.
+   * drawMore(renderer) may draw more into the pixels, below the names.
+   */
+  draw(view, bands, store, level, drawMore) {
     const { theme } = this;
     this.track = view.run.layout.track;
     this.ticks = this.ticksOf(view);
@@ -68,6 +71,7 @@ export class Renderer {
         else this.drawRow(view, store, level, item, band);
       }
     }
+    drawMore(this);
     const { context, ratio } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.putImageData(this.picture, 0, 0);

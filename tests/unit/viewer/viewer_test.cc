@@ -12,6 +12,8 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
+#include "tests/unit/viewer/made_run.h"
+#include "viewer/details.h"
 
 namespace strobe::viewer {
 namespace {
@@ -208,10 +210,25 @@ TEST_F(ViewerTest, TellsAllOfAnEvent) {
   EXPECT_EQ(event["in"][0]["name"], "cudaLaunchKernel");
   EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000")["ordinal"], 5);
   EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5000000&slop=600000")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000&slop=5000000&here=1")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5950000&slop=5000000&here=1")["ordinal"], 6)
+      << "nothing runs there, so the next one";
   const json train = Ask("/api/event", "row=2&track=0&ordinal=0");
   EXPECT_EQ(train["selfPs"], 490'000'000 - 490 * 100'000);
   EXPECT_EQ(Ask("/api/event", "row=2&track=1&ordinal=3")["parent"]["name"], "train");
   EXPECT_EQ(Get("/api/event", "row=1&track=0&at=-5").status, 404);
+}
+
+TEST(EventAt, AShortEventIsNotTakenForTheLongOneBehindIt) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "thread", 0);
+  host.AddEvent(host.EventId("short"), 1000, 10);
+  host.AddEvent(host.EventId("long"), 1012, 5000);
+  const LoadedRun run = MadeRun({host.Encode()});
+  EXPECT_EQ(EventAt(run, 0, 0, 1005, 64), 1u) << "of a pixel, the longest";
+  EXPECT_EQ(EventAt(run, 0, 0, 1005, 64, Prefer::kHere), 0u);
+  EXPECT_EQ(EventAt(run, 0, 0, 1011, 64, Prefer::kHere), 1u) << "nothing runs there";
+  EXPECT_EQ(EventAt(run, 0, 0, 900, 64, Prefer::kHere), std::nullopt);
 }
 
 TEST_F(ViewerTest, SumsABox) {
@@ -281,16 +298,28 @@ TEST_F(ViewerTest, TheOverviewTellsHowBusyEachSectionIs) {
   EXPECT_EQ(Get("/api/overview", "bands=0").status, 400);
 }
 
-TEST_F(ViewerTest, ArrowsAreToldOnceAndPickedEvenly) {
+TEST_F(ViewerTest, ArrowsAreToldOnceAndJoined) {
   Run();
   json arrows = Ask("/api/arrows", "rows=1,2&begin=0&end=10000000");
   EXPECT_EQ(arrows["total"], 10);
-  EXPECT_EQ(arrows["arrows"][0][0][0], 2) << "from the thread";
-  EXPECT_EQ(arrows["arrows"][0][1][0], 1) << "to the stream";
+  EXPECT_EQ(arrows["bundles"].size(), 10u);
+  EXPECT_EQ(arrows["bundles"][0][0][0], 2) << "from the thread";
+  EXPECT_EQ(arrows["bundles"][0][1][0], 1) << "to the stream";
   arrows = Ask("/api/arrows", "rows=1&limit=100");
   EXPECT_EQ(arrows["total"], 1000);
-  EXPECT_LE(arrows["arrows"].size(), 100u);
-  EXPECT_GE(arrows["arrows"].size(), 80u);
+  EXPECT_EQ(arrows["drawn"], 1000);
+  EXPECT_LE(arrows["bundles"].size(), 100u);
+  EXPECT_EQ(Get("/api/arrows", "rows=1&level=99").status, 400);
+}
+
+TEST_F(ViewerTest, SearchesWhereItIsTold) {
+  Run();
+  EXPECT_EQ(Ask("/api/find", "q=correlation_id")["total"], 0);
+  const json found = Ask("/api/find", "q=correlation_id&in=all&limit=1");
+  EXPECT_EQ(found["total"], 4000);
+  EXPECT_EQ(found["hits"][0]["matched"]["name"], "correlation_id");
+  EXPECT_EQ(found["unread"], 0);
+  EXPECT_EQ(Get("/api/find", "q=x&in=everywhere").status, 400);
 }
 
 TEST_F(ViewerTest, ComparesSteps) {
