@@ -31,8 +31,8 @@ class Viewer {
 
   // Answers any request. Safe to call from several threads.
   Page Answer(const Request& request);
-  // True for requests of XProf's page: they convert whole traces, and wait for runs that are still
-  // being read.
+  // True for requests of XProf's page, which convert whole traces and wait for runs that are still
+  // being read, and for searches that read every event.
   static bool IsSlow(const Request& request);
 
  private:

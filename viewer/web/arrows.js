@@ -111,8 +111,9 @@ export class ArrowBrush {
     const stepX = Math.round((dx / length) * 65536);
     const stepY = Math.round((dy / length) * 65536);
     // Dots of all lines are on the same lines or columns of pixels.
-    const along = Math.floor(steep ? y0 : x0) + (steep ? Math.sign(dy) : Math.sign(dx)) * from;
-    from += ((along % dots) + dots) % dots;
+    const way = Math.sign(steep ? dy : dx);
+    const along = Math.floor(steep ? y0 : x0) + way * from;
+    from += (((-way * along) % dots) + dots) % dots;
     let x = Math.floor(x0 * 65536) + stepX * from;
     let y = Math.floor(y0 * 65536) + stepY * from;
     for (let i = from; i <= to; i += dots, x += stepX * dots, y += stepY * dots) {

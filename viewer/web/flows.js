@@ -10,9 +10,9 @@ const CELL = 3; // Pixels; arrows that begin and end as close together are one b
 const DENSE = 500; // From this many bundles on, arrows are drawn paler, so that events show through.
 const THICK = 8; // Arrows that make a bundle a thick one.
 const MIN_SHADE = 0.25;
-// More bundles are dotted, which halves the time, and have no arrow heads, which would cover the
-// begins of events.
-const MANY = 2000;
+const MANY = 2000; // More bundles have no arrow heads, which would cover the begins of events.
+const MAX_PIXELS = 1e6; // Of all arrows in a frame; longer ones are dotted to save time.
+const MAX_DOTS = 8;
 const BEYOND = 40; // Pixels outside of the canvas, where arrows to rows out of sight end.
 
 export class Flows {
@@ -94,12 +94,19 @@ export class Flows {
   draw({ pixels, canvas, ratio, theme }) {
     const { bundles, view, places } = this;
     if (!this.on || bundles.length === 0) return;
+    const heights = places.heights(view);
     const shade = Math.max(MIN_SHADE, Math.min(1, Math.sqrt(DENSE / bundles.length)));
-    const dots = bundles.length > MANY ? 2 : 1;
-    const brush = new ArrowBrush(pixels, canvas.width, ratio, theme.arrow, shade * dots);
+    const pixelsOfAll = this.pixelsOfAll(heights, canvas.width, ratio);
+    const dots = Math.min(MAX_DOTS, Math.floor(pixelsOfAll / MAX_PIXELS) + 1);
+    const brush = new ArrowBrush(
+      pixels,
+      canvas.width,
+      ratio,
+      theme.arrow,
+      Math.min(1, shade * dots),
+    );
     brush.heads = bundles.length <= MANY;
     brush.dots = dots;
-    const heights = places.heights(view);
     const scale = canvas.width / (view.end - view.begin);
     bundles.forEach(([from, to, arrows], i) => {
       const y0 = heights[places.from[i]] * ratio;
@@ -109,6 +116,20 @@ export class Flows {
       const x1 = (to[2] - view.begin) * scale;
       brush.arrow(x0, y0, x1, y1, arrows >= THICK);
     });
+  }
+
+  /** About how many pixels all bundles take on a picture that is so wide. */
+  pixelsOfAll(heights, width, ratio) {
+    const { bundles, view, places } = this;
+    const scale = width / (view.end - view.begin);
+    let sum = 0;
+    bundles.forEach(([from, to], i) => {
+      const low = Math.max(0, (Math.min(from[2], to[2]) - view.begin) * scale);
+      const high = Math.min(width, (Math.max(from[2], to[2]) - view.begin) * scale);
+      const height = Math.abs(heights[places.to[i]] - heights[places.from[i]]) * ratio;
+      if (high >= low && height >= 0) sum += Math.max(height, high - low);
+    });
+    return sum;
   }
 }
 

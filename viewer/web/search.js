@@ -82,6 +82,9 @@ export class Search {
         const quick = await this.ask(0, "texts");
         if (number !== this.question) return;
         this.show(quick, "; arguments are being searched");
+        // Whoever types on does not make the server read all events for each letter.
+        if (direction === 0) await new Promise((resolve) => setTimeout(resolve, TYPING_MS));
+        if (number !== this.question) return;
         const whole = await this.ask(0, "all");
         if (number !== this.question) return;
         this.counted = this.key();

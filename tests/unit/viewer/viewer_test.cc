@@ -320,6 +320,8 @@ TEST_F(ViewerTest, SearchesWhereItIsTold) {
   EXPECT_EQ(found["hits"][0]["matched"]["name"], "correlation_id");
   EXPECT_EQ(found["unread"], 0);
   EXPECT_EQ(Get("/api/find", "q=x&in=everywhere").status, 400);
+  EXPECT_TRUE(Viewer::IsSlow({"/api/find", "q=x&in=all", ""})) << "tiles must not wait for it";
+  EXPECT_FALSE(Viewer::IsSlow({"/api/find", "q=x&in=texts", ""}));
 }
 
 TEST_F(ViewerTest, ComparesSteps) {
