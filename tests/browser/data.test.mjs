@@ -94,12 +94,11 @@ test("a hit says in which section it is, and what matches", async () => {
   assert.equal(rows.length, 2);
   assert.deepEqual(rows.map((cells) => cells[4]).sort(), ["/device:GPU:0", "/device:GPU:1"]);
   for (const cells of rows) assert.equal(cells[6], "shape: f32[9998]");
-  // A hit and back to the list.
+  // The list stays beside the hit.
   await clickButton("kernel_");
   await page.waitForFunction(() => globalThis.strobe.state.selected.length === 1);
   await idle(page);
-  await clickButton("← 2 events match");
-  assert.equal(await page.$$eval("#panel-body tbody tr", (nodes) => nodes.length), 2);
+  assert.equal(await page.$$eval("#panel-list tbody tr", (nodes) => nodes.length), 2);
   await shot(page, "arguments");
 });
 
@@ -223,4 +222,20 @@ test("the graph breaks no accessibility rule", async () => {
     );
     await page.click("#theme");
   }
+});
+
+test("name scopes of a worker's further GPUs begin with one track", async () => {
+  const tracks = await page.evaluate(() => {
+    const { description, layout } = globalThis.strobe.view.run;
+    const scopes = description.rows
+      .keys()
+      .filter((row) => description.rows[row].name === "Framework Name Scope");
+    return [...scopes].map((row) => [description.rows[row].tracks, layout.tracksOf(row)]);
+  });
+  assert.equal(tracks.length, 2);
+  assert.ok(tracks.every(([all]) => all > 1));
+  assert.deepEqual(
+    tracks.map(([, shown]) => shown),
+    [tracks[0][0], 1],
+  );
 });

@@ -10,6 +10,7 @@ export const COUNTER = 34; // A counter's row.
 
 const MAX_TRACKS = 12; // Of a row that the user has not opened.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
+const SCOPES = "Framework Name Scope"; // The line that XLA's tools derive; it is deep.
 
 /** The name of a row's section: its plane's, or that of a pool of threads on a host. */
 export function sectionOf({ plane, pool }) {
@@ -40,6 +41,14 @@ export class Layout {
         this.sections.push(section);
       }
       section.rows.push(number);
+    }
+    // Name scopes are about the same on all GPUs of a worker, so only the first begins with all of
+    // its tracks.
+    const seen = new Set();
+    for (const [number, { worker, plane, name }] of description.rows.entries()) {
+      if (name !== SCOPES || !plane.startsWith("/device:GPU:")) continue;
+      if (seen.has(worker)) this.shut.add(number);
+      seen.add(worker);
     }
     // A large run begins with all sections of the first worker, and only the devices of the others.
     if (description.rows.length > MANY_ROWS) {
