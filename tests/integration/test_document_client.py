@@ -75,10 +75,11 @@ def runs(logdir):
 
 
 def names_in(path):
-    """The names of a trace's host events. Needs the fixture `protos`."""
+    """The names of a trace's events, all planes together. Needs the fixture `protos`."""
     from tensorflow import xplane_pb2
 
-    return {name for _, name, *_ in events(xplane_pb2.XSpace.FromString(path.read_bytes()))}
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    return {name for plane in space.planes for _, name, *_ in events(space, plane.name)}
 
 
 def test_the_call_has_tensorflows_signature_and_options(python):
@@ -256,6 +257,20 @@ def test_options_of_every_kind_are_taken(server, python):
             print(strobe.client.trace(f"localhost:{sys.argv[1]}", "logdir", 50, options=options)["result"])
     """, server)
     assert out.split() == ["Succeeded"] * 5
+
+
+def test_python_calls_of_a_stock_server_are_recorded(start_server, python, protos, tmp_path):
+    """TensorFlow 2.21's own client gets none of them from the same server."""
+    port = start_server(STOCK)
+    for package in CLIENTS:
+        python(f"""
+            import sys
+            from {package} import ProfilerOptions, client
+            client.trace("grpc://localhost:" + sys.argv[1], {package!r}, 300, options=ProfilerOptions(python_tracer_level=1))
+        """, port)
+    ours, theirs = (names_in(next(tmp_path.glob(f"{package}/plugins/profile/*/*.xplane.pb"))) for package in reversed(CLIENTS))
+    assert {"work", "$time sleep"} <= ours, ours
+    assert "work" in theirs and "$time sleep" not in theirs, theirs
 
 
 def test_python_calls_that_nobody_can_record_are_said(server, python):
