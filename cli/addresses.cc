@@ -12,8 +12,8 @@ namespace strobe {
 namespace {
 
 absl::Status Refuse(std::string_view entry, std::string_view why) {
-  return absl::InvalidArgumentError(
-      StrCat("--workers: \"", entry, "\" ", why, "; write host:port, such as grpc://10.0.0.2:9470"));
+  return absl::InvalidArgumentError(StrCat("--workers: \"", entry, "\" ", why,
+                                           "; write host:port, such as grpc://10.0.0.2:9470"));
 }
 
 struct HostPort {

@@ -88,6 +88,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags));
   viewer::ViewerOptions options;
   options.hosts = flags.hosts;
+  options.xprof = flags.xprof;
   options.cache.directory =
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
@@ -129,6 +130,14 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       "--allow-host", flags.hosts,
       "a host name, besides localhost, that browsers may use for this server; can be "
       "repeated");
+  command
+      .add_option("--xprof", flags.xprof,
+                  "address of an XProf server for the same logdir, such as http://localhost:8791; "
+                  "the page then links to its Graph Viewer")
+      ->check([](const std::string& url) {
+        const bool web = url.starts_with("http://") || url.starts_with("https://");
+        return web ? "" : "must begin with http:// or https://";
+      });
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
       "All workers of a run are shown on one timeline; their clocks are corrected by the measured "

@@ -10,6 +10,7 @@ struct ViewFlags {
   std::string place{}, storage_config{}, listen = "127.0.0.1:6016";
   std::string cache{};               // A folder; empty = the default one, "none" = no folder.
   std::vector<std::string> hosts{};  // See ViewerOptions.
+  std::string xprof{};               // See ViewerOptions.
 };
 
 void AddViewFlags(CLI::App& command, ViewFlags& flags);

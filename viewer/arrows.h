@@ -1,4 +1,5 @@
-// Arrows between events: from what launched work to the work.
+// Arrows of one event: from what launched work to the work. Those of a window are in
+// arrow_bundles.h.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -22,20 +23,6 @@ EventRef ReferTo(const LoadedRun& run, std::uint32_t worker, std::uint32_t track
 struct Arrow {
   EventRef from{}, to{};
 };
-
-struct ArrowRequest {
-  std::vector<std::uint32_t> rows{};      // Numbers of the run's rows.
-  std::int64_t begin_ps = 0, end_ps = 0;  // On the run's clock.
-  std::uint32_t limit = 1000;             // At least 1.
-};
-
-struct Arrows {
-  std::uint64_t total = 0;
-  std::vector<Arrow> arrows{};  // All, or at most `limit` picked at even distances.
-};
-
-// The arrows with an end that lies on one of the rows and touches the window.
-Arrows FindArrows(const LoadedRun& run, const ArrowRequest& request);
 
 // The arrows that begin or end at one event, at most `limit`.
 std::vector<Arrow> ArrowsOf(const LoadedRun& run, std::uint32_t row, std::uint32_t track,

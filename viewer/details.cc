@@ -5,9 +5,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "collector/analysis/hlo_module.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/arrows.h"
+#include "viewer/event_source.h"
+#include "viewer/hlo_op.h"
 #include "viewer/selection.h"
 
 namespace strobe::viewer {
@@ -35,25 +38,6 @@ Json ToJson(const xplane::Stat& stat) {
     return std::isfinite(*number) ? Json(*number) : Json(StrCat(*number));
   if (const auto* text = std::get_if<std::string_view>(&stat.value)) return *text;
   return {};
-}
-
-// Parses the event whose fields begin at `place`. The index keeps only that place; the length is
-// the varint before it, which is read backwards: all of its bytes but the last have the top bit
-// set.
-absl::StatusOr<xplane::Event> ReadAt(std::string_view file, std::uint64_t place) {
-  if (place == 0 || place > file.size())
-    return absl::DataLossError("the index does not fit the trace");
-  std::uint64_t length = 0;
-  std::size_t at = place - 1;
-  unsigned bytes = 1;
-  while (bytes < 10 && at > 0 && (static_cast<unsigned char>(file[at - 1]) & 0x80) != 0)
-    --at, ++bytes;
-  for (unsigned i = 0; i < bytes; ++i)
-    length |= static_cast<std::uint64_t>(static_cast<unsigned char>(file[at + i]) & 0x7f) << 7 * i;
-  if (length > file.size() - place) return absl::DataLossError("the index does not fit the trace");
-  xplane::Event event;
-  RETURN_IF_ERROR(xplane::ParseEvent(file.substr(place, length), event));
-  return event;
 }
 
 Json Brief(const LoadedRun& run, const EventRef& event) {
@@ -99,10 +83,25 @@ void AddSurroundings(const LoadedRun& run, std::uint32_t number, std::uint32_t t
   }
 }
 
+// Adds the HLO instruction of an XLA op, and whether the trace holds its graph.
+absl::Status AddHlo(const LoadedRun& run, std::uint32_t number, const EventSource& source,
+                    const xplane::Event& event, std::int64_t middle_ps, Json& json) {
+  ASSIGN_OR_RETURN(const std::optional<HloOp> op,
+                   HloOpOf(run, number, *source.plane, event, middle_ps));
+  if (!op) return absl::OkStatus();
+  const std::uint32_t worker = run.rows[number].worker;
+  json["hlo"] = {{"worker", worker},
+                 {"instruction", op->instruction},
+                 {"module", op->module},
+                 {"program", op->program ? Json(std::to_string(*op->program)) : Json()},
+                 {"held", FindHloProto(run.workers[worker].space, op->module, op->program).ok()}};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, std::uint32_t track,
-                                     std::int64_t at_ps, std::int64_t slop_ps) {
+                                     std::int64_t at_ps, std::int64_t slop_ps, Prefer prefer) {
   if (row >= run.rows.size() || track >= run.RowOf(run.rows[row]).tracks) return std::nullopt;
   const Worker& worker = run.WorkerOf(run.rows[row]);
   const Index& index = worker.index();
@@ -117,7 +116,9 @@ std::optional<std::uint32_t> EventAt(const LoadedRun& run, std::uint32_t row, st
   std::int64_t longest = -1;
   index.ForEachEntry(asked, first, std::min(last, first + kMaxLooks),
                      [&](std::uint64_t ordinal, const Entry& entry) {
+                       const bool later = entry.begin_ps > at;
                        const bool here = entry.begin_ps >= at || entry.end_ps() > at;
+                       if (later && best && prefer == Prefer::kHere) return;
                        if (!here || entry.duration_ps <= longest) return;
                        longest = entry.duration_ps;
                        best = static_cast<std::uint32_t>(ordinal);
@@ -137,26 +138,24 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
   const std::optional<Entry> entry =
       index.EntryAt(index.tracks()[row.first_track + track], ordinal);
   if (!entry) return none;
-  const std::vector<xplane::Plane>& planes =
-      row.derived == 0 ? worker.space.planes : worker.derived.planes;
-  const std::size_t plane_number = row.derived == 0 ? row.plane : row.derived - 1;
-  if (plane_number >= planes.size()) return absl::DataLossError("the index does not fit the trace");
-  const xplane::Plane& plane = planes[plane_number];
+  ASSIGN_OR_RETURN(const EventSource source, SourceOf(run, ref));
+  const xplane::Plane& plane = *source.plane;
+  ASSIGN_OR_RETURN(const std::string_view bytes, source.At(entry->place));
+  xplane::Event event;
+  RETURN_IF_ERROR(xplane::ParseEvent(bytes, event));
 
   Json json = {{"row", number},
                {"track", track},
                {"ordinal", ordinal},
                {"name", index.Text(entry->name)},
+               {"run", run.name},
                {"worker", worker.name},
                {"plane", index.Text(index.planes()[row.plane].name)},
+               {"pool", ref.pool},
                {"line", index.Text(row.name)},
                {"beginPs", entry->begin_ps + worker.shift_ps},
                {"durationPs", entry->duration_ps},
                {"selfPs", SelfTime(index, row.first_track + track, *entry)}};
-  const std::string_view trace = worker.trace.bytes();
-  ASSIGN_OR_RETURN(const xplane::Event event,
-                   row.derived == 0 ? ReadAt(trace, entry->place)
-                                    : ReadAt(index.derived(), entry->place - trace.size()));
   Json args = Json::array();
   const auto add = [&](const xplane::Stat& stat) {
     args.push_back({{"name", plane.NameOf(stat)}, {"value", ToJson(stat)}});
@@ -168,8 +167,9 @@ absl::StatusOr<std::string> EventDetails(const LoadedRun& run, std::uint32_t num
     RETURN_IF_ERROR(plane.ForEachKindStat(kind->second, add));
   }
   json["args"] = std::move(args);
-  AddSurroundings(run, number, track, entry->begin_ps + worker.shift_ps + entry->duration_ps / 2,
-                  json);
+  const std::int64_t middle_ps = entry->begin_ps + worker.shift_ps + entry->duration_ps / 2;
+  RETURN_IF_ERROR(AddHlo(run, number, source, event, middle_ps, json));
+  AddSurroundings(run, number, track, middle_ps, json);
   json["in"] = json["out"] = Json::array();
   for (const Arrow& arrow : ArrowsOf(run, number, track, ordinal, kMaxArrows)) {
     const bool incoming =

@@ -1,39 +1,54 @@
-// Finds events by name on all workers.
+// Finds events by their names, full names and arguments on all workers.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "viewer/event_texts.h"
 #include "viewer/loaded_run.h"
 
 namespace strobe::viewer {
+
+// Where a search looks; each looks in all that the one before it does.
+enum class FindIn {
+  kNames,  // Names, as they are shown.
+  kTexts,  // Full names, and the arguments that all events of a name share.
+  kAll,    // All arguments. Every event has to be read for it.
+};
 
 struct FindRequest {
   std::string text{};  // Empty matches every name.
   bool regex = false;  // `text` is in RE2's syntax; else it is a part of the name.
   bool match_case = false;
+  FindIn in = FindIn::kNames;
   std::int64_t from_ps = 0;  // On the run's clock.
   // False: events that begin at `from_ps` or later, earliest first. True: events that begin before
   // it, latest first.
   bool backwards = false;
   std::uint32_t limit = 100;
   std::vector<std::uint32_t> rows{};  // Empty: all rows.
+  bool count = true;  // False: `total` need not be complete, so that the search may end sooner.
+  // How much work reading arguments may be, in units of about 30 ns; events have 3 or more.
+  std::uint64_t max_cost = 60'000'000;
 };
 
 struct Hit {
   std::uint32_t row = 0, track = 0, ordinal = 0;  // As in EventRef (arrows.h).
   std::int64_t begin_ps = 0, duration_ps = 0;     // On the run's clock.
   std::string_view name{};
+  Reason reason{};  // Empty when the name matches.
 };
 
 struct Found {
-  std::uint64_t total = 0;                // Events in the whole run whose name matches.
+  std::uint64_t total = 0;                // Events in the whole run that match.
   std::vector<std::string_view> names{};  // The matching names, most events first.
   std::vector<Hit> hits{};                // At most `limit`, in the order of the request.
+  std::uint64_t unread = 0;  // Events whose arguments were not searched, because of `max_cost`.
 };
 
-// InvalidArgument when `text` is not a regular expression. The names point into the run.
+// InvalidArgument when `text` is not a regular expression, DataLoss when the trace is damaged. The
+// names point into the run.
 absl::StatusOr<Found> FindEvents(const LoadedRun& run, const FindRequest& request);
 
 }  // namespace strobe::viewer

@@ -10,6 +10,7 @@
 #include "collector/xplane/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/pools.h"
 
 namespace strobe::viewer {
 namespace {
@@ -33,16 +34,36 @@ std::size_t LineRank(std::string_view name) {
                                   kDerivedLines.begin());
 }
 
+// By row: the thread pool that it belongs to. Pools are told apart on planes of hosts only.
+std::vector<std::string> PoolsOf(const index::Index& index) {
+  std::vector<std::string> pools(index.rows().size());
+  for (const index::Plane& plane : index.planes()) {
+    if (PlaneRank(index.Text(plane.name)) != 1) continue;
+    std::vector<std::uint32_t> rows;
+    std::vector<std::string_view> names;
+    for (std::uint32_t r = plane.first_row;
+         r < plane.first_row + plane.rows && r < index.rows().size(); ++r) {
+      if (index.rows()[r].kind == index::RowKind::kCounter) continue;
+      rows.push_back(r);
+      names.push_back(index.Text(index.rows()[r].name));
+    }
+    const std::vector<std::string> found = FindPools(names);
+    for (std::size_t i = 0; i < rows.size(); ++i) pools[rows[i]] = found[i];
+  }
+  return pools;
+}
+
 // A worker's rows in the order in which the page shows them.
-std::vector<std::uint32_t> OrderRows(const index::Index& index) {
+std::vector<std::uint32_t> OrderRows(const index::Index& index,
+                                     const std::vector<std::string>& pools) {
   std::vector<std::uint32_t> order(index.rows().size());
   std::iota(order.begin(), order.end(), 0u);
   const auto rank = [&](std::uint32_t i) {
     const index::Row& row = index.rows()[i];
     const index::Plane& plane = index.planes()[row.plane];
     const std::string_view name = index.Text(plane.name);
-    return std::tuple(PlaneRank(name), row.plane, row.kind == index::RowKind::kCounter,
-                      LineRank(index.Text(row.name)));
+    return std::tuple(PlaneRank(name), row.plane, std::string_view(pools[i]),
+                      row.kind == index::RowKind::kCounter, LineRank(index.Text(row.name)));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
@@ -66,6 +87,21 @@ absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace, const 
         return trace.Check();
       }};
   return index::BuildStored(cache, trace.bytes(), space, options, warning);
+}
+
+// Takes over a worker's window. All workers have the same one, up to the error of their clocks; of
+// workers that were recorded by different captures, it reaches from the first to the last.
+void AddWindow(const convert::WorkerTrace& worker, LoadedRun& run) {
+  if (worker.window_end_ns == 0 || run.zero_ns == 0) return;
+  const auto on_clock = [&run](std::int64_t ns) {
+    // Clamped, because a trace may hold any number.
+    const std::int64_t apart_ns = ns - std::clamp(run.zero_ns, -kMaxTimePs, kMaxTimePs);
+    return std::clamp(apart_ns, -kMaxTimePs / 1000, kMaxTimePs / 1000) * 1000;
+  };
+  const std::int64_t begin = on_clock(worker.window_begin_ns), end = on_clock(worker.window_end_ns);
+  const bool first = run.window_begin_ps == run.window_end_ps;
+  run.window_begin_ps = first ? begin : std::min(run.window_begin_ps, begin);
+  run.window_end_ps = first ? end : std::max(run.window_end_ps, end);
 }
 
 }  // namespace
@@ -110,6 +146,7 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
           std::max(run.end_ps, std::clamp(header.end_ps, -kMaxTimePs, kMaxTimePs) + shift_ps);
     }
     run.events += header.events;
+    AddWindow(from, run);
     ASSIGN_OR_RETURN(xplane::Space derived,
                      xplane::Space::Read(stored->index().derived(), xplane::Depth::kPlanes));
     run.workers.push_back({.name = from.worker,
@@ -125,9 +162,10 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
   for (std::uint32_t worker = 0; worker < run.workers.size(); ++worker) {
     const index::Index& index = run.workers[worker].index();
     run.numbers.emplace_back(index.rows().size());
-    for (const std::uint32_t row : OrderRows(index)) {
+    std::vector<std::string> pools = PoolsOf(index);
+    for (const std::uint32_t row : OrderRows(index, pools)) {
       run.numbers.back()[row] = static_cast<std::uint32_t>(run.rows.size());
-      run.rows.push_back({worker, row});
+      run.rows.push_back({worker, row, std::move(pools[row])});
     }
   }
   return run;
@@ -156,6 +194,7 @@ std::string DescribeRun(const LoadedRun& run) {
       lanes = std::max(lanes, index.tracks()[row.first_track + i].lane + 1);
     rows.push_back({{"worker", ref.worker},
                     {"plane", index.Text(plane.name)},
+                    {"pool", ref.pool},
                     {"name", index.Text(row.name)},
                     {"id", row.id},
                     {"kind", row.kind == index::RowKind::kCounter ? "counter" : "spans"},
@@ -163,10 +202,18 @@ std::string DescribeRun(const LoadedRun& run) {
                     {"lanes", lanes},
                     {"events", row.events}});
   }
-  const Json json = {{"run", run.name},         {"beginPs", run.begin_ps},
-                     {"endPs", run.end_ps},     {"zeroNs", std::to_string(run.zero_ns)},
-                     {"events", run.events},    {"workers", std::move(workers)},
-                     {"rows", std::move(rows)}, {"warnings", run.warnings}};
+  Json window;  // Null when no trace tells.
+  if (run.window_begin_ps < run.window_end_ps)
+    window = {{"beginPs", run.window_begin_ps}, {"endPs", run.window_end_ps}};
+  const Json json = {{"run", run.name},
+                     {"beginPs", run.begin_ps},
+                     {"endPs", run.end_ps},
+                     {"window", std::move(window)},
+                     {"zeroNs", std::to_string(run.zero_ns)},
+                     {"events", run.events},
+                     {"workers", std::move(workers)},
+                     {"rows", std::move(rows)},
+                     {"warnings", run.warnings}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -35,6 +35,7 @@ struct Worker {
 struct RowRef {
   std::uint32_t worker = 0;
   std::uint32_t row = 0;  // Its number in the worker's index.
+  std::string pool{};     // The thread pool that it belongs to; empty if it is none (see pools.h).
 };
 
 // Larger times are refused in queries and clamped in traces, so that two can be added without
@@ -44,11 +45,14 @@ inline constexpr std::int64_t kMaxTimePs = std::int64_t{1} << 61;
 struct LoadedRun {
   std::string name{};
   std::vector<Worker> workers{};
-  std::vector<RowRef> rows{};  // Devices before hosts, derived lines before the others.
+  // Devices before hosts, derived lines before the others, threads of pools behind other threads.
+  std::vector<RowRef> rows{};
   std::uint64_t events = 0;
   // The earliest begin and the latest end of its events, on the run's clock.
   std::int64_t begin_ps = 0, end_ps = 0;
   std::int64_t zero_ns = 0;  // Unix time at which the run's clock is 0; 0 = unknown.
+  // The time that the capture asked for, on the run's clock; both 0 when no trace tells.
+  std::int64_t window_begin_ps = 0, window_end_ps = 0;
   std::vector<std::string> warnings{};
 
   const Worker& WorkerOf(const RowRef& row) const { return workers[row.worker]; }

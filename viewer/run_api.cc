@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -11,10 +12,12 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "viewer/arrows.h"
+#include "viewer/arrow_bundles.h"
 #include "viewer/comparison.h"
 #include "viewer/details.h"
 #include "viewer/find.h"
+#include "viewer/graph.h"
+#include "viewer/overview.h"
 #include "viewer/selection.h"
 #include "viewer/tiles.h"
 #include "viewer/xprof_api.h"
@@ -46,22 +49,6 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadRows(const Query& query) {
   return rows;
 }
 
-// Reads tracks of rows, such as "3:0-2,4:1-1".
-absl::StatusOr<std::vector<TrackRange>> ReadTracks(const Query& query) {
-  std::vector<TrackRange> ranges;
-  for (const std::string& part : Split(query.Text("tracks"), ',')) {
-    TrackRange range;
-    char behind = 0;
-    if (std::sscanf(part.c_str(), "%u:%u-%u%c", &range.row, &range.first, &range.last, &behind) !=
-            3 ||
-        ranges.size() >= kMaxRows)
-      return absl::InvalidArgumentError(
-          StrCat("tracks: write up to ", kMaxRows, " of row:first-last, such as 3:0-2"));
-    ranges.push_back(range);
-  }
-  return ranges;
-}
-
 struct Times {
   std::int64_t begin_ps = 0, end_ps = 0;
 };
@@ -73,11 +60,56 @@ absl::StatusOr<Times> ReadTimes(const Query& query) {
   return times;
 }
 
+// The parts of a comma-separated text; none of an empty one.
+std::vector<std::string> ListOf(const Query& query, const char* name) {
+  const std::string& text = query.Text(name);
+  return text.empty() ? std::vector<std::string>{} : Split(text, ',');
+}
+
+// Reads boxes such as "3:0-2,4:1-1", of the query's own times, or "3:0-2:500:900" with theirs.
+absl::StatusOr<std::vector<SelectedBox>> ReadBoxes(const Query& query) {
+  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
+  std::vector<SelectedBox> boxes;
+  for (const std::string& part : ListOf(query, "tracks")) {
+    SelectedBox box{.begin_ps = times.begin_ps, .end_ps = times.end_ps};
+    char behind = 0;
+    const int read = std::sscanf(part.c_str(), "%u:%u-%u:%" SCNd64 ":%" SCNd64 "%c", &box.row,
+                                 &box.first, &box.last, &box.begin_ps, &box.end_ps, &behind);
+    const bool ends = std::count(part.begin(), part.end(), ':') == (read == 5 ? 3 : 1);
+    if ((read != 3 && read != 5) || !ends || box.end_ps < box.begin_ps ||
+        box.begin_ps < -kMaxTimePs || box.end_ps > kMaxTimePs || boxes.size() >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("tracks: write up to ", kMaxRows,
+                 " of row:first-last or row:first-last:begin:end, such as 3:0-2"));
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+// Reads events such as "3:0:17", by row, track and ordinal.
+absl::StatusOr<std::vector<SelectedEvent>> ReadEvents(const Query& query) {
+  std::vector<SelectedEvent> events;
+  for (const std::string& part : ListOf(query, "events")) {
+    SelectedEvent event;
+    char behind = 0;
+    if (std::sscanf(part.c_str(), "%u:%u:%u%c", &event.row, &event.track, &event.ordinal,
+                    &behind) != 3 ||
+        events.size() >= kMaxRows)
+      return absl::InvalidArgumentError(
+          StrCat("events: write up to ", kMaxRows, " of row:track:ordinal, such as 3:0:17"));
+    events.push_back(event);
+  }
+  return events;
+}
+
 Json ToJson(const LoadedRun& run, const Hit& hit) {
-  return {{"row", hit.row},          {"track", hit.track},
-          {"ordinal", hit.ordinal},  {"worker", run.rows[hit.row].worker},
-          {"beginPs", hit.begin_ps}, {"durationPs", hit.duration_ps},
-          {"name", hit.name}};
+  Json json = {{"row", hit.row},          {"track", hit.track},
+               {"ordinal", hit.ordinal},  {"worker", run.rows[hit.row].worker},
+               {"beginPs", hit.begin_ps}, {"durationPs", hit.duration_ps},
+               {"name", hit.name}};
+  if (!hit.reason.name.empty())
+    json["matched"] = {{"name", hit.reason.name}, {"value", hit.reason.value}};
+  return json;
 }
 
 absl::StatusOr<Page> HitsPage(const LoadedRun& run, FindRequest& request, const Query& query) {
@@ -95,11 +127,8 @@ absl::StatusOr<Page> HitsPage(const LoadedRun& run, FindRequest& request, const 
   return JsonPage(Json{{"total", found.total},
                        {"kinds", found.names.size()},
                        {"names", std::move(names)},
-                       {"hits", std::move(hits)}});
-}
-
-Json ToJson(const EventRef& end) {
-  return {end.row, end.track, end.ordinal, end.begin_ps, end.duration_ps};
+                       {"hits", std::move(hits)},
+                       {"unread", found.unread}});
 }
 
 absl::StatusOr<Page> TilesPage(const LoadedRun& run, const Query& query) {
@@ -127,7 +156,8 @@ absl::StatusOr<Page> EventPage(const LoadedRun& run, const Query& query) {
   if (row < 0 || track < 0) return none;
   const auto r = static_cast<std::uint32_t>(row), t = static_cast<std::uint32_t>(track);
   if (ordinal < 0) {
-    const auto found = EventAt(run, r, t, at, slop);
+    const Prefer prefer = query.Text("here") == "1" ? Prefer::kHere : Prefer::kLongest;
+    const auto found = EventAt(run, r, t, at, slop, prefer);
     if (!found) return none;
     ordinal = *found;
   }
@@ -143,6 +173,14 @@ absl::StatusOr<Page> FindPage(const LoadedRun& run, const Query& query) {
   if (request.text.empty() || request.text.size() > kMaxTextBytes)
     return absl::InvalidArgumentError(
         StrCat("q: write 1 to ", kMaxTextBytes, " bytes to look for"));
+  const std::string& in = query.Text("in");
+  if (in == "texts")
+    request.in = FindIn::kTexts;
+  else if (in == "all")
+    request.in = FindIn::kAll;
+  else if (!in.empty() && in != "names")
+    return absl::InvalidArgumentError("in: write names, texts or all");
+  request.count = query.Text("count") != "0";
   return HitsPage(run, request, query);
 }
 
@@ -153,9 +191,9 @@ absl::StatusOr<Page> EventsPage(const LoadedRun& run, const Query& query) {
 }
 
 absl::StatusOr<Page> SelectPage(const LoadedRun& run, const Query& query) {
-  ASSIGN_OR_RETURN(const std::vector<TrackRange> tracks, ReadTracks(query));
-  ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
-  const Selection selection = SumSelection(run, tracks, times.begin_ps, times.end_ps);
+  ASSIGN_OR_RETURN(const std::vector<SelectedBox> boxes, ReadBoxes(query));
+  ASSIGN_OR_RETURN(const std::vector<SelectedEvent> events, ReadEvents(query));
+  const Selection selection = SumSelection(run, boxes, events);
   Json names = Json::array();
   for (const NameSum& sum : selection.names)
     names.push_back({{"name", sum.name},
@@ -168,18 +206,54 @@ absl::StatusOr<Page> SelectPage(const LoadedRun& run, const Query& query) {
                        {"names", std::move(names)}});
 }
 
+Json ToJson(const Bundle::End& end) { return {end.row, end.track, end.at_ps}; }
+
 absl::StatusOr<Page> ArrowsPage(const LoadedRun& run, const Query& query) {
-  ArrowRequest request;
+  BundleRequest request;
   ASSIGN_OR_RETURN(request.rows, ReadRows(query));
   ASSIGN_OR_RETURN(const Times times, ReadTimes(query));
   request.begin_ps = times.begin_ps;
   request.end_ps = times.end_ps;
-  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 500, 1, 10'000));
+  ASSIGN_OR_RETURN(const std::int64_t level, query.Integer("level", 0, 0, kMaxBundleLevel));
+  request.level = static_cast<std::uint32_t>(level);
+  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 10'000, 1, 20'000));
   request.limit = static_cast<std::uint32_t>(limit);
-  const Arrows found = FindArrows(run, request);
-  Json arrows = Json::array();
-  for (const Arrow& arrow : found.arrows) arrows.push_back({ToJson(arrow.from), ToJson(arrow.to)});
-  return JsonPage(Json{{"total", found.total}, {"arrows", std::move(arrows)}});
+  const Bundles found = BundleArrows(run, request);
+  Json bundles = Json::array();
+  for (const Bundle& bundle : found.bundles)
+    bundles.push_back({ToJson(bundle.from), ToJson(bundle.to), bundle.count});
+  return JsonPage(
+      Json{{"total", found.total}, {"drawn", found.drawn}, {"bundles", std::move(bundles)}});
+}
+
+absl::StatusOr<Page> GraphPage(const LoadedRun& run, const Query& query) {
+  GraphRequest request;
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  ASSIGN_OR_RETURN(const std::int64_t worker, query.Integer("worker", 0, 0, kMaxNumber));
+  request.worker = static_cast<std::uint32_t>(worker);
+  request.op = {.instruction = query.Text("instruction"), .module = query.Text("module")};
+  if (!query.Text("program").empty()) {
+    ASSIGN_OR_RETURN(request.op.program, query.Integer("program", 0, kMin, kMax));
+  }
+  ASSIGN_OR_RETURN(const std::int64_t levels, query.Integer("levels", 2, 0, 10));
+  ASSIGN_OR_RETURN(const std::int64_t fan, query.Integer("fan", 8, 1, 1000));
+  ASSIGN_OR_RETURN(const std::int64_t limit, query.Integer("limit", 80, 1, 1000));
+  request.levels = static_cast<std::uint32_t>(levels);
+  request.fan = static_cast<std::uint32_t>(fan);
+  request.limit = static_cast<std::uint32_t>(limit);
+  ASSIGN_OR_RETURN(std::string json, DrawGraph(run, request));
+  return JsonPage(std::move(json));
+}
+
+absl::StatusOr<Page> OverviewPage(const LoadedRun& run, const Query& query) {
+  ASSIGN_OR_RETURN(const std::int64_t slots,
+                   query.Integer("slots", 512, kMinOverviewSlots, kMaxOverviewSlots));
+  ASSIGN_OR_RETURN(const std::int64_t bands, query.Integer("bands", 8, 1, kMaxBands));
+  const Overview overview =
+      LookAtWhole(run, static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bands));
+  return JsonPage(Json{
+      {"beginPs", overview.begin_ps}, {"slotPs", overview.slot_ps}, {"bands", overview.bands}});
 }
 
 absl::StatusOr<Page> StepsPage(const LoadedRun& run, const Query&) {
@@ -215,9 +289,11 @@ Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); 
 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage},   {"/api/events", &EventsPage},
-      {"/api/find", &FindPage},     {"/api/select", &SelectPage}, {"/api/steps", &StepsPage},
-      {"/api/tiles", &TilesPage},
+      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage},
+      {"/api/events", &EventsPage}, {"/api/find", &FindPage},
+      {"/api/graph", &GraphPage},   {"/api/overview", &OverviewPage},
+      {"/api/select", &SelectPage},
+      {"/api/steps", &StepsPage},   {"/api/tiles", &TilesPage},
   };
   for (const auto& [known, api] : kApis)
     if (known == path) return api;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace strobe::viewer {
 namespace {
@@ -11,15 +13,31 @@ using index::Entry;
 using index::Index;
 using index::Track;
 
-// Events that touch [begin, end).
+// What is selected of one track: pieces of time and ordinals.
+struct Wanted {
+  std::vector<std::pair<std::int64_t, std::int64_t>> times{};
+  std::vector<std::uint32_t> ordinals{};
+};
+
+// By row and track.
+using WantedTracks = std::map<std::pair<std::uint32_t, std::uint32_t>, Wanted>;
+
+// Calls `visit(std::uint64_t ordinal, const Entry&)` for the events that touch [begin, end).
+template <typename Visit>
+void ForEachIn(const Index& index, const Track& track, std::int64_t begin_ps, std::int64_t end_ps,
+               const Visit& visit) {
+  index.ForEachEntry(track, index.FirstReaching(track, begin_ps), index.FirstFrom(track, end_ps),
+                     [&](std::uint64_t ordinal, const Entry& entry) {
+                       if (entry.begin_ps >= begin_ps || entry.end_ps() > begin_ps)
+                         visit(ordinal, entry);
+                     });
+}
+
 std::vector<Entry> EntriesIn(const Index& index, const Track& track, std::int64_t begin_ps,
                              std::int64_t end_ps) {
   std::vector<Entry> entries;
-  index.ForEachEntry(track, index.FirstReaching(track, begin_ps), index.FirstFrom(track, end_ps),
-                     [&](std::uint64_t, const Entry& entry) {
-                       if (entry.begin_ps >= begin_ps || entry.end_ps() > begin_ps)
-                         entries.push_back(entry);
-                     });
+  ForEachIn(index, track, begin_ps, end_ps,
+            [&](std::uint64_t, const Entry& entry) { entries.push_back(entry); });
   return entries;
 }
 
@@ -55,39 +73,69 @@ std::vector<std::int64_t> SelfTimes(const Index& index, const Track& track,
   return self;
 }
 
+WantedTracks Collect(const LoadedRun& run, const std::vector<SelectedBox>& boxes,
+                     const std::vector<SelectedEvent>& events) {
+  WantedTracks wanted;
+  for (const SelectedBox& box : boxes) {
+    if (box.row >= run.rows.size()) continue;
+    const std::uint32_t tracks = run.RowOf(run.rows[box.row]).tracks;
+    for (std::uint32_t track = box.first; track <= box.last && track < tracks; ++track)
+      wanted[{box.row, track}].times.emplace_back(box.begin_ps, box.end_ps);
+  }
+  for (const SelectedEvent& event : events) {
+    if (event.row < run.rows.size() && event.track < run.RowOf(run.rows[event.row]).tracks)
+      wanted[{event.row, event.track}].ordinals.push_back(event.ordinal);
+  }
+  return wanted;
+}
+
+// The wanted events of a track, each once, in the order of their begins.
+std::vector<Entry> EntriesOf(const Index& index, const Track& track, const Wanted& wanted,
+                             std::int64_t shift_ps) {
+  if (wanted.times.size() == 1 && wanted.ordinals.empty())
+    return EntriesIn(index, track, wanted.times[0].first - shift_ps,
+                     wanted.times[0].second - shift_ps);
+  std::map<std::uint64_t, Entry> found;  // By ordinal.
+  for (const auto& [begin_ps, end_ps] : wanted.times) {
+    ForEachIn(index, track, begin_ps - shift_ps, end_ps - shift_ps,
+              [&](std::uint64_t ordinal, const Entry& entry) { found.emplace(ordinal, entry); });
+  }
+  for (const std::uint32_t ordinal : wanted.ordinals)
+    if (const auto entry = index.EntryAt(track, ordinal)) found.emplace(ordinal, *entry);
+  std::vector<Entry> entries;
+  entries.reserve(found.size());
+  for (const auto& [ordinal, entry] : found) entries.push_back(entry);
+  return entries;
+}
+
 }  // namespace
 
 std::int64_t SelfTime(const Index& index, std::uint32_t track, const Entry& entry) {
   return SelfTimes(index, index.tracks()[track], {entry}).front();
 }
 
-Selection SumSelection(const LoadedRun& run, const std::vector<TrackRange>& tracks,
-                       std::int64_t begin_ps, std::int64_t end_ps) {
+Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& boxes,
+                       const std::vector<SelectedEvent>& events) {
   Selection selection;
   std::unordered_map<std::string_view, NameSum> sums;
   selection.begin_ps = std::numeric_limits<std::int64_t>::max();
   selection.end_ps = std::numeric_limits<std::int64_t>::min();
-  for (const TrackRange& range : tracks) {
-    if (range.row >= run.rows.size()) continue;
-    const RowRef& ref = run.rows[range.row];
-    const Worker& worker = run.WorkerOf(ref);
-    const Index& index = worker.index();
-    const index::Row& row = run.RowOf(ref);
-    for (std::uint32_t t = range.first; t <= range.last && t < row.tracks; ++t) {
-      const Track& track = index.tracks()[row.first_track + t];
-      const std::vector<Entry> entries =
-          EntriesIn(index, track, begin_ps - worker.shift_ps, end_ps - worker.shift_ps);
-      const std::vector<std::int64_t> self = SelfTimes(index, track, entries);
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        NameSum& sum = sums[index.Text(entries[i].name)];
-        ++sum.count;
-        sum.wall_ps += entries[i].duration_ps;
-        sum.self_ps += self[i];
-        selection.begin_ps = std::min(selection.begin_ps, entries[i].begin_ps + worker.shift_ps);
-        selection.end_ps = std::max(selection.end_ps, entries[i].end_ps() + worker.shift_ps);
-      }
-      selection.count += entries.size();
+  for (const auto& [place, wanted] : Collect(run, boxes, events)) {
+    const RowRef& ref = run.rows[place.first];
+    const std::int64_t shift_ps = run.WorkerOf(ref).shift_ps;
+    const Index& index = run.WorkerOf(ref).index();
+    const Track& track = index.tracks()[run.RowOf(ref).first_track + place.second];
+    const std::vector<Entry> entries = EntriesOf(index, track, wanted, shift_ps);
+    const std::vector<std::int64_t> self = SelfTimes(index, track, entries);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      NameSum& sum = sums[index.Text(entries[i].name)];
+      ++sum.count;
+      sum.wall_ps += entries[i].duration_ps;
+      sum.self_ps += self[i];
+      selection.begin_ps = std::min(selection.begin_ps, entries[i].begin_ps + shift_ps);
+      selection.end_ps = std::max(selection.end_ps, entries[i].end_ps() + shift_ps);
     }
+    selection.count += entries.size();
   }
   if (selection.count == 0) selection.begin_ps = selection.end_ps = 0;
   for (auto& [name, sum] : sums) {

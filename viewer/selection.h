@@ -1,4 +1,4 @@
-// Sums of the events in a box of rows and time, by name.
+// Sums of selected events, by name: those in boxes of rows and time, and single ones.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +8,14 @@
 
 namespace strobe::viewer {
 
-// Tracks first to last of a row, both included.
-struct TrackRange {
+// The events that touch [begin_ps, end_ps) on tracks `first` to `last` of a row, both included.
+struct SelectedBox {
   std::uint32_t row = 0, first = 0, last = 0;
+  std::int64_t begin_ps = 0, end_ps = 0;
+};
+
+struct SelectedEvent {
+  std::uint32_t row = 0, track = 0, ordinal = 0;
 };
 
 struct NameSum {
@@ -26,9 +31,10 @@ struct Selection {
   std::vector<NameSum> names{};  // Largest self time first.
 };
 
-// Sums the events that touch [begin_ps, end_ps), each with its whole duration.
-Selection SumSelection(const LoadedRun& run, const std::vector<TrackRange>& tracks,
-                       std::int64_t begin_ps, std::int64_t end_ps);
+// Sums the events of all boxes and `events`, each with its whole duration. An event that is
+// selected several times counts once.
+Selection SumSelection(const LoadedRun& run, const std::vector<SelectedBox>& boxes,
+                       const std::vector<SelectedEvent>& events);
 
 // Self time of one event; `track` is a number within the index.
 std::int64_t SelfTime(const index::Index& index, std::uint32_t track, const index::Entry& entry);

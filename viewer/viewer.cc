@@ -151,11 +151,14 @@ absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr
   return page;
 }
 
-bool Viewer::IsSlow(const Request& request) { return FindXprofApi(request.path) != nullptr; }
+bool Viewer::IsSlow(const Request& request) {
+  if (FindXprofApi(request.path) != nullptr) return true;
+  return request.path == "/api/find" && Query(request.query).Text("in") == "all";
+}
 
 absl::StatusOr<Page> Viewer::Runs(const Query&) {
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, library_.Runs());
-  return JsonPage(Json{{"place", library_.place()}, {"runs", runs}});
+  return JsonPage(Json{{"place", library_.place()}, {"runs", runs}, {"xprof", options_.xprof}});
 }
 
 absl::StatusOr<Page> Viewer::Describe(const Query& query) {

@@ -20,6 +20,8 @@ struct ViewerOptions {
   // Requests for any other name are refused: a hostile site could have its own name resolve to this
   // machine, and read the traces as its own data (DNS rebinding).
   std::vector<std::string> hosts{};
+  // The address of an XProf server that shows the same runs, for links; may be empty.
+  std::string xprof{};
 };
 
 class Viewer {
@@ -29,8 +31,8 @@ class Viewer {
 
   // Answers any request. Safe to call from several threads.
   Page Answer(const Request& request);
-  // True for requests of XProf's page: they convert whole traces, and wait for runs that are still
-  // being read.
+  // True for requests of XProf's page, which convert whole traces and wait for runs that are still
+  // being read, and for searches that read every event.
   static bool IsSlow(const Request& request);
 
  private:

@@ -152,7 +152,7 @@ class RingReader {
 
  private:
   // The first `size` bytes of the words; none when there are not so many.
-  static std::optional<std::string_view> TextIn(std::span<const std::uint64_t> words,
+  static std::optional<std::string_view> TextOf(std::span<const std::uint64_t> words,
                                                 std::uint64_t size) {
     if (size > words.size() * 8) return std::nullopt;
     return std::string_view(reinterpret_cast<const char*>(words.data()),
@@ -160,7 +160,7 @@ class RingReader {
   }
   void AddPart(std::span<const std::uint64_t> payload) {
     if (payload.empty()) return;
-    const auto text = TextIn(payload.subspan(1), payload[0]);
+    const auto text = TextOf(payload.subspan(1), payload[0]);
     if (text && parts_.size() + text->size() <= kMaxScopeText) parts_.append(*text);
   }
   // The text of a scope, joined with the parts before it. A scope of which parts were overwritten
@@ -168,7 +168,7 @@ class RingReader {
   std::optional<std::string_view> WholeText(std::uint64_t sizes,
                                             std::span<const std::uint64_t> words) {
     const std::uint64_t before = sizes >> 32;
-    const auto text = TextIn(words, sizes & 0xffff'ffff);
+    const auto text = TextOf(words, sizes & 0xffff'ffff);
     if (!text || before == 0) return text;
     if (parts_.size() != before || parts_.size() + text->size() > kMaxScopeText) {
       ++lost_;

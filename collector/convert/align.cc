@@ -11,16 +11,27 @@
 namespace strobe::convert {
 namespace {
 
-// Reads the clock offset that the capture measured from the trace's Strobe plane.
-absl::Status ReadClock(const xplane::Space& space, WorkerTrace& trace) {
+// Reads the clock offset that the capture measured, and its window, from the trace's Strobe plane.
+absl::Status ReadCapture(const xplane::Space& space, WorkerTrace& trace) {
   const xplane::Plane* plane = space.Find(xplane::kStrobePlane);
   if (plane == nullptr) return absl::OkStatus();
-  return plane->ForEachStat([&](const xplane::Stat& stat) {
+  std::int64_t instant = 0, duration = 0;
+  RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
     if (plane->NameOf(stat) == "clock_offset_ns")
       trace.clock_offset_ns = stat.Integer().value_or(0);
     if (plane->NameOf(stat) == "clock_error_ns") trace.clock_error_ns = stat.Integer();
+    if (plane->NameOf(stat) == "instant_ns") instant = stat.Integer().value_or(0);
+    if (plane->NameOf(stat) == "duration_ns") duration = stat.Integer().value_or(0);
     if (trace.clock_error_ns.value_or(0) < 0) trace.clock_error_ns.reset();  // Not measured.
-  });
+  }));
+  // Until the year 2043. A trace may hold any number, and larger ones could overflow below.
+  constexpr std::int64_t kMaxNanos = std::int64_t{1} << 61;
+  if (instant <= 0 || instant > kMaxNanos || duration <= 0 || duration > kMaxNanos ||
+      trace.clock_offset_ns < -kMaxNanos || trace.clock_offset_ns > kMaxNanos)
+    return absl::OkStatus();
+  trace.window_begin_ns = instant - trace.clock_offset_ns;
+  trace.window_end_ns = trace.window_begin_ns + duration;
+  return absl::OkStatus();
 }
 
 // Some profilers write Unix times into lines, others times since the profiler's start. Makes all of
@@ -69,7 +80,7 @@ absl::StatusOr<AlignedTraces> AlignTraces(const std::vector<OpenTrace>& traces,
     absl::StatusOr<xplane::Space> space = ReadFromZero(trace.bytes(), depth, zero);
     if (!space.ok()) return named(space.status());
     WorkerTrace worker{.worker = trace.worker};
-    if (const absl::Status clock = ReadClock(*space, worker); !clock.ok()) return named(clock);
+    if (const absl::Status clock = ReadCapture(*space, worker); !clock.ok()) return named(clock);
     // A trace that does not tell its start is shown from the zero of all traces.
     worker.shift_ns = zero == 0 ? 0 : zero - worker.clock_offset_ns;
     if (worker.shift_ns != 0) earliest = std::min(earliest, worker.shift_ns);

@@ -21,6 +21,9 @@ struct WorkerTrace {
   std::int64_t clock_offset_ns = 0;              // Worker clock minus operator clock, in ns.
   std::optional<std::int64_t> clock_error_ns{};  // Half-width of its error interval; nullopt: not
                                                  // measured.
+  // The time that the capture asked for, as Unix times on the operator's clock, in ns; both 0 when
+  // the trace does not tell.
+  std::int64_t window_begin_ns = 0, window_end_ns = 0;
 };
 
 // Takes the output piece by piece. The first failure ends the conversion.

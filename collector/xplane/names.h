@@ -12,6 +12,8 @@ inline constexpr std::string_view kTaskEnvironmentPlane = "Task Environment";
 inline constexpr std::string_view kHostPlane = "/host:CPU";
 inline constexpr std::string_view kDevicePrefix = "/device:";
 inline constexpr std::string_view kGpuPrefix = "/device:GPU:";
+// Holds the HLO of each module that ran, one event name per module and no events.
+inline constexpr std::string_view kMetadataPlane = "/host:metadata";
 inline constexpr std::string_view kNvtxPlane = "/host:NVTX-CUPTI";
 // The name of lines whose events are values of a counter, not spans of time.
 inline constexpr std::string_view kCounterLine = "_counters_";

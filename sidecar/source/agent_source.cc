@@ -205,7 +205,8 @@ Recording AgentSource::Collect(const v1::CapturePlan& plan, const CaptureTimes& 
   std::vector<std::string> errors, warnings;
   if (plan.tracers().python() > 0 && plan.framework_servers().empty()) {
     warnings.push_back(
-        "there are no Python calls: tracers.python was asked for, which only the profiler server of "
+        "there are no Python calls: tracers.python was asked for, which only the profiler server "
+        "of "
         "JAX or TensorFlow records, and none answers here");
   }
   std::int64_t started = times.start_ns, stopped = times.stop_ns;

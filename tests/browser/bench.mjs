@@ -1,6 +1,7 @@
 // Measures viewers' pages in Chromium and prints a line of JSON:
 //   node bench.mjs paint STROBE TRACE CACHE     from starting `strobe view` until events are drawn
 //   node bench.mjs frames URL                   gaps between frames while a key is held for three seconds
+//   node bench.mjs arrows URL                   the same with flow events switched on
 //   node bench.mjs perfetto WEB_DIST TRACE      Perfetto's page: from handing it a file until tracks are drawn
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -36,10 +37,28 @@ async function paint(browser, [strobe, trace, cache]) {
   }
 }
 
+async function arrows(browser, [url]) {
+  const page = await timeline(browser, url);
+  await page.keyboard.press("v");
+  await page.waitForFunction(() => globalThis.strobe.state.links.bundles > 0);
+  await idle(page);
+  const links = await page.evaluate(() => globalThis.strobe.state.links);
+  tell({ ...links, ...(await gaps(page)) });
+}
+
 async function frames(browser, [url]) {
+  tell(await gaps(await timeline(browser, url)));
+}
+
+async function timeline(browser, url) {
   const page = await open(browser, url);
   await page.setViewport({ width: 1600, height: 900 });
   await idle(page);
+  return page;
+}
+
+/** Holds W, S, A and D for three seconds each. */
+async function gaps(page) {
   await page.mouse.move(900, 400);
   const all = [];
   for (const key of ["w", "s", "a", "d"]) {
@@ -71,12 +90,12 @@ async function frames(browser, [url]) {
     );
   }
   all.sort((a, b) => a - b);
-  tell({
+  return {
     frames: all.length,
     p50: all[all.length >> 1],
     p95: all[Math.floor(all.length * 0.95)],
     worst: all.at(-1),
-  });
+  };
 }
 
 async function perfetto(browser, [dist, trace]) {
@@ -123,7 +142,7 @@ async function perfetto(browser, [dist, trace]) {
 
 const browser = await launch();
 try {
-  await { paint, frames, perfetto }[what](browser, given);
+  await { arrows, paint, frames, perfetto }[what](browser, given);
 } finally {
   await browser.close();
 }

@@ -105,3 +105,40 @@ export async function hold(page, key, milliseconds) {
   await page.keyboard.up(key);
   await idle(page);
 }
+
+/** Drags with the left button from one point of the page to another. */
+export async function drag(page, from, to) {
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down();
+  await page.mouse.move(to.x, to.y, { steps: 6 });
+  await page.mouse.up();
+}
+
+/** {at(x, y)}: the colours, [red, green, blue], of a screenshot. */
+export async function pixelsOf(browser, png) {
+  // A page of its own, because the viewer's policy allows no images from elsewhere.
+  const page = await browser.newPage();
+  try {
+    const { width, data } = await page.evaluate(async (base64) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${base64}`;
+      await image.decode();
+      const canvas = new OffscreenCanvas(image.width, image.height);
+      const context = canvas.getContext("2d");
+      context.drawImage(image, 0, 0);
+      const pixels = context.getImageData(0, 0, image.width, image.height).data;
+      let text = "";
+      for (let i = 0; i < pixels.length; i += 32768)
+        text += String.fromCharCode(...pixels.subarray(i, i + 32768));
+      return { width: image.width, data: btoa(text) };
+    }, Buffer.from(png).toString("base64"));
+    const pixels = Buffer.from(data, "base64");
+    const at = (x, y) => {
+      const first = 4 * (Math.floor(y) * width + Math.floor(x));
+      return [...pixels.subarray(first, first + 3)];
+    };
+    return { at };
+  } finally {
+    await page.close();
+  }
+}

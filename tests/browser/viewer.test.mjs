@@ -25,6 +25,7 @@ before(async () => {
 after(() => browser.close());
 beforeEach(async () => {
   await page?.close();
+  page = null; // It is not closed twice when the next one cannot be opened.
   page = await open(browser, URL_);
 });
 
@@ -227,12 +228,12 @@ test("the timing tool snaps to the edges of events, to the picosecond", async ()
   await page.mouse.down();
   await page.mouse.move(to.x - 4, to.y, { steps: 5 });
   await page.mouse.up();
-  await page.waitForFunction(() => globalThis.strobe.state.timing?.begin === 10e9);
-  assert.equal(await page.evaluate(() => globalThis.strobe.state.timing.end), 19 * MS);
+  await page.waitForFunction(() => globalThis.strobe.state.marks[0]?.begin === 10e9);
+  assert.equal(await page.evaluate(() => globalThis.strobe.state.marks[0].end), 19 * MS);
   assert.equal(await text(page, "#announce"), "9 ms");
   await shot(page, "timing");
   await press(page, "Escape");
-  assert.equal(await page.evaluate(() => globalThis.strobe.state.timing), null);
+  assert.equal(await page.evaluate(() => globalThis.strobe.state.marks.length), 0);
 });
 
 test("finds events of all workers, by part and by regular expression", async () => {
@@ -275,11 +276,11 @@ test("finds events of all workers, by part and by regular expression", async () 
 
 test("flow events are drawn when asked for", async () => {
   await page.keyboard.press("v");
-  await page.waitForFunction(() => globalThis.strobe.state.arrows.length > 0);
-  assert.match(await text(page, "#announce"), /^200 of 200 flow events/);
+  await page.waitForFunction(() => globalThis.strobe.state.links.bundles > 0);
+  assert.match(await text(page, "#announce"), /^200 links, all drawn/);
   await shot(page, "flows");
   await press(page, "v");
-  assert.equal(await page.evaluate(() => globalThis.strobe.state.arrows.length), 0);
+  assert.equal(await page.evaluate(() => globalThis.strobe.state.links.bundles), 0);
 });
 
 test("workers stand on one clock and are compared step by step", async () => {
@@ -350,6 +351,7 @@ test("the link brings the same view back", async () => {
   const saved = await view(page);
   const link = page.url();
   await page.close();
+  page = null;
   page = await open(browser, link);
   await page.waitForFunction(() => globalThis.strobe.state.selected[0]?.name === "train");
   near((await view(page)).begin, saved.begin, 1);
@@ -375,7 +377,7 @@ test("without a mouse: rows have names, and tables tell their events", async () 
     nodes.map((node) => node.textContent),
   );
   assert.equal(lines.length, 100);
-  assert.match(lines[0], /^train0 ps9 mspythonworker-0/);
+  assert.match(lines[0], /^train0 ps9 mspython\/host:CPUworker-0/);
   await page.evaluate(() => [...document.querySelectorAll("#panel-body button")].at(-1).click());
   await page.waitForFunction(() => document.querySelectorAll("#panel-body tbody tr").length < 100);
 });

@@ -28,8 +28,8 @@ struct FakeSidecar {
   bool throws_in_arm = false;
   v1::Outcome refusal = v1::OUTCOME_UNSPECIFIED;
   v1::Outcome ends_as = v1::OK;
-  std::uint64_t events = 10;   // In its trace.
-  std::string writes_into{};   // The run that it writes into; empty = the plan's.
+  std::uint64_t events = 10;  // In its trace.
+  std::string writes_into{};  // The run that it writes into; empty = the plan's.
   Nanos lateness = std::chrono::microseconds(100);
   Nanos collect = std::chrono::milliseconds(50);
   bool dies = false;     // Dies in the middle of the recording.

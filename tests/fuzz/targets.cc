@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collector/analysis/event_stats.h"
+#include "collector/analysis/hlo_module.h"
 #include "collector/analysis/steps.h"
 #include "collector/convert/align.h"
 #include "collector/convert/chrome_trace.h"
@@ -166,6 +167,20 @@ void Index(std::string_view bytes) {
   const absl::StatusOr<index::Index> index =
       index::Index::Open({reinterpret_cast<const char*>(words.data()), bytes.size()});
   if (index.ok()) index::AskAll(*index);
+}
+
+void Hlo(std::string_view bytes) {
+  const absl::StatusOr<HloModule> module = HloModule::Read(bytes);
+  if (!module.ok()) return;
+  module->Root().status().IgnoreError();
+  for (std::uint32_t c = 0; c < module->computations.size(); ++c) {
+    const HloComputation& computation = module->computations[c];
+    computation.Users();
+    for (std::uint32_t i = 0; i < computation.instructions.size(); ++i) {
+      HloText(*module, {c, i}, 1000);
+      OriginOf(computation.instructions[i]);
+    }
+  }
 }
 
 void Query(std::string_view bytes) {

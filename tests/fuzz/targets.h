@@ -6,6 +6,7 @@ namespace strobe::fuzz {
 
 void Space(std::string_view bytes);  // The trace reader, and everything that reads its result.
 void Index(std::string_view bytes);  // The index reader and all its queries.
+void Hlo(std::string_view bytes);    // The HLO of a module.
 void Query(std::string_view bytes);  // A request to the viewer, as "path?query".
 
 void Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.

@@ -64,7 +64,7 @@ def test_a_file_system_that_hangs_holds_no_worker(group, trainers, tmp_path, han
     wait_until(trace.exists, 60, "the kept trace")
     worker.sidecar.wait_for("a kept trace was uploaded", 30)
     assert trace.stat().st_size == int(told["bytes"])
-    assert [f.name for f in trace.parent.iterdir()] == [trace.name], "what the first try had begun is gone"
+    assert sorted(f.name for f in trace.parent.iterdir()) == [trace.name, "strobe.capture"], "what the first try had begun is gone"
     assert capture(worker, hang.directory, run="again")["outcome"] == "Ok"
 
 
@@ -142,7 +142,7 @@ def test_what_a_trainer_plants_on_the_volume_leads_nowhere(group, trainers, tmp_
     told = capture(worker, tmp_path / "logs")
     if ends_as == "Ok":
         assert told["outcome"] == "Ok", told
-        assert sorted(f.name for f in run.iterdir()) == sorted([f"{told['name']}.xplane.pb", "strobe.json"])
+        assert sorted(f.name for f in run.iterdir()) == sorted([f"{told['name']}.xplane.pb", "strobe.capture", "strobe.json"])
     else:
         assert told["outcome"] == "UploadFailed" and ends_as in told["message"], told
 

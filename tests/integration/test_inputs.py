@@ -84,7 +84,7 @@ def test_defaults_are_filled_in(kubectl):
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1,a:1", "--logdir", "/l"], "is listed twice"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:99999", "--logdir", "/l"], "port that is no number from 1 to 65535"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "::1:80", "--logdir", "/l"], "brackets"),
-    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "ftp://x/y"], "absolute path"),
+    ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "ftp://x/y"], "unknown scheme ftp"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--duration", "0"], "--duration"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--delay", "soon"], "--delay"),
     ("strobe", ["capture", "--insecure-plaintext", "--workers", "a:1", "--logdir", "/l", "--min-workers", "0"], "--min-workers"),

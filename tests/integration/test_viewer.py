@@ -21,7 +21,7 @@ import pytest
 
 from tests.support.processes import BIN, BUILD, ROOT
 from tests.support.stores import Versity, strobe_env
-from tests.support.traces import MS, US, PlaneWriter, write_run
+from tests.support.traces import MS, US, PlaneWriter, hlo_proto, write_run
 
 
 class View:
@@ -54,6 +54,7 @@ class View:
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory, protos):
     directory = tmp_path_factory.mktemp("logdir")
+    write_run(directory, "2026_11_19_10_00_00", **{"worker-0": {"clock_offset_ns": 7_000_000, "window": (10_000_000, 20_000_000)}})
     write_run(directory, "2026_11_20_10_00_00", **{"worker-0": {}})
     write_run(directory, "2026_11_21_10_00_00", **{
         "worker-0": {},
@@ -79,6 +80,74 @@ def node(script, view, **env):
 
 def test_every_feature_of_the_page(view):
     node("viewer.test.mjs", view)
+
+
+def test_the_feel_of_the_page(view):
+    node("feel.test.mjs", view)
+
+
+def large_job(launches):
+    """Two GPUs that run the same kernels, their launches, a pool of threads, and the HLO of a module."""
+    from tensorflow import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    for device in range(2):
+        gpu = PlaneWriter(space, f"/device:GPU:{device}")
+        for stream in range(4):
+            gpu.line(f"Stream #{stream}(Compute)", id=stream)
+            for i in range(stream, launches, 4):
+                gpu.event(f"kernel_{i % 7}", i * 100 * US, 50 * US, correlation_id=2 * i + device + 1, shape=f"f32[{i}]",
+                          hlo_op="fusion.3", hlo_module="jit_step", program_id=12, tf_op="model/dense/dot:MatMul")
+    host = PlaneWriter(space, "/host:CPU")
+    host.line("python", id=1)
+    for i in range(launches):
+        for device in range(2):
+            host.event("cudaLaunchKernel", i * 100 * US - (1 + device) * 20 * US, 10 * US, correlation_id=2 * i + device + 1)
+    for thread in (11, -12):
+        host.line(f"tf_XLAEigen/{thread}", id=abs(thread)).event("task", 0, MS)
+    host.line("grpc/7", id=7).event("call", 0, MS)
+    proto = hlo_proto("jit_step", [(1, "p.0", "parameter", []), (2, "p.1", "parameter", []), (3, "fusion.3", "fusion", [1, 2]),
+                                   (4, "<b>&", "negate", [3]), (5, "add.5", "add", [3, 4])])
+    metadata = PlaneWriter(space, "/host:metadata")
+    kind = metadata.plane.event_metadata[12]
+    kind.id, kind.name = 12, "jit_step(12)"
+    kind.stats.add(metadata_id=metadata.stat_id("Hlo Proto"), bytes_value=proto)
+    return space
+
+
+def test_flows_arguments_pools_and_graphs(session_group, tmp_path, protos):
+    trace = tmp_path / "job.xplane.pb"
+    trace.write_bytes(large_job(10_000).SerializeToString())
+    view = View(session_group, "job", trace, "--cache", "none", "--xprof", "http://localhost:8791/")
+    run = view.loaded()
+    assert {r["name"]: r["pool"] for r in run["rows"] if r["plane"] == "/host:CPU"} == {
+        "python": "", "grpc/7": "", "tf_XLAEigen/11": "tf_XLAEigen", "tf_XLAEigen/-12": "tf_XLAEigen"}
+    rows = f"0-{len(run['rows']) - 1}"
+    whole = view.json(f"/api/arrows?rows={rows}&level=0&limit=20000")
+    assert whole["total"] == whole["drawn"] == len(whole["bundles"]) == 20_000
+    few = view.json(f"/api/arrows?rows={rows}&level=0&limit=100")
+    assert few["total"] == few["drawn"] == 20_000 == sum(count for *_, count in few["bundles"]) and len(few["bundles"]) <= 100
+    assert {r["plane"] for r in run["rows"] if r["name"] == "Framework Name Scope"} == {"/device:GPU:0", "/device:GPU:1"}
+    node("data.test.mjs", view)
+
+
+def test_every_xla_op_of_a_real_trace_has_its_graph(session_group, jax_trace):
+    view = View(session_group, "jaxgraph", jax_trace, "--cache", "none")
+    view.loaded()
+    seen = set()
+    for hit in view.json("/api/find?q=jit_&in=all&limit=2000")["hits"]:
+        event = view.json(f"/api/event?row={hit['row']}&track={hit['track']}&ordinal={hit['ordinal']}")
+        if "hlo" not in event or event["hlo"]["instruction"] in seen:
+            continue
+        hlo = event["hlo"]
+        assert hlo["held"], hlo
+        seen.add(hlo["instruction"])
+        graph = view.json("/api/graph?" + urllib.parse.urlencode({key: hlo[key] for key in ("worker", "module", "program", "instruction")}))
+        centre = graph["nodes"][0]
+        assert centre["name"] == hlo["instruction"] and centre["id"] == graph["centre"] and graph["missing"] == 0
+        assert f"%{centre['name']} = {centre['shape']} {centre['opcode']}(" in centre["text"]
+        assert len([edge for edge in graph["edges"] if edge[1] == centre["id"]]) == centre["operands"]
+    assert any("dot" in name or "fusion" in name for name in seen), seen
 
 
 def test_xprofs_own_page_works_against_this_server(view):
@@ -215,7 +284,14 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/event?row=99999&track=0&ordinal=0", 404, "no such event"),
         ("/api/event?row=0&track=0&ordinal=999999", 404, "no such event"),
         ("/api/select?tracks=1:2", 400, "tracks: write up to"),
+        ("/api/select?events=1:2", 400, "events: write up to"),
+        ("/api/overview?slots=1", 400, "slots: 1 is not from 16 to 4096"),
         ("/api/arrows?rows=0&begin=5&end=4", 400, "end: lies before begin"),
+        ("/api/arrows?rows=0&limit=999999", 400, "limit: 999999 is not from 1 to 20000"),
+        ("/api/find?q=x&in=dreams", 400, "in: write names, texts or all"),
+        ("/api/graph?worker=0&module=jit_step&instruction=x", 404, "does not hold the HLO of jit_step"),
+        ("/api/graph?worker=9&module=jit_step", 404, "no such worker"),
+        ("/api/graph?limit=0", 400, "limit: 0 is not from 1 to 1000"),
         ("/data/plugin/profile/data?tag=overview_page", 404, "only tag=trace_viewer@"),
     ]:
         status, body = view.refused(path)
@@ -246,10 +322,11 @@ def test_hostile_questions_end_no_server(view):
     random.seed(seed := random.randrange(1 << 30))
     print("seed", seed)
     words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
-             "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards"]
+             "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards",
+             "events", "bands"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
               "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*"]
-    paths = ["api/runs", "api/run", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps",
+    paths = ["api/runs", "api/run", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/overview",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
     for _ in range(1500):
@@ -293,7 +370,7 @@ def test_runs_in_object_storage(session_group, logdir, tmp_path):
     for worker in ("worker-0", "worker-1"):
         server.write(f"logs/{run}/{worker}.xplane.pb", (logdir / run / f"{worker}.xplane.pb").read_bytes())
     view = View(session_group, "s3", f"s3://{server.bucket}/logs", "--cache", "none", env=strobe_env(server))
-    assert view.json("/api/runs") == {"place": f"s3://{server.bucket}/logs", "runs": ["2026_11_21_10_00_00"]}
+    assert view.json("/api/runs") == {"place": f"s3://{server.bucket}/logs", "runs": ["2026_11_21_10_00_00"], "xprof": ""}
     assert [w["name"] for w in view.loaded()["workers"]] == ["worker-0", "worker-1"]
 
 

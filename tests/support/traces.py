@@ -47,13 +47,40 @@ class PlaneWriter:
         return self
 
 
+def varint(number):
+    text = b""
+    while number >= 0x80:
+        text += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return text + bytes([number])
+
+
+def field(number, value):
+    """One field of a protobuf message: an integer, text, or the bytes of a message."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def hlo_proto(module, instructions):
+    """An HloProto with one computation of (id, name, opcode, operands), all f32[8,16]; the last one is its root. The field numbers are those of XLA's hlo.proto."""
+    shape = field(2, 11) + field(3, bytes([8, 16])) + field(5, field(1, bytes([1, 0])))
+    made = b"".join(
+        field(2, field(1, name) + field(2, opcode) + field(3, shape) + field(35, id) + field(36, b"".join(map(varint, operands))))
+        for id, name, opcode, operands in instructions)
+    computation = field(1, "main") + field(5, 1) + field(6, instructions[-1][0]) + made
+    return field(1, field(1, module) + field(3, computation) + field(6, 1))
+
+
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
 STEPS = 5
 STEP = 10 * MS
 
 
-def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
-    """The trace of one worker: TPU, SparseCore, GPU and host, with five steps of 10 ms that start `late` ps after the other workers'."""
+def worker_trace(late=0, clock_offset_ns=0, slow=1.0, window=None):
+    """The trace of one worker: TPU, SparseCore, GPU and host, with five steps of 10 ms that start `late` ps after the other workers'.
+    `window`: begin and length of what the capture asked for, in ns from the trace's start."""
     from tensorflow import xplane_pb2
 
     space = xplane_pb2.XSpace()
@@ -104,6 +131,8 @@ def worker_trace(late=0, clock_offset_ns=0, slow=1.0):
     environment.add_stats(environment.plane, {"profile_start_time": start})
     strobe = PlaneWriter(space, "Strobe")
     strobe.add_stats(strobe.plane, {"clock_offset_ns": clock_offset_ns, "clock_error_ns": 40_000})
+    if window:
+        strobe.add_stats(strobe.plane, {"instant_ns": start + window[0], "duration_ns": window[1]})
     return space
 
 

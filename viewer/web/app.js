@@ -1,13 +1,17 @@
 // Ties the page together: makes its parts, opens runs, draws frames.
 import { Api } from "./api.js";
 import { Flows } from "./flows.js";
-import { count } from "./format.js";
+import { count, time } from "./format.js";
+import { Graph } from "./graph.js";
+import { Hint } from "./hint.js";
 import { Keys } from "./keys.js";
 import { Labels } from "./labels.js";
 import { Layout } from "./layout.js";
 import { Loading } from "./loading.js";
+import { Marks } from "./marks.js";
 import { Notices } from "./notices.js";
 import { drawOverlay } from "./overlay.js";
+import { Overview } from "./overview.js";
 import { Panel } from "./panel.js";
 import { readLink, writeLink } from "./permalink.js";
 import { savePicture } from "./picture.js";
@@ -16,10 +20,17 @@ import { Renderer } from "./renderer.js";
 import { Rows } from "./rows.js";
 import { Search } from "./search.js";
 import { Selection } from "./selection.js";
+import { Splitter } from "./splitter.js";
 import { TileStore } from "./tiles.js";
+import { Toolbox } from "./toolbox.js";
 import { View } from "./view.js";
 
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
+// Pixels that resizing leaves to each part.
+const MIN_LABELS = 160;
+const MIN_TIMELINE = 200;
+const MIN_STAGE = 120;
+const MIN_PANEL = 90;
 
 const $ = (id) => document.getElementById(id);
 
@@ -30,27 +41,37 @@ const notices = new Notices($("announce"), $("notice"));
 const loading = new Loading($("progress"));
 const renderer = new Renderer(canvas);
 const view = new View(renderer, $("stage"), $("labels"), settled);
+const overview = new Overview($("overview"), $("overview-canvas"), $("overview-frame"), view);
 const panel = new Panel({
   jump: (event) => selection.jump(event),
   zoomToStep: (step) => selection.zoomToStep(step),
+  openGraph: (hlo) => graph.open(hlo),
   closed: () => canvas.focus(),
+  resized,
 });
 const flows = new Flows($("flows"), view, notices);
 const selection = new Selection(view, flows, panel, notices);
+const marks = new Marks(view, notices);
 const rows = new Rows($("row-filter"), view, panel, notices);
 const search = new Search(view, selection, panel);
+const graph = new Graph(view, panel, {
+  find: (text) => search.restore(text, false),
+  back: () => selection.show(),
+  told: (text) => notices.tell(text),
+});
 const labels = new Labels($("labels"), {
   toggleSection: (key) => rows.toggleSection(key),
   toggleRow: (row) => rows.toggleRow(row),
   pin: (row) => rows.togglePin(row),
   openTable: (row) => rows.openTable(row),
 });
-const pointer = new Pointer(canvas, view, selection, notices);
-const keys = new Keys(canvas, view, pointer, selection, panel, {
+const hint = new Hint($("hint"), $("stage"), canvas, view);
+const pointer = new Pointer(canvas, view, selection, marks, hint, notices);
+const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),
   ArrowRight: () => (selection.single ? selection.step(1) : view.pan(renderer.width / 8)),
-  f: () => selection.zoom(),
-  m: () => selection.toggleMark(),
+  f: () => selection.zoom(marks.active),
+  m: () => marks.toggle(selection.time()),
   v: toggleFlows,
   c: toggleComparison,
   p: () => selection.single && rows.togglePin(selection.single.row),
@@ -58,6 +79,8 @@ const keys = new Keys(canvas, view, pointer, selection, panel, {
   "/": () => $("find-text").focus(),
   "?": showHelp,
 });
+const toolbox = new Toolbox($("tools"), $("tools-grip"));
+const splitters = [labelSplitter(), panelSplitter()];
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
 // ---- Runs -------------------------------------------------------------------------------------
@@ -69,7 +92,8 @@ async function start() {
   // The list and the run are asked for at once: without a name the server takes the first run.
   const opened = openRun(link.run, link);
   try {
-    const { runs, place } = await new Api("").get("runs");
+    const { runs, place, xprof } = await new Api("").get("runs");
+    panel.xprof = xprof;
     document.title = `${place} – Strobe`;
     $("run").replaceChildren(...runs.map((run) => new Option(run, run, false, run === link.run)));
     $("run").title = place;
@@ -93,8 +117,11 @@ async function openRun(name, link = {}) {
   };
   view.top = 0;
   selection.clearAll();
-  flows.arrows = [];
+  marks.clear();
+  flows.hideEvent();
+  flows.clearBundles();
   restore(link);
+  overview.load();
   report(description);
 }
 
@@ -103,14 +130,14 @@ function restore(link) {
   const { layout, description } = view.run;
   layout.pinned = (link.pins ?? []).filter((row) => row >= 0 && row < description.rows.length);
   $("row-filter").value = link.filter ?? "";
-  view.resize();
+  resizeWindow();
   rows.filter();
   view.scroll(link.top ?? 0);
   if (link.end > link.begin) view.set(link.begin, link.end);
-  else view.showAll();
+  else view.showWindow();
   view.load(); // While the first frame is drawn.
   for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2)
-    selection.marks.push({ begin: link.marks[i], end: link.marks[i + 1] });
+    marks.add({ begin: link.marks[i], end: link.marks[i + 1] });
   if (link.find) search.restore(link.find, link.regex);
   if (link.event?.length === 3) {
     const [row, track, ordinal] = link.event;
@@ -150,7 +177,7 @@ function settled() {
     find: search.text,
     regex: search.regex,
     event: selection.single,
-    marks: selection.marks,
+    marks: marks.list,
   });
   flows.refresh();
 }
@@ -171,11 +198,15 @@ function draw() {
   const { description, store, layout } = view.run;
   const bands = view.bands();
   view.dirty = false;
-  renderer.draw(view, bands, store, view.level());
+  renderer.draw(view, bands, store, view.level(), (picture) => flows.draw(picture));
   drawOverlay(renderer, view, state(), (row, track) => view.placeOf(row, track));
-  labels.draw(description, layout, bands, renderer.height, `${count(description.events)} events`);
+  labels.draw(description, layout, bands, renderer.height);
+  const facts = `${count(description.events)} events, ${time(view.end - view.begin)} in sight`;
+  labels.note(`${facts}\n${view.sectionAbove()?.title ?? ""}`);
   pointer.refreshHint();
+  overview.place();
   view.load();
+  $("stage").classList.toggle("loading", store.lacking > 0);
 }
 
 /** What the user has chosen; the overlay draws it over the timeline. */
@@ -187,9 +218,66 @@ function state() {
     timing: pointer.timing,
     selected: selection.events,
     shades: selection.shades,
-    marks: selection.marks,
+    marks: marks.list.filter((mark) => mark !== pointer.drag?.edge?.mark || !pointer.timing),
+    active: marks.active,
     arrows: flows.arrows,
+    links: { total: flows.total, drawn: flows.drawn, bundles: flows.bundles.length },
   };
+}
+
+// ---- Sizes ------------------------------------------------------------------------------------
+
+/** Fits the canvas into the room that it has now. What was selected last stays in sight. */
+function resized() {
+  if (!view.run) return;
+  const { anchor } = selection;
+  const seen = anchor && view.placeOf(anchor.row, anchor.track) !== null;
+  view.resize();
+  if (seen) view.keepInSight(anchor.row, anchor.track);
+  for (const splitter of splitters) splitter.tell();
+}
+
+function resizeWindow() {
+  for (const splitter of splitters) splitter.restore();
+  toolbox.fit();
+  view.fit($("stage").parentElement.clientHeight - $("overview").offsetHeight);
+  resized();
+  overview.draw();
+}
+
+function labelSplitter() {
+  const root = document.documentElement.style;
+  return new Splitter($("labels-size"), "labels", {
+    sizeAt: (event) => event.clientX - $("labels").getBoundingClientRect().left,
+    get: () => $("labels").offsetWidth,
+    set: (size) => {
+      if (size === null) root.removeProperty("--label");
+      else root.setProperty("--label", `${size}px`);
+      resized();
+      overview.draw();
+    },
+    limits: () => [MIN_LABELS, $("stage").clientWidth - MIN_TIMELINE],
+    grow: "ArrowRight",
+    shrink: "ArrowLeft",
+  });
+}
+
+function panelSplitter() {
+  const element = $("panel");
+  return new Splitter($("panel-size"), "panel", {
+    sizeAt: (event) => element.getBoundingClientRect().bottom - event.clientY,
+    get: () => element.offsetHeight,
+    set: (size) => {
+      element.style.height = size === null ? "" : `${size}px`;
+      resized();
+    },
+    limits: () => [
+      MIN_PANEL,
+      $("stage").parentElement.clientHeight - $("overview").offsetHeight - MIN_STAGE,
+    ],
+    grow: "ArrowUp",
+    shrink: "ArrowDown",
+  });
 }
 
 // ---- Buttons ----------------------------------------------------------------------------------
@@ -197,6 +285,7 @@ function state() {
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   renderer.setTheme(theme);
+  overview.draw();
   view.redraw();
 }
 
@@ -207,11 +296,11 @@ function toggleTheme() {
 }
 
 function toggleFlows() {
-  flows.toggle(selection.single);
+  flows.toggle();
 }
 
 async function toggleComparison() {
-  if (panel.kind === "compare") return panel.hide();
+  if (panel.shows("compare")) return panel.hide("compare");
   if (!view.run) return notices.tell("The run is being read.");
   try {
     const { steps } = await view.run.api.get("steps");
@@ -227,8 +316,8 @@ function showHelp() {
 
 // After a choice by mouse, keys are for the timeline again; with the keyboard, the list keeps them.
 let chosenByMouse = false;
-$("run").onpointerdown = () => (chosenByMouse = true);
-$("run").onkeydown = () => (chosenByMouse = false);
+$("run").addEventListener("pointerdown", () => (chosenByMouse = true));
+$("run").addEventListener("keydown", () => (chosenByMouse = false));
 $("run").onchange = () => {
   if (chosenByMouse) canvas.focus();
   openRun($("run").value).catch(fail);
@@ -238,7 +327,7 @@ $("compare").onclick = toggleComparison;
 $("export").onclick = () => view.run && savePicture(view, $("labels").offsetWidth);
 $("help").onclick = showHelp;
 $("theme").onclick = toggleTheme;
-addEventListener("resize", () => view.resize());
+addEventListener("resize", resizeWindow);
 addEventListener("online", () => view.redraw()); // Asks again for what is missing.
 // The canvas shows that it has the focus only to those who came to it with the keyboard.
 addEventListener("keydown", () => (document.body.dataset.input = "keyboard"));
@@ -264,6 +353,10 @@ globalThis.strobe = {
   },
   get painted() {
     return Boolean(view.run?.store.rows.some((tiles) => tiles.size > 0)) && !view.dirty;
+  },
+  /** How many of the tiles in sight are not loaded. */
+  get missing() {
+    return view.run.store.lacking;
   },
   placeOf: (row, track) => view.placeOf(row, track),
   x: (ps) => view.x(ps),

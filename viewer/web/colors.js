@@ -5,16 +5,18 @@ const HUES = [210, 28, 140, 265, 48, 340, 175, 95, 230, 10, 120, 295, 60, 195, 3
 // Saturation in percent, and relative luminance as WCAG defines it. From 0.22 to 0.29, a colour has
 // a contrast of at least 3:1 against both backgrounds, and 4.5:1 against the text on it.
 const TONES = [
-  [72, 0.28],
-  [48, 0.25],
-  [85, 0.23],
+  [58, 0.28],
+  [42, 0.25],
+  [68, 0.23],
 ];
 
 export const THEMES = {
   light: {
     back: [255, 255, 255],
     band: [248, 249, 250],
-    grid: "#e3e6ea",
+    busy: [90, 122, 170],
+    grid: "#8a94a3",
+    lines: [228, 231, 235],
     text: "#1b1f24",
     soft: "#545d68",
     line: "#c9ced6",
@@ -26,7 +28,9 @@ export const THEMES = {
   dark: {
     back: [20, 23, 28],
     band: [26, 30, 37],
-    grid: "#262c35",
+    busy: [112, 146, 196],
+    grid: "#5d6878",
+    lines: [38, 44, 53],
     text: "#e6e9ee",
     soft: "#a3adba",
     line: "#3a414d",

@@ -15,10 +15,14 @@ export function time(ps, digits = 3) {
   return `${trim((ps / unit).toFixed(name === "ps" ? 0 : digits))} ${name}`;
 }
 
-/** "12.345678901 ms": as many decimals as the time has. */
+/** "12.345678901 ms": as many decimals as the time has. A division would round long times. */
 export function exact(ps) {
   const [unit, name] = UNITS.find(([u]) => Math.abs(ps) >= u) ?? UNITS[4];
-  return `${trim((ps / unit).toFixed(Math.round(Math.log10(unit))))} ${name}`;
+  const size = Math.abs(Math.round(ps));
+  const rest = size % unit;
+  const decimals = String(rest).padStart(Math.round(Math.log10(unit)), "0");
+  const digits = `${(size - rest) / unit}${unit > 1 ? `.${decimals}` : ""}`;
+  return `${ps < 0 ? "-" : ""}${trim(digits)} ${name}`;
 }
 
 /** A time on the axis: as many decimals as ticks need that are `step` apart. */

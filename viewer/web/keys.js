@@ -3,14 +3,19 @@
 const TOOLS = ["select", "pan", "zoom", "timing"];
 // Keys 1 to 4 and, for users of Perfetto and XProf, the same with Shift on a US keyboard.
 const TOOL_KEYS = ["1234", "!@#$"];
+// What a list that has the focus uses itself.
+const LIST_KEYS = new Set(
+  "ArrowUp ArrowDown Enter Tab Home End PageUp PageDown".split(" ").concat(" "),
+);
 
 export class Keys {
   /** `actions`: by key, what it does; the keys are those of the page's help. */
-  constructor(canvas, view, pointer, selection, panel, actions) {
+  constructor(canvas, view, pointer, selection, marks, panel, actions) {
     this.canvas = canvas;
     this.view = view;
     this.pointer = pointer;
     this.selection = selection;
+    this.marks = marks;
     this.panel = panel;
     this.actions = actions;
     this.held = new Set();
@@ -38,9 +43,12 @@ export class Keys {
   down(event) {
     if (!this.view.run || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.getElementById("keys").open) return;
-    const typing = event.target.matches("input, select, textarea");
-    if (event.key === "Escape") return typing ? this.canvas.focus() : this.escape();
-    if (typing || isForTarget(event, this.canvas)) return;
+    const typing = event.target.matches("input, textarea");
+    const choosing = event.target.matches("select");
+    if (event.key === "Escape") return typing || choosing ? this.canvas.focus() : this.escape();
+    if (typing || (choosing && LIST_KEYS.has(event.key)) || isForTarget(event, this.canvas)) return;
+    // A list would take letters and digits for the beginning of an entry's name.
+    if (choosing) event.preventDefault();
     const key = nameOf(event);
     const tool = toolOf(event.key);
     if (this.motions[key]) this.held.add(key);
@@ -50,12 +58,13 @@ export class Keys {
     event.preventDefault();
   }
 
-  /** Clears the selection; when there is none, closes the panel; else clears marks and timing. */
+  /** Clears the selection; when there is none, closes the pane; when there is none, the marks. */
   escape() {
+    if (this.pointer.drag) return this.pointer.cancel();
     if (!this.selection.empty) return this.selection.clear();
-    if (this.panel.kind) return this.panel.hide();
-    this.pointer.timing = null;
-    this.selection.clearMarks();
+    if (this.panel.isOpen) return this.panel.hide();
+    this.selection.clearShades();
+    this.marks.clear();
   }
 }
 
@@ -73,5 +82,6 @@ function toolOf(key) {
 /** True for keys that a focused button, or text that scrolls, uses itself. */
 function isForTarget({ key, target }, canvas) {
   if (target === canvas || target === document.body) return false;
-  return key === "Enter" || key === " " || (target.id === "panel-body" && key.startsWith("Arrow"));
+  const scrolls = target.matches("#panel-list, #panel-details");
+  return key === "Enter" || key === " " || (scrolls && key.startsWith("Arrow"));
 }

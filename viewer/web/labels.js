@@ -13,22 +13,26 @@ export class Labels {
     this.shown = "";
   }
 
-  /** Places the names beside `bands`, as View has them. `note` stands in the corner above. */
-  draw(description, layout, bands, height, note) {
+  /** Says something in the corner above the names, which changes more often than they do. */
+  note(text) {
+    if (text !== this.corner.textContent) this.corner.textContent = text;
+  }
+
+  /** Places the names beside `bands`, as View has them. */
+  draw(description, layout, bands, height) {
     const key = JSON.stringify([
       bands.map(({ items, top }) => [
         top,
         items.map((item) => [item.y, item.row ?? item.section.key, item.tracks]),
       ]),
+      layout.track,
       layout.pinned,
       [...layout.closed],
       height,
-      note,
     ]);
     if (key === this.shown) return;
     this.shown = key;
     const focused = document.activeElement?.dataset?.key;
-    this.corner.textContent = note;
     const nodes = [];
     for (const band of bands) {
       for (const item of band.items) {
@@ -44,6 +48,7 @@ export class Labels {
         nodes.push(node);
       }
     }
+    this.element.style.setProperty("--track", `${layout.track}px`);
     this.element.replaceChildren(...nodes, this.corner);
     if (focused) this.element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }

@@ -1,8 +1,9 @@
-// Where each row lies. A section holds the rows of one plane of one worker; pinned rows stay at the
-// top.
+// Where each row lies. A section holds the rows of one plane, or of one pool of threads, of one
+// worker; pinned rows stay at the top.
 
 // Heights in pixels.
-export const TRACK = 15;
+export const MIN_TRACK = 15;
+export const MAX_TRACK = 30; // Of runs with few rows, which then use the room that there is.
 export const GAP = 3; // Between two rows.
 export const SECTION = 20; // A section's head.
 export const COUNTER = 34; // A counter's row.
@@ -10,9 +11,15 @@ export const COUNTER = 34; // A counter's row.
 const MAX_TRACKS = 12; // Of a row that the user has not opened.
 const MANY_ROWS = 400; // Runs with more begin with most sections closed.
 
+/** The name of a row's section: its plane's, or that of a pool of threads on a host. */
+export function sectionOf({ plane, pool }) {
+  return pool ? `${plane} ${pool}` : plane;
+}
+
 export class Layout {
   constructor(description) {
     this.description = description;
+    this.track = MIN_TRACK; // Height of a track.
     this.pinned = [];
     this.filter = null; // (row) => boolean: whether the row is shown.
     this.closed = new Set(); // Keys of the closed sections.
@@ -20,14 +27,15 @@ export class Layout {
     this.shut = new Set(); // Rows that are shown with their first track only.
     this.sections = [];
     for (const [number, row] of description.rows.entries()) {
-      const key = `${row.worker}/${row.plane}`;
+      const name = sectionOf(row);
+      const key = `${row.worker}/${name}`;
       let section = this.sections.at(-1);
       if (!section || section.key !== key) {
         const worker = description.workers[row.worker].name;
         section = {
           key,
           rows: [],
-          title: description.workers.length > 1 ? `${worker}  ${row.plane}` : row.plane,
+          title: description.workers.length > 1 ? `${worker}  ${name}` : name,
         };
         this.sections.push(section);
       }
@@ -52,7 +60,7 @@ export class Layout {
   heightOf(number) {
     return this.description.rows[number].kind === "counter"
       ? COUNTER + GAP
-      : this.tracksOf(number) * TRACK + GAP;
+      : this.tracksOf(number) * this.track + GAP;
   }
 
   /** The item of a row that begins at height `y`; a counter's `tracks` is 0. */
@@ -94,6 +102,15 @@ export class Layout {
       }
     }
     this.height = y;
+  }
+
+  /** Makes the tracks as high as `room` pixels for all rows allow, within limits. */
+  fit(room) {
+    const tracks = this.items.reduce((sum, item) => sum + (item.tracks ?? 0), 0);
+    const rest = this.height - tracks * this.track;
+    const track = tracks > 0 ? Math.floor((room - rest) / tracks) : MIN_TRACK;
+    this.track = Math.max(MIN_TRACK, Math.min(MAX_TRACK, track));
+    this.update();
   }
 
   /** Items that touch [top, bottom). */

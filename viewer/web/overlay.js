@@ -1,7 +1,7 @@
 // Draws over the timeline: selection, marks, arrows, and the box or interval that is being dragged.
 import { time } from "./format.js";
-import { GAP, TRACK } from "./layout.js";
-import { AXIS } from "./renderer.js";
+import { GAP } from "./layout.js";
+import { AXIS, TICKS } from "./renderer.js";
 
 const FONT = "12px system-ui, sans-serif";
 
@@ -11,6 +11,7 @@ const FONT = "12px system-ui, sans-serif";
  */
 export function drawOverlay(renderer, view, state, place) {
   const { context, theme, width, height } = renderer;
+  const { track } = view.run.layout;
   const x = (ps) => renderer.x(ps, view);
   context.font = FONT;
   context.textBaseline = "middle";
@@ -22,7 +23,7 @@ export function drawOverlay(renderer, view, state, place) {
 
   context.lineWidth = 1;
   context.strokeStyle = context.fillStyle = theme.arrow;
-  for (const [from, to] of state.arrows) drawArrow(context, x, place, from, to);
+  for (const [from, to] of state.arrows) drawArrow(context, x, place, track, from, to);
 
   context.lineWidth = 2;
   context.strokeStyle = theme.text;
@@ -32,12 +33,12 @@ export function drawOverlay(renderer, view, state, place) {
     const a = Math.max(-4, x(event.beginPs));
     const b = Math.min(width + 4, x(event.beginPs + event.durationPs));
     if (b < -4 || a > width + 4) continue;
-    context.strokeRect(a, at, Math.max(2, b - a), TRACK - 1);
+    context.strokeRect(a, at, Math.max(2, b - a), track - 1);
   }
   context.lineWidth = 1;
 
-  for (const interval of [...state.marks, ...(state.timing ? [state.timing] : [])])
-    drawInterval(context, theme, x, height, interval);
+  for (const mark of [...state.marks, ...(state.timing ? [state.timing] : [])])
+    drawMark(context, theme, x, renderer, mark, mark === state.active || mark === state.timing);
 
   if (state.box) {
     const { x0, y0, x1, y1 } = state.box;
@@ -55,35 +56,40 @@ export function drawOverlay(renderer, view, state, place) {
   }
 }
 
-function drawInterval(context, theme, x, height, { begin, end }) {
+/** Draws a marked time: its length below the axis' ticks, and a line at each edge. */
+function drawMark(context, theme, x, { width, height }, { begin, end }, active) {
   const a = x(begin);
   const b = x(end);
+  if (b < 0 || a > width) return;
   context.strokeStyle = context.fillStyle = theme.mark;
   context.beginPath();
   for (const at of [a, b]) {
-    context.moveTo(at, AXIS - 12);
+    context.moveTo(at, TICKS);
     context.lineTo(at, height);
   }
-  context.moveTo(a, AXIS + 8);
-  context.lineTo(b, AXIS + 8);
   context.stroke();
+  const from = Math.max(0, a);
+  const to = Math.min(width, b);
+  context.globalAlpha = active ? 0.3 : 0.15;
+  context.fillRect(from, TICKS, Math.max(1, to - from), AXIS - TICKS - 1);
+  context.globalAlpha = 1;
+  for (const at of [a, b]) context.fillRect(at - 1.5, TICKS, 3, AXIS - TICKS - 1);
   const text = time(end - begin, 4);
   const size = context.measureText(text).width;
-  const left = Math.max(4, Math.min((a + b) / 2 - size / 2, context.canvas.width));
-  context.fillStyle = `rgb(${theme.back})`;
-  context.fillRect(left - 3, AXIS + 1, size + 6, 15);
-  context.fillStyle = theme.mark;
-  context.fillText(text, left, AXIS + 9);
+  // Within the mark or, when it is too narrow, beside it.
+  const left = size + 10 < to - from ? (from + to - size) / 2 : to + 5;
+  const shown = left + size > width ? from - size - 5 : left;
+  context.fillText(text, Math.max(2, shown), (TICKS + AXIS) / 2);
 }
 
-function drawArrow(context, x, place, from, to) {
+function drawArrow(context, x, place, track, from, to) {
   const y0 = place(from.row, from.track);
   const y1 = place(to.row, to.track);
   if (y0 === null || y1 === null) return;
   const x0 = x(from.beginPs + Math.min(from.durationPs, Math.max(0, to.beginPs - from.beginPs)));
   const x1 = x(to.beginPs);
-  const middle0 = y0 + (TRACK - GAP) / 2;
-  const middle1 = y1 + (TRACK - GAP) / 2;
+  const middle0 = y0 + (track - GAP) / 2;
+  const middle1 = y1 + (track - GAP) / 2;
   const bend = Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2));
   context.beginPath();
   context.moveTo(x0, middle0);

@@ -1,6 +1,8 @@
 // The pane below the timeline: details of an event, sums of a selection, tables. Names come from
 // traces, which may be hostile, so they are only ever set as text.
 import { amount, count, exact, time } from "./format.js";
+import { xprofLink } from "./graph.js";
+import { sectionOf } from "./layout.js";
 
 const MAX_LINES = 500; // Of a sortable table.
 const STACK_ARGS = ["source_stack", "stack", "stack_trace"]; // Arguments that hold a stack trace.
@@ -18,41 +20,81 @@ const STEP_HEADS = [
 const NO_STEPS =
   "No steps were recorded. Annotate the training loop with a step number to compare workers step by step.";
 
+// Lists stay beside the details of what is chosen from them.
+const LISTS = ["found", "table", "compare"];
+
 export class Panel {
-  /** `actions`: jump(event), zoomToStep(step), closed(). */
+  /** `actions`: jump(event), zoomToStep(step), openGraph(hlo), closed(), resized(). */
   constructor(actions) {
     this.actions = actions;
     this.element = document.getElementById("panel");
+    this.size = document.getElementById("panel-size");
     this.title = document.getElementById("panel-title");
-    this.body = document.getElementById("panel-body");
+    this.list = makePart("panel-list");
+    this.details = makePart("panel-details");
     document.getElementById("panel-close").onclick = () => {
       this.hide();
       actions.closed();
     };
-    this.kind = "";
+    this.xprof = ""; // The address of XProf's page, if the server knows it.
+  }
+
+  get isOpen() {
+    return !this.element.hidden;
+  }
+
+  shows(kind) {
+    return this.list.kind === kind || this.details.kind === kind;
   }
 
   /** `kind`: what is shown, for those who hide or replace it. Nodes that are false are left out. */
   show(kind, title, ...nodes) {
-    this.kind = kind;
-    this.title.textContent = title;
-    this.body.replaceChildren(...nodes.filter(Boolean));
-    this.body.scrollTop = 0;
-    if (this.element.hidden) {
-      this.element.hidden = false;
-      dispatchEvent(new Event("resize")); // The canvas has less room now.
-    }
+    const part = LISTS.includes(kind) ? this.list : this.details;
+    part.kind = kind;
+    part.title = title;
+    part.element.replaceChildren(...nodes.filter(Boolean));
+    part.element.scrollTop = 0;
+    this.arrange();
   }
 
-  hide() {
-    if (this.element.hidden) return;
-    this.kind = "";
-    this.element.hidden = true;
-    dispatchEvent(new Event("resize"));
+  /** Hides what is of one of these kinds; without kinds, everything. */
+  hide(...kinds) {
+    for (const part of [this.list, this.details]) {
+      if (kinds.length > 0 && !kinds.includes(part.kind)) continue;
+      part.kind = part.title = "";
+      part.element.replaceChildren();
+    }
+    this.arrange();
+  }
+
+  arrange() {
+    const { list, details } = this;
+    this.title.textContent = details.title || list.title;
+    // With both, the list's own title tells what the left part is.
+    list.element.dataset.title = details.kind ? list.title : "";
+    for (const { element, kind } of [list, details]) element.hidden = kind === "";
+    this.markChosen();
+    const hidden = list.kind === "" && details.kind === "";
+    if (this.element.hidden === hidden) return;
+    this.element.hidden = this.size.hidden = hidden;
+    this.actions.resized(); // The canvas has less or more room now.
+  }
+
+  /** Marks the list's entry whose details are shown. */
+  markChosen() {
+    const chosen = this.details.kind === "event" ? this.details.event : "";
+    for (const button of this.list.element.querySelectorAll("[data-event]")) {
+      const current = button.dataset.event === chosen;
+      if (current) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+      button.closest("tr").classList.toggle("chosen", current);
+      if (current) button.closest("tr").scrollIntoView({ block: "nearest" });
+    }
   }
 
   /** Details of an event, as /api/event answers. */
   event(details) {
+    this.details.event = keyOf(details);
     // Names that begin with "_" are XLA's own marks, such as those of producers and consumers.
     const args = details.args
       .filter(({ name }) => !name.startsWith("_"))
@@ -66,6 +108,10 @@ export class Panel {
       ...details.out.map((event) => ["Starts", event]),
     ].filter(([, event]) => event);
     const buttons = links.map(([what, event]) => [what, this.link(event)]);
+    const graph = this.graph(details);
+    if (graph) {
+      buttons.unshift(["HLO graph", graph], ["In XProf", xprofLink(this.xprof, details)]);
+    }
     this.show(
       "event",
       details.name,
@@ -74,6 +120,17 @@ export class Panel {
       stack && withCaption("Stack trace", element("pre", String(stack).split(/[\n;]/).join("\n"))),
       buttons.length > 0 && table("Links", null, buttons),
     );
+  }
+
+  /** A button that shows the graph of an XLA op's module; or why there is none. */
+  graph(details) {
+    if (!details.hlo) return null;
+    const { instruction, module, held } = details.hlo;
+    if (!held)
+      return element("span", `The trace does not hold the HLO of ${module || "the module"}.`);
+    const button = element("button", `${instruction} in ${module || "its module"}`);
+    button.onclick = () => this.actions.openGraph(details.hlo);
+    return button;
   }
 
   /** A button that goes to an event. */
@@ -111,21 +168,25 @@ export class Panel {
 
   /** Events of a row, or hits of a search. more() shows the next ones; null when there are none. */
   events(kind, title, description, hits, more) {
+    const because = hits.some((hit) => hit.matched);
     const rows = hits.map((hit) => {
       const button = element("button", hit.name);
+      button.dataset.event = keyOf(hit);
       button.onclick = () => this.actions.jump(hit);
       return [
         button,
         exact(hit.beginPs),
         exact(hit.durationPs),
         description.rows[hit.row].name,
-        description.rows[hit.row].plane,
+        sectionOf(description.rows[hit.row]),
         description.workers[hit.worker].name,
+        ...(because ? [reasonOf(hit)] : []),
       ];
     });
     const next = more && element("button", "Next events");
     if (next) next.onclick = more;
     const heads = ["Name", "Start", "Duration", "Row", "Section", "Worker"];
+    if (because) heads.push("Matches");
     this.show(kind, title, table("Events in the order of their begins", heads, rows), next);
   }
 
@@ -164,6 +225,21 @@ export class Panel {
   }
 }
 
+/** A part of the pane, {element, kind, title}: it scrolls by itself, and is empty at first. */
+function makePart(id) {
+  return { element: document.getElementById(id), kind: "", title: "" };
+}
+
+/** Text that tells an event from all others. */
+function keyOf({ row, track, ordinal }) {
+  return `${row}:${track}:${ordinal}`;
+}
+
+/** What of a hit matches, if it is not the name. */
+function reasonOf({ matched }) {
+  return matched ? `${matched.name}: ${matched.value}` : "the name";
+}
+
 /** [name, text] of what is known of every event. */
 function factsOf(details) {
   const facts = [
@@ -171,7 +247,7 @@ function factsOf(details) {
     ["Duration", exact(details.durationPs)],
     ["Self time", exact(details.selfPs)],
     ["Row", details.line],
-    ["Section", details.plane],
+    ["Section", sectionOf(details)],
     ["Worker", details.worker],
   ];
   const seconds = details.durationPs / 1e12;

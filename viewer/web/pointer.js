@@ -1,42 +1,38 @@
-// The mouse: tools, dragging, wheel, and the hint beside the pointer.
-import { count, exact } from "./format.js";
+// The mouse: tools, dragging, wheel.
+import { exact } from "./format.js";
 import { itemAt, snap, snapExactly } from "./pick.js";
 import { AXIS } from "./renderer.js";
 import { unitOf } from "./tiles.js";
 
 const MIN_DRAG = 4; // Pixels; less is a click.
-const HINT_REST_MS = 60; // Rest of the pointer before the server is asked for exact times.
+const MIDDLE = 1; // The number of a mouse's middle button.
 const LINE = 16; // Pixels of a wheel's step, where the browser counts in lines.
 const CURSORS = { select: "default", pan: "grab", zoom: "zoom-in", timing: "col-resize" };
 
 const $ = (id) => document.getElementById(id);
+
+function toolButtons() {
+  return document.querySelectorAll("#tools [data-tool]");
+}
 
 /** {begin, end} of two times in any order. */
 function interval(a, b) {
   return { begin: Math.min(a, b), end: Math.max(a, b) };
 }
 
-/** Whether an item of a tile, in steps of `unit`, is a part of the event that /api/event answered. */
-function isWithin({ row, track, beginPs, durationPs }, item, unit) {
-  if (row !== item.row || track !== item.track) return false;
-  const middle = (item.begin + item.end) / 2;
-  const slack = unit * 0.49; // Tiles round; an item's middle is at least half a unit inside of it.
-  return beginPs - slack <= middle && middle <= beginPs + durationPs + slack;
-}
-
 export class Pointer {
-  constructor(canvas, view, selection, notices) {
+  constructor(canvas, view, selection, marks, hint, notices) {
     this.canvas = canvas;
     this.view = view;
     this.selection = selection;
+    this.marks = marks;
+    this.hint = hint;
     this.notices = notices;
     this.tool = "select";
     this.place = null; // {x, y} while the pointer is over the canvas.
     this.drag = null; // Where a press began and was last seen, while a button is down.
     this.box = null; // {x0, y0, x1, y1} that is being drawn.
-    this.timing = null; // {begin, end} that the timing tool measures.
-    this.known = null; // The event under the pointer, as /api/event answered.
-    this.hintTimer = 0;
+    this.timing = null; // {begin, end} that is being dragged.
     this.listen();
   }
 
@@ -47,31 +43,41 @@ export class Pointer {
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
     on("pointerup", (event) => this.up(event));
+    // The middle button would make the browser scroll.
+    on("mousedown", (event) => event.button === MIDDLE && event.preventDefault());
     on("pointercancel", () => this.cancel());
     on("pointerleave", () => this.leave());
     on("dblclick", () => this.selection.events.length > 0 && this.selection.zoom());
     // Not passive: the page itself must neither scroll nor zoom.
     for (const element of [canvas, $("labels")])
       element.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    for (const button of $("tools").children)
-      button.onclick = () => this.setTool(button.dataset.tool);
+    for (const button of toolButtons()) button.onclick = () => this.setTool(button.dataset.tool);
   }
 
   setTool(tool) {
     this.tool = tool;
-    for (const button of $("tools").children)
+    for (const button of toolButtons())
       button.setAttribute("aria-pressed", String(button.dataset.tool === tool));
     this.canvas.style.cursor = CURSORS[tool];
   }
 
   down(event) {
-    if (event.button !== 0) return;
+    if (event.button !== 0 && event.button !== MIDDLE) return;
     this.canvas.setPointerCapture(event.pointerId);
     this.canvas.focus();
     const { offsetX: x, offsetY: y } = event;
     const add = event.ctrlKey || event.metaKey;
-    this.drag = { x, y, lastX: x, lastY: y, moved: false, add };
-    this.hint(null);
+    // An edge is taken where no event can be meant: in the axis or, with the timing tool, anywhere.
+    const edge = y < AXIS || this.tool === "timing" ? this.marks.edgeAt(x) : null;
+    const tool = this.toolFor(event);
+    this.drag = { x, y, lastX: x, lastY: y, moved: false, tool, add, edge };
+    this.hint.hide();
+  }
+
+  /** The tool of a drag: with Shift or the middle button it pans, in the axis it marks a time. */
+  toolFor({ button, shiftKey, offsetY }) {
+    if (button === MIDDLE || shiftKey) return "pan";
+    return this.tool === "select" && offsetY < AXIS ? "timing" : this.tool;
   }
 
   move(event) {
@@ -79,15 +85,17 @@ export class Pointer {
     const { drag, view } = this;
     this.place = { x, y };
     view.redraw();
-    if (!drag) return this.hint(this.place);
+    if (!drag) return this.over(this.place);
     if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > MIN_DRAG) drag.moved = true;
     if (!drag.moved) return;
-    if (this.tool === "pan") {
+    if (drag.edge) {
+      this.timing = interval(drag.edge.still, snap(view, x, y).when);
+    } else if (drag.tool === "pan") {
       view.pan(drag.lastX - x);
       view.scroll(drag.lastY - y);
-    } else if (this.tool === "timing") {
+    } else if (drag.tool === "timing") {
       this.timing = interval(snap(view, drag.x, drag.y).when, snap(view, x, y).when);
-    } else if (this.tool === "zoom") {
+    } else if (drag.tool === "zoom") {
       this.box = { x0: drag.x, y0: AXIS, x1: x, y1: view.renderer.height };
     } else {
       this.box = { x0: drag.x, y0: drag.y, x1: x, y1: y };
@@ -96,14 +104,29 @@ export class Pointer {
     drag.lastY = y;
   }
 
+  /** Shows what the pointer is over while no button is down. */
+  over(place) {
+    const edge = place.y < AXIS || this.tool === "timing" ? this.marks.edgeAt(place.x) : null;
+    this.canvas.style.cursor = edge ? "ew-resize" : CURSORS[this.tool];
+    this.hint.show(place);
+  }
+
+  /** Says what is under a pointer that rests while the scene moves. */
+  refreshHint() {
+    if (this.place && !this.drag) this.hint.show(this.place);
+  }
+
   async up(event) {
-    const { drag, box, tool, view } = this;
+    const { drag, box, view } = this;
     if (!drag) return;
+    const { tool } = drag;
     const { offsetX: x, offsetY: y } = event;
     this.drag = null;
     this.box = null;
     view.redraw();
-    if (tool === "timing" && drag.moved) return this.measure(drag, { x, y });
+    if (drag.edge && drag.moved) return this.moveEdge(drag.edge, { x, y });
+    if (y < AXIS && !drag.moved && this.marks.at(x)) return this.touch(this.marks.at(x));
+    if (tool === "timing" && this.timing) return this.measure(drag, { x, y });
     if (tool === "zoom") {
       if (!drag.moved) return view.zoom(0.5, x);
       if (box) {
@@ -113,19 +136,36 @@ export class Pointer {
         return view.set(begin, end);
       }
     }
-    if (tool === "select" && box) return this.selection.selectBox(box);
-    if (!drag.moved) await this.click(x, y, drag.add);
+    if (tool === "select" && box) return this.selection.selectBox(box, drag.add);
+    if (!drag.moved && event.button === 0) await this.click(x, y, drag.add);
   }
 
-  /** Replaces the dragged interval by the exact one. */
+  /** Marks the dragged time, with the exact times of the events' edges. */
   async measure(from, to) {
     const [a, b] = await Promise.all([
       snapExactly(this.view, from.x, from.y),
       snapExactly(this.view, to.x, to.y),
     ]);
-    this.timing = interval(a, b);
-    this.notices.say(exact(Math.abs(b - a)));
+    this.timing = null;
     this.view.redraw();
+    if (a === b) return;
+    this.marks.add(interval(a, b));
+    this.notices.say(exact(Math.abs(b - a)));
+  }
+
+  /** Moves an edge of a mark to a point. */
+  async moveEdge({ mark, still }, { x, y }) {
+    const moved = await snapExactly(this.view, x, y);
+    this.timing = null;
+    Object.assign(mark, interval(still, moved));
+    this.touch(mark);
+  }
+
+  /** Makes a mark the one that F and M mean. */
+  touch(mark) {
+    this.marks.active = mark;
+    this.notices.say(exact(mark.end - mark.begin));
+    this.view.settle();
   }
 
   /** Selects the event under the pointer; with `add`, in addition to the others. */
@@ -137,18 +177,19 @@ export class Pointer {
     // An item of many events lets the server choose the longest that begins within its time.
     const at = single ? Math.max(begin, Math.min(this.view.timeAt(x), end)) : begin;
     const slop = Math.max(single ? 0 : end - begin, unitOf(this.view.level()));
-    await this.selection.select({ row, track, at, slop }, add);
+    await this.selection.select({ row, track, at, slop, here: single ? 1 : 0 }, add);
   }
 
   cancel() {
     this.drag = null;
     this.box = null;
+    this.timing = null;
     this.view.redraw();
   }
 
   leave() {
     this.place = null;
-    this.hint(null);
+    this.hint.hide();
     this.view.redraw();
   }
 
@@ -167,48 +208,5 @@ export class Pointer {
       if (deltaX) view.pan(deltaX * step);
       view.scroll(deltaY * step);
     }
-  }
-
-  /** Says what is under the pointer where it rests while the scene moves. */
-  refreshHint() {
-    if (this.place && !this.drag) this.hint(this.place);
-  }
-
-  /** Says beside the pointer what is under a place; without one, hides the hint. */
-  hint(place) {
-    const node = $("hint");
-    const item = place && itemAt(this.view, place.x, place.y);
-    node.hidden = !item;
-    clearTimeout(this.hintTimer);
-    if (!item) return;
-    const busy = `${count(item.count)} events here, ${Math.round(item.busy * 100)} % busy`;
-    const unit = unitOf(this.view.level());
-    const known =
-      this.known && isWithin(this.known, item, unit) ? exact(this.known.durationPs) : "";
-    node.textContent =
-      item.count === 1 ? `${item.name}\n${known}` : `${busy}\nlongest: ${item.name}`;
-    node.style.whiteSpace = "pre-wrap";
-    if (item.count === 1 && !known)
-      this.hintTimer = setTimeout(() => this.learn(item), HINT_REST_MS);
-    this.placeHint(node, place);
-  }
-
-  /** Asks for the event's exact length. Tiles round it, and know it not if it goes beyond them. */
-  async learn(item) {
-    const { row, track, begin, end } = item;
-    const question = { row, track, at: (begin + end) / 2, slop: unitOf(this.view.level()) };
-    const event = await this.view.run.api.get("event", question).catch(() => null);
-    if (!event) return;
-    this.known = event;
-    this.refreshHint();
-  }
-
-  placeHint(node, { x, y }) {
-    // To the right of and below the pointer, but inside of the stage.
-    const stage = $("stage");
-    const left = $("labels").offsetWidth + x + 14;
-    const top = y + 16;
-    node.style.left = `${Math.min(left, stage.clientWidth - node.offsetWidth - 4)}px`;
-    node.style.top = `${Math.min(top, stage.clientHeight - node.offsetHeight - 4)}px`;
   }
 }

@@ -4,11 +4,12 @@
 import { THEMES, colorOf, mix, pixel } from "./colors.js";
 import { BEGAN_BEFORE, ENDS_AFTER } from "./decode.js";
 import { tick } from "./format.js";
-import { COUNTER, SECTION, TRACK } from "./layout.js";
+import { COUNTER, SECTION } from "./layout.js";
 import { tileSpan, unitOf } from "./tiles.js";
 
-export const AXIS = 26; // Height of the time axis in pixels.
-const MIN_TEXT = 26; // Narrower events, in pixels, have no name written into them.
+export const TICKS = 22; // Height of the axis' times, in pixels.
+export const AXIS = 38; // With the lengths of marks below them; style.css has this height too.
+const MIN_TEXT = 36; // Narrower events, in pixels, have no name written into them.
 const MAX_TEXTS = 400; // The widest events; text is what costs most in a frame.
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const HEIGHTS = 4; // Steps of height by which items of many events show how busy their time is.
@@ -20,6 +21,7 @@ export class Renderer {
     this.setTheme("light");
     this.highlight = null; // (name) => boolean; the other names are drawn pale.
     this.version = 0; // Changes with the colours, which are kept with the tiles.
+    this.track = 0; // Height of a track in the frame that is drawn.
   }
 
   setTheme(name) {
@@ -41,6 +43,7 @@ export class Renderer {
     this.pixels = new Uint32Array(this.picture.data.buffer);
     // Scan lines of a track from its lowest part, where every item is, to its highest.
     this.lines = Array.from({ length: HEIGHTS }, () => new Uint32Array(this.canvas.width));
+    this.empty = new Uint32Array(this.canvas.width); // A scan line without events.
     this.context.font = FONT;
     this.letter = this.context.measureText("0".repeat(50)).width / 50;
   }
@@ -49,10 +52,15 @@ export class Renderer {
     return ((ps - view.begin) / (view.end - view.begin)) * this.width;
   }
 
-  /** Draws [view.begin, view.end) of the bands' rows; `bands` and `level` as View has them. */
-  draw(view, bands, store, level) {
-    const { pixels, theme } = this;
-    pixels.fill(pixel(theme.back));
+  /**
+   * Draws [view.begin, view.end) of the bands' rows; `bands` and `level` as View has them.
+   * drawMore(renderer) may draw more into the pixels, below the names.
+   */
+  draw(view, bands, store, level, drawMore) {
+    const { theme } = this;
+    this.track = view.run.layout.track;
+    this.ticks = this.ticksOf(view);
+    this.drawGrid();
     this.labels = [];
     this.counters = [];
     for (const band of bands) {
@@ -63,13 +71,14 @@ export class Renderer {
         else this.drawRow(view, store, level, item, band);
       }
     }
+    drawMore(this);
     const { context, ratio } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.putImageData(this.picture, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     for (const { item, band } of this.counters) this.drawCounter(view, store, level, item, band);
     this.drawLabels();
-    this.drawAxis(view);
+    this.drawAxis();
   }
 
   fillRect(band, y, height, color) {
@@ -110,7 +119,7 @@ export class Renderer {
 
   drawRow(view, store, level, item, band) {
     for (let track = 0; track < item.tracks; ++track) {
-      const y = band.top + item.y + track * TRACK;
+      const y = band.top + item.y + track * this.track;
       this.drawTrack(view, store, level, item.row, track, band, y);
     }
   }
@@ -118,9 +127,12 @@ export class Renderer {
   drawTrack(view, store, level, row, number, band, y) {
     const { lines, canvas, ratio } = this;
     const top = Math.max(Math.round(Math.max(y, band.from) * ratio), 0);
-    const bottom = Math.min(Math.round(Math.min(y + TRACK - 1, band.to) * ratio), canvas.height);
+    const bottom = Math.min(
+      Math.round(Math.min(y + this.track - 1, band.to) * ratio),
+      canvas.height,
+    );
     if (bottom <= top) return;
-    for (const line of lines) line.fill(pixel(this.theme.back));
+    for (const line of lines) line.set(this.empty);
     const labels = new TrackLabels(this.labels, MIN_TEXT * ratio, y, band);
     let some = false;
     this.forTiles(view, store, level, row, (tile, base, scale, from, to) => {
@@ -130,7 +142,7 @@ export class Renderer {
       this.drawItems(tile, track, base, scale, from, to, labels);
     });
     if (!some) return;
-    const height = (TRACK - 1) * ratio;
+    const height = (this.track - 1) * ratio;
     for (let y1 = top; y1 < bottom; ++y1) {
       const up = Math.round(y * ratio) + height - 1 - y1; // Above the track's lowest line.
       const part = Math.min(HEIGHTS - 1, Math.max(0, Math.floor((up * HEIGHTS) / height)));
@@ -238,36 +250,61 @@ export class Renderer {
 
   /** Writes names into events, the widest first. */
   drawLabels() {
-    const { context, ratio, letter } = this;
+    const { context, ratio, letter, track } = this;
     context.font = FONT;
     context.textBaseline = "middle";
     context.fillStyle = "#16191d";
     this.labels.sort((p, q) => q.b - q.a - (p.b - p.a));
     for (const { text, a, b, y, band } of this.labels.slice(0, MAX_TEXTS)) {
       const width = (b - a) / ratio - 6;
-      if (width < MIN_TEXT - 6 || y < band.from - TRACK / 2 || y + TRACK > band.to + TRACK / 2)
+      if (width < MIN_TEXT - 6 || y < band.from - track / 2 || y + track > band.to + track / 2)
         continue;
       const fits = Math.floor(width / letter);
       const shown = text.length <= fits ? text : `${text.slice(0, Math.max(0, fits - 1))}…`;
-      context.fillText(shown, a / ratio + 3, y + TRACK / 2);
+      context.fillText(shown, a / ratio + 3, y + track / 2);
     }
   }
 
-  drawAxis(view) {
+  /** {step, list: [{ps, x}]}: the times that the axis names, `step` apart. */
+  ticksOf(view) {
+    const step = niceStep((view.end - view.begin) / (this.width / 120));
+    const list = [];
+    for (let ps = Math.ceil(view.begin / step) * step; ps <= view.end; ps += step)
+      list.push({ ps, x: this.x(ps, view) });
+    return { step, list };
+  }
+
+  /** Empties the picture but for a line below each tick. */
+  drawGrid() {
+    const { empty, pixels, theme, ratio, canvas } = this;
+    empty.fill(pixel(theme.back));
+    for (const { x } of this.ticks.list) {
+      const at = Math.floor(x * ratio);
+      if (at >= 0 && at < canvas.width) empty[at] = pixel(theme.lines);
+    }
+    pixels.set(empty);
+    // Doubles what is filled until all is.
+    for (let filled = canvas.width; filled < pixels.length; filled *= 2)
+      pixels.copyWithin(filled, 0, Math.min(filled, pixels.length - filled));
+  }
+
+  drawAxis() {
     const { context, theme, width } = this;
+    const { step, list } = this.ticks;
     context.fillStyle = `rgb(${theme.band})`;
     context.fillRect(0, 0, width, AXIS);
     context.strokeStyle = theme.line;
     context.fillStyle = theme.soft;
     context.font = FONT;
     context.textBaseline = "middle";
-    const step = niceStep((view.end - view.begin) / (width / 120));
     context.beginPath();
-    for (let at = Math.ceil(view.begin / step) * step; at <= view.end; at += step) {
-      const x = Math.round(this.x(at, view)) + 0.5;
-      context.moveTo(x, AXIS - 7);
-      context.lineTo(x, AXIS);
-      context.fillText(tick(Math.round(at), step), x + 4, AXIS / 2);
+    for (const { ps, x } of list) {
+      const at = Math.floor(x) + 0.5;
+      context.moveTo(at, TICKS - 8);
+      context.lineTo(at, AXIS);
+      const text = tick(Math.round(ps), step);
+      if (at + 4 + text.length * this.letter <= width)
+        context.fillText(text, at + 4, TICKS / 2 + 1);
     }
     context.moveTo(0, AXIS - 0.5);
     context.lineTo(width, AXIS - 0.5);

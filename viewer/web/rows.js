@@ -1,4 +1,5 @@
 // What users do with rows: open, close, pin and filter them, and read their events as a table.
+import { sectionOf } from "./layout.js";
 
 const MAX_TABLE_EVENTS = 100; // Of one page of a table.
 
@@ -41,7 +42,7 @@ export class Rows {
       ((number) => {
         const row = description.rows[number];
         const worker = description.workers[row.worker].name;
-        return `${worker} ${row.plane} ${row.name}`.toLowerCase().includes(text);
+        return `${worker} ${sectionOf(row)} ${row.name}`.toLowerCase().includes(text);
       });
     this.view.arrange();
   }

@@ -1,4 +1,5 @@
-// Finding events by name, over the whole run and all workers.
+// Finding events by name, full name and arguments, over the whole run and all workers. Names are
+// answered at once; arguments are searched next, because every event has to be read for them.
 import { count } from "./format.js";
 import { isSame } from "./selection.js";
 
@@ -19,6 +20,9 @@ export class Search {
     this.matchCase = false;
     this.current = null; // The hit that "next" goes on from.
     this.timer = 0;
+    this.question = 0; // Number of the latest question; older answers are dropped.
+    this.counted = ""; // What `totals` belongs to; see key().
+    this.totals = null; // The answer that counts all hits.
     this.listen();
   }
 
@@ -67,69 +71,109 @@ export class Search {
   /** Lists what matches the field. direction: 1 goes to the next hit, -1 to the previous one. */
   async find(direction) {
     this.text = this.field.value;
+    const number = ++this.question;
     if (!this.text) return this.clear();
     if (!this.view.run) {
       this.summary.textContent = "the run is being read";
       return;
     }
-    const matches = this.matcher();
-    if (matches) this.view.renderer.setHighlight(matches);
     try {
-      const { total, kinds, hits, wrapped } = await this.ask(direction);
-      this.summary.textContent =
-        total === 0
-          ? "nothing found"
-          : `${count(total)} events, ${count(kinds)} ${kinds === 1 ? "name" : "names"}`;
-      if (hits.length === 0) return this.view.redraw();
-      this.panel.events(
-        "found",
-        `${count(total)} events match “${this.text}”${wrapped ? ", from the other end" : ""}`,
-        this.view.run.description,
-        hits,
-        null,
-      );
-      if (direction !== 0) {
-        this.current = hits[0];
-        await this.selection.jump(hits[0]);
+      if (direction === 0 || this.counted !== this.key()) {
+        const quick = await this.ask(0, "texts");
+        if (number !== this.question) return;
+        this.show(quick, "; arguments are being searched");
+        // Whoever types on does not make the server read all events for each letter.
+        if (direction === 0) await new Promise((resolve) => setTimeout(resolve, TYPING_MS));
+        if (number !== this.question) return;
+        const whole = await this.ask(0, "all");
+        if (number !== this.question) return;
+        this.counted = this.key();
+        this.totals = whole;
+        // Whoever has gone on from the first hits keeps what they went to.
+        const left = quick.hits.length > 0 && !this.panel.shows("found");
+        this.show(left ? { ...whole, hits: [] } : whole, "");
       }
-      this.view.settle();
+      if (direction === 0) return;
+      const answer = await this.ask(direction, "all", false);
+      if (number !== this.question) return;
+      this.show({ ...this.totals, hits: answer.hits, wrapped: answer.wrapped }, "");
+      if (answer.hits.length === 0) return;
+      this.current = answer.hits[0];
+      await this.selection.jump(answer.hits[0]);
     } catch (error) {
-      this.summary.textContent = error.message;
+      if (number === this.question) this.summary.textContent = error.message;
     }
+  }
+
+  /** What is searched for; totals are kept for it. */
+  key() {
+    return JSON.stringify([this.text, this.regex, this.matchCase, this.view.run.api.run]);
+  }
+
+  /** Shows an answer of ask(); `more`: what is still to come. */
+  show({ total, kinds, names, hits, wrapped, unread }, more) {
+    const least = unread > 0 ? "at least " : "";
+    const found = `${least}${count(total)} ${total === 1 ? "event" : "events"}`;
+    const named = kinds > 0 ? `, ${count(kinds)} ${kinds === 1 ? "name" : "names"}` : "";
+    this.summary.textContent = total === 0 && !more ? "nothing found" : `${found}${named}${more}`;
+    this.summary.title =
+      unread > 0 ? `The arguments of ${count(unread)} events were not searched.` : "";
+    this.highlight([...names, ...hits.map((hit) => hit.name)]);
+    if (hits.length > 0) {
+      const from = wrapped ? ", from the other end" : "";
+      const title = `${found} match “${this.text}”${from}`;
+      this.panel.events("found", title, this.view.run.description, hits, null);
+    } else if (!more && this.panel.shows("found")) {
+      this.panel.hide("found");
+    }
+    this.view.settle();
+  }
+
+  /** Dims all names but those that match or are in `others`. */
+  highlight(others) {
+    const matches = this.matcher() ?? (() => false);
+    const known = new Set(others);
+    this.view.renderer.setHighlight((name) => known.has(name) || matches(name));
   }
 
   clear() {
     this.view.renderer.setHighlight(null);
     this.summary.textContent = "";
-    if (this.panel.kind === "found") this.panel.hide();
+    this.panel.hide("found");
     this.view.settle();
   }
 
-  /** The server's answer; from the other end of the run (`wrapped`) if no hit is left. */
-  async ask(direction) {
+  /**
+   * The server's answer; from the other end of the run (`wrapped`) if no hit is left. `where`: what
+   * is searched; see FindIn in viewer/find.h.
+   */
+  async ask(direction, where, counted = true) {
     const { api, description } = this.view.run;
     const { current } = this;
     const question = {
       q: this.text,
       regex: this.regex ? 1 : 0,
       case: this.matchCase ? 1 : 0,
+      in: where,
+      count: counted ? 1 : 0,
       limit: MAX_HITS,
       backwards: direction < 0 ? 1 : 0,
     };
     let from = this.view.begin;
     // Others may begin with the current hit: it is asked for again, to go on behind it.
     if (current && direction !== 0) from = current.beginPs + (direction > 0 ? 0 : 1);
-    let { total, kinds, hits } = await api.get("find", { ...question, from });
+    const answer = await api.get("find", { ...question, from });
     if (current && direction !== 0) {
-      const place = hits.findIndex((hit) => isSame(hit, current));
-      hits = hits.slice(place + 1);
+      const place = answer.hits.findIndex((hit) => isSame(hit, current));
+      answer.hits = answer.hits.slice(place + 1);
     }
-    const wrapped = hits.length === 0 && total > 0;
-    if (wrapped) {
+    const some = counted ? answer.total > 0 : true;
+    answer.wrapped = answer.hits.length === 0 && some;
+    if (answer.wrapped) {
       from = direction < 0 ? description.endPs + 1 : description.beginPs;
-      ({ hits } = await api.get("find", { ...question, from }));
+      answer.hits = (await api.get("find", { ...question, from, count: 0 })).hits;
     }
-    return { total, kinds, hits, wrapped };
+    return answer;
   }
 
   /**

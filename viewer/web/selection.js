@@ -1,4 +1,4 @@
-// What is selected and marked.
+// What is selected.
 import { count, exact } from "./format.js";
 import { MIN_SPAN } from "./view.js";
 
@@ -13,9 +13,10 @@ export class Selection {
 
   clearAll() {
     this.events = []; // Answers of /api/event.
-    this.range = null; // {begin, end} of what a box selected; its events are not listed.
+    this.boxes = []; // {tracks, begin, end}: boxes with selected events, which are not listed.
+    this.range = null; // {begin, end} of what is selected, when boxes are.
     this.shades = []; // {begin, end} of times that are drawn darker.
-    this.marks = []; // {begin, end} of times that the user has marked.
+    this.anchor = null; // {row, track} of what was selected last: it is kept in sight.
   }
 
   get empty() {
@@ -24,12 +25,12 @@ export class Selection {
 
   /** The selected event, or null when there is none or more than one. */
   get single() {
-    return this.events.length === 1 ? this.events[0] : null;
+    return this.events.length === 1 && this.boxes.length === 0 ? this.events[0] : null;
   }
 
   /** {begin, end} of what is selected, or null. */
   time() {
-    if (this.events.length === 0) return this.range;
+    if (this.range || this.events.length === 0) return this.range;
     return {
       begin: Math.min(...this.events.map((event) => event.beginPs)),
       end: Math.max(...this.events.map((event) => event.beginPs + event.durationPs)),
@@ -46,17 +47,26 @@ export class Selection {
     try {
       const event = await this.view.run.api.get("event", which);
       const same = this.events.findIndex((other) => isSame(other, event));
-      if (!add) this.events = [event];
+      if (!add) this.replace(event);
       else if (same >= 0) this.events.splice(same, 1);
       else this.events.push(event);
-      this.show();
+      this.anchor = { row: event.row, track: event.track };
+      if (this.boxes.length > 0) await this.sum(this.boxes);
+      else this.show();
     } catch (error) {
       if (!add) this.clear();
       this.notices.tell(error.message);
     }
   }
 
+  replace(event) {
+    if (this.boxes.length > 0) this.shades = []; // Those of a step stay.
+    this.events = [event];
+    this.boxes = [];
+  }
+
   show() {
+    this.range = null;
     if (this.events.length === 0) return this.clear();
     if (this.single) {
       this.panel.event(this.single);
@@ -64,42 +74,64 @@ export class Selection {
       this.notices.say(`${name}, ${exact(durationPs)}, on ${line}`);
       this.flows.showEvent(this.single);
     } else {
-      const title = `${count(this.events.length)} events selected`;
-      this.panel.selection(title, sumByName(this.events));
-      this.notices.say(title);
+      this.showSums(this.events.length, sumByName(this.events));
     }
     this.view.settle();
+  }
+
+  showSums(number, sums) {
+    const title = `${count(number)} events selected`;
+    this.panel.selection(title, sums);
+    this.notices.say(title);
   }
 
   clear() {
     this.events = [];
+    this.boxes = [];
     this.range = null;
     this.shades = [];
+    this.anchor = null;
     this.flows.hideEvent();
-    if (["event", "selection"].includes(this.panel.kind)) this.panel.hide();
+    this.panel.hide("event", "selection");
     this.view.settle();
   }
 
-  /** Selects all events that touch a box on the canvas. */
-  async selectBox({ x0, y0, x1, y1 }) {
-    const begin = this.view.timeAt(Math.min(x0, x1));
-    const end = this.view.timeAt(Math.max(x0, x1));
+  clearShades() {
+    this.shades = [];
+    this.view.settle();
+  }
+
+  /** Selects all events that touch a box on the canvas; with `add`, beside the others. */
+  async selectBox({ x0, y0, x1, y1 }, add = false) {
+    const begin = Math.round(this.view.timeAt(Math.min(x0, x1)));
+    const end = Math.round(this.view.timeAt(Math.max(x0, x1)));
     const tracks = this.view.tracksBetween(Math.min(y0, y1), Math.max(y0, y1));
-    if (tracks.length === 0) return this.clear();
+    if (tracks.length === 0) return add ? undefined : this.clear();
+    if (!add) this.events = [];
+    const [row, , last] = tracks.at(-1).split(/[:-]/).map(Number);
+    this.anchor = { row, track: last };
     try {
-      const question = { tracks: tracks.join(","), begin, end };
-      const answer = await this.view.run.api.get("select", question);
-      if (answer.count === 0) return this.clear();
-      this.events = [];
-      this.range = { begin: answer.beginPs, end: answer.endPs };
-      this.shades = [{ begin, end }];
-      const title = `${count(answer.count)} events selected`;
-      this.panel.selection(title, answer.names);
-      this.notices.say(title);
-      this.view.settle();
+      await this.sum([...(add ? this.boxes : []), { tracks, begin, end }]);
     } catch (error) {
       this.notices.tell(error.message);
     }
+  }
+
+  /** Sums up boxes together with the selected events, each event once. */
+  async sum(boxes) {
+    const tracks = boxes.flatMap((box) => box.tracks.map((of) => `${of}:${box.begin}:${box.end}`));
+    const events = this.events.map(({ row, track, ordinal }) => `${row}:${track}:${ordinal}`);
+    const answer = await this.view.run.api.get("select", {
+      tracks: tracks.join(","),
+      events: events.join(","),
+    });
+    if (answer.count === 0) return this.clear();
+    this.boxes = boxes;
+    this.range = { begin: answer.beginPs, end: answer.endPs };
+    this.shades = boxes.map(({ begin, end }) => ({ begin, end }));
+    this.flows.hideEvent();
+    this.showSums(answer.count, answer.names);
+    this.view.settle();
   }
 
   // ---- Going to what is selected --------------------------------------------------------------
@@ -122,11 +154,12 @@ export class Selection {
     else this.notices.tell("There is no further event at this depth of the row.");
   }
 
-  zoom() {
-    const selected = this.time() ?? this.marks.at(-1);
-    if (!selected) return this.notices.tell("Nothing is selected.");
-    const margin = Math.max((selected.end - selected.begin) * 0.1, MIN_SPAN / 4);
-    this.view.set(selected.begin - margin, selected.end + margin);
+  /** Zooms to what is selected or, when nothing is, to `mark`. */
+  zoom(mark) {
+    const wanted = this.time() ?? mark;
+    if (!wanted) return this.notices.tell("Nothing is selected.");
+    const margin = Math.max((wanted.end - wanted.begin) * 0.1, MIN_SPAN / 4);
+    this.view.set(wanted.begin - margin, wanted.end + margin);
   }
 
   /** Shows a step of all workers and shades the time over which they began it. */
@@ -135,26 +168,6 @@ export class Selection {
     this.shades = [{ begin: Math.min(...begins), end: Math.max(...begins) }];
     const margin = (step.endPs - step.beginPs) * 0.05 + MIN_SPAN;
     this.view.set(step.beginPs - margin, step.endPs + margin);
-  }
-
-  // ---- Marks ----------------------------------------------------------------------------------
-
-  /** Marks the selected time, or takes its mark away. */
-  toggleMark() {
-    const selected = this.time();
-    if (!selected) return this.notices.tell("Nothing is selected.");
-    const { begin, end } = selected;
-    const same = this.marks.findIndex((mark) => mark.begin === begin && mark.end === end);
-    if (same >= 0) this.marks.splice(same, 1);
-    else this.marks.push(selected);
-    this.notices.tell(same >= 0 ? "The mark is gone." : `Marked ${exact(end - begin)}.`);
-    this.view.settle();
-  }
-
-  clearMarks() {
-    this.marks = [];
-    this.shades = [];
-    this.view.settle();
   }
 }
 

@@ -51,6 +51,7 @@ export class TileStore {
     this.number = 0; // Of the latest request.
     this.items = 0; // Of all tiles in memory.
     this.failures = 0; // In a row.
+    this.lacking = 0; // Tiles in sight that are not loaded.
     this.clock = 0; // Counts frames; a tile notes the last one that drew it.
     this.worker = spare ?? startWorker();
     spare = null;
@@ -97,7 +98,12 @@ export class TileStore {
     const inside = (index) =>
       index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) &&
       (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
-    for (let index = from; index <= to; ++index) if (inside(index)) add(level, index);
+    this.lacking = 0;
+    for (let index = from; index <= to; ++index) {
+      if (!inside(index)) continue;
+      add(level, index);
+      for (const row of rows) if (!this.rows[row].has(`${level}:${index}`)) ++this.lacking;
+    }
     // The neighbours on both sides: users go there next.
     for (const index of [from - 1, to + 1]) if (inside(index)) add(level, index);
     for (const question of questions) {

@@ -1,6 +1,6 @@
 // The part of a run that the page shows, and where on the canvas it lies. Times are picoseconds on
 // the run's clock, places are CSS pixels of the canvas.
-import { TRACK } from "./layout.js";
+import { SECTION } from "./layout.js";
 import { AXIS } from "./renderer.js";
 import { levelFor } from "./tiles.js";
 
@@ -58,6 +58,15 @@ export class View {
     this.settle();
   }
 
+  /** Shows the time that the capture asked for, or the whole run when it is not known. */
+  showWindow() {
+    const { beginPs, endPs, window } = this.run.description;
+    // A window without events, of a damaged trace, would be an empty page.
+    if (!window || window.endPs <= beginPs || window.beginPs >= endPs) return this.showAll();
+    const margin = (window.endPs - window.beginPs) * 0.01 + 1;
+    this.set(window.beginPs - margin, window.endPs + margin);
+  }
+
   /** Shows the whole run from its first row. */
   showAll() {
     this.top = 0;
@@ -99,9 +108,22 @@ export class View {
     const item = layout.itemOf(row);
     const room = this.rowsHeight();
     if (item && !layout.pinned.includes(row)) {
-      const y = item.y + track * TRACK;
-      if (y < this.top || y + TRACK * 2 > this.top + room) this.scroll(y - room / 3 - this.top);
+      const y = item.y + track * layout.track;
+      if (y < this.top || y + layout.track * 2 > this.top + room)
+        this.scroll(y - room / 3 - this.top);
     }
+  }
+
+  /** Scrolls as little as brings a track into sight. */
+  keepInSight(row, track) {
+    const { layout } = this.run;
+    const item = layout.itemOf(row);
+    if (!item || layout.pinned.includes(row)) return;
+    const y = item.y + Math.min(track, Math.max(0, item.tracks - 1)) * layout.track;
+    // One more track is seen below, so that it does not look cut.
+    const low = Math.max(0, y + 2 * layout.track - this.rowsHeight());
+    const high = Math.max(low, y - layout.track);
+    this.scroll(Math.min(Math.max(this.top, low), high) - this.top);
   }
 
   /** Places the rows anew after the layout's settings were changed. */
@@ -119,6 +141,15 @@ export class View {
     this.renderer.canvas.style.height = `${height}px`;
     this.renderer.resize(width, height, devicePixelRatio || 1);
     this.scroll(0);
+  }
+
+  /**
+   * Lets few rows use the whole stage; `height`: that of the stage without a pane below it. The
+   * canvas is to be resized afterwards.
+   */
+  fit(height) {
+    if (!this.run) return;
+    this.run.layout.fit(height - AXIS);
   }
 
   redraw() {
@@ -169,6 +200,16 @@ export class View {
     ];
   }
 
+  /** The section of the first scrolled row when its own head is out of sight, else null. */
+  sectionAbove() {
+    const { layout } = this.run;
+    // From a little below: a head of which less than a half is left cannot be read.
+    const top = this.top + SECTION / 2;
+    const [first] = this.top > 0 ? layout.visible(top, top + 1) : [];
+    if (first?.type !== "row") return null;
+    return layout.sections.find((section) => section.rows.includes(first.row)) ?? null;
+  }
+
   /** Numbers of the rows in sight, each once. */
   rows() {
     const items = this.bands().flatMap((band) => band.items);
@@ -177,11 +218,12 @@ export class View {
 
   /** Top of a track on the canvas, or null when it is out of sight. */
   placeOf(row, track) {
+    const { layout } = this.run;
     for (const band of this.bands().reverse()) {
       const item = band.items.find((candidate) => candidate.row === row);
       if (!item) continue;
-      const y = band.top + item.y + Math.min(track, Math.max(0, item.tracks - 1)) * TRACK;
-      if (y >= band.from - TRACK && y < band.to) return y;
+      const y = band.top + item.y + Math.min(track, Math.max(0, item.tracks - 1)) * layout.track;
+      if (y > band.from - layout.track && y < band.to) return y;
     }
     return null;
   }
@@ -194,7 +236,7 @@ export class View {
         (candidate) => y >= band.top + candidate.y && y < band.top + candidate.y + candidate.height,
       );
       if (!item || item.type !== "row") return null;
-      const track = Math.floor((y - band.top - item.y) / TRACK);
+      const track = Math.floor((y - band.top - item.y) / this.run.layout.track);
       return { row: item.row, track: Math.min(track, Math.max(0, item.tracks - 1)), item };
     }
     return null;
@@ -202,14 +244,18 @@ export class View {
 
   /** "row:first-last" of all tracks that touch [low, high), as /api/select reads them. */
   tracksBetween(low, high) {
+    const height = this.run.layout.track;
     const tracks = [];
     for (const band of this.bands()) {
       for (const item of band.items) {
         if (item.type !== "row" || item.tracks === 0) continue;
         const top = band.top + item.y;
-        const first = Math.max(0, Math.floor((Math.max(low, band.from) - top) / TRACK));
-        const last = Math.min(item.tracks - 1, Math.floor((Math.min(high, band.to) - top) / TRACK));
-        if (last >= first && high > top && low < top + item.tracks * TRACK)
+        const first = Math.max(0, Math.floor((Math.max(low, band.from) - top) / height));
+        const last = Math.min(
+          item.tracks - 1,
+          Math.floor((Math.min(high, band.to) - top) / height),
+        );
+        if (last >= first && high > top && low < top + item.tracks * height)
           tracks.push(`${item.row}:${first}-${last}`);
       }
     }

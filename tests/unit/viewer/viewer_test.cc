@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -11,6 +12,8 @@
 #include "collector/xplane/builder.h"
 #include "collector/xplane/names.h"
 #include "common/base/strings.h"
+#include "tests/unit/viewer/made_run.h"
+#include "viewer/details.h"
 
 namespace strobe::viewer {
 namespace {
@@ -18,6 +21,10 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+// The capture's window: from 0.1 ms after the first worker's zero to 0.4 ms after it.
+std::int64_t kInstantNs = 1'790'000'000'000'100'000;
+std::int64_t kDurationNs = 300'000;
 
 // A worker's trace: launches on a thread, kernels on a stream under a module, steps, a counter.
 std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
@@ -47,7 +54,10 @@ std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
   }
   xplane::PlaneBuilder environment(xplane::kTaskEnvironmentPlane);
   environment.AddPlaneStat(xplane::kProfileStart, static_cast<std::uint64_t>(zero_ns));
-  return gpu.Encode() + host.Encode() + environment.Encode();
+  xplane::PlaneBuilder strobe(xplane::kStrobePlane);
+  strobe.AddPlaneStat("instant_ns", kInstantNs);
+  strobe.AddPlaneStat("duration_ns", kDurationNs);
+  return gpu.Encode() + host.Encode() + environment.Encode() + strobe.Encode();
 }
 
 class Shelf final : public Library {
@@ -200,10 +210,25 @@ TEST_F(ViewerTest, TellsAllOfAnEvent) {
   EXPECT_EQ(event["in"][0]["name"], "cudaLaunchKernel");
   EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000")["ordinal"], 5);
   EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5000000&slop=600000")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5600000&slop=5000000&here=1")["ordinal"], 5);
+  EXPECT_EQ(Ask("/api/event", "row=1&track=0&at=5950000&slop=5000000&here=1")["ordinal"], 6)
+      << "nothing runs there, so the next one";
   const json train = Ask("/api/event", "row=2&track=0&ordinal=0");
   EXPECT_EQ(train["selfPs"], 490'000'000 - 490 * 100'000);
   EXPECT_EQ(Ask("/api/event", "row=2&track=1&ordinal=3")["parent"]["name"], "train");
   EXPECT_EQ(Get("/api/event", "row=1&track=0&at=-5").status, 404);
+}
+
+TEST(EventAt, AShortEventIsNotTakenForTheLongOneBehindIt) {
+  xplane::PlaneBuilder host(xplane::kHostPlane);
+  host.BeginLine(1, "thread", 0);
+  host.AddEvent(host.EventId("short"), 1000, 10);
+  host.AddEvent(host.EventId("long"), 1012, 5000);
+  const LoadedRun run = MadeRun({host.Encode()});
+  EXPECT_EQ(EventAt(run, 0, 0, 1005, 64), 1u) << "of a pixel, the longest";
+  EXPECT_EQ(EventAt(run, 0, 0, 1005, 64, Prefer::kHere), 0u);
+  EXPECT_EQ(EventAt(run, 0, 0, 1011, 64, Prefer::kHere), 1u) << "nothing runs there";
+  EXPECT_EQ(EventAt(run, 0, 0, 900, 64, Prefer::kHere), std::nullopt);
 }
 
 TEST_F(ViewerTest, SumsABox) {
@@ -217,16 +242,86 @@ TEST_F(ViewerTest, SumsABox) {
   }
 }
 
-TEST_F(ViewerTest, ArrowsAreToldOnceAndPickedEvenly) {
+TEST_F(ViewerTest, SumsSeveralBoxesAndEventsEachEventOnce) {
+  Run();
+  // The boxes overlap by half; one of the events lies in a box.
+  const json sums = Ask("/api/select",
+                        "tracks=1:0-0:0:10000000,1:0-0:5000000:15000000,2:1-1:0:1000000"
+                        "&events=1:0:3,1:0:20,1:0:20,1:0:999999,99:0:0,1:7:0");
+  EXPECT_EQ(sums["count"], 15 + 1 + 1);
+  EXPECT_EQ(sums["beginPs"], 0);
+  EXPECT_EQ(sums["endPs"], 20'900'000);
+  EXPECT_EQ(Ask("/api/select", "events=1:0:20")["count"], 1);
+  EXPECT_EQ(Ask("/api/select", "tracks=&events=")["count"], 0);
+  for (const char* wrong :
+       {"tracks=1:0-0:5", "tracks=1:0-0:5:", "tracks=1:0-0:9:5", "tracks=1:0-0:1:2:3",
+        "tracks=1:0-0:0:9223372036854775807", "events=1:0", "events=1:0:2:3", "events=x"})
+    EXPECT_EQ(Get("/api/select", wrong).status, 400) << wrong;
+}
+
+TEST_F(ViewerTest, TellsTheTimeThatTheCaptureAskedFor) {
+  EXPECT_EQ(Run()["window"], json({{"beginPs", 100'000'000}, {"endPs", 400'000'000}}));
+}
+
+class WindowTest : public ViewerTest, public testing::WithParamInterface<std::int64_t> {
+ protected:
+  WindowTest() { std::swap(kInstantNs, instant_); }
+  ~WindowTest() override { std::swap(kInstantNs, instant_); }
+  std::int64_t instant_ = GetParam();
+};
+
+TEST_P(WindowTest, OfADamagedTraceIsLeftOut) { EXPECT_TRUE(Run()["window"].is_null()); }
+
+INSTANTIATE_TEST_SUITE_P(, WindowTest,
+                         testing::Values(0, -5, std::numeric_limits<std::int64_t>::max()));
+
+TEST_F(ViewerTest, TheOverviewTellsHowBusyEachSectionIs) {
+  const json run = Run();
+  const json overview = Ask("/api/overview", "slots=100&bands=8");
+  const std::int64_t begin = overview["beginPs"], slot = overview["slotPs"];
+  EXPECT_LE(begin, run["beginPs"].get<std::int64_t>());
+  ASSERT_EQ(overview["bands"].size(), 4u) << "GPU and host of two workers";
+  const std::size_t slots = overview["bands"][0].size();
+  EXPECT_LE(slots, 100u);
+  EXPECT_GE(slots, 50u);
+  EXPECT_GE(begin + slot * static_cast<std::int64_t>(slots), run["endPs"].get<std::int64_t>());
+  // The GPU has a module in the first half and kernels of 0.4 us each 1 us all the time.
+  const auto at = [&](int band, std::int64_t ps) {
+    return overview["bands"][band][static_cast<std::size_t>((ps - begin) / slot)].get<double>();
+  };
+  EXPECT_NEAR(at(0, 250'000'000), 255 * (1 + 0.4) / 2, 15);
+  EXPECT_NEAR(at(0, 750'000'000), 255 * 0.4 / 2, 15);
+  EXPECT_NEAR(at(1, 250'000'000), 255, 3) << "a step encloses the thread's other events";
+  // Neighbours share a band when there are too few.
+  EXPECT_EQ(Ask("/api/overview", "slots=100&bands=2")["bands"].size(), 2u);
+  EXPECT_EQ(Get("/api/overview", "slots=1").status, 400);
+  EXPECT_EQ(Get("/api/overview", "bands=0").status, 400);
+}
+
+TEST_F(ViewerTest, ArrowsAreToldOnceAndJoined) {
   Run();
   json arrows = Ask("/api/arrows", "rows=1,2&begin=0&end=10000000");
   EXPECT_EQ(arrows["total"], 10);
-  EXPECT_EQ(arrows["arrows"][0][0][0], 2) << "from the thread";
-  EXPECT_EQ(arrows["arrows"][0][1][0], 1) << "to the stream";
+  EXPECT_EQ(arrows["bundles"].size(), 10u);
+  EXPECT_EQ(arrows["bundles"][0][0][0], 2) << "from the thread";
+  EXPECT_EQ(arrows["bundles"][0][1][0], 1) << "to the stream";
   arrows = Ask("/api/arrows", "rows=1&limit=100");
   EXPECT_EQ(arrows["total"], 1000);
-  EXPECT_LE(arrows["arrows"].size(), 100u);
-  EXPECT_GE(arrows["arrows"].size(), 80u);
+  EXPECT_EQ(arrows["drawn"], 1000);
+  EXPECT_LE(arrows["bundles"].size(), 100u);
+  EXPECT_EQ(Get("/api/arrows", "rows=1&level=99").status, 400);
+}
+
+TEST_F(ViewerTest, SearchesWhereItIsTold) {
+  Run();
+  EXPECT_EQ(Ask("/api/find", "q=correlation_id")["total"], 0);
+  const json found = Ask("/api/find", "q=correlation_id&in=all&limit=1");
+  EXPECT_EQ(found["total"], 4000);
+  EXPECT_EQ(found["hits"][0]["matched"]["name"], "correlation_id");
+  EXPECT_EQ(found["unread"], 0);
+  EXPECT_EQ(Get("/api/find", "q=x&in=everywhere").status, 400);
+  EXPECT_TRUE(Viewer::IsSlow({"/api/find", "q=x&in=all", ""})) << "tiles must not wait for it";
+  EXPECT_FALSE(Viewer::IsSlow({"/api/find", "q=x&in=texts", ""}));
 }
 
 TEST_F(ViewerTest, ComparesSteps) {

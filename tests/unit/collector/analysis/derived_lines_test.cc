@@ -78,6 +78,34 @@ TEST(DeriveLines, MakesWhatXlaMakes) {
   EXPECT_THAT(Lines(derived, "Source code"), ElementsAre("train.py:8 2-4.5", "train.py:8 12-14.5"));
 }
 
+// XProf shows name scopes of one device only, to be brief. The devices of a pipeline run different
+// layers, so that one device cannot stand for the others.
+TEST(DeriveLines, EveryGpuHasItsOwnNameScopes) {
+  constexpr int kGpus = 3;
+  std::string trace;
+  for (int device = 0; device < kGpus; ++device) {
+    xplane::PlaneBuilder gpu(StrCat("/device:GPU:", device), device + 1);
+    gpu.BeginLine(13, "Stream #13(Compute)", 0);
+    gpu.AddEvent(gpu.EventId("kernel"), kMs, kMs);
+    gpu.AddEventStat(gpu.StatId("tf_op"), StrCat("model/layer", device, "/dot:MatMul"));
+    trace += gpu.Encode();
+  }
+  const std::string derived = *DeriveLines(*xplane::Space::Read(trace));
+  const xplane::Space space = *xplane::Space::Read(derived);
+  ASSERT_EQ(space.planes.size(), static_cast<std::size_t>(kGpus));
+  for (int device = 0; device < kGpus; ++device) {
+    const xplane::Plane& plane = space.planes[static_cast<std::size_t>(device)];
+    EXPECT_EQ(plane.name, StrCat("/device:GPU:", device));
+    std::vector<std::string_view> scopes;
+    for (const xplane::Line& line : plane.lines) {
+      if (line.name != "Framework Name Scope") continue;
+      const std::vector<xplane::Placed> events = *xplane::PlaceEvents(line);
+      for (const xplane::Placed& event : events) scopes.push_back(plane.NameOf(event.event));
+    }
+    EXPECT_THAT(scopes, ElementsAre("model", StrCat("layer", device)));
+  }
+}
+
 TEST(DeriveLines, LaunchStatsTellTheLongestAndTheAverage) {
   const std::string derived = *DeriveLines(*xplane::Space::Read(Trace()));
   EXPECT_THAT(Lines(derived, "Launch Stats"), ElementsAre("train 7 1-1.203", "train 8 11-11.203"));

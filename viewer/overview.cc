@@ -1,0 +1,111 @@
+#include "viewer/overview.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "collector/index/window.h"
+#include "common/base/parallel.h"
+
+namespace strobe::viewer {
+namespace {
+
+// The rows [first, last) of one plane of one worker, as the run orders them.
+struct Section {
+  std::uint32_t first = 0, last = 0;
+};
+
+std::vector<Section> SectionsOf(const LoadedRun& run) {
+  std::vector<Section> sections;
+  for (std::uint32_t i = 0; i < run.rows.size(); ++i) {
+    const bool same = i > 0 && run.rows[i].worker == run.rows[i - 1].worker &&
+                      run.RowOf(run.rows[i]).plane == run.RowOf(run.rows[i - 1]).plane;
+    if (same)
+      ++sections.back().last;
+    else
+      sections.push_back({i, i + 1});
+  }
+  return sections;
+}
+
+// Adds the time that an item fills to each slot that it touches.
+void AddItem(const index::Item& item, const index::Window& window, std::vector<float>& filled) {
+  const auto slot = static_cast<double>(std::int64_t{1} << window.level);
+  const double begin = std::max(0.0, static_cast<double>(item.begin_ps - window.begin_ps) / slot);
+  const double end = std::min(static_cast<double>(filled.size()),
+                              static_cast<double>(item.end_ps - window.begin_ps) / slot);
+  auto at = static_cast<std::size_t>(begin);
+  if (at >= filled.size()) return;
+  // Events of no length leave a trace too.
+  filled[at] = std::max(filled[at], 1e-6f);
+  for (; static_cast<double>(at) < end; ++at) {
+    const double part =
+        std::min(end, static_cast<double>(at) + 1) - std::max(begin, static_cast<double>(at));
+    filled[at] += static_cast<float>(part) * item.busy;
+  }
+}
+
+// The share of each slot that a row's outermost events fill; those inside of them fill the same
+// time.
+std::vector<float> LookAtRow(const Worker& worker, const index::Row& row,
+                             const index::Window& window, std::uint32_t slots) {
+  std::vector<float> filled(slots);
+  for (std::uint32_t i = 0; i < row.tracks; ++i) {
+    const index::Track& track = worker.index().tracks()[row.first_track + i];
+    if (track.depth > 0) continue;
+    for (const index::Item& item : Look(worker.index(), track, window))
+      AddItem(item, window, filled);
+  }
+  for (float& share : filled) share = std::min(share, 1.0f);
+  return filled;
+}
+
+std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
+                                      const Overview& overview, std::uint32_t level,
+                                      std::uint32_t slots) {
+  std::vector<float> sums(slots);
+  std::uint32_t rows = 0;
+  for (std::uint32_t i = band.first; i < band.last; ++i) {
+    const Worker& worker = run.WorkerOf(run.rows[i]);
+    const index::Row& row = run.RowOf(run.rows[i]);
+    if (row.kind == index::RowKind::kCounter || row.events == 0) continue;
+    ++rows;
+    // In whole slots of the worker's own clock, as the index needs them.
+    const std::int64_t begin_ps = (overview.begin_ps - worker.shift_ps) >> level << level;
+    const index::Window window{begin_ps, begin_ps + overview.slot_ps * slots, level};
+    const std::vector<float> filled = LookAtRow(worker, row, window, slots);
+    std::transform(sums.begin(), sums.end(), filled.begin(), sums.begin(), std::plus<>());
+  }
+  std::vector<std::uint32_t> shares;
+  shares.reserve(slots);
+  for (const float sum : sums)
+    shares.push_back(sum > 0
+                         ? std::max(1u, static_cast<std::uint32_t>(std::lround(
+                                            255 * sum / static_cast<float>(std::max(rows, 1u)))))
+                         : 0);
+  return shares;
+}
+
+}  // namespace
+
+Overview LookAtWhole(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands) {
+  std::uint32_t level = 0;
+  // One slot more than the run's length needs, because the first one begins before the run.
+  while (((run.end_ps - run.begin_ps) >> level) + 2 > slots && level < 60) ++level;
+  Overview overview{.begin_ps = run.begin_ps >> level << level,
+                    .slot_ps = std::int64_t{1} << level};
+  const std::vector<Section> sections = SectionsOf(run);
+  const std::size_t each = (sections.size() + bands - 1) / bands;
+  std::vector<Section> groups;
+  for (std::size_t i = 0; i < sections.size(); i += each)
+    groups.push_back({sections[i].first, sections[std::min(i + each, sections.size()) - 1].last});
+  const std::int64_t needed = ((run.end_ps - overview.begin_ps) >> level) + 1;
+  const auto used = static_cast<std::uint32_t>(std::min<std::int64_t>(needed, slots));
+  overview.bands.resize(groups.size());
+  ParallelFor(groups.size(), 2, [&](std::size_t i) {
+    overview.bands[i] = LookAtBand(run, groups[i], overview, level, used);
+  });
+  return overview;
+}
+
+}  // namespace strobe::viewer

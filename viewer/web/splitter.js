@@ -1,0 +1,70 @@
+// A line that is dragged to give the parts on its two sides more or less room. With the keyboard,
+// arrows move it and Home and End go to its limits. The browser keeps where it was left.
+
+const STEP = 24; // Pixels of an arrow key.
+
+export class Splitter {
+  /**
+   * `element`: the line, a separator. `name`: under which the browser keeps the size. `sizeAt(event)`:
+   * the size, in pixels, that a pointer asks for; `get()` and `set(size)`: that of the part;
+   * `limits()`: [least, most]; `grow`: the key that makes it larger, and the one against it.
+   */
+  constructor(element, name, { sizeAt, get, set, limits, grow, shrink }) {
+    this.element = element;
+    this.name = name;
+    this.get = get;
+    this.set = set;
+    this.limits = limits;
+    element.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      element.setPointerCapture(event.pointerId);
+      // How far from the line it was taken; it must not leap.
+      this.away = sizeAt(event) - get();
+    });
+    element.addEventListener("pointermove", (event) => {
+      if (element.hasPointerCapture(event.pointerId)) this.resize(sizeAt(event) - this.away);
+    });
+    element.addEventListener("pointerup", () => this.keep());
+    element.addEventListener("dblclick", () => this.forget());
+    element.addEventListener("keydown", (event) => {
+      const [least, most] = limits();
+      const sizes = { [grow]: get() + STEP, [shrink]: get() - STEP, Home: least, End: most };
+      if (!Object.hasOwn(sizes, event.key)) return;
+      event.preventDefault();
+      event.stopPropagation(); // Arrows move the timeline otherwise.
+      this.resize(sizes[event.key]);
+      this.keep();
+    });
+  }
+
+  /** Takes the size from when the page was used last. */
+  restore() {
+    const size = Number(localStorage.getItem(this.name));
+    if (size > 0) this.resize(size);
+  }
+
+  resize(size) {
+    const [least, most] = this.limits();
+    this.set(Math.round(Math.max(least, Math.min(most, size))));
+    this.tell();
+  }
+
+  /** Tells its place to those who cannot see it. */
+  tell() {
+    const [least, most] = this.limits();
+    this.element.setAttribute("aria-valuemin", Math.round(least));
+    this.element.setAttribute("aria-valuemax", Math.round(Math.max(least, most)));
+    this.element.setAttribute("aria-valuenow", Math.round(this.get()));
+  }
+
+  keep() {
+    localStorage.setItem(this.name, String(Math.round(this.get())));
+  }
+
+  /** Goes back to the size that the page has by itself. */
+  forget() {
+    localStorage.removeItem(this.name);
+    this.set(null);
+    this.tell();
+  }
+}
