@@ -226,7 +226,7 @@ test("the graph breaks no accessibility rule", async () => {
 
 test("name scopes of a worker's further GPUs begin with one track", async () => {
   const tracks = await page.evaluate(() => {
-    const { description, layout } = globalThis.strobe.view.run;
+    const { description, layout } = globalThis.strobe;
     const scopes = description.rows
       .keys()
       .filter((row) => description.rows[row].name === "Framework Name Scope");

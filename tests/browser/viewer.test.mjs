@@ -480,3 +480,37 @@ test("works without WebGL", async () => {
     await bare.close();
   }
 });
+
+test("data is loaded on demand, and a coarse picture stands in until it is there", async () => {
+  const tiles = () => page.asked.filter((url) => url.includes("/api/tiles")).length;
+  const row = await rowNamed(page, "Stream #13(Compute)");
+  const point = await pointOf(page, row, 0, 24 * MS);
+  const canvas = await page.$eval("#canvas", (node) => node.getBoundingClientRect().bottom);
+  // A strip of the row's pixels, as a compressed picture: a strip of one colour is the shortest.
+  const strip = async (y) =>
+    (
+      await page.screenshot({
+        clip: { x: Math.round(point.x) - 100, y: Math.round(y), width: 200, height: 4 },
+      })
+    ).length;
+  const empty = await strip(canvas - 8);
+  const before_ = tiles();
+  const whole = await view(page);
+  await page.emulateNetworkConditions({ latency: 5000, download: -1, upload: -1 });
+  await page.mouse.move(point.x, point.y);
+  await page.keyboard.down("w");
+  await page.waitForFunction(
+    (span) => globalThis.strobe.view.end - globalThis.strobe.view.begin < span,
+    {},
+    (whole.end - whole.begin) / 8,
+  );
+  await page.keyboard.up("w");
+  assert.equal(await page.evaluate(() => globalThis.strobe.idle), false, "it has not come yet");
+  assert.ok((await strip(point.y)) > empty, "something is drawn meanwhile");
+  await shot(page, "coarse");
+  await page.emulateNetworkConditions(null);
+  await idle(page);
+  assert.ok(tiles() > before_, "what is looked at was asked for");
+  assert.ok((await strip(point.y)) > empty);
+  assert.deepEqual(page.troubles, []);
+});

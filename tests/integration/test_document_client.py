@@ -5,9 +5,11 @@ import os
 import subprocess
 import textwrap
 import threading
+from concurrent import futures
 
 import pytest
 
+from tests.support.agent_rig import events
 from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON
 
@@ -19,6 +21,19 @@ while True:
     with strobe.Trace("work"):
         time.sleep(0.002)
 """
+
+# The same with TensorFlow's own server and annotations.
+STOCK = """
+import sys, time
+from tensorflow.profiler.experimental import Trace, server
+server.start(int(sys.argv[1]))
+print("ready", flush=True)
+while True:
+    with Trace("work"):
+        time.sleep(0.002)
+"""
+# The packages that have client.trace.
+CLIENTS = ["tensorflow.profiler.experimental", "strobe"]
 
 
 @pytest.fixture
@@ -38,15 +53,242 @@ def python(environment, tmp_path):
 
 
 @pytest.fixture
-def server(group, python_package, tmp_path):
-    """The port of a program that calls strobe.server.start(port), as the document's example. It runs in tmp_path."""
-    port = free_port()
-    group.start("served", ["env", "-C", tmp_path, PYTHON, "-c", ANNOTATED, port], env={"PYTHONPATH": str(python_package)}).wait_for("ready", 30)
-    return port
+def start_server(group, environment, tmp_path):
+    """Starts a program with a profiler server and returns the server's port. It runs in tmp_path."""
+
+    def start(program=ANNOTATED):
+        port = free_port()
+        group.start(f"served-{port}", ["env", "-C", tmp_path, PYTHON, "-c", program, port], env=environment).wait_for("ready", 60)
+        return port
+
+    return start
+
+
+@pytest.fixture
+def server(start_server):
+    """The port of a program that calls strobe.server.start(port), as the document's example."""
+    return start_server()
 
 
 def runs(logdir):
     return sorted(path.name for path in (logdir / "plugins/profile").iterdir())
+
+
+def names_in(path):
+    """The names of a trace's events, all planes together. Needs the fixture `protos`."""
+    from tensorflow import xplane_pb2
+
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    return {name for plane in space.planes for _, name, *_ in events(space, plane.name)}
+
+
+def test_the_call_has_tensorflows_signature_and_options(python):
+    out = python("""
+        import inspect, strobe
+        from tensorflow.profiler import experimental
+        theirs, ours = (inspect.signature(package.client.trace).parameters for package in (experimental, strobe))
+        assert [(name, theirs[name].default) for name in theirs] == [(name, ours[name].default) for name in list(ours)[:len(theirs)]]
+        print(*list(ours)[len(theirs):])
+        assert experimental.ProfilerOptions._fields == strobe.ProfilerOptions._fields
+        assert tuple(experimental.ProfilerOptions()) == tuple(strobe.ProfilerOptions())
+    """)
+    assert out == "min_workers\n"
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+@pytest.mark.parametrize("program", [STOCK, ANNOTATED], ids=["stock_server", "strobe_server"])
+def test_each_client_records_each_server(start_server, python, protos, tmp_path, program, package):
+    """With and without grpc://, into logdirs of every kind; the call blocks until the traces are there."""
+    port = start_server(program)
+    out = python(f"""
+        import sys, time
+        from pathlib import Path
+        from {package} import client
+        absolute = str(Path("absolute").resolve())
+        for service_addr, logdir in ((f"grpc://localhost:{{sys.argv[1]}}", absolute), (f"localhost:{{sys.argv[1]}}", "file://" + absolute + "_url"),
+                                     (f"localhost:{{sys.argv[1]}}", "relative"), (f"localhost:{{sys.argv[1]}}", Path("path"))):
+            if isinstance(logdir, Path) and not {package!r}.startswith("strobe"):
+                continue  # TensorFlow takes text only.
+            before = time.monotonic()
+            client.trace(service_addr, logdir, 500)
+            print(time.monotonic() - before >= 0.5, sum(1 for _ in Path(".").glob("*/plugins/profile/*/*.xplane.pb")))
+    """, port).splitlines()
+    made = 4 if package == "strobe" else 3
+    assert [line for line in out if line.startswith(("True", "False"))] == [f"True {number}" for number in range(1, made + 1)], out
+    for logdir in ("absolute", "absolute_url", "relative", "path")[:made]:
+        (trace,) = tmp_path.glob(f"{logdir}/plugins/profile/*/*.xplane.pb")
+        assert "work" in names_in(trace), logdir
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+def test_several_workers_each_save_a_trace_into_one_run(start_server, python, protos, tmp_path, package):
+    """Strobe's own client also takes blanks after commas, records from one instant, and mixes servers of both kinds."""
+    ports = [start_server(), start_server(), start_server(STOCK)]
+    separator = ", " if package == "strobe" else ","
+    out = python(f"""
+        import sys
+        from {package} import client
+        manifest = client.trace({separator!r}.join("grpc://localhost:" + port for port in sys.argv[1:]), "logdir", 500)
+        if manifest:
+            print(manifest["synchronized"], manifest["skewErrorNs"] != "0", *(worker["outcome"] for worker in manifest["workers"]))
+    """, *ports)
+    (run,) = runs(tmp_path / "logdir")
+    traces = sorted((tmp_path / "logdir/plugins/profile" / run).glob("*.xplane.pb"))
+    assert len(traces) == 3 and all("work" in names_in(trace) for trace in traces)
+    if package == "strobe":
+        assert out == "True True Ok Ok Ok\n"
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+def test_both_refuse_a_duration_that_is_not_above_zero(python, package):
+    out = python(f"""
+        from {package} import client
+        for duration in (0, -1):
+            try:
+                client.trace("grpc://localhost:1", "logdir", duration)
+            except Exception as error:
+                print(type(error).__name__)
+    """)
+    assert out.split() == ["InvalidArgumentError"] * 2
+
+
+EXAMPLES = """
+  # Start a profiler server before your model runs.
+  tf.profiler.experimental.server.start(6009)
+  # (Model code goes here).
+  # Send gRPC request to the profiler server to collect a trace of your model.
+  tf.profiler.experimental.client.trace('grpc://localhost:6009',
+                                        '/nfs/tb_log', 2000)
+"""
+EXAMPLES_GPUS = """
+  # E.g. your worker IP addresses are 10.0.0.2, 10.0.0.3, 10.0.0.4, and you
+  # would like to schedule start of profiling 1 second from now, for a
+  # duration of 2 seconds.
+  options['delay_ms'] = 1000
+  tf.profiler.experimental.client.trace(
+      'grpc://10.0.0.2:8466,grpc://10.0.0.3:8466,grpc://10.0.0.4:8466',
+      'gs://your_tb_dir',
+      2000,
+      options=options)
+"""
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+def test_the_documents_first_example_runs_as_it_is(python, protos, tmp_path, package):
+    """But for its port and its directory."""
+    port = free_port()
+    python(f"""
+        import sys, textwrap, threading, time, types
+        import {package}
+        tf = types.SimpleNamespace(profiler=types.SimpleNamespace(experimental=sys.modules[{package!r}]))
+
+        def model():
+            while True:
+                with tf.profiler.experimental.Trace("model code"):
+                    time.sleep(0.002)
+
+        threading.Thread(target=model, daemon=True).start()
+        exec(textwrap.dedent(sys.argv[1]))
+    """, EXAMPLES.replace("6009", str(port)).replace("/nfs/tb_log", str(tmp_path / "tb_log")))
+    (trace,) = tmp_path.glob("tb_log/plugins/profile/*/*.xplane.pb")
+    assert "model code" in names_in(trace)
+
+
+def test_the_documents_example_with_a_delay_runs_as_it_is(start_server, python, protos, tmp_path):
+    """But for its addresses and its bucket. `options` is a dict in the document; TensorFlow's own client takes none."""
+    text = EXAMPLES_GPUS.replace("gs://your_tb_dir", str(tmp_path / "logdir"))
+    for number in (2, 3, 4):
+        text = text.replace(f"10.0.0.{number}:8466", f"localhost:{start_server()}")
+    out = python("""
+        import sys, textwrap, time, types
+        import strobe
+        tf = types.SimpleNamespace(profiler=types.SimpleNamespace(experimental=strobe))
+        options, before = {}, time.monotonic()
+        exec(textwrap.dedent(sys.argv[1]))
+        print(time.monotonic() - before >= 3)
+    """, text)
+    assert out == "True\n"
+    (run,) = runs(tmp_path / "logdir")
+    assert len(list((tmp_path / "logdir/plugins/profile" / run).glob("*.xplane.pb"))) == 3
+
+
+def test_both_ask_the_master_of_a_tpu_pod_for_the_same(python, protos):
+    """A made master with Cloud TPU's protocol; no TPU is here. TensorFlow 2.21 refuses the document's own list, because it has no
+    ports, and takes the first of the list, not service_addr, for the master."""
+    import grpc
+    from tensorflow import profiler_analysis_pb2 as pb
+
+    asked = []
+
+    def new_session(request, _):
+        asked.append(request)
+        return pb.NewProfileSessionResponse(empty_trace=False)
+
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("tensorflow.ProfileAnalysis", {
+        "NewSession": grpc.unary_unary_rpc_method_handler(new_session, pb.NewProfileSessionRequest.FromString,
+                                                          pb.NewProfileSessionResponse.SerializeToString)}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with_ports = f"localhost:{port},10.0.0.3:8466,10.0.0.4:8466"
+    for package, workers in (("strobe", "10.0.0.2,10.0.0.3,10.0.0.4"), ("strobe", with_ports), ("tensorflow.profiler.experimental", with_ports)):
+        python(f"""
+            import sys
+            from {package} import client
+            client.trace("grpc://localhost:" + sys.argv[1], "gs://your_tb_dir", 2000, sys.argv[2])
+        """, port, workers)
+    server.stop(None)
+    plain, ours, theirs = asked
+    assert list(plain.hosts) == ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
+    assert list(ours.hosts) == list(theirs.hosts)
+    for request in (plain, ours):
+        assert request.repository_root.rstrip("/") == theirs.repository_root.rstrip("/")
+        assert request.request.opts.duration_ms >= theirs.request.opts.duration_ms == 2000
+        for field in ("version", "host_tracer_level", "device_tracer_level", "python_tracer_level", "enable_hlo_proto", "include_dataset_ops"):
+            assert getattr(request.request.opts, field) == getattr(theirs.request.opts, field), field
+
+
+def test_options_of_every_kind_are_taken(server, python):
+    out = python("""
+        import collections, sys, strobe
+        from tensorflow.profiler.experimental import ProfilerOptions
+        Own = collections.namedtuple("Own", "host_tracer_level delay_ms")
+        for options in (ProfilerOptions(host_tracer_level=3), Own(1, None), {"device_tracer_level": 0}, strobe.ProfilerOptions(), None):
+            print(strobe.client.trace(f"localhost:{sys.argv[1]}", "logdir", 50, options=options)["result"])
+    """, server)
+    assert out.split() == ["Succeeded"] * 5
+
+
+def test_python_calls_of_a_stock_server_are_recorded(start_server, python, protos, tmp_path):
+    """TensorFlow 2.21's own client gets none of them from the same server."""
+    port = start_server(STOCK)
+    for package in CLIENTS:
+        python(f"""
+            import sys
+            from {package} import ProfilerOptions, client
+            client.trace("grpc://localhost:" + sys.argv[1], {package!r}, 300, options=ProfilerOptions(python_tracer_level=1))
+        """, port)
+    ours, theirs = (names_in(next(tmp_path.glob(f"{package}/plugins/profile/*/*.xplane.pb"))) for package in reversed(CLIENTS))
+    assert {"work", "$time sleep"} <= ours, ours
+    assert "work" in theirs and "$time sleep" not in theirs, theirs
+
+
+def test_python_calls_that_nobody_can_record_are_said(server, python):
+    out = python("""
+        import sys
+        from strobe import client
+        manifest = client.trace(f"localhost:{sys.argv[1]}", "logdir", 200, options={"python_tracer_level": 1})
+        print(*manifest["workers"][0]["notes"])
+    """, server)
+    assert "there are no Python calls: tracers.python was asked for" in out
+
+
+def test_a_trace_that_could_not_be_saved_is_not_called_synchronized(server, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--quiet", "--workers", f"localhost:{server}", "--attempts", "1",
+                           "--logdir", tmp_path / "file/logdir", "--duration", "200ms"], capture_output=True, text=True, timeout=60)
+    told = done.stdout + done.stderr
+    assert done.returncode == 1 and "UploadFailed" in told and "synchronized: no" in told and "skew" not in told, told
 
 
 def test_the_stock_client_needs_only_the_port_that_was_given(server, python, tmp_path):
@@ -59,7 +301,7 @@ def test_the_stock_client_needs_only_the_port_that_was_given(server, python, tmp
     assert trace.stat().st_size > 1000
 
 
-@pytest.mark.parametrize("package", ["tensorflow.profiler.experimental", "strobe"])
+@pytest.mark.parametrize("package", CLIENTS)
 def test_one_dead_worker_of_two_does_not_cost_the_other_trace(server, python, tmp_path, package):
     out = python(f"""
         import sys, warnings
@@ -129,6 +371,16 @@ def test_eight_recordings_in_a_row_are_all_kept(python, tmp_path):
             print(strobe.stop()["run"])
     """).split()
     assert len(set(out)) == 8 and runs(tmp_path / "logdir") == sorted(out)
+    # TensorFlow names its runs after the second, too, and replaces what is there.
+    python("""
+        from tensorflow.profiler.experimental import Trace, start, stop
+        for number in range(8):
+            start("theirs")
+            with Trace("work", number=number):
+                pass
+            stop()
+    """)
+    assert 1 <= len(list(tmp_path.glob("theirs/plugins/profile/*/*.xplane.pb"))) < 8
 
 
 def test_captures_that_choose_the_same_run_get_one_each(group, python_package, tmp_path):
@@ -162,10 +414,32 @@ def test_captures_that_choose_the_same_run_get_one_each(group, python_package, t
     assert [path.name for path in foreign.iterdir()] == ["host.xplane.pb"]
 
 
-def test_attempts_without_an_event_leave_no_run_behind(group, python_package, python, tmp_path):
-    port = free_port()
-    idle = "import sys, time, strobe; strobe.server.start(int(sys.argv[1])); print('ready', flush=True); time.sleep(1000)"
-    group.start("idle", [PYTHON, "-c", idle, port], env={"PYTHONPATH": str(python_package)}).wait_for("ready", 30)
+IDLE = """
+import sys, time, strobe
+strobe.server.start(int(sys.argv[1]))
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_both_raise_unavailable_when_there_is_no_event(start_server, python):
+    port = start_server(IDLE)
+    out = python("""
+        import sys
+        from strobe import client as ours
+        from tensorflow.profiler.experimental import client as theirs
+        for client in (ours, theirs):
+            try:
+                client.trace(f"localhost:{sys.argv[1]}", "logdir", 100, num_tracing_attempts=1)
+            except Exception as error:
+                print("raised", type(error).__name__, "No trace event was collected" in str(error), "NoHostEvents" in str(error))
+    """, port)
+    # TensorFlow documents UnavailableError and raises a RuntimeError; ours is one, too.
+    assert [line for line in out.splitlines() if line.startswith("raised")] == ["raised UnavailableError False True", "raised RuntimeError True False"], out
+
+
+def test_attempts_without_an_event_leave_no_run_behind(start_server, python, tmp_path):
+    port = start_server(IDLE)
     out = python("""
         import sys
         from strobe import client

@@ -1,10 +1,11 @@
-"""strobe/profiler.h: MXNet's profiler objects for C++ programs, alone and with Intel's ITT library."""
+"""MXNet's profiler objects: strobe/profiler.h for C++ programs and the document's Python, alone and with Intel's ITT library."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 
 import pytest
@@ -110,6 +111,118 @@ def test_a_collector_that_cannot_be_loaded_harms_nobody(tmp_path, python_package
     done = subprocess.run([sys.executable, "-c", PYTHON_PROGRAM], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(python_package), "INTEL_LIBITTNOTIFY64": str(tmp_path / "nothing.so")})
     assert done.returncode == 0, done.stderr
+
+
+EXAMPLE = """
+    profiler.set_config(profile_all=True,
+                        filename='chrome_tracing_profile.json',  # File used for chrome://tracing visualization
+                        continuous_dump=True,
+                        aggregate_stats=True)  # Stats printed by dumps() call
+                        
+    profiler.set_state('run')  # Start profiling engine
+    #
+    # Profile this section of code
+    #
+    profiler.pause()  # Pause profiling
+    #
+    # Don't profile this section
+    #
+    profiler.resume()  # Resume profiling
+    #
+    # Profile this section of code 
+    #
+    profiler.set_state('stop')  # Stop profiling engine (optional)
+    print(profiler.dumps())  # Print aggregate statistics if aggregate_stats was set to True
+"""
+
+
+def run_python(program, directory, python_package):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=directory, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(python_package)})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_documents_example_runs_as_it_is(python_package, tmp_path):
+    """Its comments stand for the program's own sections."""
+    text = textwrap.dedent(EXAMPLE).replace("# Profile this section", "\nwith domain.new_task('profiled'): pass\n#").replace(
+        "# Don't profile this section", "\nwith domain.new_task('not profiled'): pass\n#")
+    out = run_python("from strobe import profiler\ndomain = profiler.Domain('sections')\n" + text, tmp_path, python_package)
+    (row,) = out.rstrip().splitlines()[2:]
+    assert row.split()[:2] == ["profiled", "2"]
+    spans = [e["name"] for e in json.loads((tmp_path / "chrome_tracing_profile.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    assert spans == ["profiled"] * 2
+
+
+def test_every_key_and_former_name_of_mxnet_is_taken(python_package, tmp_path):
+    out = run_python("""
+        import warnings
+        from strobe import profiler
+        for flag in (True, 0):
+            profiler.set_config(profile_all=flag, profile_symbolic=flag, profile_imperative=flag, profile_memory=flag, profile_api=flag,
+                                contiguous_dump=flag, dump_period=2, aggregate_stats=flag, profile_process="worker", filename="new.json")
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            profiler.profiler_set_state("run")
+        except DeprecationWarning as told:
+            print(told)
+        warnings.simplefilter("ignore")
+        profiler.profiler_set_config(mode="symbolic", filename="former.json")
+        profiler.profiler_set_state("run")
+        with profiler.Event("measured"):
+            pass
+        profiler.dump_profile()
+        for wrong in (lambda: profiler.set_config(profile_process="server"), lambda: profiler.set_state("run", profile_process="server"),
+                      lambda: profiler.set_config(profile_all="yes")):
+            try:
+                wrong()
+                print("accepted")
+            except ValueError as error:
+                print(error)
+    """, tmp_path, python_package).splitlines()
+    assert out[0] == "strobe.profiler.profiler_set_state() is deprecated; use set_state()"
+    assert out[1:3] == ["profile_process must be 'worker'; there is no 'server' here"] * 2 and out[3] == "profile_all must be True or False"
+    assert [e["name"] for e in json.loads((tmp_path / "former.json").read_text())["traceEvents"] if e["ph"] == "X"] == ["measured"]
+    assert not (tmp_path / "new.json").exists()
+
+
+def test_states_dumps_and_names_are_as_documented(python_package, tmp_path):
+    out = run_python("""
+        import json
+        from strobe import profiler
+        profiler.set_config(filename="profile.json")
+        domain = profiler.Domain("training")
+        task, frame, event = domain.new_task("load"), domain.new_frame("iteration"), profiler.Event("evaluate")
+        counter, marker = domain.new_counter("images", 5), domain.new_marker("epoch")
+        print(*map(str, (domain, task, frame, event, counter, marker)))
+        shown = lambda: [e["name"] for e in json.load(open("profile.json"))["traceEvents"] if e["ph"] == "X"]
+        profiler.set_state("run")
+        profiler.set_state("run")  # Twice is once.
+        with task:
+            pass
+        profiler.dump(finished=False)
+        print(*shown())
+        with frame:
+            pass
+        task.start()
+        profiler.pause()
+        task.stop()  # What ends in a pause is lost.
+        profiler.resume()
+        for scope in ("global", "process", "thread", "task", "marker"):
+            marker.mark(scope)
+        profiler.dump()  # finished=True also stops.
+        with event:
+            pass
+        profiler.set_state()  # The default is "stop".
+        print(*shown())
+        print(*(e["s"] for e in json.load(open("profile.json"))["traceEvents"] if e["ph"] == "i"))
+        profiler.set_config(filename="/nowhere/profile.json")
+        try:
+            profiler.dump()
+        except OSError as error:
+            print(type(error).__name__)
+    """, tmp_path, python_package).splitlines()
+    assert out == ["training load iteration evaluate images epoch", "load", "load iteration", "g p t t t", "FileNotFoundError"]
 
 
 @pytest.fixture(autouse=True)

@@ -223,6 +223,41 @@ def test_steps_of_a_gpu_are_those_that_xprof_derives(session_group, tmp_path, pr
     assert event["plane"] == "/device:GPU:0" and {"name": "num_launches", "value": 5} in event["args"]
 
 
+TPU_LINES = ["Steps", "XLA Modules", "XLA Ops", "XLA TraceMe", "Framework Name Scope", "Framework Ops", "Source code", "Scalar unit",
+             "TensorCore Sync Flags", "Host Offload", "Host Offload 1"]
+
+
+def test_every_documented_row_of_a_tpu_is_shown(session_group, tmp_path, protos):
+    """A made trace: no TPU is here. XProf's own answer for it has the same rows."""
+    from tensorflow import xplane_pb2
+    from xprof.convert import raw_to_tool_data
+
+    space = xplane_pb2.XSpace()
+    for core in range(2):
+        tpu = PlaneWriter(space, f"/device:TPU:{core}")
+        for number, line in enumerate(reversed(TPU_LINES)):  # In no order that means anything.
+            tpu.line(line, id=number).event(f"in {line}", number * MS, MS)
+        sparse = PlaneWriter(space, f"/device:TPU:{core} SparseCore 0")
+        for number, line in enumerate(("Sparse Core Modules", "Sparse Core Ops", "XLA TraceMe")):
+            sparse.line(line, id=number).event(f"sparse in {line}", number * MS, MS)
+    PlaneWriter(space, "/host:CPU").line("python", id=1).event("train", 0, 20 * MS, step_num=0, _r=1)
+    trace = tmp_path / "tpu.xplane.pb"
+    trace.write_bytes(space.SerializeToString())
+    view = View(session_group, "tpu", trace, "--cache", "none")
+    rows = view.loaded()["rows"]
+    for core in range(2):
+        shown = [row["name"] for row in rows if row["plane"] == f"/device:TPU:{core}"]
+        assert sorted(shown) == sorted(TPU_LINES) and shown[:3] == ["Steps", "XLA Modules", "XLA Ops"], shown
+        assert {row["name"] for row in rows if row["plane"] == f"/device:TPU:{core} SparseCore 0"} == {"Sparse Core Modules", "Sparse Core Ops", "XLA TraceMe"}
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(trace)], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    theirs = Counter({event: n for event, n in spans(json.loads(data)).items() if event[1].startswith(("in ", "sparse in "))})
+    ours = Counter({event: n for event, n in spans(view.json("/data/plugin/profile/data?tag=trace_viewer@&host=ALL_HOSTS&resolution=0")).items()
+                    if event[1].startswith(("in ", "sparse in "))})
+    assert sum(ours.values()) == 2 * (len(TPU_LINES) + 3)
+    # XProf writes events of its own into the line Steps.
+    assert {event for event in ours if event[0] != "Steps"} == set(theirs), (ours - theirs, theirs - ours)
+
+
 def test_64_workers_on_one_timeline(session_group, tmp_path, protos):
     folder = write_run(tmp_path, "run", **{f"w{i:02}": {"late": i * MS // 10, "clock_offset_ns": i * 1_000_000} for i in range(64)})
     view = View(session_group, "sixtyfour", folder, "--cache", "none")

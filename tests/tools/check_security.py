@@ -4,23 +4,11 @@ import re
 import sys
 from pathlib import Path
 
+from named_tests import known_tests
+
 ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2])
 SECTION = "## What holds today"
 HEADING = ["promise", "held by"]
-GTEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
-PYTEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
-FUZZED = re.compile(r"^foreach\(target ([\w ]+)\)", re.MULTILINE)
-
-
-def tests():
-    """The names of all tests that are run: Suite.Name, test_file.py::test_name, and CTest's names of the fuzz targets."""
-    names = {".".join(found) for file in (ROOT / "tests/unit").rglob("*_test.cc") for found in GTEST.findall(file.read_text())}
-    run = set(re.findall(r"\w+", (ROOT / "tests/integration/CMakeLists.txt").read_text()))
-    for file in (ROOT / "tests/integration").glob("test_*.py"):
-        if file.stem.removeprefix("test_") in run:
-            names |= {f"{file.name}::{name}" for name in PYTEST.findall(file.read_text())}
-    fuzzed = FUZZED.search((ROOT / "tests/fuzz/CMakeLists.txt").read_text())
-    return names | {f"unit.fuzz.{target}" for target in fuzzed.group(1).split()}
 
 
 def promises():
@@ -36,7 +24,7 @@ def promises():
             yield number, cells[0], re.findall(r"`([^`]+)`", cells[-1]) if len(cells) == len(HEADING) else []
 
 
-known, problems, count = tests(), [], 0
+known, problems, count = known_tests(ROOT), [], 0
 for number, promise, named in promises():
     count += 1
     if not named:
