@@ -289,11 +289,9 @@ Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); 
 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {
-      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage},
-      {"/api/events", &EventsPage}, {"/api/find", &FindPage},
-      {"/api/graph", &GraphPage},   {"/api/overview", &OverviewPage},
-      {"/api/select", &SelectPage},
-      {"/api/steps", &StepsPage},   {"/api/tiles", &TilesPage},
+      {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage}, {"/api/events", &EventsPage},
+      {"/api/find", &FindPage},     {"/api/graph", &GraphPage}, {"/api/overview", &OverviewPage},
+      {"/api/select", &SelectPage}, {"/api/steps", &StepsPage}, {"/api/tiles", &TilesPage},
   };
   for (const auto& [known, api] : kApis)
     if (known == path) return api;
