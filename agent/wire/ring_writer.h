@@ -49,8 +49,8 @@ class RingWriter {
     return space_until_ != ~0ull && position_ + words >= space_until_;
   }
 
-  // Call it first when a thread takes the ring over. `name` has kThreadNameBytes bytes.
-  void Thread(std::uint32_t id, const char* name) {
+  // Call it first when a thread takes the ring over.
+  void Thread(std::uint32_t id, const char (&name)[kThreadNameBytes]) {
     std::atomic<std::uint64_t>* out = Claim(kThreadWords, RecordType::kThread, 0);
     Put(out + 1, id);
     for (std::size_t i = 0; i < kThreadNameBytes / 8; ++i) {

@@ -122,7 +122,8 @@ TEST(Ring, TellsWhoseRecordsTheyAre) {
   std::vector<std::uint32_t> owners;
   for (const std::uint32_t id : {7u, 8u}) {
     RingWriter writer = ring.Writer();
-    writer.Thread(id, id == 7 ? "first\0\0\0\0\0\0\0\0\0\0" : "second\0\0\0\0\0\0\0\0\0");
+    const char names[2][kThreadNameBytes] = {"first", "second"};
+    writer.Thread(id, names[id - 7]);
     Write(writer, id);
   }
   reader.Drain(ring.buffer, [&](const ScopeRecord&) { owners.push_back(reader.thread().id); });
