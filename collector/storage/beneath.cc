@@ -40,10 +40,6 @@ absl::StatusOr<FileDescriptor> Step(const FileDescriptor& from, const std::strin
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<FileDescriptor> OpenFolder(const std::string& root, std::string_view folder,
                                           Missing missing) {
   std::error_code error;

@@ -38,7 +38,9 @@ AgentParts::AgentParts(const Clock& clock, session::Source& framework,
                        std::unique_ptr<AgentDirectory> directory, Nanos look_back)
     : directory_(std::move(directory)),
       agent_(clock, *directory_, OptionsFor(look_back)),
-      both_(framework, agent_),
+      // A guest serves one program, which the agent records.
+      inproc_(clock, directory_->is_owner() ? directory_->path() : ""),
+      both_(framework, inproc_, agent_),
       monitor_(clock, *directory_) {
   if (look_back > Nanos{0}) recorder_.emplace(*directory_, kFlightLevel);
 }

@@ -10,6 +10,7 @@
 #include "sidecar/source/agent_source.h"
 #include "sidecar/source/auto_source.h"
 #include "sidecar/source/flight_recorder.h"
+#include "sidecar/source/inproc_source.h"
 #include "sidecar/source/job_monitor.h"
 
 namespace strobe {
@@ -27,7 +28,7 @@ class AgentParts {
   AgentParts(const Clock& clock, session::Source& framework,
              std::unique_ptr<AgentDirectory> directory, Nanos look_back);
 
-  // The framework's profiler servers and the agent as one source.
+  // The framework's profilers and the agent as one source.
   session::Source& source() { return both_; }
   session::JobMonitor& monitor() { return monitor_; }
   // A program with the agent is running.
@@ -36,6 +37,7 @@ class AgentParts {
  private:
   const std::unique_ptr<AgentDirectory> directory_;
   AgentSource agent_;
+  InprocSource inproc_;
   AutoSource both_;
   RingMonitor monitor_;
   std::optional<FlightRecorder> recorder_;

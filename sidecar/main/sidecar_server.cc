@@ -68,7 +68,8 @@ SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
       stores_(std::move(storage),
               flags_.trust_logdir_options ? UrlOptions::kAll : UrlOptions::kHarmless,
               CountRetries(metrics_)),
-      framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.host_tracing_on_old_servers}),
+      framework_(clock_, {flags_.framework, flags_.shared_dir, flags_.host_tracing_on_old_servers,
+                          flags_.agent_only_parent ? "" : flags_.agent_dir}),
       agent_(agent_directory == nullptr
                  ? nullptr
                  : std::make_unique<AgentParts>(clock_, framework_, std::move(agent_directory),

@@ -33,6 +33,7 @@ class AgentDirectory {
   AgentDirectory& operator=(const AgentDirectory&) = delete;
 
   const std::string& path() const { return path_; }
+  bool is_owner() const { return !pid_; }
   // True if this sidecar serves the program. `forked_from_ours` tells that it serves the program
   // from which this one was forked.
   bool Concerns(const wire::RingFile& file, bool forked_from_ours) const;

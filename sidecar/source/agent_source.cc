@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "agent/wire/ticks.h"
@@ -13,7 +14,9 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/source/announcements.h"
 #include "sidecar/source/device_planes.h"
+#include "sidecar/source/inproc_source.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/monotonic_now.h"
 #include "sidecar/source/process_reports.h"
@@ -117,12 +120,18 @@ CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
 }
 
 ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const {
+  std::set<std::string> framework_processes;
+  if (plan.source() != v1::SOURCE_AGENT && directory_.is_owner()) {
+    for (const Announcement& process : ToRecord(plan, ReadAnnouncements(directory_.path())))
+      framework_processes.insert(process.process());
+  }
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
           .container = plan.container(),
           .level = plan.tracers().host(),
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
+          .framework_processes = std::move(framework_processes),
           .look_back = options_.look_back > Nanos{0},
           .framework_ports = PortsOf(plan),
           .attend_until_ns = static_cast<std::uint64_t>(

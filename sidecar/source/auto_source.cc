@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/base/parallel.h"
 #include "sidecar/source/process_reports.h"
@@ -16,57 +19,80 @@ namespace {
 // The limit for probing a server in the same pod.
 constexpr Nanos kLook = std::chrono::milliseconds(100);
 
+struct Part {
+  session::Source& source;
+  std::string_view name;
+  bool explains = true;  // Its message says best why nobody could be recorded.
+};
+
+// Records with all parts at once. Collecting begins when all of them have stopped.
+Recording RecordAll(const std::vector<Part>& parts, const v1::CapturePlan& plan,
+                    const Cancellation& cancel, const Cancellation& terminate,
+                    const std::function<void()>& collecting) {
+  std::atomic<std::size_t> recording{parts.size()};
+  const auto stopped = [&] {
+    if (--recording == 0) collecting();
+  };
+  std::vector<Recording> recordings(parts.size());
+  ParallelFor(parts.size(), parts.size(), [&](std::size_t i) {
+    recordings[i] = parts[i].source.Record(plan, cancel, terminate, stopped);
+  });
+  Recording joined = std::move(recordings.front());
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const bool nobody =
+        recordings[i].outcome == Outcome::kNoSource && recordings[i].processes.empty();
+    if (nobody && !parts[i].explains) continue;
+    joined = JoinRecordings(std::move(joined), std::move(recordings[i]), parts[i].name);
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
+  const std::vector<v1::Source> processes = inproc_.Probe(timeout);
   const auto ready = [](const v1::Source& source) { return source.ready(); };
   // Injection configures one server address in every pod, whether the trainer has a server or not.
-  // If the agent is ready, that server may be missing. Several addresses are configured only by
-  // users who have several servers.
-  if (servers.size() == 1 && std::any_of(agents.begin(), agents.end(), ready))
+  // If another source is ready, that server may be missing. Several addresses are configured only
+  // by users who have several servers.
+  const bool others = !processes.empty() || std::any_of(agents.begin(), agents.end(), ready);
+  if (servers.size() == 1 && others)
     std::erase_if(servers, [&](const auto& source) { return !ready(source); });
-  else if (std::all_of(servers.begin(), servers.end(), ready))
-    agents.clear();
+  servers.insert(servers.end(), processes.begin(), processes.end());
+  const bool all = std::all_of(servers.begin(), servers.end(), ready);
+  const bool agent = std::any_of(agents.begin(), agents.end(), ready);
+  if (!servers.empty() && all && !agent) agents.clear();
   servers.insert(servers.end(), agents.begin(), agents.end());
   return servers;
 }
 
-Nanos AutoSource::lead() const { return std::max(framework_.lead() + kLook, agent_.lead()); }
+Nanos AutoSource::lead() const {
+  return std::max({framework_.lead() + kLook, inproc_.lead() + kLook, agent_.lead()});
+}
+
+v1::CapturePlan AutoSource::WithServers(const v1::CapturePlan& plan) {
+  v1::CapturePlan with = plan;
+  with.clear_framework_servers();
+  for (const v1::Source& server : framework_.Probe(kLook)) {
+    if (server.ready()) with.add_framework_servers(server.address());
+  }
+  return with;
+}
 
 Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                              const Cancellation& terminate,
                              const std::function<void()>& collecting) {
-  if (plan.source() == v1::SOURCE_FRAMEWORK)
-    return framework_.Record(plan, cancel, terminate, collecting);
   // Containers of a pod share its ports, so a profiler server's container cannot be determined.
-  if (plan.source() == v1::SOURCE_AGENT || !plan.container().empty())
-    return agent_.Record(plan, cancel, terminate, collecting);
-
+  const bool contained = !plan.container().empty();
+  if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
+  std::vector<Part> parts;
+  if (!contained) parts.push_back({framework_, "framework"});
+  parts.push_back({inproc_, "in-process", false});
   // The agent's source also runs if there is no program yet. A program that starts during the
   // window belongs to the worker, and without it the recording would wrongly seem complete.
-  //
-  // CUPTI has one subscriber per process. Where the framework's profiler answers, it records the
-  // process's devices.
-  v1::CapturePlan agent_plan = plan;
-  agent_plan.clear_framework_servers();
-  for (const v1::Source& server : framework_.Probe(kLook)) {
-    if (server.ready()) agent_plan.add_framework_servers(server.address());
-  }
-
-  // Collecting begins when both sources have stopped.
-  std::atomic<int> recording{2};
-  const auto stopped = [&] {
-    if (--recording == 0) collecting();
-  };
-  Recording framework, agent;
-  ParallelFor(2, 2, [&](std::size_t i) {
-    if (i == 0)
-      framework = framework_.Record(plan, cancel, terminate, stopped);
-    else
-      agent = agent_.Record(agent_plan, cancel, terminate, stopped);
-  });
-  return JoinRecordings(std::move(framework), std::move(agent));
+  if (plan.source() != v1::SOURCE_FRAMEWORK) parts.push_back({agent_, "agent"});
+  return RecordAll(parts, contained ? plan : WithServers(plan), cancel, terminate, collecting);
 }
 
 }  // namespace strobe

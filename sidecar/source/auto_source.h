@@ -1,4 +1,5 @@
-// Combines the sources of a worker: the framework's profiler servers and the agent.
+// Combines the sources of a worker: the framework's profiler servers, the profilers of processes
+// that announced themselves, and the agent.
 #pragma once
 #include "sidecar/session/ports.h"
 
@@ -8,9 +9,9 @@ namespace strobe {
 // results.
 class AutoSource final : public session::Source {
  public:
-  // Both must outlive this object.
-  AutoSource(session::Source& framework, session::Source& agent)
-      : framework_(framework), agent_(agent) {}
+  // All must outlive this object.
+  AutoSource(session::Source& framework, session::Source& inproc, session::Source& agent)
+      : framework_(framework), inproc_(inproc), agent_(agent) {}
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
@@ -19,7 +20,11 @@ class AutoSource final : public session::Source {
                             const std::function<void()>& collecting) override;
 
  private:
+  // The plan with the servers that answer.
+  v1::CapturePlan WithServers(const v1::CapturePlan& plan);
+
   session::Source& framework_;
+  session::Source& inproc_;
   session::Source& agent_;
 };
 

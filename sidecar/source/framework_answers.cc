@@ -52,6 +52,11 @@ CallVerdict TakeSharedTrace(const SharedTraces& shared, const std::string& sessi
   return verdict;
 }
 
+// A recording that ended early, for example, has both a trace and a verdict.
+bool HasTrace(const FrameworkAnswer& answer) {
+  return answer.verdict.outcome == Outcome::kOk || !answer.trace.empty();
+}
+
 bool HasDevice(const TraceSummary& summary) {
   return std::any_of(summary.planes.begin(), summary.planes.end(), [](const auto& plane) {
     return plane.name.starts_with(xplane::kDevicePrefix);
@@ -67,7 +72,7 @@ void CorrectTimes(const RecordingTimes& times, Nanos set_at_start, TraceSummary&
 Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
                        const FrameworkAnswer& answer, const TraceSummary& summary,
                        bool expects_device) {
-  const std::string who = StrCat("profiler server at ", answer.address);
+  const std::string& who = answer.who;
   if (answer.age != ServerAge::kSince2026)
     return {Outcome::kVersionMismatch, StrCat(who, " ", WhyNoHostTracing(answer.age))};
   Judgement judged =
@@ -110,7 +115,7 @@ absl::Status AddTrace(std::string trace, const std::string& tag, bool several, s
 
 FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
                            const SharedTraces& shared) {
-  FrameworkAnswer answer{.address = address};
+  FrameworkAnswer answer{.address = address, .who = StrCat("profiler server at ", address)};
   if (!call.status.ok()) {
     answer.verdict =
         JudgeCallFailure(call.status.error_code(), call.status.error_message(), address);
@@ -120,7 +125,7 @@ FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
   } else {
     answer.verdict = TakeSharedTrace(shared, call.request.session_id(), answer.trace);
     if (answer.verdict.outcome != Outcome::kOk)
-      answer.verdict.message = StrCat("profiler server at ", address, " ", answer.verdict.message);
+      answer.verdict.message = StrCat(answer.who, " ", answer.verdict.message);
   }
   return answer;
 }
@@ -130,12 +135,13 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
   Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
   std::vector<TraceSummary> summaries(answers.size());
   const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
-    answer.verdict = {Outcome::kProfilerStartFailed, StrCat("profiler server at ", answer.address,
-                                                            " sent no trace: ", status.message())};
+    answer.trace.clear();
+    answer.verdict = {Outcome::kProfilerStartFailed,
+                      StrCat(answer.who, " sent no trace: ", status.message())};
   };
   for (std::size_t i = 0; i < answers.size(); ++i) {
     FrameworkAnswer& answer = answers[i];
-    if (answer.verdict.outcome != Outcome::kOk) continue;
+    if (!HasTrace(answer)) continue;
     absl::StatusOr<TraceSummary> summary = xplane::Summarize(answer.trace, max_memory);
     if (summary.ok())
       summaries[i] = *std::move(summary);
@@ -147,14 +153,15 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
   const bool devices = std::any_of(summaries.begin(), summaries.end(), HasDevice);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     FrameworkAnswer& answer = answers[i];
-    if (answer.verdict.outcome == Outcome::kOk) {
+    if (HasTrace(answer)) {
       recording.clock_set_at_start = times.SetAtStart(FromUnixNanos(summaries[i].started_ns));
       CorrectTimes(times, recording.clock_set_at_start, summaries[i]);
       const Judgement judged =
           JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
       const absl::Status added =
           AddTrace(std::move(answer.trace), answer.address, answers.size() > 1, recording.xspace);
-      if (judged.outcome != Outcome::kOk) answer.verdict = {judged.outcome, judged.message};
+      if (Describe(judged.outcome).badness > Describe(answer.verdict.outcome).badness)
+        answer.verdict = {judged.outcome, judged.message};
       if (!added.ok()) failed(answer, added);
     }
     recording.processes.push_back(ReportOf(answer, summaries[i]));

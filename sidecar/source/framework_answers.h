@@ -1,4 +1,4 @@
-// Joins the answers of a worker's profiler servers to one recording with a row for each.
+// Joins the answers of a worker's profilers to one recording with a row for each.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +13,8 @@
 namespace strobe {
 
 struct FrameworkAnswer {
-  std::string address{};
+  std::string address{};  // Of the server, or the name of the process; the row's name.
+  std::string who{};      // For messages, such as "profiler server at 127.0.0.1:9012".
   // For any other age, host annotations were left out.
   ServerAge age = ServerAge::kSince2026;
   CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.

@@ -8,6 +8,7 @@
 #include "common/base/capture_defaults.h"
 #include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
+#include "sidecar/source/announcements.h"
 #include "sidecar/source/framework_answers.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/profile_call.h"
@@ -25,6 +26,7 @@ using std::chrono::milliseconds;
 constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kShortestAsk = milliseconds(50);
+constexpr Nanos kLook = milliseconds(50);  // For connections on the loopback.
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
@@ -63,6 +65,16 @@ std::vector<tensorflow::ProfileRequest> RequestsFor(const v1::CapturePlan& plan,
   return requests;
 }
 
+// A refused connection is an answer too; waiting for the deadline would not help.
+bool IsConnected(grpc::Channel& channel, std::chrono::system_clock::time_point deadline) {
+  grpc_connectivity_state state = channel.GetState(false);
+  while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE &&
+         channel.WaitForStateChange(state, deadline)) {
+    state = channel.GetState(false);
+  }
+  return state == GRPC_CHANNEL_READY;
+}
+
 // Waits until all calls have ended.
 void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cancel,
            const Cancellation& terminate, const std::function<void()>& collecting) {
@@ -96,9 +108,30 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cance
 FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
     : clock_(clock), options_(std::move(options)) {}
 
-std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
+std::vector<std::string> FrameworkSource::Addresses(Nanos timeout) const {
+  std::vector<std::string> announced;
+  if (!options_.announced_in.empty()) {
+    for (const Announcement& process : ReadAnnouncements(options_.announced_in)) {
+      if (process.trains && !process.address.empty()) announced.push_back(process.address);
+    }
+  }
+  if (announced.empty()) return options_.addresses;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& address : options_.addresses) {
+    channels.push_back(ConnectToProfiler(address, 1));
+    channels.back()->GetState(true);
+  }
+  const auto deadline = DeadlineIn(timeout);
+  for (const auto& channel : channels) {
+    if (IsConnected(*channel, deadline)) return options_.addresses;
+  }
+  return announced;
+}
+
+std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
+  const std::vector<std::string> addresses = Addresses(timeout / 4);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& address : addresses) {
     channels.push_back(ConnectToProfiler(address, std::numeric_limits<int>::max()));
     channels.back()->GetState(true);
   }
@@ -108,34 +141,29 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
     v1::Source& source = sources.emplace_back();
     source.set_kind(v1::SOURCE_FRAMEWORK);
-    source.set_address(options_.addresses[i]);
-    grpc_connectivity_state state = channels[i]->GetState(false);
-    // A refused connection is an answer too; waiting for the deadline would not help.
-    while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE &&
-           channels[i]->WaitForStateChange(state, deadline)) {
-      state = channels[i]->GetState(false);
-    }
-    source.set_ready(state == GRPC_CHANNEL_READY);
+    source.set_address(addresses[i]);
+    source.set_ready(IsConnected(*channels[i], deadline));
     if (!source.ready()) {
-      source.set_detail(state == GRPC_CHANNEL_TRANSIENT_FAILURE ? "nobody listens"
-                                                                : "does not answer");
+      const bool refused = channels[i]->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
+      source.set_detail(refused ? "nobody listens" : "does not answer");
       channels[i].reset();
     }
   }
   // Determines the ages now, because the machine may be busier during a capture.
-  LearnAges(channels, until - clock_.MonoNow());
+  LearnAges(addresses, channels, until - clock_.MonoNow());
   return sources;
 }
 
-Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead; }
+Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead + kLook; }
 
 std::vector<ServerAge> FrameworkSource::LearnAges(
+    const std::vector<std::string>& addresses,
     const std::vector<std::shared_ptr<grpc::Channel>>& channels, Nanos timeout) {
   std::vector<ServerAge> ages = AskAges(channels, DeadlineIn(timeout));
   const MonoTime now = clock_.MonoNow();
   MutexLock lock(&mutex_);
   for (std::size_t i = 0; i < ages.size(); ++i) {
-    LastAnswer& last = last_answers_[options_.addresses[i]];
+    LastAnswer& last = last_answers_[addresses[i]];
     if (ages[i] != ServerAge::kUnknown)
       last = {ages[i], now};
     else if (now - last.at < kBelieveFor)
@@ -148,14 +176,15 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
                                   const Cancellation& terminate,
                                   const std::function<void()>& collecting) {
   RecordingTimes times(clock_, plan);
-  const AnswerLimit limit = LimitOf(plan, options_.addresses.size());
+  const std::vector<std::string> addresses = Addresses(kLook);
+  const AnswerLimit limit = LimitOf(plan, addresses.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const std::string& address : options_.addresses)
+  for (const std::string& address : addresses)
     channels.push_back(ConnectToProfiler(address, limit.bytes));
   // Without host annotations, old servers are safe.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
-    ages = LearnAges(channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
+    ages = LearnAges(addresses, channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
@@ -174,7 +203,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   std::vector<FrameworkAnswer> answers;
   for (std::size_t i = 0; i < channels.size(); ++i) {
     FrameworkAnswer& answer =
-        answers.emplace_back(TakeAnswer(*calls.calls()[i], options_.addresses[i], shared));
+        answers.emplace_back(TakeAnswer(*calls.calls()[i], addresses[i], shared));
     answer.age = ages[i];
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);

@@ -22,6 +22,9 @@ struct FrameworkOptions {
   // Request host annotations also from servers from before 2026, although that can crash their
   // process.
   bool host_tracing_on_old_servers = false;
+  // The agent directory, where processes announce servers that Strobe started in them; empty = none.
+  // They are used while none of `addresses` answers, because a process has one profiler.
+  std::string announced_in{};
 };
 
 // Record must not be called concurrently; Probe may be called at any time.
@@ -41,9 +44,13 @@ class FrameworkSource final : public session::Source {
     MonoTime at{};
   };
 
+  // The servers to ask: the given ones or, if none of them can be connected within `timeout`, the
+  // announced ones.
+  std::vector<std::string> Addresses(Nanos timeout) const;
   // Asks the servers whose channel is not null and remembers their ages. If a server does not
   // answer in time, uses its remembered age.
-  std::vector<ServerAge> LearnAges(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
+  std::vector<ServerAge> LearnAges(const std::vector<std::string>& addresses,
+                                   const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                                    Nanos timeout);
 
   const Clock& clock_;

@@ -56,24 +56,24 @@ void ConcludeProcesses(Recording& recording) {
                                    " processes were recorded as asked; ", Describe(*worst));
 }
 
-Recording JoinRecordings(Recording framework, Recording agent) {
-  if (IsOnlyTheDefault(framework)) return agent;
+Recording JoinRecordings(Recording framework, Recording other, std::string_view source) {
+  if (IsOnlyTheDefault(framework)) return other;
   // A program with the agent that ended before it could be recorded is not a fault.
-  if (agent.outcome == Outcome::kNoSource && agent.processes.empty()) agent.outcome = Outcome::kOk;
+  if (other.outcome == Outcome::kNoSource && other.processes.empty()) other.outcome = Outcome::kOk;
   Recording joined = std::move(framework);
-  Worsen(agent.outcome, std::move(agent.message), joined);
-  std::move(agent.processes.begin(), agent.processes.end(), std::back_inserter(joined.processes));
-  for (const auto& [reason, events] : agent.dropped) joined.dropped[reason] += events;
+  Worsen(other.outcome, std::move(other.message), joined);
+  std::move(other.processes.begin(), other.processes.end(), std::back_inserter(joined.processes));
+  for (const auto& [reason, events] : other.dropped) joined.dropped[reason] += events;
   if (joined.xspace.empty()) {
-    joined.clock_set_at_start = agent.clock_set_at_start;
-    joined.clock_set_at_stop = agent.clock_set_at_stop;
+    joined.clock_set_at_start = other.clock_set_at_start;
+    joined.clock_set_at_stop = other.clock_set_at_stop;
   }
   ConcludeProcesses(joined);
-  if (agent.xspace.empty()) return joined;
-  const absl::Status status = xplane::AppendXSpace(agent.xspace, "agent", joined.xspace);
+  if (other.xspace.empty()) return joined;
+  const absl::Status status = xplane::AppendXSpace(other.xspace, source, joined.xspace);
   if (!status.ok())
     Worsen(Outcome::kProfilerStartFailed,
-           StrCat("the agent's recording is not a valid trace: ", status.message()), joined);
+           StrCat("the recording of ", source, " is not a valid trace: ", status.message()), joined);
   return joined;
 }
 

@@ -1,6 +1,7 @@
 // Derives a worker's result from the results of its processes. Pure.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "sidecar/session/ports.h"
 
@@ -10,8 +11,10 @@ namespace strobe {
 // were recorded as asked and names the worst one. A worse outcome that is set already is kept.
 void ConcludeProcesses(session::Recording& recording);
 
-// Joins the recordings of the framework's servers and of the agent, after ConcludeProcesses for
-// each. Each is kept even if the other one failed.
-session::Recording JoinRecordings(session::Recording framework, session::Recording agent);
+// Joins the recordings of the framework's servers and of another source, after ConcludeProcesses
+// for each. Each is kept even if the other one failed. `source` names the other one in messages and
+// in the names of its planes: "agent".
+session::Recording JoinRecordings(session::Recording framework, session::Recording other,
+                                  std::string_view source);
 
 }  // namespace strobe

@@ -102,7 +102,11 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
   program->TellRecorder(wishes_.recorder);
   program->AskAttendance(wishes_.attend_until_ns);
-  if (wishes_.devices) program->ArmDevice(device_time, wishes_.framework_ports);
+  // CUPTI has one subscriber per process.
+  const bool left_to_framework =
+      wishes_.framework_processes.contains(StrCat(program->pid(), "-", program->process_began()));
+  if (wishes_.devices && !left_to_framework)
+    program->ArmDevice(device_time, wishes_.framework_ports);
   if (on_) program->SwitchOn(wishes_.filter);
   programs_.emplace(path, std::move(program));
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct ProgramWishes {
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;
+  // Processes whose framework records their devices; see Announcement::process.
+  std::set<std::string> framework_processes{};
   // Records that the rings still hold from before belong to the capture.
   bool look_back = false;
   std::array<std::uint64_t, 2> framework_ports{};

@@ -13,6 +13,7 @@ class OneSource final : public session::Source {
  public:
   explicit OneSource(v1::SourceKind kind) : kind_(kind) {}
   std::vector<v1::Source> Probe(Nanos) override {
+    if (!there) return {};
     v1::Source source;
     source.set_kind(kind_);
     source.set_ready(ready);
@@ -23,17 +24,19 @@ class OneSource final : public session::Source {
                    const std::function<void()>& collecting) override {
     ++records;
     collecting();
+    if (!there) return {Outcome::kNoSource, "nobody announced himself", ""};
     if (outcome == Outcome::kNoSource) return {outcome, "nobody", ""};
     return {outcome, "", FakeTrace(1, 2).SerializeAsString()};
   }
   const v1::SourceKind kind_;
-  bool ready = true;
+  bool there = true, ready = true;
   Outcome outcome = Outcome::kOk;
   int records = 0;
 };
 
 class AutoSourceTest : public testing::Test {
  protected:
+  AutoSourceTest() { inproc_.there = false; }
   Recording Record(v1::SourceKind kind) {
     v1::CapturePlan plan;
     plan.set_source(kind);
@@ -44,8 +47,9 @@ class AutoSourceTest : public testing::Test {
     EXPECT_TRUE(space.ParseFromString(recording.xspace));
     return space.planes_size();
   }
-  OneSource framework_{v1::SOURCE_FRAMEWORK}, agent_{v1::SOURCE_AGENT};
-  AutoSource both_{framework_, agent_};
+  OneSource framework_{v1::SOURCE_FRAMEWORK}, inproc_{v1::SOURCE_FRAMEWORK},
+      agent_{v1::SOURCE_AGENT};
+  AutoSource both_{framework_, inproc_, agent_};
   Cancellation cancel_, terminate_;
   int collecting_ = 0;
 };
@@ -86,6 +90,25 @@ TEST_F(AutoSourceTest, TheWorseOutcomeStands) {
   EXPECT_EQ(Record(v1::SOURCE_AUTO).outcome, Outcome::kEventsDropped);
   framework_.outcome = Outcome::kBusy;
   EXPECT_EQ(Record(v1::SOURCE_AUTO).outcome, Outcome::kBusy);
+}
+
+TEST_F(AutoSourceTest, ProcessesThatAnnouncedThemselvesAreRecordedToo) {
+  inproc_.there = true;
+  EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 6);
+  EXPECT_EQ(collecting_, 1);
+  EXPECT_EQ(Planes(Record(v1::SOURCE_FRAMEWORK)), 4);
+  // Nobody misses the server that injection configures.
+  framework_.outcome = Outcome::kNoSource;
+  EXPECT_EQ(Record(v1::SOURCE_FRAMEWORK).outcome, Outcome::kOk);
+  inproc_.outcome = Outcome::kTruncated;
+  EXPECT_EQ(Record(v1::SOURCE_AUTO).outcome, Outcome::kTruncated);
+  framework_.ready = false;
+  EXPECT_EQ(both_.Probe(Nanos{0}).size(), 2u);
+}
+
+TEST_F(AutoSourceTest, WithoutThemTheServersMessageStands) {
+  framework_.outcome = Outcome::kNoSource;
+  EXPECT_EQ(Record(v1::SOURCE_FRAMEWORK).message, "nobody");
 }
 
 TEST_F(AutoSourceTest, NamesOnlyWhatMatters) {

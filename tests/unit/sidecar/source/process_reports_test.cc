@@ -47,8 +47,12 @@ TEST(ConcludeProcesses, LeavesWhatIsWorse) {
   EXPECT_EQ(recording.message, "called off");
 }
 
+Recording Join(Recording framework, Recording agent) {
+  return JoinRecordings(std::move(framework), std::move(agent), "agent");
+}
+
 TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
-  const Recording joined = JoinRecordings(Of({Row("localhost:9012", Outcome::kNoSource)}, false),
+  const Recording joined = Join(Of({Row("localhost:9012", Outcome::kNoSource)}, false),
                                           Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kOk);
   EXPECT_EQ(joined.processes.size(), 1u);
@@ -57,7 +61,7 @@ TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
 // Regression: the traces of the servers that answered were discarded, and the capture ended as Ok.
 TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
   const Recording joined =
-      JoinRecordings(Of({Row("localhost:9012", Outcome::kOk),
+      Join(Of({Row("localhost:9012", Outcome::kOk),
                          Row("localhost:9013", Outcome::kNoSource, "nobody listens")}),
                      Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kNoSource);
@@ -69,7 +73,7 @@ TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
 
 TEST(JoinRecordings, SeveralServersThatAreAllMissingAreTold) {
   const Recording joined =
-      JoinRecordings(Of({Row("a:1", Outcome::kNoSource), Row("a:2", Outcome::kNoSource)}, false),
+      Join(Of({Row("a:1", Outcome::kNoSource), Row("a:2", Outcome::kNoSource)}, false),
                      Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kNoSource);
   EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 1u);
@@ -77,7 +81,7 @@ TEST(JoinRecordings, SeveralServersThatAreAllMissingAreTold) {
 
 TEST(JoinRecordings, AnAgentThatFailedWithoutATraceIsTold) {
   Recording agent{.outcome = Outcome::kWorkerLost, .message = "its ring is gone"};
-  const Recording joined = JoinRecordings(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
+  const Recording joined = Join(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
   EXPECT_EQ(joined.outcome, Outcome::kWorkerLost);
   EXPECT_EQ(joined.message, "its ring is gone");
   EXPECT_FALSE(joined.xspace.empty());
@@ -86,7 +90,7 @@ TEST(JoinRecordings, AnAgentThatFailedWithoutATraceIsTold) {
 TEST(JoinRecordings, AnAgentsTraceThatIsNoneIsTold) {
   Recording agent = Of({Row("train 7", Outcome::kOk)});
   agent.xspace = "\x0a\xff";
-  const Recording joined = JoinRecordings(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
+  const Recording joined = Join(Of({Row("a:1", Outcome::kOk)}), std::move(agent));
   EXPECT_EQ(joined.outcome, Outcome::kProfilerStartFailed);
   EXPECT_THAT(joined.message, HasSubstr("not a valid trace"));
   EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 1u);
@@ -94,7 +98,7 @@ TEST(JoinRecordings, AnAgentsTraceThatIsNoneIsTold) {
 
 TEST(JoinRecordings, AgentsThatAreGoneAreNobodysLoss) {
   const Recording joined =
-      JoinRecordings(Of({Row("a:1", Outcome::kOk)}), Recording{.outcome = Outcome::kNoSource});
+      Join(Of({Row("a:1", Outcome::kOk)}), Recording{.outcome = Outcome::kNoSource});
   EXPECT_EQ(joined.outcome, Outcome::kOk);
 }
 

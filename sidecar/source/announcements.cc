@@ -1,0 +1,147 @@
+#include "sidecar/source/announcements.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "common/base/file_descriptor.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace strobe {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSuffix = ".process";
+constexpr std::size_t kMaxBytes = 16 << 10;
+constexpr std::size_t kMaxText = 256;
+constexpr int kFormat = 1;
+
+absl::Status Wrong(std::string_view what) {
+  return absl::InvalidArgumentError(StrCat("the announcement's ", what));
+}
+
+// Printable text without the characters that messages use for themselves.
+std::string TextOf(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_string()) return "";
+  std::string text(CutUtf8(it->get_ref<const std::string&>(), kMaxText));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  return text;
+}
+
+template <typename T>
+std::optional<T> NumberOf(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number_unsigned()) return std::nullopt;
+  const auto number = it->get<std::uint64_t>();
+  if (number > std::numeric_limits<T>::max()) return std::nullopt;
+  return static_cast<T>(number);
+}
+
+// Only the loopback, because nobody else's server may be asked in the program's name.
+bool IsLoopback(std::string_view address) {
+  constexpr std::string_view kHost = "127.0.0.1:";
+  if (!address.starts_with(kHost)) return false;
+  address.remove_prefix(kHost.size());
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(address.data(), address.data() + address.size(), port);
+  return error == std::errc() && end == address.data() + address.size() && port != 0;
+}
+
+bool IsFileName(std::string_view name) {
+  return !name.empty() && name.size() < 200 && name.front() != '.' &&
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The content of a file that its live program keeps locked; NotFound if the program is gone.
+absl::StatusOr<std::string> ReadLocked(int directory, const char* name) {
+  const FileDescriptor file(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  if (file.get() < 0 || fstat(file.get(), &info) != 0) return absl::NotFoundError("it is gone");
+  if (!S_ISREG(info.st_mode)) return Wrong("name is that of no regular file");
+  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return absl::NotFoundError("its program is gone");
+  std::string text(kMaxBytes + 1, '\0');
+  const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
+  if (size < 0 || static_cast<std::size_t>(size) > kMaxBytes) return Wrong("size is above 16 KiB");
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
+}  // namespace
+
+std::string Announcement::label() const {
+  return StrCat(program.empty() ? framework : BaseName(program), " ", pid);
+}
+
+std::string Announcement::process() const { return StrCat(pid, "-", began); }
+
+absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view text) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return Wrong("content is no JSON object");
+  if (NumberOf<int>(object, "format") != kFormat)
+    return Wrong("format is not 1; use the Python package and the sidecar of the same release");
+  Announcement process;
+  if (const std::size_t at = name.find('@'); at != std::string_view::npos)
+    process.container = name.substr(0, at);
+  const auto pid = NumberOf<std::uint32_t>(object, "pid");
+  const auto began = NumberOf<std::uint64_t>(object, "began");
+  if (!pid || *pid == 0 || !began) return Wrong("pid or begin is missing");
+  process.pid = *pid;
+  process.began = *began;
+  process.framework = TextOf(object, "framework");
+  if (process.framework.empty()) return Wrong("framework is missing");
+  process.version = TextOf(object, "version");
+  process.program = TextOf(object, "program");
+  process.rank = NumberOf<std::uint32_t>(object, "rank");
+  process.local_rank = NumberOf<std::uint32_t>(object, "local_rank");
+  process.world_size = NumberOf<std::uint32_t>(object, "world_size");
+  process.address = TextOf(object, "address");
+  if (!process.address.empty() && !IsLoopback(process.address))
+    return Wrong("address is not on 127.0.0.1");
+  process.socket = TextOf(object, "socket");
+  if (!IsFileName(process.socket)) return Wrong("socket is no name of a file");
+  const auto child = object.find("multiprocessing");
+  const bool daemon = child != object.end() && child->is_object() &&
+                      child->value("daemon", json(false)) == json(true);
+  process.trains = object.value("is_launcher", json(false)) != json(true) && !daemon;
+  return process;
+}
+
+std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
+  std::vector<Announcement> processes;
+  const FileDescriptor fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const entries = fd.get() < 0 ? nullptr : fdopendir(dup(fd.get()));
+  if (entries == nullptr) return processes;
+  while (const dirent* entry = readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    if (!name.ends_with(kSuffix) || !IsFileName(name)) continue;
+    const absl::StatusOr<std::string> text = ReadLocked(fd.get(), entry->d_name);
+    if (absl::IsNotFound(text.status())) (void)unlinkat(fd.get(), entry->d_name, 0);
+    if (!text.ok()) continue;
+    absl::StatusOr<Announcement> process = ParseAnnouncement(name, *text);
+    if (process.ok()) processes.push_back(*std::move(process));
+    if (processes.size() == kMaxAnnouncements) break;
+  }
+  closedir(entries);
+  std::sort(processes.begin(), processes.end(), [](const Announcement& a, const Announcement& b) {
+    return std::tie(a.local_rank, a.container, a.pid, a.framework) <
+           std::tie(b.local_rank, b.container, b.pid, b.framework);
+  });
+  return processes;
+}
+
+}  // namespace strobe

@@ -1,0 +1,40 @@
+// Processes that told of their framework: the files *.process that strobe._inproc of the Python
+// package writes into the agent directory. The files come from the trainer, which may be hostile.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace strobe {
+
+struct Announcement {
+  std::string container{};  // Of the process; empty if it is not known.
+  std::uint32_t pid = 0;    // In the process's own PID namespace.
+  std::uint64_t began = 0;  // When the process began, in the kernel's ticks since boot.
+  std::string framework{};  // "torch", "jax" or "tensorflow".
+  std::string version{};
+  std::string program{};
+  std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
+  std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
+  std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
+  bool trains = true;     // False for launchers and for workers of data loaders.
+
+  // "<program> <pid>", as for other rows of processes.
+  std::string label() const;
+  // Equal for the announcement and the ring file of one process: "<pid>-<began>".
+  std::string process() const;
+};
+
+// InvalidArgument says what is wrong. `name` is the file's name. Pure.
+absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view json);
+
+// The announcements of processes that run, at most kMaxAnnouncements. Removes those of processes
+// that were killed.
+inline constexpr std::size_t kMaxAnnouncements = 64;
+std::vector<Announcement> ReadAnnouncements(const std::string& directory);
+
+}  // namespace strobe

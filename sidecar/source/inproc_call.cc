@@ -1,0 +1,173 @@
+#include "sidecar/source/inproc_call.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "common/base/file_descriptor.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace strobe {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxLine = 16 << 10;
+constexpr std::size_t kMaxMessage = 500;
+constexpr Nanos kSlice = std::chrono::milliseconds(20);
+
+std::string TextOf(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_string()) return "";
+  return std::string(CutUtf8(it->get_ref<const std::string&>(), kMaxMessage));
+}
+
+// The outcome with this name, if a process may claim it.
+Outcome OutcomeOf(const std::string& name) {
+  constexpr Outcome kClaimable[] = {Outcome::kBusy,           Outcome::kCancelled,
+                                    Outcome::kNoSource,       Outcome::kProfilerStartFailed,
+                                    Outcome::kSpoolFull,      Outcome::kTruncated,
+                                    Outcome::kVersionMismatch};
+  const auto* found = std::find_if(std::begin(kClaimable), std::end(kClaimable),
+                                   [&](Outcome outcome) { return Name(outcome) == name; });
+  return found == std::end(kClaimable) ? Outcome::kProfilerStartFailed : *found;
+}
+
+// Connects by a path that is short enough for any directory.
+FileDescriptor Connect(const std::string& directory, const std::string& name) {
+  const FileDescriptor folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const std::string path = StrCat("/proc/self/fd/", folder.get(), "/", name);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (folder.get() < 0 || socket.get() < 0 || path.size() >= sizeof address.sun_path)
+    return FileDescriptor();
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return FileDescriptor();
+  return socket;
+}
+
+bool Send(const FileDescriptor& socket, std::string_view text) {
+  return send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(text.size());
+}
+
+// The process's lines.
+class Lines {
+ public:
+  explicit Lines(const FileDescriptor& socket) : socket_(socket) {}
+
+  // Waits for bytes for at most `limit`. False when the process is gone or says too much.
+  bool Wait(Nanos limit) {
+    pollfd wanted{socket_.get(), POLLIN, 0};
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(limit, Nanos{0}));
+    if (poll(&wanted, 1, static_cast<int>(ms.count())) <= 0) return true;
+    char bytes[4096];
+    const ssize_t size = recv(socket_.get(), bytes, sizeof bytes, 0);
+    if (size < 0) return errno == EAGAIN || errno == EINTR;
+    buffer_.append(bytes, static_cast<std::size_t>(size));
+    return size > 0 && buffer_.size() <= kMaxLine;
+  }
+  std::optional<std::string> Next() {
+    const std::size_t end = buffer_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = buffer_.substr(0, end);
+    buffer_.erase(0, end + 1);
+    return line;
+  }
+
+ private:
+  const FileDescriptor& socket_;
+  std::string buffer_;
+};
+
+}  // namespace
+
+std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
+                          std::uint64_t max_bytes) {
+  const v1::Tracers& tracers = plan.tracers();
+  const json request = {{"op", "capture"},
+                        {"id", std::string(CutUtf8(plan.capture_id(), 128))},
+                        {"framework", process.framework},
+                        {"start_ns", plan.instant_ns() - plan.guard_ns()},
+                        {"duration_ns", plan.duration_ns() + 2 * plan.guard_ns()},
+                        {"tracers",
+                         {{"host", std::min(tracers.host(), 3u)},
+                          {"device", std::min(tracers.device(), 1u)},
+                          {"python", std::min(tracers.python(), 1u)}}},
+                        // A Python trace is a trace of stacks to PyTorch.
+                        {"torch", {{"stacks", tracers.python() > 0}}},
+                        {"max_bytes", std::min<std::uint64_t>(max_bytes, 1ull << 62)}};
+  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& answer) {
+  const auto fail = [&](Outcome outcome, std::string_view why) {
+    answer.verdict = {outcome, StrCat(who, ": ", why)};
+    return true;
+  };
+  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return fail(Outcome::kProfilerStartFailed, "sent no JSON");
+  const std::string state = TextOf(object, "state"), message = TextOf(object, "message");
+  if (std::string note = TextOf(object, "note"); !note.empty()) answer.note = std::move(note);
+  if (state == "refused" || state == "failed")
+    return fail(OutcomeOf(TextOf(object, "outcome")), message.empty() ? "refused" : message);
+  if (state == "stopped" && object.contains("stop_took_ns") &&
+      object["stop_took_ns"].is_number_unsigned()) {
+    answer.stop_took_ns = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(object["stop_took_ns"].get<std::uint64_t>(), 1ull << 62));
+  }
+  if (state != "done") return false;
+  answer.file = TextOf(object, "file");
+  answer.format = TextOf(object, "format");
+  const bool known = answer.format == "kineto" || answer.format == "xspace";
+  if (answer.file.empty() || answer.file.front() == '.' ||
+      answer.file.find('/') != std::string::npos || !known)
+    return fail(Outcome::kProfilerStartFailed, "named no trace that can be read");
+  answer.recorded = true;
+  if (const std::string outcome = TextOf(object, "outcome"); !outcome.empty())
+    fail(OutcomeOf(outcome), message);
+  return true;
+}
+
+InprocAnswer CallProcess(const std::string& directory, const Announcement& process,
+                         const std::string& request, const Cancellation& cancel,
+                         const Cancellation& terminate, const InprocCallbacks& callbacks) {
+  const std::string who = StrCat(process.framework, " in ", process.label());
+  InprocAnswer answer;
+  bool stopped = false;
+  const auto end = [&](Outcome outcome, std::string_view why) {
+    if (!std::exchange(stopped, true)) callbacks.stopped();
+    if (outcome != Outcome::kOk) answer.verdict = {outcome, StrCat(who, ": ", why)};
+    return answer;
+  };
+  const FileDescriptor socket = Connect(directory, process.socket);
+  if (socket.get() < 0 || !Send(socket, request))
+    return end(Outcome::kNoSource, "does not answer on its socket");
+  Lines lines(socket);
+  bool told = false;
+  while (true) {
+    while (const auto line = lines.Next()) {
+      if (Contains(*line, "\"stopped\"") && !std::exchange(stopped, true)) callbacks.stopped();
+      if (ReadInprocLine(*line, who, answer)) return end(Outcome::kOk, "");
+    }
+    if (cancel.cancelled()) return end(Outcome::kCancelled, "the recording was cancelled");
+    const Nanos left = callbacks.until_deadline();
+    if (left <= Nanos{0}) return end(Outcome::kDeadlineExceeded, "did not answer in time");
+    if (terminate.cancelled() && !std::exchange(told, true)) Send(socket, "{\"op\":\"stop\"}\n");
+    if (!lines.Wait(std::min(left, kSlice)))
+      return end(Outcome::kWorkerLost, "was lost while it recorded");
+  }
+}
+
+}  // namespace strobe

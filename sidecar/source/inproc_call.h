@@ -1,0 +1,46 @@
+// One request to a process that records itself with its framework's profiler, over the socket that
+// it announced. The protocol is that of strobe._inproc in the Python package. The process may be
+// hostile: what it says is bounded and only believed where a wrong answer harms nobody else.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "common/base/cancellation.h"
+#include "common/base/clock.h"
+#include "common/base/outcome.h"
+#include "sidecar/source/announcements.h"
+#include "sidecar/source/profile_call.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+// The request for a plan, a line of JSON. `max_bytes` limits the trace. Pure.
+std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
+                          std::uint64_t max_bytes);
+
+struct InprocAnswer {
+  CallVerdict verdict{Outcome::kOk, ""};
+  bool recorded = false;   // There is a trace, even if the verdict is not kOk.
+  std::string file{};      // The trace's name in the agent directory.
+  std::string format{};    // "kineto" or "xspace".
+  std::string note{};      // What the process says about its recording; may be empty.
+  std::int64_t stop_took_ns = 0;  // How long stopping kept the process's profiler busy.
+};
+
+// Judges a line that the process sent; true if it was the last one. Pure.
+bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& answer);
+
+struct InprocCallbacks {
+  std::function<Nanos()> until_deadline{};
+  std::function<void()> stopped{};  // Recording has stopped. Called at most once.
+};
+
+// Sends the request and waits for the end: the last answer, the deadline, or cancellation, which
+// the process notices at once. `terminate` ends the recording early and keeps what was recorded.
+InprocAnswer CallProcess(const std::string& directory, const Announcement& process,
+                         const std::string& request, const Cancellation& cancel,
+                         const Cancellation& terminate, const InprocCallbacks& callbacks);
+
+}  // namespace strobe

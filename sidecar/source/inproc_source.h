@@ -1,0 +1,35 @@
+// Records through the profilers of frameworks in processes that announced a socket for it: PyTorch,
+// and JAX or TensorFlow where their own server cannot be used.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "sidecar/session/ports.h"
+#include "sidecar/source/announcements.h"
+
+namespace strobe {
+
+// Record must not be called concurrently; Probe may be called at any time.
+class InprocSource final : public session::Source {
+ public:
+  // `directory`: the agent directory.
+  InprocSource(const Clock& clock, std::string directory);
+
+  std::vector<v1::Source> Probe(Nanos timeout) override;
+  Nanos lead() const override;
+  // NoSource without processes if none announced itself. If the plan names profiler servers that
+  // answer, JAX and TensorFlow are left to them.
+  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                            const Cancellation& terminate,
+                            const std::function<void()>& collecting) override;
+
+ private:
+  const Clock& clock_;
+  const std::string directory_;
+};
+
+// The announcements that a capture with this plan records over their sockets. Pure.
+std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all);
+
+}  // namespace strobe

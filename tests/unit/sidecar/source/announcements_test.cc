@@ -1,0 +1,115 @@
+#include "sidecar/source/announcements.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/file_descriptor.h"
+
+namespace strobe {
+namespace {
+
+constexpr char kTorch[] =
+    R"({"format": 1, "pid": 42, "began": 777, "framework": "torch", "version": "2.15.0", "rank": 3,
+        "local_rank": 1, "world_size": 8, "channel": "session", "address": null,
+        "socket": "42-777.sock", "program": "/app/train.py", "is_launcher": false,
+        "multiprocessing": null})";
+
+std::string With(std::string_view key, const std::string& value) {
+  std::string text = kTorch;
+  const std::size_t at = text.find(std::string("\"") + std::string(key) + "\":");
+  const std::size_t begin = text.find(':', at) + 2, end = text.find_first_of(",}", begin);
+  return text.replace(begin, end - begin, value);
+}
+
+TEST(ParseAnnouncement, ReadsWhatAProcessTells) {
+  const auto process = ParseAnnouncement("trainer@42-777.process", kTorch);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_EQ(process->container, "trainer");
+  EXPECT_EQ(process->label(), "train.py 42");
+  EXPECT_EQ(process->process(), "42-777");
+  EXPECT_EQ(process->framework, "torch");
+  EXPECT_EQ(process->rank, 3u);
+  EXPECT_EQ(process->local_rank, 1u);
+  EXPECT_TRUE(process->trains);
+  EXPECT_EQ(process->address, "");
+}
+
+TEST(ParseAnnouncement, LaunchersAndLoadersDoNotTrain) {
+  EXPECT_FALSE(ParseAnnouncement("x", With("is_launcher", "true"))->trains);
+  EXPECT_FALSE(
+      ParseAnnouncement("x", With("multiprocessing", R"({"name": "p", "daemon": true})"))->trains);
+  EXPECT_TRUE(
+      ParseAnnouncement("x", With("multiprocessing", R"({"name": "p", "daemon": false})"))->trains);
+}
+
+TEST(ParseAnnouncement, NobodyElsesServerIsAsked) {
+  EXPECT_EQ(ParseAnnouncement("x", With("address", R"("127.0.0.1:4711")"))->address,
+            "127.0.0.1:4711");
+  for (const char* address :
+       {R"("10.0.0.1:80")", R"("127.0.0.1:0")", R"("127.0.0.1:65536")", R"("127.0.0.1:1/x")",
+        R"("127.0.0.1:")", R"("localhost:1")", R"("unix:/x")"})
+    EXPECT_FALSE(ParseAnnouncement("x", With("address", address)).ok()) << address;
+}
+
+TEST(ParseAnnouncement, RefusesWhatNoReleaseWrites) {
+  for (const std::string& text :
+       {std::string("[]"), std::string("{"), std::string(""), std::string(100'000, '['),
+        With("format", "2"), With("pid", "0"), With("pid", "-1"), With("pid", "99999999999"),
+        With("began", "null"), With("framework", "7"), With("socket", R"("../x.sock")"),
+        With("socket", R"(".x")"), With("socket", "null")})
+    EXPECT_FALSE(ParseAnnouncement("x", text).ok()) << text.substr(0, 100);
+}
+
+class ReadAnnouncementsTest : public testing::Test {
+ protected:
+  ReadAnnouncementsTest() : directory_(mkdtemp(name_.data())) {}
+  ~ReadAnnouncementsTest() override { std::filesystem::remove_all(directory_); }
+  // Writes the file as a program does, which keeps it locked while it lives.
+  FileDescriptor Write(const std::string& name, const std::string& text) {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path) << text;
+    FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(flock(file.get(), LOCK_EX | LOCK_NB), 0);
+    return file;
+  }
+  std::string name_ = "/tmp/strobe-announcements-XXXXXX";
+  const std::string directory_;
+};
+
+TEST_F(ReadAnnouncementsTest, ThoseOfLiveProcessesInTheOrderOfTheirRanks) {
+  const FileDescriptor second = Write("b.process", kTorch);
+  const FileDescriptor first = Write("a.process", With("local_rank", "0"));
+  const FileDescriptor hidden = Write(".c.process.new", kTorch);
+  const FileDescriptor wrong = Write("d.process", "{");
+  const auto processes = ReadAnnouncements(directory_);
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_EQ(processes[0].local_rank, 0u);
+  EXPECT_EQ(processes[1].local_rank, 1u);
+}
+
+TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
+  { const FileDescriptor killed = Write("a.process", kTorch); }
+  EXPECT_TRUE(ReadAnnouncements(directory_).empty());
+  EXPECT_NE(access((directory_ + "/a.process").c_str(), F_OK), 0);
+}
+
+TEST_F(ReadAnnouncementsTest, HostileFilesDoNoHarm) {
+  ASSERT_EQ(mkfifo((directory_ + "/fifo.process").c_str(), 0666), 0);
+  ASSERT_EQ(symlink("/etc/passwd", (directory_ + "/link.process").c_str()), 0);
+  ASSERT_EQ(mkdir((directory_ + "/folder.process").c_str(), 0777), 0);
+  const FileDescriptor large = Write("large.process", std::string(1 << 20, ' '));
+  std::vector<FileDescriptor> many;
+  for (int i = 0; i < 100; ++i) many.push_back(Write("m" + std::to_string(i) + ".process", kTorch));
+  EXPECT_EQ(ReadAnnouncements(directory_).size(), kMaxAnnouncements);
+  EXPECT_TRUE(ReadAnnouncements(directory_ + "/none").empty());
+  EXPECT_TRUE(ReadAnnouncements("").empty());
+}
+
+}  // namespace
+}  // namespace strobe

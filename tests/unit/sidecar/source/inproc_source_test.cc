@@ -1,0 +1,44 @@
+#include "sidecar/source/inproc_source.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+Announcement Of(const std::string& framework, const std::string& container,
+                const std::string& address = "") {
+  Announcement process;
+  process.framework = framework;
+  process.container = container;
+  process.address = address;
+  return process;
+}
+
+std::vector<std::string> Frameworks(const v1::CapturePlan& plan, std::vector<Announcement> all) {
+  std::vector<std::string> frameworks;
+  for (const Announcement& process : ToRecord(plan, std::move(all)))
+    frameworks.push_back(process.framework);
+  return frameworks;
+}
+
+TEST(ToRecord, LeavesServersToTheirClient) {
+  v1::CapturePlan plan;
+  const std::vector<Announcement> all = {Of("torch", ""), Of("jax", ""),
+                                         Of("tensorflow", "", "127.0.0.1:7")};
+  EXPECT_THAT(Frameworks(plan, all), testing::ElementsAre("torch", "jax"));
+  // A process has one profiler, which the server that answers would use.
+  plan.add_framework_servers("localhost:9012");
+  EXPECT_THAT(Frameworks(plan, all), testing::ElementsAre("torch"));
+}
+
+TEST(ToRecord, OnlyTheContainerAndOnlyWhoTrains) {
+  v1::CapturePlan plan;
+  plan.set_container("trainer");
+  Announcement launcher = Of("torch", "trainer");
+  launcher.trains = false;
+  EXPECT_THAT(Frameworks(plan, {Of("torch", "trainer"), Of("jax", "other"), Of("jax", ""), launcher}),
+              testing::ElementsAre("torch"));
+}
+
+}  // namespace
+}  // namespace strobe
