@@ -14,6 +14,7 @@
 #include "collector/convert/merged_space.h"
 #include "collector/convert/perfetto_trace.h"
 #include "collector/index/build.h"
+#include "collector/kineto/trace_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -83,6 +84,9 @@ absl::Status WriteIndex(const std::vector<OpenTrace>& opened, const AlignedTrace
 absl::Status Write(const ConvertFlags& flags, const std::vector<OpenTrace>& opened,
                    const AlignedTraces& traces, const Sink& sink) {
   if (flags.to == "index") return WriteIndex(opened, traces, sink);
+  // A file that is no XSpace yet becomes one as it is.
+  if (flags.to == "xplane" && opened.size() == 1 && kineto::IsTraceFileName(flags.place))
+    return sink(opened[0].bytes());
   if (flags.to == "xplane") return convert::WriteMergedSpace(traces.workers, traces.zero_ns, sink);
   if (flags.to == "perfetto") return convert::WritePerfettoTrace(traces.workers, sink);
   if (flags.to == "stats")
@@ -123,8 +127,10 @@ void AddSharedFlags(CLI::App& command, ConvertFlags& flags, const std::string& a
 
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
   command
-      .add_option("place", flags.place,
-                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      .add_option(
+          "place", flags.place,
+          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
+          "(then its newest run)")
       ->required();
   command
       .add_option(
@@ -134,7 +140,7 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
           "CSV, or as JSON when the file's name ends in .json), index (of one trace, so that "
           "strobe "
           "view opens it at once) or xplane (one trace of all workers for XProf, as strobe merge "
-          "writes it)")
+          "writes it; or a single .json file as an XSpace)")
       ->capture_default_str()
       ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "xplane"}));
   command
@@ -148,6 +154,7 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
       "Examples:\n"
       "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
       "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
+      "  strobe convert rank0.pt.trace.json --to xplane -o rank0.xplane.pb   # PyTorch, for XProf\n"
       "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n");
 }
 

@@ -201,8 +201,10 @@ absl::StatusOr<std::vector<Inspected>> InspectAll(const std::vector<OpenTrace>& 
 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags) {
   command
-      .add_option("place", flags.place,
-                  "a .xplane.pb file, a run, or a logdir (then its newest run)")
+      .add_option(
+          "place", flags.place,
+          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
+          "(then its newest run)")
       ->required();
   command
       .add_option("--top", flags.top, "how many kinds of events to show for each plane; 0 = none")

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/trace_json.h"
+#include "collector/kineto/trace_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -22,21 +24,46 @@ std::string WorkerOf(std::string_view file) {
 }
 
 absl::StatusOr<OpenTrace> OpenFile(const std::string& path) {
+  if (kineto::IsTraceFileName(path)) return OpenTraceJson(path);
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
   return OpenTrace{WorkerOf(path), path, *std::move(file)};
 }
 
-// Opens the traces directly in a folder. None is no error.
+// Does a file in a folder hold a worker's trace as JSON? Other JSON files, such as the manifest,
+// may be anything.
+bool IsTraceJson(std::string_view file) {
+  return file.ends_with(".trace.json") || file.ends_with(".trace.json.gz");
+}
+
+// The traces among a folder's files. Some profilers write JSON beside their XSpaces; it is then the
+// same trace again.
+std::vector<std::string> TracesAmong(const std::vector<std::string>& files) {
+  std::vector<std::string> spaces, jsons;
+  for (const std::string& file : files) {
+    if (file.ends_with(kTraceSuffix)) spaces.push_back(file);
+    if (IsTraceJson(file)) jsons.push_back(file);
+  }
+  return spaces.empty() ? jsons : spaces;
+}
+
+// The paths of the traces directly in a folder. None is no error.
+absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    files.push_back(it->path().native());
+  if (error) return absl::ErrnoToStatus(error.value(), folder);
+  return TracesAmong(files);
+}
+
 absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
   std::vector<OpenTrace> traces;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->path().native().ends_with(kTraceSuffix)) continue;
-    ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(it->path().native()));
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFolder(folder));
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(path));
     traces.push_back(std::move(trace));
   }
-  if (error) return absl::ErrnoToStatus(error.value(), folder);
   return traces;
 }
 
@@ -54,12 +81,17 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   if (open.place.logdir.scheme() == "file")
     return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
+  std::vector<std::string> keys;
+  for (const StoredObject& object : objects) keys.push_back(object.key);
   std::vector<OpenTrace> traces;
-  for (const StoredObject& object : objects) {
-    if (!object.key.ends_with(kTraceSuffix)) continue;
-    ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, object.key, kMaxTraceBytes));
-    traces.push_back(
-        {WorkerOf(object.key), "", std::make_unique<const std::string>(std::move(bytes))});
+  for (const std::string& key : TracesAmong(keys)) {
+    ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, key, kMaxTraceBytes));
+    if (IsTraceJson(key)) {
+      ASSIGN_OR_RETURN(OpenTrace trace, ReadTraceJson(key, bytes));
+      traces.push_back(std::move(trace));
+    } else {
+      traces.push_back({WorkerOf(key), "", std::make_unique<const std::string>(std::move(bytes))});
+    }
   }
   return traces;
 }
@@ -85,11 +117,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
 }  // namespace
 
 bool HasTraces(const std::string& folder) {
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().native().ends_with(kTraceSuffix)) return true;
-  }
-  return false;
+  const absl::StatusOr<std::vector<std::string>> paths = ListFolder(folder);
+  return paths.ok() && !paths->empty();
 }
 
 absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {
@@ -106,8 +135,8 @@ absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
                                                   const std::string& storage_config) {
   ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenAny(place, storage_config));
   if (traces.empty())
-    return absl::NotFoundError(
-        StrCat("there is no trace in ", place, "; give a .xplane.pb file, a run or a logdir"));
+    return absl::NotFoundError(StrCat("there is no trace in ", place,
+                                      "; give a .xplane.pb or .json file, a run or a logdir"));
   std::sort(traces.begin(), traces.end(),
             [](const OpenTrace& a, const OpenTrace& b) { return a.worker < b.worker; });
   return traces;

@@ -11,9 +11,10 @@
 
 namespace strobe {
 
-// Opens the trace or traces at `place`: a .xplane.pb file, a folder with such files, a run, or a
-// logdir, of which the newest run is opened. The result is sorted by worker and not empty.
-// InvalidArgument and NotFound tell what to give instead.
+// Opens the trace or traces at `place`: a .xplane.pb file, a trace in Chrome's JSON format (.json
+// or .json.gz), a folder with such files (*.trace.json), a run, or a logdir, of which the newest
+// run is opened. The result is sorted by worker and not empty. InvalidArgument and NotFound tell
+// what to give instead.
 absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& place,
                                                            const std::string& storage_config);
 

@@ -116,8 +116,10 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
 
 void AddViewFlags(CLI::App& command, ViewFlags& flags) {
   command
-      .add_option("place", flags.place,
-                  "a .xplane.pb file, a run, or a logdir (all of its runs, the newest one first)")
+      .add_option(
+          "place", flags.place,
+          "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz; PyTorch, Chrome, "
+          "TensorFlow), a run, or a logdir (all of its runs, the newest one first)")
       ->required();
   command.add_option("--listen", flags.listen, "host:port to listen on; port 0 picks a free port")
       ->capture_default_str();
@@ -146,6 +148,7 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       "  strobe view /nfs/logs\n"
       "  strobe view gs://bucket/logs/plugins/profile/RUN\n"
       "  strobe view worker-0.xplane.pb --listen 127.0.0.1:0\n"
+      "  strobe view rank0.pt.trace.json\n"
       "Exit code: 0 ended by Ctrl-C, 1 the traces cannot be read or the address cannot be used, 2 "
       "a "
       "flag is wrong.");

@@ -15,6 +15,7 @@
 #include "collector/convert/chrome_trace.h"
 #include "collector/convert/perfetto_trace.h"
 #include "collector/index/build.h"
+#include "collector/kineto/trace_file.h"
 #include "collector/xplane/summary.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
@@ -159,6 +160,48 @@ void Space(std::string_view bytes) {
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
   convert::WritePerfettoTrace(aligned->workers, Swallow).IgnoreError();
   index::BuildIndex(traces[0].bytes(), space, {}, Swallow).IgnoreError();
+}
+
+void TraceJson(std::string_view bytes) {
+  const Allocations allocations;
+  std::string_view left = bytes;
+  // The first byte decides in which pieces the file comes.
+  const std::size_t piece = bytes.empty() ? 1 : 1 + static_cast<unsigned char>(bytes[0]) * 7u % 200;
+  kineto::ReadReport report;
+  std::size_t written = 0;
+  std::string space;
+  const absl::Status status = kineto::ConvertTraceFile(
+      [&](std::span<char> room) -> absl::StatusOr<std::size_t> {
+        const std::size_t size = std::min({room.size(), left.size(), piece});
+        std::memcpy(room.data(), left.data(), size);
+        left.remove_prefix(size);
+        return size;
+      },
+      [&](std::string_view part) {
+        written += part.size();
+        space += part;
+        return absl::OkStatus();
+      },
+      report);
+  // Inputs are small, so that the buffers that every file needs are most of it. The result is here
+  // twice, and a growing string has up to twice its size.
+  const std::size_t most = (16u << 20) + 64 * bytes.size() + 8 * written;
+  if (allocations.peak() > most) {
+    std::fprintf(stderr, "%zu bytes took %zu bytes of memory\n", bytes.size(), allocations.peak());
+    std::abort();
+  }
+  if (!status.ok()) return;
+  const absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(space);
+  if (!summary.ok() || summary->events != report.spans) {
+    std::fprintf(stderr, "%s; %llu events written\n", summary.status().ToString().c_str(),
+                 static_cast<unsigned long long>(report.spans));
+    std::abort();
+  }
+  const absl::StatusOr<xplane::Space> read = convert::ReadSpace(space);
+  if (!read.ok()) std::abort();
+  for (const xplane::Plane& plane : read->planes) {
+    if (!ComputeStats(plane).ok()) std::abort();
+  }
 }
 
 void Index(std::string_view bytes) {

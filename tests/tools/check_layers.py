@@ -8,7 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Each module, with all modules that it may include besides itself. Transitive arrows must be listed
 # too. ARCHITECTURE.md shows the same arrows without those that follow from others.
-COLLECTOR = ["collector/analysis", "collector/convert", "collector/index", "collector/logdir", "collector/storage", "collector/xplane"]
+COLLECTOR = ["collector/analysis", "collector/convert", "collector/index", "collector/kineto", "collector/logdir", "collector/storage",
+             "collector/xplane"]
 ARROWS = {
     "common/base": [],
     "common/tls": ["common/base"],
@@ -18,6 +19,7 @@ ARROWS = {
     "collector/analysis": ["collector/xplane", "common/base"],
     "collector/convert": ["collector/xplane", "common/base"],
     "collector/index": ["collector/analysis", "collector/xplane", "common/base"],
+    "collector/kineto": ["collector/xplane", "common/base"],
     "collector/logdir": ["common/base"],
     "collector/storage": ["collector/logdir", "common/base"],
     # The SDK and the agent are loaded into users' programs, so that they may only depend on the C++ standard library and POSIX.
@@ -65,7 +67,8 @@ FENCED = {
     "cupti": ["agent/cupti"],
     "cuda.h": ["agent/cupti"],
     "re2/": ["viewer"],
-    "zlib.h": ["cli", "common/http"],
+    "simdjson.h": ["collector/kineto"],
+    "zlib.h": ["cli", "collector/kineto", "common/http"],
     "CLI/": ["cli", "operator/main", "sidecar/main"],
 }
 PICTURE = "ARCHITECTURE.md"

@@ -1,0 +1,19 @@
+// Opens trace files in Chrome's JSON format as traces.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "collector/convert/align.h"
+
+namespace strobe {
+
+// "rank0.pt.trace.json.gz": "rank0".
+std::string WorkerOfTraceJson(std::string_view file);
+
+// Converts the file at `path`. What could not be read is told on stderr.
+absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path);
+// The same for the bytes of a file in a store. `name` is for messages.
+absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::string_view bytes);
+
+}  // namespace strobe

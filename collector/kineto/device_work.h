@@ -1,0 +1,42 @@
+// What PyTorch's Kineto writes about GPUs, in the terms of XLA, which XProf's tools look for.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "collector/kineto/trace_event.h"
+
+namespace strobe::kineto {
+
+// The kind of an event, by its category.
+enum class EventKind : std::uint8_t {
+  kHost,
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kStreamNote,  // Something about a stream that is no work of it: an annotation, a wait.
+};
+EventKind KindOfCategory(std::string_view category);
+
+inline bool IsWork(EventKind kind) {
+  return kind == EventKind::kKernel || kind == EventKind::kMemcpy || kind == EventKind::kMemset;
+}
+
+// Work on a device says on which device or stream. Other programs use "kernel" for their own
+// events.
+bool NamesDevice(const TraceEvent& event);
+
+// "Memcpy HtoD (Pinned -> Device)": 1 << the number of "MemcpyH2D" among XLA's types of work.
+std::uint32_t WorkType(EventKind kind, std::string_view name);
+// "Stream #7(Compute,MemcpyH2D)"
+std::string StreamName(std::string_view stream, std::uint32_t work_types);
+
+// "regs:32 static_shared:0 ... block:128,1,1"; empty if the event does not tell the grid and block.
+// Kineto has the sum of static and dynamic shared memory only, which is given as the static one.
+std::string KernelDetails(const TraceEvent& event);
+// Is the argument a part of the details, so that it needs no stat of its own?
+bool InKernelDetails(const Member& arg);
+// "kind_src:pinned kind_dst:device size:4096"; empty if the event does not tell.
+std::string MemcpyDetails(const TraceEvent& event);
+
+}  // namespace strobe::kineto

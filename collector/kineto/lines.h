@@ -1,0 +1,106 @@
+// The lines of the planes that a trace file becomes: a thread, a stream, a process's counters, ...
+#pragma once
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collector/kineto/byte_chunks.h"
+#include "collector/kineto/event_bytes.h"
+#include "collector/kineto/names.h"
+
+namespace strobe::kineto {
+
+enum class LineKind : std::uint8_t {
+  kThread,
+  kStream,
+  kStreamNotes,  // Of a stream and a category.
+  kAsync,        // Events of a process that belong to no thread, of one category.
+  kCounters,     // Of a process or device.
+};
+
+// All lines of one process or device. Several may become one plane.
+struct Group {
+  explicit Group(NameTable& table) : names(table) {}
+
+  bool device = false;
+  std::string pid{};
+  PlaneNames names;
+};
+
+// An event that has begun and not ended. Its bytes lack the duration.
+struct OpenSpan {
+  std::string bytes{};
+  std::int64_t begin_ps = 0;
+};
+
+struct Line {
+  LineKind kind = LineKind::kThread;
+  Group* group = nullptr;
+  std::string tid{};       // "" for lines that are of no thread or stream.
+  std::string category{};  // Of kStreamNotes and kAsync.
+  bool shared = false;     // Of all threads for which there is no line.
+
+  // All times are in picoseconds since the first event's time. The line's events count from
+  // `origin_ps`, a whole number of nanoseconds.
+  std::int64_t origin_ps = 0;
+  bool begun = false;            // The origin is known.
+  std::uint32_t work_types = 0;  // Of a stream.
+  std::uint64_t count = 0;
+  ByteChunks events{};
+  std::vector<OpenSpan> open{};
+
+  // Begins an event in `event`. The name is one of the group's.
+  void Begin(std::int64_t name_id, std::int64_t begin_ps, EventBytes& event) {
+    if (!std::exchange(begun, true)) origin_ps = begin_ps - (begin_ps % 1000 + 1000) % 1000;
+    event.Begin(name_id, begin_ps - origin_ps);
+  }
+  void Append(std::string_view event);
+};
+
+// Which line an event belongs to. Texts are those of the event.
+struct LineKey {
+  LineKind kind = LineKind::kThread;
+  bool device = false;
+  std::string_view pid{}, tid{}, category{};
+};
+
+class Lines {
+ public:
+  // When there are so many, further threads share one line per process, and further processes one
+  // group; the events then tell their own.
+  static constexpr std::size_t kMaxLines = 8192, kMaxGroups = 256;
+  // Threads and processes with longer names are among the further ones.
+  static constexpr std::size_t kMaxText = 256;
+
+  explicit Lines(NameTable& table) : table_(table) {}
+
+  Line& Find(const LineKey& key);
+  // nullptr if there is no such line.
+  Line* Existing(const LineKey& key) const;
+  // In the order in which they were first found.
+  const std::vector<std::unique_ptr<Line>>& all() const { return lines_; }
+  Group* GroupOf(bool device, std::string_view pid);
+
+ private:
+  struct Recent {
+    std::string pid{}, tid{}, category{};
+    bool device = false;
+    Line* line = nullptr;
+  };
+  Line& FindAny(const LineKey& key);
+
+  NameTable& table_;
+  std::vector<std::unique_ptr<Line>> lines_;
+  std::map<std::string, Line*, std::less<>> by_key_;
+  std::map<std::string, std::unique_ptr<Group>, std::less<>> groups_;
+  std::array<Recent, 256> recent_{};
+};
+
+}  // namespace strobe::kineto

@@ -1,0 +1,65 @@
+#include "collector/kineto/stats.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace strobe::kineto {
+namespace {
+
+// Longer texts hardly repeat.
+constexpr std::size_t kMaxShared = 16 << 10;
+
+template <typename Number>
+std::optional<Number> Parse(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> IntegerOf(const JsonValue& value) {
+  if (value.kind != JsonValue::Kind::kScalar && value.kind != JsonValue::Kind::kText)
+    return std::nullopt;
+  return Parse<std::int64_t>(value.text);
+}
+
+std::optional<double> NumberOf(const JsonValue& value) {
+  if (value.kind != JsonValue::Kind::kScalar && value.kind != JsonValue::Kind::kText)
+    return std::nullopt;
+  return Parse<double>(value.text);
+}
+
+void AddStat(const Member& member, PlaneNames& names, EventBytes& event) {
+  const std::int64_t stat = names.StatId(member.key);
+  const std::string_view text = member.value.text;
+  if (member.value.kind == JsonValue::Kind::kScalar && !text.empty()) {
+    if (const auto integer = Parse<std::int64_t>(text)) return event.AddInt(stat, *integer);
+    if (const auto natural = Parse<std::uint64_t>(text)) return event.AddUint(stat, *natural);
+    // Words such as null stay words. from_chars also reads "nan" and "inf", which some writers
+    // write although JSON does not have them. An integer of more than 64 bits stays text, so that
+    // no digit is lost.
+    if (text.find_first_of(".eE") != std::string_view::npos) {
+      if (const auto number = Parse<double>(text); number && std::isfinite(*number))
+        return event.AddDouble(stat, *number);
+    }
+  }
+  AddTextStat(stat, text, names, event);
+}
+
+void AddTextStat(std::int64_t stat, std::string_view text, PlaneNames& names, EventBytes& event) {
+  const std::int64_t shared = text.size() > kMaxShared ? 0 : names.RefId(text);
+  if (shared != 0)
+    event.AddRef(stat, shared);
+  else
+    event.AddText(stat, text);
+}
+
+void AddTextStat(std::string_view name, std::string_view text, PlaneNames& names,
+                 EventBytes& event) {
+  AddTextStat(names.StatId(name), text, names, event);
+}
+
+}  // namespace strobe::kineto

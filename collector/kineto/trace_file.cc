@@ -1,0 +1,134 @@
+#include "collector/kineto/trace_file.h"
+
+#include <utility>
+
+#include "collector/kineto/event_reader.h"
+#include "collector/kineto/event_splitter.h"
+#include "collector/kineto/gunzip.h"
+#include "collector/kineto/trace_planes.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe::kineto {
+namespace {
+
+class TraceFileReader {
+ public:
+  explicit TraceFileReader(ReadReport& report) : report_(report) {}
+
+  absl::Status Read(const Source& source) {
+    Gunzip input(source);
+    for (;;) {
+      ASSIGN_OR_RETURN(const std::size_t bytes, input.Read(splitter_.Room()));
+      report_.bytes += bytes;
+      if (bytes == 0) splitter_.EndInput();
+      splitter_.Commit(bytes);
+      RETURN_IF_ERROR(Take());
+      if (bytes == 0) break;
+    }
+    report_.compressed_cut = input.damaged();
+    planes_.Finish();
+    Count();
+    if (!splitter_.read_events())
+      return absl::DataLossError("the file has no traceEvents: it is no trace in Chrome's format");
+    return absl::OkStatus();
+  }
+  SpaceWriter Writer() { return SpaceWriter(planes_, members_, report_); }
+
+ private:
+  // The most that members beside the events may take.
+  static constexpr std::size_t kMaxMemberBytes = 4 << 20;
+
+  absl::Status Take() {
+    for (;;) {
+      switch (splitter_.Next()) {
+        case EventSplitter::Found::kMoreNeeded:
+        case EventSplitter::Found::kEnd:
+          return absl::OkStatus();
+        case EventSplitter::Found::kNotJson:
+          return absl::DataLossError("the file is neither JSON nor an XSpace");
+        case EventSplitter::Found::kMember:
+          TakeMember();
+          break;
+        case EventSplitter::Found::kEvents:
+          TakeEvents();
+          break;
+      }
+    }
+  }
+
+  void TakeMember() {
+    const TopLevel& top = splitter_.top();
+    member_bytes_ += top.key().size() + top.value().size();
+    if (top.value_cut() || member_bytes_ > kMaxMemberBytes) ++report_.cut_values;
+    if (member_bytes_ <= kMaxMemberBytes) members_.emplace_back(top.key(), top.value());
+  }
+
+  // Parses the events at once. If one is malformed, the others are parsed one by one.
+  void TakeEvents() {
+    const std::span<const EventSplitter::Extent> events = splitter_.events();
+    char* const buffer = splitter_.buffer();
+    char& before = buffer[events.front().begin - 1];
+    char& behind = buffer[events.back().end];
+    const char was_before = std::exchange(before, '['), was_behind = std::exchange(behind, ']');
+    const std::string_view all(&before, events.back().end - events.front().begin + 2);
+    const std::size_t read =
+        reader_.ReadArray(all, [this](const TraceEvent& event) { planes_.Add(event); });
+    before = was_before;
+    behind = was_behind;
+    for (std::size_t i = read; i < events.size(); ++i) {
+      const EventSplitter::Extent extent = events[i];
+      const std::string_view json(buffer + extent.begin, extent.end - extent.begin);
+      if (const TraceEvent* event = reader_.ReadOne(json)) {
+        planes_.Add(*event);
+      } else if (json.find('\n') != std::string_view::npos && !splitter_.careful()) {
+        splitter_.RereadFrom(extent.begin);  // It is counted when it is read again.
+        return;
+      } else {
+        ++report_.malformed;
+      }
+    }
+  }
+
+  void Count() {
+    report_.malformed += splitter_.broken();
+    report_.too_large = splitter_.too_large();
+    report_.repaired = reader_.repaired();
+    report_.stray_bytes = splitter_.stray_brackets() + splitter_.top().stray_bytes();
+    report_.cut = splitter_.cut() || !splitter_.top().done();
+  }
+
+  ReadReport& report_;
+  EventSplitter splitter_{};
+  EventReader reader_{};
+  TracePlanes planes_{report_};
+  FileMembers members_{};
+  std::size_t member_bytes_ = 0;
+};
+
+}  // namespace
+
+bool IsTraceFileName(std::string_view name) {
+  return name.ends_with(".json") || name.ends_with(".json.gz");
+}
+
+absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport& report) {
+  TraceFileReader reader(report);
+  RETURN_IF_ERROR(reader.Read(source));
+  return reader.Writer().Write(sink);
+}
+
+absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report) {
+  TraceFileReader reader(report);
+  RETURN_IF_ERROR(reader.Read(source));
+  SpaceWriter writer = reader.Writer();
+  std::string space;
+  space.reserve(writer.size());
+  RETURN_IF_ERROR(writer.Write([&](std::string_view piece) {
+    space += piece;
+    return absl::OkStatus();
+  }));
+  return space;
+}
+
+}  // namespace strobe::kineto

@@ -1,0 +1,349 @@
+#include "collector/kineto/trace_planes.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "collector/kineto/stats.h"
+#include "common/base/strings.h"
+
+namespace strobe::kineto {
+namespace {
+
+constexpr std::string_view kProfilerStep = "ProfilerStep#";
+
+// The number of "ProfilerStep#12".
+std::optional<std::int64_t> StepNumber(std::string_view name) {
+  if (!name.starts_with(kProfilerStep)) return std::nullopt;
+  return IntegerOf({JsonValue::Kind::kScalar, name.substr(kProfilerStep.size())});
+}
+
+const JsonValue* Other(const TraceEvent& event, std::string_view key) {
+  for (const Member& member : event.others) {
+    if (member.key == key) return &member.value;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void TracePlanes::Add(const TraceEvent& event) {
+  ++report_.events;
+  switch (event.phase) {
+    case 'X':
+      return AddSpan(event);
+    case 'B':
+      return BeginSpan(event);
+    case 'E':
+      return EndSpan(event);
+    case 's':
+    case 't':
+    case 'f':
+      return AddFlow(event);
+    case 'b':
+    case 'n':
+    case 'e':
+    case 'S':
+    case 'T':
+    case 'p':
+    case 'F':
+      return AddAsync(event);
+    case 'C':
+      return AddCounter(event);
+    case 'M':
+      return AddMetadata(event);
+    case '\0':
+      --report_.events;
+      if (!event.empty()) ++report_.no_phase;
+      return;
+    default:
+      return AddInstant(event);
+  }
+}
+
+// nullopt, and counted, if the event has no usable time.
+std::optional<std::int64_t> TracePlanes::TimeOf(const TraceEvent& event) {
+  const std::optional<Micros> time = ParseMicros(event.ts.text);
+  if (time && !origin_us_) {
+    origin_us_ = time->us;
+    begin_ps_ = end_ps_ = time->ps;
+  }
+  const std::optional<std::int64_t> ps = time ? time->PsSince(*origin_us_) : std::nullopt;
+  // Half of what 64 bits hold, so that the difference of two times always fits.
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / 2;
+  if (!ps || *ps > kMax || *ps < -kMax) {
+    ++report_.bad_time;
+    --report_.events;
+    return std::nullopt;
+  }
+  begin_ps_ = std::min(begin_ps_, *ps);
+  end_ps_ = std::max(end_ps_, *ps);
+  return ps;
+}
+
+Line& TracePlanes::LineOf(const TraceEvent& event, EventKind& kind) {
+  kind = KindOfCategory(event.category);
+  if (kind != EventKind::kHost && kind != EventKind::kStreamNote && !NamesDevice(event))
+    kind = EventKind::kHost;
+  LineKey key{.pid = event.pid, .tid = event.tid};
+  key.device = kind != EventKind::kHost;
+  if (key.device) key.kind = IsWork(kind) ? LineKind::kStream : LineKind::kStreamNotes;
+  if (key.kind == LineKind::kStreamNotes) key.category = event.category;
+  Line& line = lines_.Find(key);
+  if (IsWork(kind)) line.work_types |= WorkType(kind, event.name);
+  return line;
+}
+
+void TracePlanes::BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps) {
+  PlaneNames& names = line.group->names;
+  const std::optional<std::int64_t> step = StepNumber(event.name);
+  line.Begin(names.EventId(step ? "ProfilerStep" : event.name), begin_ps, bytes_);
+  if (step) {
+    bytes_.AddInt(names.StatId("step_num"), *step);
+    bytes_.AddInt(names.StatId("_r"), 1);  // The root of what ran during the step.
+  }
+  if (!event.category.empty())
+    AddTextStat(names.UseStat(category_id_), event.category, names, bytes_);
+  if (line.shared) {
+    AddTextStat("pid", event.pid, names, bytes_);
+    AddTextStat("tid", event.tid, names, bytes_);
+  }
+}
+
+void TracePlanes::AddMembers(const TraceEvent& event, Line& line) {
+  PlaneNames& names = line.group->names;
+  for (const Member& member : event.others) {
+    if (member.key != "bp" && member.key != "flow_in" && member.key != "flow_out")
+      AddStat(member, names, bytes_);
+  }
+  if (event.id.present()) AddStat({"id", event.id}, names, bytes_);
+}
+
+void TracePlanes::AddStats(const TraceEvent& event, EventKind kind, Line& line) {
+  PlaneNames& names = line.group->names;
+  pending_.correlation.reset();
+  const bool details = kind == EventKind::kKernel && !KernelDetails(event).empty();
+  for (const Member& arg : event.args) {
+    if (arg.key == "correlation") {
+      pending_.correlation = IntegerOf(arg.value);
+      if (pending_.correlation) {
+        bytes_.AddInt(names.UseStat(correlation_id_), *pending_.correlation);
+        continue;
+      }
+    }
+    if (!details || !InKernelDetails(arg)) AddStat(arg, names, bytes_);
+  }
+  if (IsWork(kind)) AddDetails(event, kind, line);
+  if (!event.others.empty() || event.id.present()) AddMembers(event, line);
+}
+
+void TracePlanes::AddDetails(const TraceEvent& event, EventKind kind, Line& line) {
+  PlaneNames& names = line.group->names;
+  const std::string details = kind == EventKind::kKernel   ? KernelDetails(event)
+                              : kind == EventKind::kMemcpy ? MemcpyDetails(event)
+                                                           : "";
+  if (details.empty()) return;
+  AddTextStat(kind == EventKind::kKernel ? "kernel_details" : "memcpy_details", details, names,
+              bytes_);
+}
+
+// Writes the pending event.
+void TracePlanes::Write() {
+  if (pending_.line == nullptr) return;
+  pending_.line->Append(bytes_.bytes());
+  ++report_.spans;
+  pending_.line = nullptr;
+}
+
+void TracePlanes::AddSpan(const TraceEvent& event) {
+  const std::optional<std::int64_t> begin = TimeOf(event);
+  if (!begin) return;
+  Write();
+  EventKind kind{};
+  Line& line = LineOf(event, kind);
+  BeginEvent(event, line, *begin);
+  std::optional<std::int64_t> length = 0;
+  if (event.dur.present()) {
+    const std::optional<Micros> duration = ParseMicros(event.dur.text);
+    length = duration ? duration->PsSince(0) : std::nullopt;
+  }
+  const bool usable =
+      length && *length >= 0 && *length <= std::numeric_limits<std::int64_t>::max() / 2;
+  if (!usable) {
+    ++report_.negative;
+    AddStat({"dur", event.dur}, line.group->names, bytes_);
+    length = 0;
+  }
+  bytes_.AddDuration(*length);
+  end_ps_ = std::max(end_ps_, *begin + *length);
+  pending_ = {.line = &line, .begin_ps = *begin};
+  AddStats(event, kind, line);
+  AddBoundFlow(event, line);
+}
+
+// The newer way of writing arrows: both ends are said by the events themselves.
+void TracePlanes::AddBoundFlow(const TraceEvent& event, Line& line) {
+  if (event.others.empty()) return;
+  const JsonValue* id = Other(event, "bind_id");
+  if (id == nullptr) return;
+  const auto is = [&](std::string_view key) {
+    const JsonValue* value = Other(event, key);
+    return value != nullptr && value->text == "true";
+  };
+  const std::uint64_t direction =
+      (is("flow_in") ? std::uint64_t{kIn} : 0) | (is("flow_out") ? std::uint64_t{kOut} : 0);
+  if (direction == 0) return;
+  bytes_.AddUint(line.group->names.UseStat(flow_id_), FlowId("", id->text) << 2 | direction);
+  pending_.has_flow = true;
+  ++report_.flows;
+}
+
+// Events without a duration, of any phase.
+void TracePlanes::AddInstant(const TraceEvent& event) {
+  if (event.name == "[memory]" && event.category == "cpu_instant_event") return AddMemory(event);
+  const std::optional<std::int64_t> begin = TimeOf(event);
+  if (!begin) return;
+  Write();
+  EventKind kind{};
+  Line& line = LineOf(event, kind);
+  BeginEvent(event, line, *begin);
+  bytes_.AddDuration(0);
+  pending_ = {.line = &line, .begin_ps = *begin};
+  if (event.phase != 'i')
+    AddTextStat("ph", std::string_view(&event.phase, 1), line.group->names, bytes_);
+  AddStats(event, kind, line);
+}
+
+std::uint64_t TracePlanes::FlowId(std::string_view category, std::string_view id) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << 56) - 1;
+  const std::optional<std::int64_t> number = IntegerOf({JsonValue::Kind::kScalar, id});
+  if (number && *number >= 0 && *number < std::int64_t{1} << 40)
+    return (std::uint64_t{table_.Id(category)} << 40 ^ static_cast<std::uint64_t>(*number)) & kMask;
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::string_view part : {category, id}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return (hash ^ hash >> 56) & kMask;
+}
+
+void TracePlanes::AddFlow(const TraceEvent& event) {
+  const std::optional<std::int64_t> at = TimeOf(event);
+  if (!at) return;
+  ++report_.flows;
+  const std::uint64_t direction = event.phase == 's' ? kOut : event.phase == 'f' ? kIn : kBoth;
+  const bool attached = pending_.line != nullptr && pending_.begin_ps == *at &&
+                        pending_.line->tid == event.tid && pending_.line->group->pid == event.pid;
+  if (attached && pending_.correlation && event.category == "ac2g" &&
+      IntegerOf(event.id) == pending_.correlation) {
+    ++report_.joined_flows;  // The same is said by the correlation id.
+    return;
+  }
+  const std::uint64_t flow = FlowId(event.category, event.id.text) << 2 | direction;
+  if (attached && !pending_.has_flow) {
+    bytes_.AddUint(pending_.line->group->names.UseStat(flow_id_), flow);
+    pending_.has_flow = true;
+    return;
+  }
+  // Any other end of an arrow becomes an event without a duration.
+  Write();
+  LineKey key{.pid = event.pid, .tid = event.tid};
+  if (lines_.Existing(key) == nullptr) {
+    key.kind = LineKind::kStream;
+    key.device = true;
+    if (lines_.Existing(key) == nullptr) key = {.pid = event.pid, .tid = event.tid};
+  }
+  Line& line = lines_.Find(key);
+  BeginEvent(event, line, *at);
+  bytes_.AddDuration(0);
+  bytes_.AddUint(line.group->names.UseStat(flow_id_), flow);
+  pending_ = {.line = &line, .begin_ps = *at, .has_flow = true};
+  for (const Member& arg : event.args) AddStat(arg, line.group->names, bytes_);
+}
+
+void TracePlanes::AddCounter(const TraceEvent& event) {
+  if (event.args.empty()) return AddInstant(event);
+  const std::optional<std::int64_t> at = TimeOf(event);
+  if (!at) return;
+  Write();
+  Line& line = lines_.Find({.kind = LineKind::kCounters, .pid = event.pid});
+  PlaneNames& names = line.group->names;
+  const std::string id = event.id.present() ? StrCat(" ", event.id.text) : "";
+  for (const Member& arg : event.args) {
+    // A counter with one value has one name; the values of one with several have their own.
+    const bool own = event.args.size() == 1;
+    const std::string name = StrCat(event.name, id, own ? "" : " ", own ? "" : arg.key);
+    line.Begin(names.EventId(name), *at, bytes_);
+    bytes_.AddDuration(0);
+    AddStat(arg, names, bytes_);
+    if (!event.category.empty())
+      AddTextStat(names.UseStat(category_id_), event.category, names, bytes_);
+    line.Append(bytes_.bytes());
+    ++report_.spans;
+  }
+}
+
+// An allocation, as Kineto writes it: how much is allocated and reserved afterwards become
+// counters of the device, or of the process for its own memory.
+void TracePlanes::AddMemory(const TraceEvent& event) {
+  const std::optional<std::int64_t> at = TimeOf(event);
+  if (!at) return;
+  Write();
+  LineKey key{.kind = LineKind::kCounters, .pid = event.pid};
+  const auto find = [&](std::string_view name) {
+    return std::find_if(event.args.begin(), event.args.end(),
+                        [&](const Member& arg) { return arg.key == name; });
+  };
+  const auto type = find("Device Type"), device = find("Device Id");
+  if (type != event.args.end() && type->value.text != "0" && device != event.args.end()) {
+    key.device = true;
+    key.pid = device->value.text;
+  }
+  Line& line = lines_.Find(key);
+  PlaneNames& names = line.group->names;
+  bool first = true;
+  for (const std::string_view counter : {"Total Allocated", "Total Reserved", "Bytes"}) {
+    const auto value = find(counter);
+    // The size of the allocation itself is a counter only if there is no other value.
+    if (value == event.args.end() || (counter == "Bytes" && !first)) continue;
+    line.Begin(names.EventId(counter), *at, bytes_);
+    bytes_.AddDuration(0);
+    AddStat(*value, names, bytes_);  // A counter's value is its first stat.
+    for (const Member& arg : event.args) {
+      if (first && arg.key != counter && arg.key != "Total Reserved") AddStat(arg, names, bytes_);
+    }
+    if (std::exchange(first, false)) AddTextStat("tid", event.tid, names, bytes_);
+    line.Append(bytes_.bytes());
+    ++report_.spans;
+  }
+}
+
+void TracePlanes::AddMetadata(const TraceEvent& event) {
+  const std::optional<Micros> time = ParseMicros(event.ts.text);
+  // Kineto writes the beginning of its window. Others write 0.
+  if (time && time->us > 0 && event.name == "process_name" && !window_begin_) window_begin_ = time;
+  const Member* arg = event.args.empty() ? nullptr : &event.args.front();
+  std::string text = event.args.empty() ? "" : std::string(arg->value.text);
+  metadata_bytes_ += event.name.size() + event.pid.size() + event.tid.size() + text.size() + 128;
+  if (metadata_bytes_ > kMaxMetadataBytes) {
+    ++report_.cut_values;
+    return;
+  }
+  const std::pair key(std::string(event.pid), std::string(event.tid));
+  if (event.name == "process_name") {
+    // Of a process and a device with the same number, Kineto names both the same.
+    processes_[key.first] = std::move(text);
+    return;
+  }
+  const bool stream = text.starts_with("stream ");
+  if (event.name == "thread_name") {
+    (stream ? streams_ : threads_)[key].name = std::move(text);
+    return;
+  }
+  if (event.name == "thread_sort_index" && arg != nullptr)
+    threads_[key].sort_index = IntegerOf(arg->value);
+  // The rest is kept as it is.
+  std::string value = StrCat("pid ", event.pid, event.tid.empty() ? "" : " tid ", event.tid);
+  for (const Member& member : event.args) value += StrCat(" ", member.key, "=", member.value.text);
+  metadata_.emplace_back(event.name, std::move(value));
+}
+
+}  // namespace strobe::kineto

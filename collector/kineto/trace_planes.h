@@ -1,0 +1,116 @@
+// Puts the events of a trace file on the lines of planes.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collector/kineto/device_work.h"
+#include "collector/kineto/event_bytes.h"
+#include "collector/kineto/lines.h"
+#include "collector/kineto/micros.h"
+#include "collector/kineto/names.h"
+#include "collector/kineto/read_report.h"
+#include "collector/kineto/trace_event.h"
+
+namespace strobe::kineto {
+
+// What the file says about a thread or stream.
+struct ThreadInfo {
+  std::string name{};
+  std::optional<std::int64_t> sort_index{};
+};
+
+class TracePlanes {
+ public:
+  explicit TracePlanes(ReadReport& report) : report_(report) {}
+
+  void Add(const TraceEvent& event);
+  // Call it once after the last event.
+  void Finish();
+
+  const Lines& lines() const { return lines_; }
+  NameTable& table() { return table_; }
+  // By process, and by process and thread. Streams have names of their own, because the number of a
+  // device may also be that of a process.
+  const std::map<std::string, std::string>& processes() const { return processes_; }
+  const std::map<std::pair<std::string, std::string>, ThreadInfo>& threads() const {
+    return threads_;
+  }
+  const std::map<std::pair<std::string, std::string>, ThreadInfo>& streams() const {
+    return streams_;
+  }
+  // Other metadata: name and text.
+  const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
+
+  // Times from which those of the lines count, and the first and last one of an event; the file's
+  // window begins with the first event or a little before. All is 0 without events.
+  std::int64_t origin_us() const { return origin_us_.value_or(0); }
+  std::int64_t begin_ps() const { return begin_ps_; }
+  std::int64_t end_ps() const { return end_ps_; }
+
+ private:
+  // The most that open events and metadata may take.
+  static constexpr std::size_t kMaxOpenBytes = 8 << 20, kMaxMetadataBytes = 4 << 20;
+
+  // An event on which everything was written but arrows, which follow it in the file.
+  struct Pending {
+    Line* line = nullptr;
+    std::int64_t begin_ps = 0;
+    bool has_flow = false;
+    std::optional<std::int64_t> correlation{};
+  };
+  enum Direction : std::uint64_t { kIn = 1, kOut = 2, kBoth = 3 };
+
+  std::optional<std::int64_t> TimeOf(const TraceEvent& event);
+  Line& LineOf(const TraceEvent& event, EventKind& kind);
+  void BeginEvent(const TraceEvent& event, Line& line, std::int64_t begin_ps);
+  void AddStats(const TraceEvent& event, EventKind kind, Line& line);
+  void AddMembers(const TraceEvent& event, Line& line);
+  void AddBoundFlow(const TraceEvent& event, Line& line);
+  void AddDetails(const TraceEvent& event, EventKind kind, Line& line);
+  void Write();
+
+  void AddSpan(const TraceEvent& event);
+  void AddInstant(const TraceEvent& event);
+  void BeginSpan(const TraceEvent& event);
+  void EndSpan(const TraceEvent& event);
+  void AddAsync(const TraceEvent& event);
+  void Close(OpenSpan& span, std::int64_t end_ps, const TraceEvent* end, Line& line);
+  bool Keep(Line& line, std::int64_t begin_ps, std::vector<OpenSpan>& open);
+  void AddFlow(const TraceEvent& event);
+  std::uint64_t FlowId(std::string_view category, std::string_view id);
+  void AddCounter(const TraceEvent& event);
+  void AddMemory(const TraceEvent& event);
+  void AddMetadata(const TraceEvent& event);
+
+  ReadReport& report_;
+  NameTable table_{};
+  // The ids of stats that many events have.
+  const std::uint32_t category_id_ = table_.Id("cat"),
+                      correlation_id_ = table_.Id("correlation_id"), flow_id_ = table_.Id("flow");
+  Lines lines_{table_};
+  std::map<std::string, std::string> processes_;
+  std::map<std::pair<std::string, std::string>, ThreadInfo> threads_, streams_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
+  std::size_t metadata_bytes_ = 0;
+
+  std::optional<std::int64_t> origin_us_;
+  std::int64_t begin_ps_ = 0, end_ps_ = 0;
+  std::optional<Micros> window_begin_;
+
+  EventBytes bytes_;
+  Pending pending_;
+  struct AsyncSpans {
+    Line* line = nullptr;
+    std::vector<OpenSpan> open{};
+  };
+  std::unordered_map<std::string, AsyncSpans> async_;
+  std::size_t open_bytes_ = 0;
+};
+
+}  // namespace strobe::kineto

@@ -1,0 +1,310 @@
+"""Trace files in Chrome's JSON format, as real programs write them: PyTorch, Chromium, Node.js, viztracer, XProf, Perfetto and strobe itself."""
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import subprocess
+import urllib.request
+from collections import Counter, defaultdict
+
+import pytest
+
+from tests.support.perfetto import perfetto
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT
+
+TORCH = BUILD / "torch/bin/python"
+
+
+def strobe(*arguments, check=True):
+    done = subprocess.run([BIN / "strobe", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def space_of(trace, out):
+    """The XSpace that strobe makes of a trace file."""
+    from tensorflow import xplane_pb2
+
+    strobe("convert", trace, "--to", "xplane", "-o", out)
+    return xplane_pb2.XSpace.FromString(out.read_bytes())
+
+
+def events_of(space):
+    """All events as (plane, line, name, begin and length in ps, stats)."""
+    for plane in space.planes:
+        names = {id: metadata.name for id, metadata in plane.stat_metadata.items()}
+
+        def value(stat, names=names):
+            kind = stat.WhichOneof("value")
+            return names[stat.ref_value] if kind == "ref_value" else getattr(stat, kind)
+
+        for line in plane.lines:
+            for event in line.events:
+                stats = {names[stat.metadata_id]: value(stat) for stat in event.stats}
+                yield (plane.name, line, plane.event_metadata[event.metadata_id].name, line.timestamp_ns * 1000 + event.offset_ps,
+                       event.duration_ps, stats)
+
+
+def as_stat(value):
+    """How an argument appears as a stat."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    return value
+
+
+def picoseconds(micros):
+    whole, _, fraction = str(micros).partition(".")
+    return int(whole) * 10**6 + int(fraction.ljust(6, "0"))
+
+
+def run_torch(folder, mode):
+    trace, counts = folder / "rank0.pt.trace.json", folder / "counts"
+    subprocess.run([TORCH, ROOT / "tests/e2e/torch_profile.py", trace, counts, mode], check=True, capture_output=True, timeout=120)
+    return trace, json.loads(counts.read_text())
+
+
+@pytest.fixture(scope="module")
+def torch_trace(tmp_path_factory, protos):
+    """What PyTorch's profiler wrote about all threads of a real training loop, and how often it says that each operator ran."""
+    return run_torch(tmp_path_factory.mktemp("threads"), "threads")
+
+
+@pytest.fixture(scope="module")
+def memory_trace(tmp_path_factory, protos):
+    """The same of one thread, with its memory."""
+    return run_torch(tmp_path_factory.mktemp("memory"), "memory")
+
+
+def test_every_operator_that_pytorch_recorded_is_there(torch_trace, tmp_path):
+    trace, counts = torch_trace
+    ours = Counter(f"ProfilerStep#{stats['step_num']}" if name == "ProfilerStep" else name
+                   for _, _, name, _, _, stats in events_of(space_of(trace, tmp_path / "t.xplane.pb"))
+                   if stats.get("cat") in ("cpu_op", "user_annotation"))
+    records = {name: count for name, count in counts["records"].items() if name in ours}
+    assert ours == records and len(ours) > 30 and sum(ours.values()) > 500
+    # The summary leaves out operators that only call one of the same name.
+    for name, count in counts["summary"].items():
+        if name not in ("[memory]", "ProfilerStep*"):
+            assert ours[name] >= count > 0, name
+    assert sum(count for name, count in ours.items() if name.startswith("ProfilerStep#")) == counts["summary"]["ProfilerStep*"] == 4
+
+
+def test_no_event_argument_or_time_is_lost(torch_trace, tmp_path):
+    trace, _ = torch_trace
+    # Decimals as text, so that times are compared exactly.
+    file = json.loads(trace.read_text(), parse_float=str)
+    written = [event for event in file["traceEvents"] if event["ph"] == "X"]
+    space = space_of(trace, tmp_path / "t.xplane.pb")
+    zero = min(picoseconds(event["ts"]) for event in file["traceEvents"])
+    ours = defaultdict(list)
+    for _, _, name, begin, length, stats in events_of(space):
+        ours[name, begin, length].append(stats)
+    for event in written:
+        name, args = event["name"], event.get("args", {})
+        if name.startswith("ProfilerStep#"):
+            name, args = "ProfilerStep", {**args, "step_num": int(name.partition("#")[2])}
+        found = ours[name, picoseconds(event["ts"]) - zero, picoseconds(event["dur"])]
+        scalars = {key: as_stat(value) for key, value in args.items() if not isinstance(value, (list, dict, str)) or not value}
+        nested = {key: value for key, value in args.items() if isinstance(value, (list, dict)) and value}
+        assert any(scalars.items() <= {**stats, **{k: v for k, v in scalars.items() if v == [] or v == {}}}.items() and
+                   all(json.loads(stats[key], parse_float=str) == value for key, value in nested.items()) for stats in found if
+                   nested.keys() <= stats.keys()), event
+    spans = sum(1 for _, line, _, _, length, _ in events_of(space) if line.name != "_counters_")
+    assert spans == len(written) + sum(1 for e in file["traceEvents"] if e["ph"] == "i" and e["name"] != "[memory]")
+    assert {"/host:CPU", "Task Environment"} == {plane.name for plane in space.planes} and not space.warnings
+    threads = {(line.id, line.name) for _, line, _, _, _, stats in events_of(space) if stats.get("cat") == "cpu_op"}
+    named = {event["tid"]: event["args"]["name"] for event in file["traceEvents"] if event["name"] == "thread_name"}
+    assert len(threads) >= 2 and threads == {(tid, named.get(tid, str(tid))) for tid, _ in threads}, "Kineto does not name every thread"
+
+
+def test_memory_becomes_counters(memory_trace, tmp_path):
+    trace, _ = memory_trace
+    file = json.loads(trace.read_text())["traceEvents"]
+    memory = [event["args"] for event in file if event["name"] == "[memory]"]
+    space = space_of(trace, tmp_path / "t.xplane.pb")
+    counters = [stats for _, line, name, _, _, stats in events_of(space) if line.name == "_counters_" and name == "Total Allocated"]
+    assert len(memory) > 100 and [a["Total Allocated"] for a in memory] == [c["Total Allocated"] for c in counters]
+    assert all({**a, "finished": str(a["finished"]).lower()}.items() - {("Total Reserved", 0)} <= c.items()
+               for a, c in zip(memory, counters, strict=True))
+
+
+def test_steps_and_arrows(torch_trace, tmp_path):
+    trace, _ = torch_trace
+    file = json.loads(trace.read_text())["traceEvents"]
+    space = space_of(trace, tmp_path / "t.xplane.pb")
+    ends = Counter(stats["flow"] & 3 for *_, stats in events_of(space) if "flow" in stats)
+    assert ends == {2: sum(1 for e in file if e["ph"] == "s"), 1: sum(1 for e in file if e["ph"] == "f")} and ends[1] > 10
+    of = {2: {}, 1: {}}  # The sequence numbers of both ends of each arrow.
+    for *_, stats in events_of(space):
+        if "flow" in stats:
+            of[stats["flow"] & 3][stats["flow"] >> 2] = stats["Sequence number"]
+    assert of[1] == of[2], "an arrow leads from a forward operator to the backward one with its sequence number"
+
+    (worker,) = json.loads(strobe("inspect", trace, "--output", "json").stdout)
+    (steps,) = worker["steps"]
+    assert (steps["name"], steps["count"], steps["first"], steps["last"]) == ("ProfilerStep", 4, 2, 5)
+    assert worker["worker"] == "rank0" and worker["verdict"]["outcome"] == "Ok" and worker["problems"] == []
+
+
+def test_compressed_files_and_folders_of_ranks(torch_trace, tmp_path):
+    trace, _ = torch_trace
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job/rank0.pt.trace.json").write_bytes(trace.read_bytes())
+    (tmp_path / "job/rank1.pt.trace.json.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    (tmp_path / "job/notes.json").write_text("{}")
+    first, second = json.loads(strobe("inspect", tmp_path / "job", "--output", "json").stdout)
+    assert [first["worker"], second["worker"]] == ["rank0", "rank1"]
+    assert first["planes"] == second["planes"] and second["shiftNs"] == 0
+    strobe("merge", tmp_path / "job", "-o", tmp_path / "all.xplane.pb")
+    # Beside XSpaces, such files are the same traces again.
+    strobe("convert", trace, "--to", "xplane", "-o", tmp_path / "job/only.xplane.pb")
+    assert [w["worker"] for w in json.loads(strobe("inspect", tmp_path / "job", "--output", "json").stdout)] == ["only"]
+
+
+def test_the_viewer_shows_it(group, memory_trace):
+    trace, _ = memory_trace
+    view = group.start("view", [BIN / "strobe", "view", trace, "--listen", "127.0.0.1:0", "--cache", "none"])
+    view.wait_for("Ctrl-C ends", 30)
+    url = re.search(r"http://\S+", view.output()).group()
+
+    def get(path):
+        with urllib.request.urlopen(url.rstrip("/") + path, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    while (run := get("/api/run")).get("loading"):
+        pass
+    written = json.loads(trace.read_text())["traceEvents"]
+    memory = sum(1 for e in written if e["name"] == "[memory]")
+    assert run["events"] == sum(1 for e in written if e["ph"] in "Xi") + memory, "a memory event is two counters"
+
+
+def test_xprof_and_perfetto_count_the_same(torch_trace, tmp_path):
+    from xprof.convert import raw_to_tool_data
+
+    trace, _ = torch_trace
+    events = list(events_of(space_of(trace, tmp_path / "t.xplane.pb")))
+    spans = Counter(name for _, line, name, *_ in events if line.name != "_counters_")
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(tmp_path / "t.xplane.pb")], "trace_viewer@", {"trace_viewer_options": {"resolution": "0"}})
+    # XProf appends the number of a step to its name.
+    shown = Counter(re.sub(r"^ProfilerStep .*", "ProfilerStep", e["name"]) for e in json.loads(data)["traceEvents"] if e["ph"] == "X")
+    assert {name: count for name, count in shown.items() if name in spans} == spans
+    # Perfetto reads the file itself, and drops events that overlap on one thread without being nested.
+    (count,), (dropped,), errors = perfetto(
+        trace, "select count(*) from slice", "select sum(value) from stats where name = 'slice_drop_overlapping_complete_event'",
+        "select name, value from stats where severity = 'error' and value > 0 and name not like 'flow%' and name not like '%overlapping%'")
+    assert [count[0] + dropped[0]] == [sum(spans.values())] and errors == []
+
+
+def json_counts(path):
+    """An independent count: spans by name, events without a duration, and values of counters."""
+    text = (gzip.open if path.name.endswith(".gz") else open)(path, "rt").read()
+    file = json.loads(text)
+    return Counter((e["name"], e["ph"]) for e in (file if isinstance(file, list) else file["traceEvents"]) if e.get("ph") in ("X", "B", "i", "I"))
+
+
+@contextlib.contextmanager
+def written_by_chromium(folder):
+    out = folder / "chromium.json"
+    subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
+                    "--trace-startup=-*,toplevel,blink,v8,cc", "--trace-startup-format=json", f"--trace-startup-file={out}",
+                    "--trace-startup-duration=1", "--dump-dom", "data:text/html,<script>for(let i=0;i<1e5;i++);</script>"],
+                   capture_output=True, timeout=90, check=True)
+    yield out
+
+
+@contextlib.contextmanager
+def written_by_node(folder):
+    out = folder / "node.json"
+    subprocess.run(["node", "--trace-events-enabled", f"--trace-event-file-pattern={out}", "-e",
+                    "for (let i = 0; i < 3; i++) require('fs').readFileSync('/dev/null')"], check=True, timeout=60)
+    yield out
+
+
+@contextlib.contextmanager
+def written_by_viztracer(folder):
+    program, out = folder / "program.py", folder / "viztracer.json"
+    program.write_text("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\nf(10)\n")
+    subprocess.run([PYTHON.parent / "viztracer", "-o", out, program], check=True, capture_output=True, timeout=60)
+    yield out
+
+
+@pytest.mark.parametrize("writer", [written_by_chromium, written_by_node, written_by_viztracer])
+def test_files_of_other_programs(writer, tmp_path, protos):
+    with writer(tmp_path) as trace:
+        counts = json_counts(trace)
+        space = space_of(trace, tmp_path / "t.xplane.pb")
+    unread = [warning for warning in space.warnings if "could not be read" in warning]
+    assert sum(counts.values()) > 20 and not unread
+    names = {name for name, _ in counts}
+    ours = Counter(name for _, line, name, *_, stats in events_of(space) if name in names and not line.name.startswith("async ")
+                   and line.name != "_counters_" and "ph" not in stats and "flow" not in stats)
+    theirs = Counter()
+    for (name, _), count in counts.items():
+        theirs[name] += count
+    # Arrows and other phases may share the name of a span, and spans may have an arrow.
+    assert all(ours[name] <= theirs[name] for name in names)
+    with_arrows = Counter(name for _, line, name, *_, stats in events_of(space) if name in names and not line.name.startswith("async "))
+    assert all(with_arrows[name] >= theirs[name] for name in names)
+
+
+def test_xprofs_and_our_own_json_come_back_as_planes(jax_trace, tmp_path, protos):
+    from xprof.convert import raw_to_tool_data
+
+    (original,) = json.loads(strobe("inspect", jax_trace, "--output", "json").stdout)
+    strobe("convert", jax_trace, "-o", tmp_path / "t.json.gz")
+    (again,) = json.loads(strobe("inspect", tmp_path / "t.json.gz", "--output", "json").stdout)
+    planes = {plane["name"]: sum(kind["count"] for kind in plane["kinds"]) for plane in original["planes"]}
+    assert {plane["name"]: sum(kind["count"] for kind in plane["kinds"]) for plane in again["planes"] if plane["kinds"]} == {
+        name: count for name, count in planes.items() if count}
+    data, _ = raw_to_tool_data.xspace_to_tool_data([str(jax_trace)], "trace_viewer", {})
+    (tmp_path / "xprof.trace.json.gz").write_bytes(gzip.compress(data if isinstance(data, bytes) else data.encode()))
+    counts = Counter(name for name, _ in json_counts(tmp_path / "xprof.trace.json.gz").elements())
+    ours = Counter(name for _, _, name, *_ in events_of(space_of(tmp_path / "xprof.trace.json.gz", tmp_path / "x.xplane.pb")))
+    assert ours == counts and sum(counts.values()) > 100
+
+
+def peak_of(*command):
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    return os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024
+
+
+def test_a_file_that_is_cut_anywhere_is_read_up_to_there(torch_trace, tmp_path):
+    whole = torch_trace[0].read_bytes()
+    events = []
+    for place in range(0, len(whole), len(whole) // 40):
+        part = tmp_path / "cut.json"
+        part.write_bytes(whole[:place])
+        done = strobe("inspect", part, "--output", "json", check=False)
+        if done.returncode != 0:
+            assert "DataLoss" in done.stderr and not events, "only without any event"
+            continue
+        (worker,) = json.loads(done.stdout)
+        assert "warning: the file is cut: its end is missing" in worker["problems"]
+        events.append(sum(plane["events"] for plane in worker["planes"]))
+    assert len(events) > 30 and events == sorted(events)
+
+
+def test_a_text_of_two_gibibytes_takes_little_memory(tmp_path):
+    """Compressed, so that no test has to write it."""
+    with gzip.open(tmp_path / "huge.json.gz", "wb", compresslevel=1) as file:
+        file.write(b'{"traceEvents":[{"ph":"X","name":"before","pid":1,"tid":1,"ts":1,"dur":1},{"ph":"X","name":"')
+        for _ in range(2 << 10):
+            file.write(b"x" * (1 << 20))
+        file.write(b'","pid":1,"tid":1,"ts":2,"dur":1},{"ph":"X","name":"after","pid":1,"tid":1,"ts":3,"dur":1}]}')
+    _, bare = peak_of(BIN / "strobe", "--help")
+    code, peak = peak_of(BIN / "strobe", "inspect", tmp_path / "huge.json.gz")
+    assert code == 0 and peak - bare < 64, f"{peak} MiB, {bare} without a trace"
+    out = strobe("inspect", tmp_path / "huge.json.gz").stdout
+    assert "before" in out and "after" in out and "1 event could not be read: more than 2 MiB" in out
+
+
+def test_what_is_no_trace_is_said(tmp_path):
+    for content in (b"", b"hello", b"{}", b'{"a": [1, 2]}', b"\x1f\x8b\x08\x00garbage", bytes(range(256)) * 10):
+        (tmp_path / "t.json").write_bytes(content)
+        done = strobe("inspect", tmp_path / "t.json", check=False)
+        assert done.returncode == 1 and "DataLoss" in done.stderr and "t.json" in done.stderr, content
+    done = strobe("inspect", tmp_path / "none.json", check=False)
+    assert done.returncode == 1 and "NotFound" in done.stderr

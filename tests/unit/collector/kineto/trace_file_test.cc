@@ -1,0 +1,499 @@
+#include "collector/kineto/trace_file.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "collector/analysis/derived_lines.h"
+#include "collector/analysis/steps.h"
+#include "collector/convert/align.h"
+#include "collector/xplane/flows.h"
+#include "collector/xplane/space.h"
+#include "collector/xplane/summary.h"
+
+namespace strobe::kineto {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+Source Pieces(std::string_view file, std::size_t piece) {
+  return [file, piece](std::span<char> room) mutable -> absl::StatusOr<std::size_t> {
+    const std::size_t size = std::min({room.size(), file.size(), piece});
+    std::memcpy(room.data(), file.data(), size);
+    file.remove_prefix(size);
+    return size;
+  };
+}
+
+std::string ValueText(const xplane::Stat& stat) {
+  if (const auto* text = std::get_if<std::string_view>(&stat.value)) return std::string(*text);
+  if (const auto* number = std::get_if<double>(&stat.value)) return std::to_string(*number) + "d";
+  if (const auto* natural = std::get_if<std::uint64_t>(&stat.value))
+    return std::to_string(*natural) + "u";
+  return std::to_string(stat.Integer().value_or(-1));
+}
+
+// "plane | line | name @begin +duration stat=value ...", with times in ns.
+std::vector<std::string> EventTexts(const xplane::Space& space) {
+  std::vector<std::string> texts;
+  for (const xplane::Plane& plane : space.planes) {
+    for (const xplane::Line& line : plane.lines) {
+      EXPECT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+                    std::string text = std::string(plane.name) + " | " + std::string(line.name) +
+                                       " | " + std::string(plane.NameOf(event));
+                    const std::int64_t begin = line.timestamp_ns * 1000 + event.offset_ps;
+                    text += " @" + std::to_string(begin) + " +" + std::to_string(event.duration_ps);
+                    EXPECT_TRUE(ForEachStat(plane, event, [&](const xplane::Stat& stat) {
+                                  text +=
+                                      " " + std::string(plane.NameOf(stat)) + "=" + ValueText(stat);
+                                }).ok());
+                    texts.push_back(text);
+                  }).ok());
+    }
+  }
+  return texts;
+}
+
+struct Converted {
+  absl::Status status{};
+  std::string bytes{};
+  ReadReport report{};
+  xplane::Space space{};
+  std::vector<std::string> events{};
+};
+
+Converted Convert(std::string_view file, std::size_t piece = 1 << 20) {
+  Converted result;
+  absl::StatusOr<std::string> bytes = ReadTraceFile(Pieces(file, piece), result.report);
+  result.status = bytes.status();
+  if (!bytes.ok()) return result;
+  result.bytes = *std::move(bytes);
+  absl::StatusOr<xplane::Space> space = xplane::Space::Read(result.bytes);
+  EXPECT_TRUE(space.ok()) << space.status();
+  if (space.ok()) result.space = *std::move(space);
+  result.events = EventTexts(result.space);
+  return result;
+}
+
+// A file with these events.
+Converted ConvertEvents(std::string_view events) {
+  return Convert("{\"traceEvents\":[" + std::string(events) + "]}");
+}
+
+std::vector<std::string> PlaneStats(const xplane::Space& space, std::string_view name) {
+  std::vector<std::string> stats;
+  const xplane::Plane* plane = space.Find(name);
+  if (plane == nullptr) return stats;
+  EXPECT_TRUE(plane
+                  ->ForEachStat([&](const xplane::Stat& stat) {
+                    stats.push_back(std::string(plane->NameOf(stat)) + "=" + ValueText(stat));
+                  })
+                  .ok());
+  return stats;
+}
+
+// As PyTorch 2.15 writes it, with one of everything.
+constexpr std::string_view kKineto = R"json({
+  "schemaVersion": 1,
+  "deviceProperties": [
+    {"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 85899345920, "computeMajor": 9,
+     "computeMinor": 0, "numSms": 132}
+  ],
+  "trace_id": "D84D", "host_name": "node-1", "displayTimeUnit": "ms",
+  "baseTimeNanoseconds": 1790857026000000000,
+  "traceEvents": [
+  {"ph": "M", "name": "process_name", "ts": 1000.000, "pid": 1, "tid": 0, "args": {"name": "python"}},
+  {"ph": "M", "name": "process_labels", "ts": 1000.000, "pid": 1, "tid": 0, "args": {"labels": "CPU"}},
+  {"ph": "M", "name": "process_name", "ts": 1000.000, "pid": 0, "tid": 0, "args": {"name": "python"}},
+  {"ph": "M", "name": "thread_name", "ts": 1000.000, "pid": 1, "tid": 1, "args": {"name": "thread 1 (python)"}},
+  {"ph": "M", "name": "thread_name", "ts": 1000.000, "pid": 0, "tid": 7, "args": {"name": "stream 7"}},
+  {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#12", "pid": 1, "tid": 1,
+   "ts": 1010.000, "dur": 900.500, "args": {"External id": 1}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1011.001, "dur": 20.002,
+   "args": {"External id": 2, "Sequence number": 5, "Input Dims": [[2, 3], [3, 4]], "finished": false}},
+  {"ph": "s", "id": 7, "pid": 1, "tid": 1, "ts": 1011.001, "cat": "fwdbwd", "name": "fwdbwd"},
+  {"ph": "X", "cat": "python_function", "name": "train.py(3): f", "pid": 1, "tid": 1,
+   "ts": 1010.500, "dur": 100, "args": {"Python id": 4, "Python parent id": null}},
+  {"ph": "X", "cat": "cpu_op", "name": "MmBackward0", "pid": 1, "tid": 2, "ts": 1300, "dur": 5, "args": {}},
+  {"ph": "f", "id": 7, "pid": 1, "tid": 2, "ts": 1300, "cat": "fwdbwd", "name": "fwdbwd", "bp": "e"},
+  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+   "ts": 1015, "dur": 3, "args": {"External id": 2, "cbid": 211, "correlation": 31}},
+  {"ph": "s", "id": 31, "pid": 1, "tid": 1, "ts": 1015, "cat": "ac2g", "name": "ac2g"},
+  {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 1020.250, "dur": 9.5,
+   "args": {"device": 0, "context": 1, "stream": 7, "correlation": 31, "registers per thread": 32,
+            "shared memory": 1024, "grid": [4, 2, 1], "block": [128, 1, 1], "est. achieved occupancy %": 50}},
+  {"ph": "f", "id": 31, "pid": 0, "tid": 7, "ts": 1020.250, "cat": "ac2g", "name": "ac2g", "bp": "e"},
+  {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "pid": 0, "tid": 7,
+   "ts": 1040, "dur": 2, "args": {"device": 0, "stream": 7, "correlation": 32, "bytes": 4096, "memory bandwidth (GB/s)": 2.5}},
+  {"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "pid": 0, "tid": 20, "ts": 1050, "dur": 1,
+   "args": {"device": 0, "stream": 20, "correlation": 33, "bytes": 16}},
+  {"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#12", "pid": 0, "tid": 7, "ts": 1020, "dur": 30,
+   "args": {"External id": 1}},
+  {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": 1060, "dur": 10,
+   "args": {"device": 0, "stream": 20, "correlation": 34, "Collective name": "allreduce", "In msg nelems": 1024,
+            "dtype": "Float", "Group size": 8, "Process Group Ranks": [0, 1]}},
+  {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1012,
+   "args": {"Total Reserved": 0, "Total Allocated": 512, "Bytes": 128, "Addr": 94, "Device Id": -1, "Device Type": 0}},
+  {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1013,
+   "args": {"Total Reserved": 2048, "Total Allocated": 1024, "Bytes": 64, "Addr": 95, "Device Id": 0, "Device Type": 1}},
+  {"ph": "X", "cat": "Trace", "ts": 1000, "dur": 1000, "pid": "Spans", "tid": "PyTorch Profiler", "name": "PyTorch Profiler (0)"},
+  {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 2500}
+  ],
+  "traceName": "/tmp/x.json"
+})json";
+
+}  // namespace
+
+TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
+  const Converted trace = Convert(kKineto);
+  ASSERT_TRUE(trace.status.ok()) << trace.status;
+  EXPECT_THAT(
+      trace.events,
+      UnorderedElementsAre(
+          // Threads. Names, shapes, sequence numbers and Python functions.
+          "/host:CPU | thread 1 (python) | ProfilerStep @10000000 +900500000 step_num=12 _r=1 "
+          "cat=user_annotation External id=1",
+          AllOf(HasSubstr("/host:CPU | thread 1 (python) | aten::mm @11001000 +20002000 cat=cpu_op "
+                          "External id=2 Sequence number=5 Input Dims=[[2, 3], [3, 4]] "
+                          "finished=false flow=")),
+          "/host:CPU | thread 1 (python) | train.py(3): f @10500000 +100000000 "
+          "cat=python_function Python id=4 Python parent id=null",
+          HasSubstr("/host:CPU | 2 | MmBackward0 @300000000 +5000000 cat=cpu_op flow="),
+          "/host:CPU | thread 1 (python) | cudaLaunchKernel @15000000 +3000000 cat=cuda_runtime "
+          "External id=2 cbid=211 correlation_id=31",
+          // Streams.
+          "/device:GPU:0 | Stream #7(Compute,MemcpyH2D) | sgemm @20250000 +9500000 cat=kernel "
+          "device=0 context=1 stream=7 correlation_id=31 shared memory=1024 "
+          "est. achieved occupancy %=50 kernel_details=regs:32 static_shared:1024 "
+          "dynamic_shared:0 grid:4,2,1 block:128,1,1 occ_pct:50",
+          "/device:GPU:0 | Stream #7(Compute,MemcpyH2D) | Memcpy HtoD (Pinned -> Device) @40000000 "
+          "+2000000 cat=gpu_memcpy device=0 stream=7 correlation_id=32 bytes=4096 memory bandwidth "
+          "(GB/s)=2.500000d memcpy_details=kind_src:pinned kind_dst:device size:4096",
+          "/device:GPU:0 | Stream #20(Compute,Memset) | Memset (Device) @50000000 +1000000 "
+          "cat=gpu_memset device=0 stream=20 correlation_id=33 bytes=16",
+          "/device:GPU:0 | Stream #20(Compute,Memset) | ncclDevKernel_AllReduce @60000000 "
+          "+10000000 cat=kernel device=0 stream=20 correlation_id=34 Collective name=allreduce In "
+          "msg nelems=1024 dtype=Float Group size=8 Process Group Ranks=[0, 1]",
+          // What is on a stream without being work has a line of its own.
+          "/device:GPU:0 | Stream #7 gpu_user_annotation | ProfilerStep @20000000 +30000000 "
+          "step_num=12 _r=1 cat=gpu_user_annotation External id=1",
+          // Memory. The value comes first.
+          "/host:CPU | _counters_ | Total Allocated @12000000 +0 Total Allocated=512 Bytes=128 "
+          "Addr=94 Device Id=-1 Device Type=0 tid=1",
+          "/host:CPU | _counters_ | Total Reserved @12000000 +0 Total Reserved=0",
+          "/device:GPU:0 | _counters_ | Total Allocated @13000000 +0 Total Allocated=1024 Bytes=64 "
+          "Addr=95 Device Id=0 Device Type=1 tid=1",
+          "/device:GPU:0 | _counters_ | Total Reserved @13000000 +0 Total Reserved=2048",
+          // What the profiler writes about itself.
+          "/host:CPU | Spans/PyTorch Profiler | PyTorch Profiler (0) @0 +1000000000 cat=Trace",
+          "/host:CPU | / | Record Window End @1500000000 +0 s=g"));
+  EXPECT_THAT(PlaneStats(trace.space, "/device:GPU:0"),
+              UnorderedElementsAre("gpu_device_name=NVIDIA H100", "memory_size=85899345920",
+                                   "compute_cap_major=9", "compute_cap_minor=0", "core_count=132"));
+  EXPECT_THAT(PlaneStats(trace.space, "Task Environment"),
+              AllOf(Contains("profile_start_time=1790857026001000000u"),
+                    Contains("profile_stop_time=1790857026002500000u"), Contains("trace_id=D84D"),
+                    Contains("schemaVersion=1"), Contains("traceName=/tmp/x.json"),
+                    Contains("process_labels=pid 1 tid 0 labels=CPU"),
+                    Contains("process_name=pid 1 python")));
+  EXPECT_THAT(trace.space.hostnames, ElementsAre("node-1"));
+  EXPECT_THAT(trace.space.warnings, IsEmpty());
+  EXPECT_EQ(trace.report.events, 23u);
+  EXPECT_EQ(trace.report.flows, 4u);
+  EXPECT_EQ(trace.report.joined_flows, 2u);
+}
+
+TEST(TraceFile, LinksLeadFromLaunchToKernelAndFromForwardToBackward) {
+  const Converted trace = Convert(kKineto);
+  std::multiset<std::string> ends;  // "id>name" and "id<name"
+  for (const xplane::Plane& plane : trace.space.planes) {
+    const xplane::FlowReader flows(plane);
+    for (const xplane::Line& line : plane.lines) {
+      ASSERT_TRUE(ForEachEvent(line, [&](const xplane::Event& event) {
+                    ASSERT_TRUE(flows
+                                    .Read(event,
+                                          [&](std::uint64_t id, bool incoming) {
+                                            ends.insert(std::to_string(id) +
+                                                        (incoming ? "<" : ">") +
+                                                        std::string(plane.NameOf(event)));
+                                          })
+                                    .ok());
+                  }).ok());
+    }
+  }
+  const auto partner = [&](std::string_view name) {
+    for (const std::string& end : ends) {
+      if (!end.ends_with(">" + std::string(name))) continue;
+      const std::string id = end.substr(0, end.find('>'));
+      for (const std::string& other : ends) {
+        if (other.starts_with(id + "<")) return other.substr(other.find('<') + 1);
+      }
+    }
+    return std::string();
+  };
+  EXPECT_EQ(partner("cudaLaunchKernel"), "sgemm");
+  EXPECT_EQ(partner("aten::mm"), "MmBackward0");
+}
+
+TEST(TraceFile, StepsAreFound) {
+  const Converted trace = Convert(kKineto);
+  const absl::StatusOr<std::vector<Step>> steps = FindSteps(trace.space);
+  ASSERT_TRUE(steps.ok());
+  ASSERT_THAT(*steps, SizeIs(1));
+  EXPECT_EQ(steps->front().name, "ProfilerStep");
+  EXPECT_EQ(steps->front().number, 12);
+}
+
+// As for XLA's traces: the kernel was launched during step 12.
+TEST(TraceFile, StepsOfTheDeviceAreDerived) {
+  const Converted trace = Convert(kKineto);
+  const absl::StatusOr<std::string> bytes = DeriveLines(trace.space);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const absl::StatusOr<xplane::Space> derived = xplane::Space::Read(*bytes);
+  ASSERT_TRUE(derived.ok()) << derived.status();
+  EXPECT_THAT(
+      EventTexts(*derived),
+      AllOf(Contains("/device:GPU:0 | Steps | ProfilerStep 12 @20250000 +9500000 group_id=0"),
+            Contains(HasSubstr("/device:GPU:0 | Launch Stats | ProfilerStep 12"))));
+}
+
+TEST(TraceFile, GivesTheSameInPiecesOfAnySize) {
+  const std::string whole = Convert(kKineto).bytes;
+  for (const std::size_t piece : {1, 3, 63, 64, 65, 1000})
+    EXPECT_EQ(Convert(kKineto, piece).bytes, whole) << piece;
+}
+
+// A file that somebody else writes, or that was cut, must not crash or hang anything, and the
+// result must be readable.
+TEST(TraceFile, MayBeCutAtAnyByte) {
+  for (std::size_t size = 0; size < kKineto.size(); ++size) {
+    const Converted trace = Convert(kKineto.substr(0, size));
+    const bool has_events = size > kKineto.find("\"traceEvents\": [") + 15;
+    EXPECT_EQ(trace.status.ok(), has_events) << size << trace.status;
+    if (!has_events) continue;
+    EXPECT_THAT(trace.space.warnings, Contains(HasSubstr("its end is missing"))) << size;
+  }
+}
+
+TEST(TraceFile, EventsWithBeginAndEndAreJoined) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"B","name":"outer","pid":1,"tid":1,"ts":10,"args":{"a":1}},
+    {"ph":"B","name":"inner","pid":1,"tid":1,"ts":12},
+    {"ph":"B","name":"other thread","pid":1,"tid":2,"ts":13},
+    {"ph":"E","pid":1,"tid":1,"ts":15,"args":{"b":2}},
+    {"ph":"E","pid":1,"tid":2,"ts":16},
+    {"ph":"E","name":"outer","pid":1,"tid":1,"ts":20},
+    {"ph":"E","pid":1,"tid":1,"ts":21},
+    {"ph":"B","name":"open","pid":1,"tid":1,"ts":30},
+    {"ph":"i","name":"last","pid":1,"tid":1,"ts":40,"s":"t"})");
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | 1 | inner @2000000 +3000000 b=2",
+                                   "/host:CPU | 2 | other thread @3000000 +3000000",
+                                   "/host:CPU | 1 | outer @0 +10000000 a=1",
+                                   "/host:CPU | 1 | last @30000000 +0 s=t",
+                                   "/host:CPU | 1 | open @20000000 +10000000 finished=false"));
+  EXPECT_THAT(trace.space.warnings,
+              UnorderedElementsAre(HasSubstr("1 end of events"), HasSubstr("1 event had no end")));
+}
+
+TEST(TraceFile, AsynchronousEventsGetALinePerCategory) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"b","cat":"net","name":"request","id":"0x1","pid":1,"tid":1,"ts":10},
+    {"ph":"b","cat":"net","name":"request","id":"0x2","pid":1,"tid":1,"ts":11},
+    {"ph":"n","cat":"net","name":"redirect","id":"0x1","pid":1,"tid":2,"ts":12},
+    {"ph":"e","cat":"net","name":"request","id":"0x1","pid":1,"tid":2,"ts":20,"args":{"status":200}},
+    {"ph":"e","cat":"net","name":"request","id":"0x2","pid":1,"tid":1,"ts":21},
+    {"ph":"S","cat":"io","name":"read","id":7,"pid":1,"tid":1,"ts":10},
+    {"ph":"F","cat":"io","name":"read","id":7,"pid":1,"tid":1,"ts":13})");
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre(
+                  "/host:CPU | async net | redirect @2000000 +0 cat=net id=0x1 tid=2 ph=n",
+                  "/host:CPU | async net | request @0 +10000000 cat=net id=0x1 tid=1 status=200",
+                  "/host:CPU | async net | request @1000000 +10000000 cat=net id=0x2 tid=1",
+                  "/host:CPU | async io | read @0 +3000000 cat=io id=7 tid=1"));
+  EXPECT_EQ(trace.report.unread(), 0u);
+}
+
+TEST(TraceFile, CountersAndOtherPhasesAreKept) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"C","name":"memory","pid":1,"ts":1,"args":{"used":10,"free":2.5}},
+    {"ph":"C","name":"images","pid":1,"ts":2,"args":{"images":3}},
+    {"ph":"N","name":"object","id":"0x5","pid":1,"tid":1,"ts":3},
+    {"ph":"X","name":"with clocks","pid":1,"tid":1,"ts":4,"dur":1,"tts":100,"tdur":1,"sf":3})");
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | _counters_ | memory used @0 +0 used=10",
+                                   "/host:CPU | _counters_ | memory free @0 +0 free=2.500000d",
+                                   "/host:CPU | _counters_ | images @1000000 +0 images=3",
+                                   "/host:CPU | 1 | object @2000000 +0 ph=N id=0x5",
+                                   "/host:CPU | 1 | with clocks @3000000 +1000000 tts=100 tdur=1 "
+                                   "sf=3"));
+}
+
+TEST(TraceFile, ThreadsOfSeveralProcessesTellTheirProcess) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"M","name":"process_name","pid":10,"args":{"name":"browser"}},
+    {"ph":"M","name":"thread_name","pid":10,"tid":1,"args":{"name":"main"}},
+    {"ph":"X","name":"a","pid":10,"tid":1,"ts":1,"dur":1},
+    {"ph":"X","name":"b","pid":11,"tid":1,"ts":1,"dur":1})");
+  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | browser 10/main | a @0 +1000000",
+                                                 "/host:CPU | 11/1 | b @0 +1000000"));
+  std::set<std::int64_t> ids;
+  for (const xplane::Line& line : trace.space.planes.front().lines) ids.insert(line.id);
+  EXPECT_THAT(ids, SizeIs(2)) << "threads of two processes may have one number";
+}
+
+// As XProf and strobe convert write it.
+TEST(TraceFile, ProcessesThatAreNamedAsPlanesArePlanes) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"M","name":"process_name","pid":1,"args":{"name":"/device:TPU:0"}},
+    {"ph":"M","name":"process_name","pid":701,"args":{"name":"/host:CPU"}},
+    {"ph":"M","name":"thread_name","pid":1,"tid":3,"args":{"name":"XLA Ops"}},
+    {"ph":"M","name":"thread_sort_index","pid":1,"tid":3,"args":{"sort_index":3}},
+    {"ph":"X","name":"fusion","pid":1,"tid":3,"ts":123.45600000000013,"dur":1},
+    {"ph":"X","name":"step","pid":701,"tid":1,"ts":124.456,"dur":1},
+    {})");
+  EXPECT_THAT(trace.events, UnorderedElementsAre("/device:TPU:0 | XLA Ops | fusion @0 +1000000",
+                                                 "/host:CPU | 1 | step @1000000 +1000000"));
+  EXPECT_EQ(trace.report.unread(), 0u) << "the empty object at the end is no event";
+}
+
+TEST(TraceFile, TimesAreAbsoluteIfTheFileTells) {
+  const auto start = [](const Converted& trace) {
+    return xplane::TimeZero(trace.space).value_or(-1);
+  };
+  constexpr std::string_view kEvent = R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":)";
+  EXPECT_EQ(start(Convert(std::string(kEvent) + "5.5}]")), 0) << "since the machine's boot";
+  // PyTorch before 2.2.
+  EXPECT_EQ(start(Convert(std::string(kEvent) + "1790857026000123.456}]")),
+            1'790'857'026'000'123'456);
+  EXPECT_EQ(start(Convert("{\"traceEvents\":" + std::string(kEvent) +
+                          "5.5}],\"baseTimeNanoseconds\":1790857026000000000}")),
+            1'790'857'026'000'005'500)
+      << "also when it comes last";
+}
+
+TEST(TraceFile, EventsMayComeInAnyOrder) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"X","name":"late","pid":1,"tid":1,"ts":1000,"dur":1},
+    {"ph":"X","name":"early","pid":1,"tid":1,"ts":10.0005,"dur":1},
+    {"ph":"X","name":"other","pid":1,"tid":2,"ts":500,"dur":1})");
+  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | 1 | late @990000000 +1000000",
+                                                 "/host:CPU | 1 | early @500 +1000000",
+                                                 "/host:CPU | 2 | other @490000000 +1000000"));
+  for (const xplane::Line& line : trace.space.planes.front().lines) EXPECT_GE(line.timestamp_ns, 0);
+}
+
+TEST(TraceFile, ArrowsThatFitNoEventBecomeEvents) {
+  const Converted trace = ConvertEvents(R"(
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":9},
+    {"ph":"s","name":"arrow","cat":"c","id":3,"pid":1,"tid":1,"ts":5},
+    {"ph":"X","name":"b","pid":1,"tid":2,"ts":20,"dur":1,"bind_id":"0x1f","flow_in":true},
+    {"ph":"f","name":"arrow","cat":"c","id":3,"pid":1,"tid":2,"ts":20})");
+  EXPECT_THAT(
+      trace.events,
+      UnorderedElementsAre("/host:CPU | 1 | a @0 +9000000",
+                           HasSubstr("/host:CPU | 1 | arrow @4000000 +0 cat=c flow="),
+                           HasSubstr("/host:CPU | 2 | b @19000000 +1000000 bind_id=0x1f flow="),
+                           HasSubstr("/host:CPU | 2 | arrow @19000000 +0 cat=c flow=")));
+  EXPECT_EQ(trace.report.flows, 3u);
+}
+
+TEST(TraceFile, WhatCannotBeReadIsCountedAndTold) {
+  const Converted trace = ConvertEvents(
+      "{\"ph\":\"X\",\"name\":\"good\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1},"
+      "{\"ph\":\"X\",\"name\":\"no colon\" 1},"
+      "{\"ph\":\"X\",\"name\":\"no time\",\"pid\":1,\"tid\":1},"
+      "{\"ph\":\"X\",\"name\":\"when\",\"pid\":1,\"tid\":1,\"ts\":1e300},"
+      "{\"name\":\"what\",\"ts\":1},"
+      "{\"ph\":\"X\",\"name\":\"backwards\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":-5},"
+      "{\"ph\":\"X\",\"name\":\"bell \x07 \xff\",\"pid\":1,\"tid\":1,\"ts\":3,\"dur\":1},"
+      "{\"ph\":\"X\",\"name\":\"half \\ud83d\",\"pid\":1,\"tid\":1,\"ts\":4,\"dur\":1},"
+      "{\"ph\":\"X\",\"name\":\"escaped \\u00e9\\n\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}");
+  ASSERT_TRUE(trace.status.ok()) << trace.status;
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre("/host:CPU | 1 | good @0 +1000000",
+                                   "/host:CPU | 1 | backwards @1000000 +0 dur=-5",
+                                   "/host:CPU | 1 | bell   ? @2000000 +1000000",
+                                   "/host:CPU | 1 | half \\ud83d @3000000 +1000000",
+                                   "/host:CPU | 1 | escaped \u00e9\n @4000000 +1000000"));
+  EXPECT_EQ(trace.report.malformed, 1u);
+  EXPECT_EQ(trace.report.bad_time, 2u);
+  EXPECT_EQ(trace.report.no_phase, 1u);
+  EXPECT_EQ(trace.report.negative, 1u);
+  EXPECT_EQ(trace.report.repaired, 2u);
+  EXPECT_THAT(
+      trace.space.warnings,
+      UnorderedElementsAre(HasSubstr("1 event could not be read: malformed"),
+                           HasSubstr("2 events could not be read: no time"),
+                           HasSubstr("1 object could not be read"),
+                           HasSubstr("1 event had a negative"), HasSubstr("2 events had bytes")));
+}
+
+TEST(TraceFile, OddValuesAreKept) {
+  const Converted trace = ConvertEvents(
+      R"({"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"big":18446744073709551615,)"
+      R"("bigger":98765432109876543210987,"double":1e3,"nan":NaN,"inf":-Infinity,"null":null,)"
+      R"("same":1,"same":2,"":"no name","nested":{"a":[{"b":"]}"}]}}},)"
+      R"({"ph":"X","name":"b","name":"c","pid":1,"tid":1,"ts":1,"ts":2,"args":"none"})");
+  EXPECT_THAT(trace.events,
+              UnorderedElementsAre(
+                  "/host:CPU | 1 | a @0 +1000000 big=18446744073709551615u "
+                  "bigger=98765432109876543210987 double=1000.000000d nan=NaN inf=-Infinity "
+                  "null=null same=1 same=2 =no name nested={\"a\":[{\"b\":\"]}\"}]}",
+                  "/host:CPU | 1 | c @1000000 +0 args=none"))
+      << "of two members with one name the last one counts, as in JavaScript";
+}
+
+TEST(TraceFile, WhatIsNoTraceIsRefused) {
+  for (const std::string_view file :
+       {"", "   ", "\x0a\x05hello", "<html></html>", "{}", "{\"a\":1}", "{\"traceEvents\":{}}",
+        "\x1f\x8b", "\"text\"", "1"})
+    EXPECT_TRUE(absl::IsDataLoss(Convert(file).status)) << file;
+  EXPECT_TRUE(Convert("[]").status.ok());
+  EXPECT_TRUE(Convert("{\"traceEvents\":[]}").status.ok());
+}
+
+TEST(TraceFile, DeepNestingIsText) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "[";
+  for (int i = 0; i < 100'000; ++i) deep += "]";
+  const Converted trace = ConvertEvents(
+      "{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"args\":{\"deep\":" + deep +
+      "}},{\"ph\":\"X\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":2}," + deep);
+  EXPECT_THAT(trace.events, UnorderedElementsAre("/host:CPU | 1 | a @0 +0 deep=" + deep,
+                                                 "/host:CPU | 1 | b @1000000 +0"));
+}
+
+TEST(TraceFile, ThreadsAndProcessesWithoutNumberShareLines) {
+  std::string events;
+  for (int i = 0; i < 20'000; ++i)
+    events += "{\"ph\":\"X\",\"name\":\"e\",\"pid\":" + std::to_string(i % 3000) +
+              ",\"tid\":" + std::to_string(i) + ",\"ts\":" + std::to_string(i) + "},";
+  const Converted trace = ConvertEvents(events);
+  EXPECT_THAT(trace.events, SizeIs(20'000));
+  EXPECT_THAT(trace.events,
+              Contains(AllOf(HasSubstr("others/others"), HasSubstr("pid=2999 tid=2999"))));
+  EXPECT_LE(trace.space.Find("/host:CPU")->lines.size(), Lines::kMaxLines + 2 * Lines::kMaxGroups);
+}
+
+TEST(TraceFile, ErrorsOfTheSourceAndTheSinkAreReturned) {
+  ReadReport report;
+  EXPECT_TRUE(absl::IsUnavailable(
+      ReadTraceFile([](std::span<char>) { return absl::UnavailableError("gone"); }, report)
+          .status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(ConvertTraceFile(
+      Pieces(kKineto, 100), [](std::string_view) { return absl::ResourceExhaustedError("full"); },
+      report)));
+}
+
+}  // namespace strobe::kineto
