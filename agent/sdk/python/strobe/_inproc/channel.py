@@ -68,7 +68,7 @@ class Channel:
         self.listener.bind(directory.through_fd(name))
         directory.owns(name)
         os.chmod(name, 0o666, dir_fd=directory.fd)  # As ring files: the sidecar usually runs as another user of the pod.
-        self.listener.listen(_MAX_PENDING)
+        self.listener.listen(64)
 
     def wake(self):
         """Ends a wait(). Called from any thread."""
@@ -103,6 +103,12 @@ class Channel:
                 first = (watched[fd], line) if line is not None else None
         self._drop_slow()
         return first
+
+    def refuse_others(self):
+        """A capture begins: whoever is connected, too, is told."""
+        for connection in self.pending:
+            connection.refuse("Busy", "another capture records this process")
+        self.pending.clear()
 
     def _drain(self):
         try:

@@ -1,5 +1,6 @@
 """What all recorders have in common. A recorder drives one framework's own profiler session, from the service's thread."""
 
+import ctypes
 import functools
 import time
 
@@ -50,6 +51,10 @@ class Recorder:
     def details(self):
         """More for the client's last line."""
         return {}
+
+    def leave(self):
+        """At the program's exit. Destroying a session would stop it, so that it is leaked: the process takes it along."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.session))
 
     def after_fork(self):
         """In a forked child, which has no service: whatever is left of a session must not do anything there."""

@@ -1,8 +1,5 @@
 """The one thread of this process's service: announces frameworks as they become usable, and serves the session socket."""
 
-import ctypes
-import os
-import sys
 import threading
 
 from .announce import Directory
@@ -32,8 +29,8 @@ class Service:
                 self._look()
                 self._serve(self._delay if self.expected else None)
         except Exiting:
-            # Destroying a session would stop it. The process takes everything with it.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(list(self.recorders.values())))
+            for recorder in self.recorders.values():
+                recorder.leave()
         except OSError:  # The directory is gone, or there are no descriptors left.
             self.directory.clear()
 
@@ -75,13 +72,14 @@ class Service:
             request = parse(line, list(self.recorders))
         except Refused as refused:
             return connection.refuse(refused.outcome, refused.message)
+        self.channel.refuse_others()
         Capture(request, self.recorders[request.framework], connection, self).run()
 
     def shut_down(self):
         """At the program's exit. Waits for the thread, which may be inside the profiler: it must not meet an interpreter that is gone."""
         self.exiting = True
         self.channel.wake()
-        self.thread.join(10)
+        self.thread.join(60)
         self.directory.clear()
 
     def forget(self):

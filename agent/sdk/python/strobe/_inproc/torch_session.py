@@ -1,5 +1,6 @@
 """Records PyTorch by its own profiler, all threads of the process, from the service's thread."""
 
+import ctypes
 import json
 import os
 import sys
@@ -19,6 +20,7 @@ class TorchRecorder(Recorder):
         self.autograd = sys.modules["torch.autograd.profiler"]
         if self._all_threads() is None:
             self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
+        self.used = False
         self._yield_to_program()
 
     def _all_threads(self):
@@ -81,6 +83,7 @@ class TorchRecorder(Recorder):
             use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
             record_shapes="shapes" in options, profile_memory="memory" in options, with_stack="stacks" in options or request.python > 0,
             with_flops="flops" in options, with_modules="modules" in options)
+        self.used = True
         session._prepare_trace()
         self.session = session
 
@@ -117,8 +120,19 @@ class TorchRecorder(Recorder):
             empty(session.kineto_results)
         self.session = None
 
+    def leave(self):
+        """PyTorch crashes in its destructors if the process ends while it records: the program waits for the stop."""
+        if self.recording:
+            self._stop()
+
     def after_fork(self):
         recording = self.recording
         super().after_fork()
-        if recording:  # The child's copy of the session would collect for ever.
+        if recording:  # The child's copy of the session would collect for ever, and only the parent's threads could stop it.
             self.torch._C._autograd._enable_record_function(False)
+        if self.used:
+            # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording. Such a child
+            # leaves them out: registered last, these run before them, in reverse order.
+            libc = ctypes.CDLL(None)
+            libc.on_exit(libc._exit, None)
+            libc.__cxa_atexit(libc.fflush, None, None)
