@@ -15,10 +15,12 @@ from pathlib import Path as _Path
 # The extension loads the agent from this path. A value that the user has set takes precedence.
 _os.environ.setdefault("STROBE_AGENT", str(_Path(__file__).resolve().parent / "lib" / "libstrobe_agent.so"))
 
-from . import client, profiler, server  # noqa: E402
+from . import _inproc, client, profiler, server  # noqa: E402
 from ._capture import Profile, start, stop  # noqa: E402
 from ._trace import Trace, active  # noqa: E402
 from .client import ProfilerOptions  # noqa: E402
 
 __all__ = ["Profile", "ProfilerOptions", "Trace", "active", "client", "profiler", "server", "start", "stop"]
 __version__ = "0.1.0"
+
+_inproc.bootstrap_imported()

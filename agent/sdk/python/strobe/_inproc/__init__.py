@@ -1,0 +1,99 @@
+"""Strobe's part of an unmodified trainer (README.md in this folder).
+
+This module is imported while a framework is being imported, so that it loads nothing but what a framework has loaded already. The work is
+done by one daemon thread (service.py). Its modules import one another by `from .module import name` only: `from . import module` would
+import `strobe` too, with the agent.
+"""
+
+import atexit
+import os
+import sys
+import threading
+
+FRAMEWORKS = ("torch", "jax", "tensorflow")
+
+_lock = threading.Lock()
+_owner = 0  # The process that has the service. A forked child has none.
+_expected = set()  # Frameworks to announce once they are usable.
+_service = None
+
+
+def is_on():
+    return bool(os.environ.get("STROBE_DIR")) and os.environ.get("STROBE_BOOTSTRAP", "").lower() != "off"
+
+
+def bootstrap(framework=None):
+    """Starts the service of this process, which announces `framework` once it is usable; None means each of them.
+
+    Idempotent. Never raises, never imports a framework, and does nothing without $STROBE_DIR or with STROBE_BOOTSTRAP=off.
+    """
+    global _owner
+    try:
+        if not is_on():
+            return
+        with _lock:
+            _expected.update(FRAMEWORKS if framework is None else (framework,))
+            if _owner == os.getpid():
+                if _service is not None:
+                    _service.look_again()
+                return
+            if _owner == 0:
+                os.register_at_fork(after_in_child=_after_fork)
+                atexit.register(_at_exit)
+            _owner = os.getpid()
+            threading.Thread(target=_run, name="strobe-inproc", daemon=True).start()
+    except Exception:  # The program must not notice. That nothing was announced is what the sidecar sees.
+        pass
+
+
+def _run():
+    global _service
+    try:
+        from .service import Service
+
+        _service = Service(os.environ["STROBE_DIR"], _expected)
+        _service.run()
+    except Exception:
+        pass
+
+
+def _after_fork():
+    """A forked child has no service: the thread is gone, and the announcement is the parent's."""
+    global _lock, _owner, _service
+    try:
+        _lock = threading.Lock()
+        service, _service, _owner = _service, None, -1
+        _expected.clear()
+        if service is not None:
+            service.forget()
+    except Exception:
+        pass
+
+
+def _at_exit():
+    try:
+        if _service is not None and _owner == os.getpid():
+            _service.shut_down()
+    except Exception:
+        pass
+
+
+class _Finder:
+    """Learns that TensorFlow is imported, which has no plugins that it loads by itself. Finds nothing."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "tensorflow":
+            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+            bootstrap("tensorflow")
+        return None
+
+
+def bootstrap_imported():
+    """For `import strobe`: announces the frameworks that are there, and TensorFlow if it comes. The others come by their own plugins."""
+    if not is_on():
+        return
+    for framework in FRAMEWORKS:
+        if framework in sys.modules:
+            bootstrap(framework)
+    if "tensorflow" not in sys.modules and not any(type(finder).__name__ == "_Finder" for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

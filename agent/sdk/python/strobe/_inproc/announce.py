@@ -1,0 +1,94 @@
+"""The files of this process in the agent directory: announcements (`*.process`) and traces.
+
+An announcement is locked (flock) as long as the program lives, so that a sidecar in another PID namespace can tell a live program from one
+that was killed. The kernel releases the lock at exit and exec; a forked child closes its copy.
+"""
+
+import fcntl
+import json
+import os
+
+FORMAT = 1
+
+
+class Directory:
+    """$STROBE_DIR/agent, and the names in it that belong to this process."""
+
+    def __init__(self, root, stem):
+        self.path = os.path.join(root, "agent")
+        self.stem = stem
+        try:
+            os.mkdir(self.path)
+            os.chmod(self.path, 0o777)  # For all users of the pod, as the agent makes it.
+        except FileExistsError:
+            pass
+        # A path through this descriptor is short enough for a Unix socket, and stays right if the program changes its root.
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.locked = {}  # Name of an announcement: its locked descriptor.
+        self.made = set()  # Names of other files to remove at exit.
+
+    def announce(self, name, content):
+        """Writes or replaces an announcement."""
+        hidden = f".{name}.new"
+        self._unlink(hidden)  # Of an earlier program of this process, which ran before exec.
+        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
+        try:
+            os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            data = json.dumps({"format": FORMAT, **content}).encode() + b"\n"
+            if os.write(fd, data) != len(data):
+                raise OSError("the volume is full")
+            os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except BaseException:
+            os.close(fd)
+            self._unlink(hidden)
+            raise
+        before = self.locked.get(name)
+        self.locked[name] = fd
+        if before is not None:
+            os.close(before)
+
+    def create(self, name):
+        """Opens a new file for a trace; returns its descriptor. It is removed at exit unless kept."""
+        self._unlink(name)
+        self.made.add(name)
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
+        os.fchmod(fd, 0o644)
+        return fd
+
+    def owns(self, name):
+        self.made.add(name)
+
+    def keep(self, hidden, name):
+        """Gives a finished trace its name. It then belongs to whoever asked for it."""
+        os.chmod(hidden, 0o644, dir_fd=self.fd)
+        os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        self.made.discard(hidden)
+
+    def size(self, name):
+        return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size
+
+    def remove(self, name):
+        self._unlink(name)
+        self.made.discard(name)
+
+    def through_fd(self, name):
+        return f"/proc/self/fd/{self.fd}/{name}"
+
+    def clear(self):
+        for name in [*self.locked, *self.made]:
+            self._unlink(name)
+
+    def forget(self):
+        """In a forked child: the files are the parent's."""
+        for fd in [*self.locked.values(), self.fd]:
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+
+    def _unlink(self, name):
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except OSError:
+            pass

@@ -1,0 +1,171 @@
+"""One capture: waits for its instant, drives a recorder, tells the client, and leaves no file unless the client was told of it."""
+
+import errno
+import sys
+import time
+
+from .process import ranks
+from .request import Refused, decode
+
+_SPIN_FREE_NS = 3 * 10**6  # poll() counts milliseconds; the rest is slept exactly.
+_HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
+_SWITCH_INTERVAL = 0.0002
+
+
+class Exiting(Exception):
+    """The program ends. Whatever records is left alone: stopping takes time that the program should not wait for."""
+
+
+class Capture:
+    """`service` waits for the client, the program and the clock; see Service.wait."""
+
+    def __init__(self, request, recorder, connection, service):
+        self.request, self.recorder, self.connection, self.service = request, recorder, connection, service
+        self.early = None  # Why the recording ends before its time: stop, cancel or demand.
+
+    def run(self):
+        """Runs to the end and answers the client. Raises only Exiting."""
+        try:
+            message = self.recorder.busy()
+            if message is not None or not self.recorder.turn.take(self.service.channel.wake):
+                raise Refused("Busy", message or "the program profiles itself")
+            try:
+                self._hold() if self.request.op == "hold" else self._record()
+            except Exiting:
+                raise
+            except Exception:
+                self.recorder.discard()
+                raise
+            finally:
+                self.recorder.turn.release()
+        except Refused as refused:
+            self.connection.refuse(refused.outcome, refused.message)
+        except Exiting:
+            raise
+        except Exception as error:
+            self.connection.say(state="failed", outcome="ProfilerStartFailed", message=f"{type(error).__name__}: {error}"[:500])
+        finally:
+            self.connection.close()
+
+    def _fail(self, outcome, message):
+        self.connection.say(state="failed", outcome=outcome, message=message[:500])
+
+    def _wait(self, until_ns):
+        """Waits until an instant, or until something ends the capture early, which becomes `early`. Sleeps without the interpreter's lock."""
+        while self.early is None:
+            left = until_ns - time.time_ns()
+            if left <= _SPIN_FREE_NS:
+                if left > 0:
+                    time.sleep(left / 1e9)
+                return
+            self.early = self._what_happens(min((left - _SPIN_FREE_NS) / 1e9 + 0.001, 10))
+
+    def _what_happens(self, seconds):
+        """Waits; returns what ends the capture, or None."""
+        spoke = b"\n" in self.connection.buffer or self.service.channel.wait(seconds, self.connection) is not None
+        if self.service.exiting:
+            raise Exiting
+        if self.recorder.turn.demanded:
+            return "demand"
+        if not spoke:
+            return None
+        line = self.connection.read()
+        if self.connection.closed or self.connection.too_long():
+            return "cancel"
+        if line is None:
+            return None
+        try:
+            return "stop" if decode(line).get("op") == "stop" else "cancel"
+        except Refused:
+            return "cancel"
+
+    def _hold(self):
+        """The sidecar records through the framework's server. Ours is only to say when the program wants its profiler back."""
+        request = self.request
+        if not self.connection.say(state="held"):
+            return
+        self._wait(max(request.start_ns, time.time_ns()) + request.duration_ns + _HOLD_NS)
+        if self.early == "demand":
+            self.connection.say(state="yield", outcome="Truncated", message="the program started a profiler session of its own")
+            until = time.monotonic() + 10
+            while time.monotonic() < until and not self.connection.closed:  # The client closes when the server's session has ended.
+                self.service.channel.wait(0.5, self.connection)
+                if self.service.exiting:
+                    raise Exiting
+                self.connection.read()
+
+    def _record(self):
+        request, recorder = self.request, self.recorder
+        start_ns = max(request.start_ns, time.time_ns())
+        self._wait(start_ns - recorder.prepare_ahead_ns())
+        if self.early is None:
+            recorder.prepare(request, start_ns)
+            note = {"note": recorder.note} if recorder.note else {}
+            if not self.connection.say(state="prepared", **ranks(), **note):
+                self.early = "cancel"
+        self._wait(start_ns - recorder.wake_ahead_ns - 10 * _SPIN_FREE_NS)
+        if self.early is not None:
+            return self._end_before_start()
+        self._start(start_ns)
+        began = recorder.started_ns
+        if not self.connection.say(state="recording", started_ns=began):
+            self.early = "cancel"
+        self._wait(start_ns + request.duration_ns)
+        self._stop()
+
+    def _start(self, start_ns):
+        """A thread that wants the interpreter waits for the switch interval; at the instant it should not wait for 5 ms."""
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(interval, _SWITCH_INTERVAL))
+        changed = sys.getswitchinterval()
+        try:
+            left = start_ns - self.recorder.wake_ahead_ns - time.time_ns()
+            if left > 0:
+                time.sleep(left / 1e9)
+            self.recorder.start(start_ns)
+        finally:
+            if sys.getswitchinterval() == changed:  # Unless the program has set its own meanwhile.
+                sys.setswitchinterval(interval)
+
+    def _end_before_start(self):
+        self.recorder.discard()
+        if self.early == "demand":
+            self._fail("Busy", "the program started a profiler session of its own before the recording began")
+        elif self.early == "stop":
+            self._fail("Cancelled", "ended before the recording began")
+
+    def _stop(self):
+        recorder, early = self.recorder, self.early
+        recorder.stop()
+        recorder.turn.release()  # The program need not wait for our file.
+        if early == "cancel" or not self.connection.say(state="stopped", stopped_ns=recorder.stopped_ns, stop_took_ns=recorder.stop_took_ns):
+            return recorder.discard()
+        if self.service.exiting:
+            raise Exiting
+        name = f"{self.service.directory.stem}-{recorder.started_ns}.{recorder.suffix}"
+        try:
+            size = self._save(name)
+        except Refused as refused:
+            return self._fail(refused.outcome, refused.message)
+        except OSError as error:
+            return self._fail("SpoolFull" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "ProfilerStartFailed", str(error))
+        finally:
+            recorder.discard()
+        told = {"outcome": "Truncated", "message": "the program started a profiler session of its own"} if early == "demand" else {}
+        if not self.connection.say(state="done", file=name, format=recorder.format, bytes=size, started_ns=recorder.started_ns,
+                                   stopped_ns=recorder.stopped_ns, **recorder.details(), **told):
+            self.service.directory.remove(name)
+
+    def _save(self, name):
+        """Writes the trace under a hidden name, and gives it its own when it is complete. Returns its size."""
+        directory, hidden = self.service.directory, f".{name}.new"
+        try:
+            directory.owns(hidden)
+            self.recorder.save(directory, hidden)
+            size = directory.size(hidden)
+            if size > self.request.max_bytes:
+                raise Refused("Truncated", f"the trace has {size} bytes, more than the {self.request.max_bytes} that were allowed")
+            directory.keep(hidden, name)
+            return size
+        finally:
+            directory.remove(hidden)

@@ -1,0 +1,158 @@
+"""The session socket: a Unix stream socket beside the announcement. Clients are not trusted; lines, time and connections are bounded."""
+
+import os
+import select
+import socket
+import time
+
+from .request import MAX_LINE, line_of
+
+_MAX_PENDING = 8
+_SECONDS_TO_ASK = 5.0
+
+
+class Connection:
+    def __init__(self, sock):
+        sock.setblocking(False)
+        self.sock = sock
+        self.buffer = b""
+        self.until = time.monotonic() + _SECONDS_TO_ASK
+        self.closed = False
+
+    def read(self):
+        """Returns the next line; None if it is not complete yet, or if the client is gone (`closed`)."""
+        try:
+            data = self.sock.recv(MAX_LINE + 1 - len(self.buffer))
+            self.closed = not data
+        except BlockingIOError:
+            data = b""
+        except OSError:
+            self.closed, data = True, b""
+        self.buffer += data
+        line, newline, rest = self.buffer.partition(b"\n")
+        if newline:
+            self.buffer = rest
+            return line
+        return None
+
+    def too_long(self):
+        return len(self.buffer) > MAX_LINE
+
+    def say(self, **fields):
+        """False if the client is gone, or does not read."""
+        try:
+            data = line_of(**fields)
+            self.closed = self.closed or self.sock.send(data) != len(data)
+        except OSError:
+            self.closed = True
+        return not self.closed
+
+    def refuse(self, outcome, message):
+        self.say(state="refused", outcome=outcome, message=message[:500])
+        self.close()
+
+    def close(self):
+        self.closed = True
+        self.sock.close()
+
+
+class Channel:
+    """Used by the service's thread only, except wake()."""
+
+    def __init__(self, directory, name):
+        self.pending = []
+        self._wake_reader, self._wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.setblocking(False)
+        directory.remove(name)
+        self.listener.bind(directory.through_fd(name))
+        directory.owns(name)
+        os.chmod(name, 0o666, dir_fd=directory.fd)  # As ring files: the sidecar usually runs as another user of the pod.
+        self.listener.listen(64)
+
+    def wake(self):
+        """Ends a wait(). Called from any thread."""
+        try:
+            os.write(self._wake_writer, b"!")
+        except OSError:
+            pass  # Full: it wakes anyway.
+
+    def wait(self, seconds, active=None):
+        """Waits for something to happen, for at most `seconds` (None: for ever). Returns the first line of some connection as (connection, line).
+
+        While a capture is `active`, whoever else connects is told so, and (active, None) says that its client sent something or is gone.
+        """
+        poll = select.poll()
+        watched = {self.listener.fileno(): None, self._wake_reader: None}
+        watched.update({connection.sock.fileno(): connection for connection in ([active] if active else self.pending)})
+        for fd in watched:
+            poll.register(fd, select.POLLIN)
+        if self.pending and not active:
+            seconds = min(_SECONDS_TO_ASK if seconds is None else seconds, _SECONDS_TO_ASK)
+        happened = poll.poll(None if seconds is None else max(0, int(seconds * 1000)))
+        first = None
+        for fd, _ in happened:
+            if fd == self._wake_reader:
+                self._drain()
+            elif fd == self.listener.fileno():
+                self._accept(active)
+            elif active:
+                first = (active, None)
+            elif first is None:
+                line = self._ask(watched[fd])
+                first = (watched[fd], line) if line is not None else None
+        self._drop_slow()
+        return first
+
+    def refuse_others(self):
+        """A capture begins: whoever is connected, too, is told."""
+        for connection in self.pending:
+            connection.refuse("Busy", "another capture records this process")
+        self.pending.clear()
+
+    def _drain(self):
+        try:
+            while os.read(self._wake_reader, 4096):
+                pass
+        except OSError:
+            pass
+
+    def _accept(self, active):
+        try:
+            sock, _ = self.listener.accept()
+        except OSError:
+            return
+        connection = Connection(sock)
+        if active:
+            connection.refuse("Busy", "another capture records this process")
+        elif len(self.pending) >= _MAX_PENDING:
+            connection.refuse("Busy", "too many connections")
+        else:
+            self.pending.append(connection)
+
+    def _ask(self, connection):
+        line = connection.read()
+        if line is None and not connection.closed and not connection.too_long():
+            return None
+        self.pending.remove(connection)
+        if line is None and connection.too_long():
+            connection.refuse("InvalidRequest", f"a line has at most {MAX_LINE} bytes")
+        elif line is None:
+            connection.close()
+        return line
+
+    def _drop_slow(self):
+        now = time.monotonic()
+        for connection in [c for c in self.pending if c.until < now]:
+            self.pending.remove(connection)
+            connection.refuse("InvalidRequest", "no request came")
+
+    def close(self):
+        for connection in self.pending:
+            connection.sock.close()
+        self.listener.close()
+        for fd in (self._wake_reader, self._wake_writer):
+            try:
+                os.close(fd)
+            except OSError:
+                pass

@@ -1,0 +1,83 @@
+"""Records JAX by jaxlib's own profiler session, from the service's thread."""
+
+import os
+import sys
+import time
+
+from .frameworks import release
+from .recorder import Recorder, intercept
+from .request import Refused
+from .xspace import profile_start_ns
+
+
+def profiler_module():
+    """jaxlib's profiler, which its versions keep in different places."""
+    module = sys.modules.get("jaxlib._profiler")
+    if module is None:
+        module = getattr(sys.modules.get("jaxlib.xla_client"), "profiler", None)
+    return module
+
+
+class JaxRecorder(Recorder):
+    format, suffix = "xspace", "xplane.pb"
+    # The session sleeps exactly, but holds the interpreter meanwhile.
+    wake_ahead_ns = 8 * 10**6
+
+    def __init__(self):
+        super().__init__()
+        self.profiler = profiler_module()
+        self.data = None
+        version = release(getattr(sys.modules.get("jaxlib"), "__version__", sys.modules["jax"].__version__))
+        if version < (0, 8, 2):
+            self.note = "jaxlib before 0.8.2 holds the interpreter while a recording stops: training stands still for up to seconds"
+        self.make_session = self.profiler.ProfilerSession
+        intercept(self.profiler, "ProfilerSession", self._program_begins)
+        # jax.profiler's state says whether the program's session is still there.
+
+    def _program_begins(self):
+        if not self.turn.is_ours():
+            self.turn.program_begins()
+            self.turn.program_ends()
+
+    def busy(self):
+        state = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
+        return "the program profiles itself (jax.profiler)" if getattr(state, "profile_session", None) is not None else None
+
+    def prepare(self, request, start_ns):
+        self.options = self.profiler.ProfileOptions()
+        self.options.host_tracer_level = request.host
+        self.options.python_tracer_level = request.python
+
+    def start(self, start_ns):
+        ahead = start_ns - time.time_ns() > 0
+        if ahead:
+            self.options.start_timestamp_ns = start_ns
+        self.session = self.make_session(self.options)
+        self.recording = True
+        self.started_ns = time.time_ns()
+
+    def _stop(self):
+        session, self.session, self.recording = self.session, None, False
+        try:
+            self.data = session.stop()
+        except Exception as error:
+            if "ALREADY_EXISTS" in str(error) or "nother profil" in str(error):
+                raise Refused("Busy", "another profiler session was active in the process")
+            raise
+        # The session's own record of its start is exact; ours comes after it.
+        began = profile_start_ns(self.data)
+        if began is not None and abs(began - self.started_ns) < 60 * 10**9:
+            self.started_ns = began
+
+    def save(self, directory, hidden):
+        fd = directory.create(hidden)
+        with os.fdopen(fd, "wb") as file:
+            file.write(self.data)
+
+    def discard(self):
+        if self.recording:
+            try:
+                self._stop()
+            except Exception:
+                pass
+        self.session = self.data = None

@@ -1,0 +1,91 @@
+"""What a process tells about itself: its identity, its ranks, and what shows that it is no worker."""
+
+import os
+import re
+import sys
+
+_RANK = ("RANK", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "TPU_WORKER_ID")
+_LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+_WORLD_SIZE = ("WORLD_SIZE", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "colossalai")
+_LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner",
+                     "deepspeed.launcher.launch")
+MAX_TEXT = 256
+
+
+def began():
+    """The start of this process in clock ticks since boot, as /proc/<pid>/stat has it."""
+    with open("/proc/self/stat", "rb") as stat:
+        return int(stat.read().rsplit(b")", 1)[1].split()[19])
+
+
+def stem():
+    """The beginning of the names of this process's files. The container's name comes first, as in the names of ring files."""
+    container = os.environ.get("STROBE_CONTAINER", "")
+    mark = f"{container}@" if re.fullmatch(r"[a-z0-9-]{1,63}", container) else ""
+    return f"{mark}{os.getpid()}-{began()}"
+
+
+def number_of(names):
+    """The first of these environment variables that is a number, or None."""
+    for name in names:
+        value = os.environ.get(name, "")
+        if re.fullmatch(r"[0-9]{1,9}", value):
+            return int(value)
+    return None
+
+
+def ranks():
+    """Rank, local rank and number of processes. What the frameworks know themselves counts more than the environment."""
+    rank, local_rank, world_size = number_of(_RANK), number_of(_LOCAL_RANK), number_of(_WORLD_SIZE)
+    try:
+        state = sys.modules["jax._src.distributed"].global_state
+        if state.client is not None:
+            rank, world_size = int(state.process_id), int(state.num_processes)
+    except Exception:
+        pass
+    try:
+        distributed = sys.modules["torch.distributed"]
+        if distributed.is_available() and distributed.is_initialized():
+            rank, world_size = distributed.get_rank(), distributed.get_world_size()
+    except Exception:
+        pass
+    return {"rank": rank, "local_rank": local_rank, "world_size": world_size}
+
+
+def command_line():
+    with open("/proc/self/cmdline", "rb") as line:
+        return [part.decode(errors="replace") for part in line.read(1 << 16).split(b"\0")[:-1]]
+
+
+def is_launcher(command):
+    """Whether this is the program of torchrun, accelerate or deepspeed, which start workers and train nothing."""
+    # The command is: python [options] script arguments, or: python [options] -m module arguments.
+    for at, part in enumerate(command[:16]):
+        if part == "-m":
+            return at + 1 < len(command) and command[at + 1] in _LAUNCHER_MODULES
+        if part == "-c" or (at > 0 and not part.startswith("-")):
+            return at > 0 and os.path.basename(part) in _LAUNCHERS
+    return False
+
+
+def multiprocessing_child():
+    """None in a program's first process. In a child of `multiprocessing`, its name and whether it is a daemon, as DataLoader's workers are."""
+    process = getattr(sys.modules.get("multiprocessing.process"), "_current_process", None)
+    if process is None or type(process).__name__ == "_MainProcess":
+        return None
+    return {"name": str(process.name)[:MAX_TEXT], "daemon": bool(process.daemon)}
+
+
+def is_starting_child():
+    """Whether this is a child of `multiprocessing` (spawn, forkserver) that does not know yet which process it is."""
+    process = getattr(sys.modules.get("multiprocessing.process"), "_current_process", None)
+    return process is not None and hasattr(process, "_inheriting")
+
+
+def description():
+    command = command_line()
+    program = sys.argv[0] if getattr(sys, "argv", None) and sys.argv[0] not in ("", "-m", "-c") else (command[0] if command else "")
+    run = os.environ.get("TORCHELASTIC_RUN_ID")
+    return {"pid": os.getpid(), "began": began(), "parent_pid": os.getppid(), **ranks(), "program": program[:MAX_TEXT],
+            "is_launcher": is_launcher(command), "multiprocessing": multiprocessing_child(), "elastic_run": run[:MAX_TEXT] if run else None}

@@ -1,0 +1,81 @@
+"""Requests on the session socket. Whatever a client sends becomes a valid Request or a Refused with a message for it."""
+
+import json
+import time
+from collections import namedtuple
+
+MAX_LINE = 8192
+_MAX_ID = 128
+_MAX_AHEAD_NS = _MAX_DURATION_NS = 3600 * 10**9
+_TORCH = ("shapes", "stacks", "memory", "flops", "modules")
+
+Request = namedtuple("Request", "op id framework start_ns duration_ns host device python torch max_bytes")
+
+
+class Refused(Exception):
+    def __init__(self, outcome, message):
+        super().__init__(message)
+        self.outcome, self.message = outcome, message
+
+
+def _invalid(message):
+    return Refused("InvalidRequest", message)
+
+
+def _number(fields, name, low, high, default):
+    value = fields.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise _invalid(f"{name} must be an integer from {low} to {high}")
+    return value
+
+
+def _object(fields, name):
+    value = fields.get(name, {})
+    if not isinstance(value, dict):
+        raise _invalid(f"{name} must be an object")
+    return value
+
+
+def _text(fields, name, default):
+    value = fields.get(name, default)
+    if value is not default and (not isinstance(value, str) or len(value) > _MAX_ID or not value.isprintable()):
+        raise _invalid(f"{name} must be printable text of at most {_MAX_ID} characters")
+    return value
+
+
+def decode(line):
+    """The JSON object in a line."""
+    try:
+        fields = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        raise _invalid("not a line of JSON")
+    if not isinstance(fields, dict):
+        raise _invalid("not a JSON object")
+    return fields
+
+
+def parse(line, frameworks):
+    """The request in a line. `frameworks` are those that this process has; the first is the default."""
+    fields = decode(line)
+    op = fields.get("op")
+    if op not in ("capture", "hold"):
+        raise _invalid("op must be capture or hold")
+    framework = _text(fields, "framework", frameworks[0] if frameworks else None)
+    if framework not in frameworks:
+        raise Refused("NoSource", "this process has no such framework")
+    capture = op == "capture"
+    now = time.time_ns()
+    tracers, options = _object(fields, "tracers"), _object(fields, "torch")
+    for name in _TORCH:
+        if not isinstance(options.get(name, False), bool):
+            raise _invalid(f"torch.{name} must be true or false")
+    return Request(
+        op=op, id=_text(fields, "id", ""), framework=framework,
+        start_ns=_number(fields, "start_ns", 0, now + _MAX_AHEAD_NS, 0),
+        duration_ns=_number(fields, "duration_ns", 10**6 if capture else 0, _MAX_DURATION_NS, None if capture else 0),
+        host=_number(tracers, "host", 0, 3, 2), device=_number(tracers, "device", 0, 1, 1), python=_number(tracers, "python", 0, 1, 0),
+        torch=frozenset(name for name in _TORCH if options.get(name)), max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31))
+
+
+def line_of(**fields):
+    return json.dumps(fields).encode() + b"\n"

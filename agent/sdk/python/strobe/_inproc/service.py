@@ -1,0 +1,90 @@
+"""The one thread of this process's service: announces frameworks as they become usable, and serves the session socket."""
+
+import threading
+
+from .announce import Directory
+from .capture import Capture, Exiting
+from .channel import Channel
+from .frameworks import is_usable, open_server, recorder_for, version
+from .process import description, is_starting_child, stem
+from .request import Refused, parse
+
+_SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
+
+
+class Service:
+    def __init__(self, root, expected):
+        self.expected = expected  # Shared with bootstrap(), which adds to it.
+        self.recorders = {}  # By framework, in the order in which they were announced.
+        self.exiting = self.recording = False
+        self.thread = threading.current_thread()
+        self.directory = Directory(root, stem())
+        self.socket_name = f"{self.directory.stem}.sock"
+        self.channel = Channel(self.directory, self.socket_name)
+        self._delay = _SECONDS_OF_FIRST_LOOK
+
+    def run(self):
+        try:
+            while not self.exiting:
+                self._look()
+                self._serve(self._delay if self.expected else None)
+        except Exiting:
+            for recorder in self.recorders.values():
+                recorder.leave()
+        except OSError:  # The directory is gone, or there are no descriptors left.
+            self.directory.clear()
+
+    def look_again(self):
+        self._delay = _SECONDS_OF_FIRST_LOOK
+        self.channel.wake()
+
+    def _look(self):
+        """Announces the expected frameworks that are usable by now."""
+        self._delay = min(2 * self._delay, _SECONDS_BETWEEN_LOOKS)
+        if is_starting_child():
+            return
+        for name in sorted(self.expected):
+            try:
+                if name in self.recorders or is_usable(name):
+                    self.expected.discard(name)
+                    self._announce(name)
+            except Exception:  # This one is not announced; the others may be.
+                self.expected.discard(name)
+
+    def _announce(self, name):
+        if name in self.recorders:
+            return
+        recorder = recorder_for(name, self.directory)
+        port = open_server(name)
+        self.recorders[name] = recorder
+        # The first framework has the process's own name; a program with two has a second announcement.
+        file = self.directory.stem + (".process" if len(self.recorders) == 1 else f"-{name}.process")
+        self.directory.announce(file, {
+            **description(), "framework": name, "version": version(name), "channel": "session" if port is None else "server",
+            "address": None if port is None else f"127.0.0.1:{port}", "socket": self.socket_name, "note": recorder.note})
+
+    def _serve(self, seconds):
+        asked = self.channel.wait(seconds)
+        if asked is None or self.exiting:
+            return
+        connection, line = asked
+        try:
+            request = parse(line, list(self.recorders))
+        except Refused as refused:
+            return connection.refuse(refused.outcome, refused.message)
+        self.channel.refuse_others()
+        Capture(request, self.recorders[request.framework], connection, self).run()
+
+    def shut_down(self):
+        """At the program's exit. Waits for the thread, which may be inside the profiler: it must not meet an interpreter that is gone."""
+        self.exiting = True
+        self.channel.wake()
+        self.thread.join(60)
+        self.directory.clear()
+
+    def forget(self):
+        """In a forked child."""
+        self.channel.close()
+        self.directory.forget()
+        for recorder in self.recorders.values():
+            recorder.after_fork()

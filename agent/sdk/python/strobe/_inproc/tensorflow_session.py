@@ -1,0 +1,68 @@
+"""Records TensorFlow by its own profiler session, from the service's thread."""
+
+import os
+import shutil
+import sys
+import time
+
+from .recorder import Recorder, intercept
+from .request import Refused
+
+
+class TensorFlowRecorder(Recorder):
+    format, suffix = "xspace", "xplane.pb"
+
+    def __init__(self, directory):
+        super().__init__()
+        self.directory = directory
+        self.profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
+        self.make_session = self.profiler.ProfilerSession
+        self.folder = None
+        intercept(self.profiler, "ProfilerSession", self._program_begins)
+
+    def _program_begins(self):
+        if not self.turn.is_ours():
+            self.turn.program_begins()
+            self.turn.program_ends()  # From here on busy() sees the session.
+
+    def busy(self):
+        module = sys.modules.get("tensorflow.python.profiler.profiler_v2")
+        return "the program profiles itself (tf.profiler.experimental)" if getattr(module, "_profiler", None) is not None else None
+
+    def prepare(self, request, start_ns):
+        # A session writes below a folder that it is told at its start, and gives its trace in no other way.
+        name = f".{self.directory.stem}-tensorflow"
+        self.folder = os.path.join(self.directory.path, name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.mkdir(self.folder, 0o755)
+        self.session = self.make_session()
+        self.options = {"host_tracer_level": request.host, "device_tracer_level": request.device, "python_tracer_level": request.python}
+
+    def start(self, start_ns):
+        try:
+            self.session.start(self.folder, self.options)
+        except Exception as error:
+            if "nother profil" in str(error):
+                raise Refused("Busy", "another profiler session is active in the process")
+            raise
+        self.started_ns = time.time_ns()
+        self.recording = True
+
+    def _stop(self):
+        self.recording = False
+        self.session.export_to_tb()
+
+    def save(self, directory, hidden):
+        found = [os.path.join(root, name) for root, _, names in os.walk(self.folder) for name in names if name.endswith(".xplane.pb")]
+        if len(found) != 1:
+            raise Refused("ProfilerStartFailed", "TensorFlow wrote no trace")
+        os.rename(found[0], os.path.join(directory.path, hidden))
+
+    def discard(self):
+        try:
+            if self.recording:
+                self._stop()
+        finally:
+            self.session = None
+            if self.folder:
+                shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,138 @@
+"""Records PyTorch by its own profiler, all threads of the process, from the service's thread."""
+
+import ctypes
+import json
+import os
+import sys
+import time
+
+from .recorder import Recorder, intercept
+from .request import Refused
+from .torch_unlocked import empty, save
+
+
+class TorchRecorder(Recorder):
+    format, suffix = "kineto", "pt.trace.json"
+
+    def __init__(self):
+        super().__init__()
+        self.torch = sys.modules["torch"]
+        self.autograd = sys.modules["torch.autograd.profiler"]
+        if self._all_threads() is None:
+            self.note = "PyTorch before 2.7 records only the thread that starts its profiler: captures are refused"
+        self.used = False
+        self._yield_to_program()
+
+    def _all_threads(self):
+        """The setting that records all threads; None in a version without it."""
+        try:
+            setting = self.torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        except (AttributeError, TypeError):
+            return None
+        if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
+            setting.trace_only = True
+        return setting
+
+    def _yield_to_program(self):
+        """The program's sessions begin and end by these functions, and so do ours, in our thread."""
+        def begins():
+            if not self.turn.is_ours():
+                self.turn.program_begins()
+
+        def ends():
+            if not self.turn.is_ours():
+                self.turn.program_ends()
+
+        for name in ("_prepare_profiler", "_enable_profiler"):
+            intercept(self.autograd, name, begins)
+        intercept(self.autograd, "_disable_profiler", ends)
+
+    def busy(self):
+        return "the program profiles itself (torch.profiler)" if self.autograd._is_profiler_enabled else None
+
+    def _uses_cuda(self):
+        """Whether this process has a context on a device. Must not create one."""
+        cuda = sys.modules.get("torch.cuda")
+        return cuda is not None and cuda.is_initialized()
+
+    def _keep_cupti(self):
+        """torch.profiler does the same: CUPTI before 12.6 crashes if it is torn down and used again while CUDA graphs are."""
+        inductor = sys.modules.get("torch._inductor.config")
+        cuda = [int(part) for part in (self.torch.version.cuda or "0.0").split(".")[:2]]
+        if inductor is not None and inductor.triton.cudagraphs and cuda < [12, 6]:
+            os.environ["DISABLE_CUPTI_LAZY_REINIT"] = "1"
+            os.environ["TEARDOWN_CUPTI"] = "0"
+
+    def prepare_ahead_ns(self):
+        return 5 * 10**9 if self._uses_cuda() else 10**8
+
+    def prepare(self, request, start_ns):
+        setting = self._all_threads()
+        if setting is None:
+            raise Refused("VersionMismatch", f"PyTorch {self.torch.__version__} records only the thread that starts its profiler; 2.7 records all")
+        activities = self.torch._C._autograd._supported_activities()
+        device = request.device > 0 and self._uses_cuda() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
+        if not request.host and not device:
+            raise Refused("ProfilerStartFailed", "nothing to record: tracers.host is 0, and this process has no device that PyTorch can record")
+        if device:
+            self._keep_cupti()
+        options = request.torch
+        self.plain = not request.python and not {"stacks", "modules", "memory"} & options
+        # Not torch.profiler.profile, which imports the compiler: a second and more.
+        session = self.autograd.profile(
+            use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
+            record_shapes="shapes" in options, profile_memory="memory" in options, with_stack="stacks" in options or request.python > 0,
+            with_flops="flops" in options, with_modules="modules" in options)
+        self.used = True
+        session._prepare_trace()
+        self.session = session
+
+    def start(self, start_ns):
+        self.session._start_trace()
+        self.started_ns = time.time_ns()
+        self.recording = True
+
+    def _stop(self):
+        self.recording = False
+        try:  # As torch.profiler does.
+            distributed = sys.modules["torch.distributed"]
+            if distributed.is_available() and distributed.is_initialized():
+                self.torch._C._autograd._add_metadata_json("distributedInfo", json.dumps({
+                    "backend": distributed.get_backend(), "rank": distributed.get_rank(), "world_size": distributed.get_world_size()}))
+        except Exception:
+            pass
+        self.session.__exit__(None, None, None)
+
+    def save(self, directory, hidden):
+        save(self.session.kineto_results, directory.through_fd(hidden))
+
+    def discard(self):
+        session = self.session
+        if session is None:
+            return
+        if not self.recording and session.kineto_results is None:
+            # What was only prepared stays in Kineto, which complains of it in the program's output. What ran does not.
+            session._start_trace()
+            self.recording = True
+        if self.recording:
+            self._stop()
+        if self.plain:  # Others may refer to objects of the interpreter.
+            empty(session.kineto_results)
+        self.session = None
+
+    def leave(self):
+        """PyTorch crashes in its destructors if the process ends while it records: the program waits for the stop."""
+        if self.recording:
+            self._stop()
+
+    def after_fork(self):
+        recording = self.recording
+        super().after_fork()
+        if recording:  # The child's copy of the session would collect for ever, and only the parent's threads could stop it.
+            self.torch._C._autograd._enable_record_function(False)
+        if self.used:
+            # Once Kineto has recorded in a process, the destructors of a forked child hang, and crash if it was recording. Such a child
+            # leaves them out: registered last, these run before them, in reverse order.
+            libc = ctypes.CDLL(None)
+            libc.on_exit(libc._exit, None)
+            libc.__cxa_atexit(libc.fflush, None, None)

@@ -1,0 +1,368 @@
+"""PyTorch in processes that nobody changed: PYTHONPATH and STROBE_DIR are all that they get. Real PyTorch (build/torch)."""
+
+import collections
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events
+from tests.support.processes import ROOT, wait_until
+
+pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
+
+
+@pytest.fixture
+def trainer(group, tmp_path, python_package):
+    return Trainer(group, tmp_path, python_package)
+
+
+def check_operators(trainer, done, rank=0):
+    """Each operator of each complete step is in the trace, as often as PyTorch's own profiler counted. Returns the number of steps."""
+    steps = trainer.steps(done["started_ns"], done["stopped_ns"], rank)
+    assert steps, "no complete step in the window"
+    expected = {name: count * len(steps) for name, count in trainer.operators(rank).items()}
+    first, last = steps[0][1], steps[-1][2]
+    found = collections.Counter(name for name, begin, end in kineto_events(trainer.agent / done["file"])
+                                if name.startswith("aten::") and first - MS // 4 <= begin and end <= last + MS // 4)
+    assert found == expected
+    return len(steps)
+
+
+def test_all_operators_of_the_window_are_recorded(trainer):
+    announcement = trainer.announced()
+    assert announcement["format"] == 1 and announcement["framework"] == "torch" and announcement["channel"] == "session"
+    assert announcement["pid"] == trainer.process.pid and announcement["address"] is None and not announcement["is_launcher"]
+    with open(f"/proc/{trainer.process.pid}/stat") as stat:
+        assert announcement["began"] == int(stat.read().rsplit(")", 1)[1].split()[19])
+    assert announcement["program"].endswith("torch_loop.py") and announcement["rank"] is None
+    client = trainer.client()
+    start = client.capture(duration_ms=500)
+    assert client.read()["state"] == "prepared"
+    assert client.read()["state"] == "recording"
+    assert client.read()["state"] == "stopped"
+    done = client.last()
+    assert done["state"] == "done" and done["format"] == "kineto" and "outcome" not in done, done
+    assert start <= done["started_ns"] and done["stopped_ns"] >= start + 500 * MS
+    assert done["bytes"] == (trainer.agent / done["file"]).stat().st_size
+    assert trainer.names() == [done["file"]]
+    assert check_operators(trainer, done) > 10
+
+
+def test_options_reach_the_profiler(trainer):
+    trainer.announced()
+    client = trainer.client()
+    client.capture(torch={"shapes": True, "stacks": True, "flops": True, "modules": True, "memory": True}, duration_ms=100)
+    done = client.until("done")
+    trace = json.loads((trainer.agent / done["file"]).read_text())["traceEvents"]
+    assert any("Input Dims" in e.get("args", {}) for e in trace if e.get("cat") == "cpu_op")
+    assert any(e.get("cat") == "python_function" for e in trace)
+    assert trainer.trains()
+
+
+def test_two_ranks_under_torchrun(group, tmp_path, python_package):
+    command = [TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone",
+               ROOT / "tests/e2e/torch_loop.py", tmp_path / "notes", tmp_path / "orders"]
+    trainer = Trainer(group, tmp_path, python_package, command=command)
+    wait_until(lambda: len(trainer.announcements()) == 3, 60, "three announcements")
+    launchers = [a for a in trainer.announcements() if a["is_launcher"]]
+    ranks = sorted((a for a in trainer.announcements() if not a["is_launcher"]), key=lambda a: a["rank"])
+    assert len(launchers) == 1 and [a["rank"] for a in ranks] == [0, 1]
+    assert [a["local_rank"] for a in ranks] == [0, 1] and {a["world_size"] for a in ranks} == {2}
+    assert {a["parent_pid"] for a in ranks} == {launchers[0]["pid"]} and ranks[0]["elastic_run"]
+    wait_until(lambda: all(os.path.exists(f"{trainer.notes}.{rank}") for rank in (0, 1)) and len(trainer.steps(0, 1 << 63, 1)) > 3, 60, "steps of both")
+    clients = [trainer.client(a) for a in ranks]
+    start = time.time_ns() + 300 * MS
+    for client in clients:
+        client.ask(op="capture", start_ns=start, duration_ns=500 * MS)
+    assert [client.read()["rank"] for client in clients] == [0, 1]
+    for rank, client in enumerate(clients):
+        done = client.until("done")
+        assert start <= done["started_ns"], done
+        check_operators(trainer, done, rank)
+        information = json.loads((trainer.agent / done["file"]).read_text())["distributedInfo"]
+        assert information["rank"] == rank and information["world_size"] == 2 and information["backend"] == "gloo"
+
+
+def test_a_capture_at_a_time(trainer):
+    trainer.announced()
+    first, second = trainer.client(), trainer.client()
+    first.capture(duration_ms=500)
+    assert first.read()["state"] == "prepared"
+    assert second.last() == {"state": "refused", "outcome": "Busy", "message": "another capture records this process"}
+    third = trainer.client()
+    assert third.last()["outcome"] == "Busy"
+    assert first.until("done")
+    fourth = trainer.client()
+    fourth.capture(duration_ms=50)
+    assert fourth.until("done")
+
+
+def test_cancelling_leaves_nothing_behind(trainer):
+    trainer.announced()
+    for state in ("prepared", "recording", "stopped"):
+        client = trainer.client()
+        client.capture(duration_ms=100 if state == "stopped" else 60_000)
+        client.until(state)
+        client.close()
+        after = trainer.client()  # Answered only after the one before has ended.
+        while True:
+            after.capture(duration_ms=50)
+            answer = after.last()
+            if answer.get("outcome") != "Busy":
+                break
+            after = trainer.client()
+        assert answer["state"] == "done", answer
+        (trainer.agent / answer["file"]).unlink()
+        wait_until(lambda: trainer.names() == [], 10, "the files to be gone")
+    assert trainer.trains()
+
+
+def test_an_early_end_keeps_what_was_recorded(trainer):
+    trainer.announced()
+    client = trainer.client()
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    time.sleep(0.3)
+    client.ask(op="stop")
+    done = client.until("done")
+    assert done["stopped_ns"] - done["started_ns"] < 30_000 * MS
+    assert check_operators(trainer, done) > 1
+
+
+def test_too_large_traces_are_not_kept(trainer):
+    trainer.announced()
+    client = trainer.client()
+    client.capture(max_bytes=1000)
+    answer = client.last()
+    assert answer["state"] == "failed" and answer["outcome"] == "Truncated" and "1000" in answer["message"], answer
+    assert trainer.names() == []
+
+
+HOSTILE = [
+    b"\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"[" * 8000 + b"\n", b"{" * 9000, b"x" * 100_000, b'{"op":"capture"}\n', b'{"op":["capture"]}\n',
+    b'{"op":"capture","start_ns":1e308,"duration_ns":1000000}\n', b'{"op":"capture","start_ns":-1,"duration_ns":1000000}\n',
+    b'{"op":"capture","duration_ns":' + b"9" * 5000 + b"}\n", b'{"op":"capture","duration_ns":true}\n', b'{"op":"capture","duration_ns":NaN}\n',
+    b'{"op":"capture","duration_ns":1000000,"start_ns":9223372036854775807}\n', b'{"op":"capture","duration_ns":1000000,"tracers":{"host":9}}\n',
+    b'{"op":"capture","duration_ns":1000000,"tracers":3}\n', b'{"op":"capture","duration_ns":1000000,"torch":{"shapes":"yes"}}\n',
+    b'{"op":"capture","duration_ns":1000000,"framework":"../../etc"}\n', b'{"op":"capture","duration_ns":1000000,"framework":{}}\n',
+    b'{"op":"capture","duration_ns":1000000,"id":"\\u0000"}\n', b'{"op":"capture","duration_ns":1000000,"max_bytes":0}\n',
+]
+
+
+def test_hostile_clients_get_one_line_and_harm_nothing(trainer):
+    trainer.announced()
+    for data in HOSTILE:
+        client = trainer.client()
+        try:
+            client.send(data)
+            answer, more = client.read(), client.read()
+        except (BrokenPipeError, ConnectionResetError):  # More than a line was sent, and the connection is closed before all was read.
+            continue
+        assert answer["state"] == "refused" and answer["outcome"] in ("InvalidRequest", "NoSource") and more is None, (data[:80], answer)
+    silent = [trainer.client() for _ in range(20)]
+    random.seed(1)
+    for client in silent:
+        try:
+            client.send(random.randbytes(100).replace(b"\n", b""))
+        except OSError:
+            pass  # It was one too many, and told so.
+    for client in silent:
+        try:
+            assert client.read()["state"] == "refused"
+        except ConnectionResetError:
+            pass
+    client = trainer.client()
+    client.capture(duration_ms=100)
+    assert client.until("done") and trainer.trains()
+
+
+@pytest.mark.parametrize("during", [b"garbage\n", b"x" * 20_000, b'{"op":"resume"}\n'])
+def test_garbage_during_a_capture_ends_it(trainer, during):
+    trainer.announced()
+    client = trainer.client()
+    client.capture(duration_ms=60_000)
+    client.until("recording")
+    client.send(during)
+    answers = []
+    try:
+        while (answer := client.read()) is not None:
+            answers.append(answer["state"])
+    except ConnectionResetError:
+        pass
+    assert "done" not in answers
+    assert trainer.trains() and trainer.names() == []
+
+
+def test_a_killed_program_is_seen(trainer):
+    trainer.announced()
+    (path,) = trainer.agent.glob("*.process")
+    assert is_locked(path)
+    client = trainer.client()
+    client.capture(duration_ms=60_000)
+    client.until("recording")
+    trainer.process.popen.kill()
+    trainer.process.popen.wait(10)
+    assert client.read() is None and not is_locked(path)
+
+
+@pytest.mark.parametrize("phase", ["idle", "waiting", "recording", "stopping", "done"])
+def test_exits_are_as_without_us(trainer, phase):
+    trainer.announced()
+    if phase != "idle":
+        client = trainer.client()
+        client.capture(ahead_ms=60_000 if phase == "waiting" else 0, duration_ms=500 if phase in ("stopping", "done") else 60_000)
+        if phase == "recording":
+            client.until("recording")
+            time.sleep(0.2)
+        elif phase == "stopping":
+            client.until("recording")
+            time.sleep(0.52)
+        elif phase == "done":
+            client.until("stopped")
+    trainer.order("sys.exit(0)", wait=False)
+    assert trainer.process.popen.wait(30) == 0, trainer.process.output()
+    assert not [path for path in trainer.agent.iterdir() if not path.name.endswith(".json") and not path.name.endswith(".rings")]
+
+
+@pytest.mark.parametrize("recording", [False, True])
+def test_a_forked_child_is_not_announced(trainer, recording):
+    """Nor does its end hang in Kineto's destructors, as it does in a process that used torch.profiler."""
+    trainer.announced()
+    client = trainer.client()
+    client.capture(duration_ms=1500 if recording else 50)
+    client.until("recording" if recording else "done")
+    trainer.order("""
+child = os.fork()
+if child == 0:
+    for _ in range(20):
+        model(batch)  # PyTorch's backward pass does not survive a fork.
+    print("child has", [t.name for t in __import__("threading").enumerate()], flush=True)
+    sys.exit(0)
+print("child ended with", os.waitpid(child, 0)[1], flush=True)
+""")
+    assert "child ended with 0" in trainer.process.output(), trainer.process.output()
+    assert "strobe-inproc" not in trainer.process.output().split("child has")[1].split("\n")[0]
+    assert len(trainer.announcements()) == 1 and all(is_locked(path) for path in trainer.agent.glob("*.process"))
+    if recording:
+        assert check_operators(trainer, client.until("done"))
+    other = trainer.client()
+    other.capture(duration_ms=100)
+    assert other.until("done") and trainer.trains()
+
+
+def test_the_programs_own_profiler_wins(trainer):
+    trainer.announced()
+    begin = "own = torch.profiler.profile(); own.__enter__(); train()"
+    end = "train(); own.__exit__(None, None, None); print('own', len([e for e in own.events() if e.name == 'aten::addmm']), flush=True)"
+    trainer.order(begin)
+    client = trainer.client()
+    client.capture()
+    refused = client.last()
+    assert refused["outcome"] == "Busy" and "torch.profiler" in refused["message"], refused
+    trainer.order(end)
+    # During ours: ours ends, with what it has.
+    client = trainer.client()
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    time.sleep(0.3)
+    trainer.order(begin)
+    done = client.until("done")
+    assert done["outcome"] == "Truncated" and "session of its own" in done["message"], done
+    assert check_operators(trainer, done)
+    client = trainer.client()
+    client.capture()
+    assert client.last()["outcome"] == "Busy"
+    trainer.order(end)
+    # Before ours begins.
+    client = trainer.client()
+    client.capture(ahead_ms=60_000)
+    time.sleep(0.2)
+    trainer.order(begin)
+    assert client.last()["outcome"] == "Busy"
+    trainer.order(end)
+    client = trainer.client()
+    client.capture(duration_ms=100)
+    assert check_operators(trainer, client.until("done"))
+    counts = [int(line.split()[1]) for line in trainer.process.output().splitlines() if line.startswith("own ")]
+    assert len(counts) == 3 and all(count >= 4 for count in counts), counts
+
+
+def quiet_python(package, tmp_path, code, **env):
+    """Runs code with our package on the path; returns its output, and the names in the agent directory while it ran."""
+    (tmp_path / "strobe").mkdir(exist_ok=True)
+    code += "\nimport os, time; time.sleep(0.5)\nprint(sorted(os.listdir(os.environ['D'])))"
+    result = subprocess.run([TORCH_PYTHON, "-c", code], capture_output=True, text=True, timeout=60, env={
+        **os.environ, "PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore", "D": str(tmp_path / "strobe"), "STROBE_DIR": str(tmp_path / "strobe"), **env})
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("env", [{"STROBE_BOOTSTRAP": "off"}, {"STROBE_DIR": ""}, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}])
+def test_it_can_be_switched_off(tmp_path, python_package, env):
+    said = quiet_python(python_package, tmp_path, "import torch, threading; print([t.name for t in threading.enumerate()])", **env)
+    assert said.splitlines() == ["['MainThread']", "[]"]
+
+
+def test_nothing_else_is_loaded(tmp_path, python_package):
+    said = quiet_python(python_package, tmp_path, "import sys, time, torch; time.sleep(0.5); print('strobe' in sys.modules, 'strobe._inproc' in sys.modules)")
+    assert said.splitlines() == ["False True", "['agent']"]
+    # `import strobe` afterwards finds the same one, and a second bootstrap adds nothing.
+    said = quiet_python(python_package, tmp_path, "import torch, strobe, sys, threading, strobe._inproc\nstrobe._inproc.bootstrap('torch')\n"
+                        "print(strobe._inproc is sys.modules['strobe._inproc'], [t.name for t in threading.enumerate()].count('strobe-inproc'))")
+    assert said.splitlines()[0] == "True 1"
+
+
+def test_a_program_without_a_framework_pays_nothing(tmp_path, python_package):
+    said = quiet_python(python_package, tmp_path, "import sys, threading; print([m for m in sys.modules if 'strobe' in m], threading.active_count())")
+    assert said.splitlines() == ["[] 1", "[]"]
+
+
+@pytest.mark.parametrize("harm", ["readonly", "missing", "file"])
+def test_a_directory_that_cannot_be_used_harms_nobody(tmp_path, python_package, harm):
+    place = tmp_path / "place"
+    if harm == "file":
+        place.write_text("")
+    elif harm == "readonly":
+        place = "/proc/self"
+    said = quiet_python(python_package, tmp_path, "import torch; print(torch.ones(2).sum().item())", STROBE_DIR=str(place))
+    assert said.splitlines()[0] == "2.0"
+
+
+def test_children_of_multiprocessing_say_so(tmp_path, python_package, group):
+    program = tmp_path / "spawn.py"
+    program.write_text("""
+import torch, torch.multiprocessing as mp, time
+from torch.utils.data import DataLoader
+def work(rank):
+    time.sleep(60)
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
+    context.Process(target=work, args=(0,), name="trainer").start()
+    loader = iter(DataLoader(list(range(64)), num_workers=1, multiprocessing_context="spawn"))
+    next(loader)
+    print("ready", flush=True)
+    time.sleep(60)
+""")
+    trainer = Trainer(group, tmp_path, python_package, command=[TORCH_PYTHON, program])
+    wait_until(lambda: len(trainer.announcements()) == 3, 60, "three announcements")
+    children = {a["multiprocessing"] and a["multiprocessing"]["daemon"] for a in trainer.announcements()}
+    assert children == {None, False, True}
+    for announcement in trainer.announcements():
+        if announcement["multiprocessing"]:
+            os.kill(announcement["pid"], signal.SIGKILL)
+
+
+def test_the_socket_is_for_the_pod_only(trainer):
+    """A Unix socket has no port: nothing of this process listens on the network."""
+    trainer.announced()
+    inodes = {os.readlink(f"/proc/{trainer.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{trainer.process.pid}/fd")}
+    with open("/proc/net/tcp") as tcp, open("/proc/net/tcp6") as tcp6:
+        listening = {f"socket:[{line.split()[9]}]" for line in [*tcp, *tcp6] if line.split()[3] == "0A"}
+    assert not inodes & listening
+    assert isinstance(trainer.client(), Client) and socket.AF_UNIX

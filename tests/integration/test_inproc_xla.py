@@ -1,0 +1,257 @@
+"""JAX and TensorFlow in processes that nobody changed: the framework's own server, closed to other machines, or a session."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.inproc import MS, Trainer
+from tests.support.processes import BUILD, PYTHON, ROOT, wait_until
+
+JAX = BUILD / "jax"
+VERSIONS = [*(ROOT / "tests/frameworks/jax_versions").read_text().split(), "newest"]
+WITH_SERVER = [version for version in VERSIONS if version not in ("0.4.38", "0.7.2", "0.8.3")]
+PLAIN_PYTHON = Path(sys.base_prefix) / "bin/python3"  # Cannot import TensorFlow.
+
+
+def jax_trainer(group, directory, package, version, **more):
+    path = ":".join(str(part) for part in (package, JAX / version, JAX / "common"))
+    command = [PLAIN_PYTHON, ROOT / "tests/e2e/framework_loop.py", "jax", directory / "notes.0", directory / "orders.0"]
+    return Trainer(group, directory, path, framework="jax", command=command, **more)
+
+
+@pytest.fixture
+def trainer(group, tmp_path, python_package):
+    return jax_trainer(group, tmp_path, python_package, "newest")
+
+
+def steps_in(data):
+    """{step_num: (begin, end)} in Unix nanoseconds, of the annotations "train"; and the profiler's start."""
+    from tensorflow import xplane_pb2
+
+    space = xplane_pb2.XSpace.FromString(data)
+    began = next((stat.uint64_value or stat.int64_value for plane in space.planes if plane.name == "Task Environment" for stat in plane.stats
+                  if plane.stat_metadata[stat.metadata_id].name == "profile_start_time"), 0)
+    found = set()
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                if plane.event_metadata[event.metadata_id].name == "train":
+                    found |= {stat.int64_value for stat in event.stats if plane.stat_metadata[stat.metadata_id].name == "step_num"}
+    return found, began
+
+
+def check_steps(trainer, data, begin_ns, end_ns):
+    expected = {step[0] for step in trainer.steps(begin_ns, end_ns)}
+    found, _ = steps_in(data)
+    assert expected and expected <= found, (len(expected), len(found))
+
+
+def ask_server(protos, address, duration_ms, start_ns=0, session="test"):
+    import grpc
+    from tensorflow import profiler_service_pb2 as pb
+    from tensorflow import profiler_service_pb2_grpc
+
+    stub = profiler_service_pb2_grpc.ProfilerServiceStub(grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)]))
+    request = pb.ProfileRequest(session_id=session, emit_xspace=True, repository_root="/proc/strobe")
+    request.opts.version, request.opts.duration_ms, request.opts.host_tracer_level = 1, duration_ms, 2
+    if start_ns:
+        request.opts.start_timestamp_ns = start_ns
+    return stub, stub.Profile.future(request, timeout=60)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_version_of_jax_is_recorded_by_a_session(group, tmp_path, python_package, protos, version):
+    trainer = jax_trainer(group, tmp_path, python_package, version)
+    announcement = trainer.announced()
+    assert announcement["framework"] == "jax" and announcement["channel"] == ("server" if version in WITH_SERVER else "session"), announcement
+    assert bool(announcement["address"]) == (version in WITH_SERVER)
+    assert ("stands still" in (announcement["note"] or "")) == (version in ("0.4.38", "0.7.2"))
+    client = trainer.client()
+    start = client.capture(ahead_ms=300)
+    done = client.until("done")
+    assert done["format"] == "xspace" and start <= done["started_ns"], done
+    data = (trainer.agent / done["file"]).read_bytes()
+    assert len(data) == done["bytes"] and steps_in(data)[1] == done["started_ns"]
+    check_steps(trainer, data, done["started_ns"], done["stopped_ns"])
+    client = trainer.client()
+    client.capture(duration_ms=60_000)
+    client.until("recording")
+    client.close()
+    wait_until(lambda: trainer.names() == [done["file"]], 20, "the cancelled capture's end")
+    trainer.order("sys.exit(0)", wait=False)
+    assert trainer.process.popen.wait(30) == 0 and not list(trainer.agent.glob("*.process"))
+
+
+def test_the_server_is_recorded_by_a_client_of_this_machine(trainer, protos):
+    start = time.time_ns() + 300 * MS
+    _, answer = ask_server(protos, trainer.announced()["address"], 500, start)
+    xspace = answer.result().xspace
+    data = xspace if isinstance(xspace, bytes) else xspace.SerializeToString()
+    check_steps(trainer, data, start + 50 * MS, start + 450 * MS)
+
+
+def test_the_programs_own_server_is_still_possible(trainer):
+    trainer.announced()
+    trainer.order("jax.profiler.start_server(0); jax.profiler.stop_server(); print('server', flush=True)")
+    assert "server" in trainer.process.output()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_programs_own_trace_wins(group, tmp_path, python_package, protos, version):
+    trainer = jax_trainer(group, tmp_path, python_package, version)
+    trainer.announced()
+    begin = f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); print('began', flush=True)"
+    end = "jax.profiler.stop_trace(); print('stopped', flush=True)"
+    trainer.order(begin)
+    client = trainer.client()
+    client.capture()
+    assert client.last()["outcome"] == "Busy"
+    trainer.order(end)
+    client = trainer.client()
+    client.capture(ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    time.sleep(0.3)
+    trainer.order(begin)
+    done = client.until("done")
+    assert done["outcome"] == "Truncated", done
+    check_steps(trainer, (trainer.agent / done["file"]).read_bytes(), done["started_ns"], done["stopped_ns"])
+    trainer.order(end)
+    trainer.order(begin)
+    trainer.order(end)
+    assert trainer.process.running() and trainer.process.output().count("stopped") == 3, trainer.process.output()
+    assert len(list((tmp_path / "own").rglob("*.xplane.pb"))) >= 1
+    client = trainer.client()
+    client.capture(duration_ms=100)
+    assert client.until("done")
+
+
+def test_the_programs_own_trace_ends_a_session_of_the_server(trainer, protos, tmp_path):
+    """The sidecar holds the turn while it records through the server, and ends its session when it is told to yield."""
+    from tensorflow import profiler_service_pb2 as pb
+
+    announcement = trainer.announced()
+    holder = trainer.client()
+    holder.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=60_000 * MS)
+    assert holder.read() == {"state": "held"}
+    stub, answer = ask_server(protos, announcement["address"], 60_000)
+    time.sleep(1)
+    trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); print('began', flush=True)", wait=False)
+    assert holder.read()["state"] == "yield"
+    stub.Terminate(pb.TerminateRequest(session_id="test"), timeout=10)
+    assert answer.result()
+    holder.close()
+    wait_until(lambda: "began" in trainer.process.output(), 20, "the program's trace")
+    trainer.order("jax.profiler.stop_trace(); print('stopped', flush=True)")
+    assert "stopped" in trainer.process.output() and trainer.trains()
+
+
+@pytest.mark.parametrize("through", ["server", "session"])
+def test_the_end_of_the_program_does_not_wait_for_a_capture(trainer, protos, through):
+    announcement = trainer.announced()
+    if through == "server":
+        _, answer = ask_server(protos, announcement["address"], 50_000)
+        time.sleep(1)
+    else:
+        client = trainer.client()
+        client.capture(ahead_ms=0, duration_ms=50_000)
+        client.until("recording")
+    trainer.order("sys.exit(0)", wait=False)
+    assert trainer.process.popen.wait(40) == 0, trainer.process.output()
+    assert not list(trainer.agent.glob("*.process")) and not list(trainer.agent.glob("*.sock"))
+
+
+def test_a_forked_child_is_not_announced(trainer):
+    trainer.announced()
+    trainer.order("child = os.fork()\nif child == 0:\n    os._exit(0)\nprint('child', os.waitpid(child, 0)[1], flush=True)")
+    assert "child 0" in trainer.process.output() and len(trainer.announcements()) == 1
+    client = trainer.client()
+    client.capture(duration_ms=100)
+    assert client.until("done")
+
+
+def test_a_program_that_never_uses_a_backend_is_not_announced(tmp_path, python_package):
+    (tmp_path / "agent").mkdir()
+    code = "import jax, os, threading, time; time.sleep(0.5); print(os.listdir(os.environ['STROBE_DIR'] + '/agent'), threading.active_count())"
+    said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=60, env={
+        **os.environ, "PYTHONPATH": str(python_package), "STROBE_DIR": str(tmp_path), "JAX_PLATFORMS": "cpu"})
+    assert said.stdout == "[] 1\n", said
+
+
+@pytest.mark.parametrize("off", [{"STROBE_BOOTSTRAP": "off"}, {"STROBE_DIR": ""}])
+def test_it_can_be_switched_off(group, tmp_path, python_package, off):
+    trainer = jax_trainer(group, tmp_path, python_package, "newest", env=off)
+    time.sleep(1)
+    assert trainer.announcements() == [] and "strobe" not in "".join(os.readlink(f"/proc/{trainer.process.pid}/fd/{fd}")
+                                                                    for fd in os.listdir(f"/proc/{trainer.process.pid}/fd") if fd not in "012")
+
+
+def test_tensorflow_with_one_import(group, tmp_path, python_package, protos):
+    trainer = Trainer(group, tmp_path, python_package, framework="tensorflow")
+    announcement = trainer.announced("tensorflow")
+    assert announcement["channel"] == "server", announcement
+    start = time.time_ns() + 300 * MS
+    _, answer = ask_server(protos, announcement["address"], 500, start)
+    xspace = answer.result().xspace
+    check_steps(trainer, xspace if isinstance(xspace, bytes) else xspace.SerializeToString(), start + 50 * MS, start + 450 * MS)
+    client = trainer.client(announcement)
+    client.capture(framework="tensorflow")
+    done = client.until("done")
+    check_steps(trainer, (trainer.agent / done["file"]).read_bytes(), done["started_ns"], done["stopped_ns"])
+    # The program's own session ends ours.
+    client = trainer.client(announcement)
+    client.capture(framework="tensorflow", ahead_ms=0, duration_ms=60_000)
+    client.until("recording")
+    trainer.order(f"tf.profiler.experimental.start({str(tmp_path / 'own')!r})")
+    assert client.until("done")["outcome"] == "Truncated"
+    trainer.order("tf.profiler.experimental.stop(); print('stopped', flush=True)")
+    assert "stopped" in trainer.process.output() and list((tmp_path / "own").rglob("*.xplane.pb"))
+    assert trainer.names() and not [name for name in trainer.names() if name.startswith(".")]
+    trainer.order("sys.exit(0)", wait=False)
+    assert trainer.process.popen.wait(30) == 0
+
+
+NETWORKS = textwrap.dedent("""
+    set -e
+    ip link set lo up
+    unshare --net sleep 300 & other=$!
+    trap 'kill $other' EXIT
+    until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
+    ip link add ours type veth peer name theirs
+    ip link set theirs netns $other
+    ip addr add 10.99.0.1/24 dev ours
+    ip link set ours up
+    nsenter -t $other -n ip addr add 10.99.0.2/24 dev theirs
+    nsenter -t $other -n ip link set theirs up
+    echo $other > "$1"
+    shift
+    "$@"
+""")
+
+
+def can_connect(pid, host, port):
+    """Whether a program in the network of a process can connect."""
+    code = f"import socket; socket.create_connection(({host!r}, {port}), 5)"
+    return subprocess.run(["nsenter", "-t", str(pid), "-n", sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_package):
+    if subprocess.run(["unshare", "--net", "ip", "link", "add", "first", "type", "veth", "peer", "name", "second"], capture_output=True).returncode != 0:
+        pytest.skip("this machine cannot make networks")
+    other_file = tmp_path / "other"
+    trainer = jax_trainer(group, tmp_path, python_package, "newest", wrap=["unshare", "--net", "sh", "-c", NETWORKS, "sh", other_file])
+    port = int(trainer.announced()["address"].rsplit(":", 1)[1])
+    inside, stranger = trainer.announced()["pid"], int(other_file.read_text())
+    # The program's own server, which is open, shows that the network is there.
+    trainer.order("import socket; open_one = socket.create_server(('0.0.0.0', 7777)); print('open', flush=True)")
+    assert can_connect(stranger, "10.99.0.1", 7777)
+    assert not can_connect(stranger, "10.99.0.1", port)
+    assert can_connect(inside, "127.0.0.1", port)
+    listening = json.loads(subprocess.run(["nsenter", "-t", str(inside), "-n", "ip", "-j", "addr", "show", "ours"], capture_output=True, text=True).stdout)
+    for address in [info["local"] for info in listening[0]["addr_info"] if info["family"] == "inet6"]:
+        assert not can_connect(stranger, f"{address}%theirs", port)

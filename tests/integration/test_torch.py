@@ -1,0 +1,129 @@
+"""Captures of PyTorch processes that nobody changed, from the sidecar to the trace. Real PyTorch (build/torch)."""
+
+import collections
+import json
+import subprocess
+
+import pytest
+
+from tests.support.inproc import MS, TORCH_PYTHON, Trainer
+from tests.support.ports import free_port
+from tests.support.processes import BIN, ROOT
+
+pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
+
+
+@pytest.fixture
+def sidecar(group, tmp_path):
+    """A sidecar beside a trainer of this directory, as injection configures it: one profiler server, which is not there."""
+    port = free_port()
+
+    def start(*flags):
+        group.start("sidecar", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", f"127.0.0.1:{free_port()}",
+                                "--agent-dir", tmp_path / "strobe/agent", "--insecure-plaintext", *flags]).wait_for("strobe-sidecar serves", 20)
+        return f"127.0.0.1:{port}"
+
+    return start
+
+
+def capture(address, directory, *flags, run="r"):
+    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", directory / "logdir", "--run", run,
+                           "--duration", "500ms", "--output", "json", "--attempts", "1", *flags], capture_output=True, text=True, timeout=120)
+    manifest = json.loads(done.stdout)
+    return manifest["workers"][0], done.stderr
+
+
+def host_events(directory, run="r"):
+    """(name, begin ns, end ns) of the trace's host events."""
+    from tensorflow import xplane_pb2
+
+    (path,) = (directory / "logdir/plugins/profile" / run).glob("*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    for plane in space.planes:
+        if not plane.name.startswith("/host:CPU"):
+            continue
+        names = {number: kind.name for number, kind in plane.event_metadata.items()}
+        for line in plane.lines:
+            for event in line.events:
+                begin = line.timestamp_ns + event.offset_ps / 1000
+                yield names[event.metadata_id], begin, begin + event.duration_ps / 1000
+
+
+def check_operators(trainer, worker, directory, rank=0, run="r"):
+    """Each operator of each complete step is in the trace, as often as PyTorch's own profiler counted."""
+    steps = trainer.steps(int(worker["startedNs"]), int(worker["stoppedNs"]), rank)
+    assert len(steps) > 10
+    first, last = steps[0][1], steps[-1][2]
+    found = collections.Counter(name for name, begin, end in host_events(directory, run)
+                                if name.startswith("aten::") and first - MS // 4 <= begin and end <= last + MS // 4)
+    return found, {name: count * len(steps) for name, count in trainer.operators(rank).items()}
+
+
+def test_an_unchanged_program_is_captured(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    trainer = Trainer(group, tmp_path, python_package)
+    announcement = trainer.announced()
+    worker, stderr = capture(address, tmp_path)
+    assert worker["outcome"] == "Ok" and worker["coversWindow"], (worker, stderr)
+    (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
+    assert process["name"] == f"torch_loop.py {announcement['pid']}" and process["outcome"] == "OK"
+    found, expected = check_operators(trainer, worker, tmp_path)
+    assert found == expected
+    assert trainer.names() == [], "the process's own file is gone"
+    assert trainer.trains()
+
+
+def test_both_ranks_of_a_torchrun_are_captured(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    command = [TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone",
+               ROOT / "tests/e2e/torch_loop.py", tmp_path / "notes", tmp_path / "orders"]
+    trainer = Trainer(group, tmp_path, python_package, command=command)
+    trainer.announced()
+    worker, stderr = capture(address, tmp_path)
+    assert worker["outcome"] == "Ok", (worker, stderr)
+    assert sum(p["source"] == "SOURCE_FRAMEWORK" for p in worker["processes"]) == 2, "the launcher is no worker"
+
+
+def test_a_profiler_of_the_jobs_own_wins(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    trainer = Trainer(group, tmp_path, python_package)
+    trainer.announced()
+    trainer.order("own = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]); own.start()")
+    worker, _ = capture(address, tmp_path, run="busy")
+    assert worker["outcome"] == "Busy" and "torch in torch_loop.py" in worker["message"], worker
+    trainer.order("own.stop()")
+    worker, stderr = capture(address, tmp_path, run="after")
+    assert worker["outcome"] == "Ok", (worker, stderr)
+
+
+def test_a_capture_can_be_called_off_and_ended_early(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    trainer = Trainer(group, tmp_path, python_package)
+    trainer.announced()
+    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", tmp_path / "logdir",
+                                "--run", "off", "--duration", "60s", "--output", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if ": record," in line:
+            break
+    process.terminate()
+    out, _ = process.communicate(timeout=60)
+    assert json.loads(out)["workers"][0]["outcome"] == "Cancelled"
+    worker, stderr = capture(address, tmp_path)
+    assert worker["outcome"] == "Ok", (worker, stderr)
+    assert trainer.names() == [] and trainer.trains()
+
+
+def test_a_program_that_is_killed_is_told(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    trainer = Trainer(group, tmp_path, python_package)
+    trainer.announced()
+    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", tmp_path / "logdir",
+                                "--duration", "10s", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if ": record," in line:
+            break
+    trainer.process.popen.kill()
+    out, _ = process.communicate(timeout=60)
+    worker = json.loads(out)["workers"][0]
+    assert worker["outcome"] == "WorkerLost" and "was lost while it recorded" in worker["message"], worker
+    assert not list(trainer.agent.glob("*.process")), "a later capture does not wait for it"
