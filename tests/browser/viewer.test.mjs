@@ -7,6 +7,7 @@ import {
   idle,
   launch,
   open,
+  pixelsOf,
   pointOf,
   press,
   rowNamed,
@@ -483,17 +484,14 @@ test("works without WebGL", async () => {
 
 test("data is loaded on demand, and a coarse picture stands in until it is there", async () => {
   const tiles = () => page.asked.filter((url) => url.includes("/api/tiles")).length;
-  const row = await rowNamed(page, "Stream #13(Compute)");
-  const point = await pointOf(page, row, 0, 24 * MS);
+  // Steps lie there at any zoom, so it does not matter how far the page zooms on a slow machine.
+  const point = await pointOf(page, await rowNamed(page, "Steps"), 0, 24 * MS);
   const canvas = await page.$eval("#canvas", (node) => node.getBoundingClientRect().bottom);
-  // A strip of the row's pixels, as a compressed picture: a strip of one colour is the shortest.
-  const strip = async (y) =>
-    (
-      await page.screenshot({
-        clip: { x: Math.round(point.x) - 100, y: Math.round(y), width: 200, height: 4 },
-      })
-    ).length;
-  const empty = await strip(canvas - 8);
+  const isDrawn = async () => {
+    const picture = await pixelsOf(browser, await page.screenshot());
+    const back = String(picture.at(Math.round(point.x), Math.round(canvas) - 8));
+    return String(picture.at(Math.round(point.x) - 40, Math.round(point.y) + 3)) !== back;
+  };
   const before_ = tiles();
   const whole = await view(page);
   await page.emulateNetworkConditions({ latency: 5000, download: -1, upload: -1 });
@@ -506,11 +504,11 @@ test("data is loaded on demand, and a coarse picture stands in until it is there
   );
   await page.keyboard.up("w");
   assert.equal(await page.evaluate(() => globalThis.strobe.idle), false, "it has not come yet");
-  assert.ok((await strip(point.y)) > empty, "something is drawn meanwhile");
+  assert.ok(await isDrawn(), "something is drawn meanwhile");
   await shot(page, "coarse");
   await page.emulateNetworkConditions(null);
   await idle(page);
   assert.ok(tiles() > before_, "what is looked at was asked for");
-  assert.ok((await strip(point.y)) > empty);
+  assert.ok(await isDrawn());
   assert.deepEqual(page.troubles, []);
 });
