@@ -50,7 +50,8 @@ std::optional<std::int64_t> BaseNanos(const FileMembers& members, std::int64_t o
 
 }  // namespace
 
-SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report)
+SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members,
+                         const ReadReport& report, const KnownWindow& known)
     : source_(planes) {
   const std::int64_t begin = planes.begin_ps();
   zero_ps_ = begin - (begin % 1000 + 1000) % 1000;
@@ -74,7 +75,7 @@ SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const 
     Place(name, plane);
     size_ += Head(kPlanes, plane.size).size() + plane.size;
   }
-  AddEnvironment(members, report);
+  AddEnvironment(members, report, known);
   size_ += environment_.size();
 }
 
@@ -154,15 +155,20 @@ void SpaceWriter::Place(std::string_view name, Plane& plane) {
 }
 
 // Adds the plane with the trace's times and everything about the file as a whole.
-void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& report) {
+void SpaceWriter::AddEnvironment(const FileMembers& members, const ReadReport& report,
+                                 const KnownWindow& known) {
   xplane::PlaneBuilder plane(xplane::kTaskEnvironmentPlane);
   if (const auto base = BaseNanos(members, source_.origin_us()); base && report.spans > 0) {
     // Unsigned arithmetic, because a hostile file may contain any number.
     const std::uint64_t origin =
         static_cast<std::uint64_t>(*base) + static_cast<std::uint64_t>(source_.origin_us()) * 1000;
     plane.AddPlaneStat(xplane::kProfileStart, origin + static_cast<std::uint64_t>(zero_ps_ / 1000));
-    plane.AddPlaneStat(xplane::kProfileStop,
-                       origin + static_cast<std::uint64_t>(source_.end_ps() / 1000));
+    std::uint64_t stop = origin + static_cast<std::uint64_t>(source_.end_ps() / 1000);
+    if (known.ended_ns > 0) stop = std::min(stop, static_cast<std::uint64_t>(known.ended_ns));
+    plane.AddPlaneStat(xplane::kProfileStop, stop);
+    if (known.began_ns > 0) {
+      plane.AddPlaneStat(xplane::kRecordingStart, static_cast<std::uint64_t>(known.began_ns));
+    }
   }
   std::string hostname;
   for (const auto& [key, value] : members) {

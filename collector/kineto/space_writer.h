@@ -20,10 +20,17 @@ using Sink = std::function<absl::Status(std::string_view)>;
 // The file's members beside its events: the key, and the value as it is in the file.
 using FileMembers = std::vector<std::pair<std::string, std::string>>;
 
+// When the profiler really recorded, on the wall clock, if its process noted that; 0 = not known.
+// PyTorch's file has only a window that includes the time which stopping takes.
+struct KnownWindow {
+  std::int64_t began_ns = 0, ended_ns = 0;
+};
+
 class SpaceWriter {
  public:
   // The planes must be finished.
-  SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report);
+  SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report,
+              const KnownWindow& known);
 
   std::uint64_t size() const { return size_; }
   // Call it once. Frees the events as they are written.
@@ -48,7 +55,8 @@ class SpaceWriter {
   std::string LineName(const Line& line, bool tell_process) const;
   std::int64_t SortIndex(const Line& line) const;
   void Place(std::string_view name, Plane& plane);
-  void AddEnvironment(const FileMembers& members, const ReadReport& report);
+  void AddEnvironment(const FileMembers& members, const ReadReport& report,
+                      const KnownWindow& known);
 
   TracePlanes& source_;
   std::int64_t zero_ps_ = 0;  // The trace's begin, a whole number of nanoseconds.

@@ -33,7 +33,9 @@ class TraceFileReader {
       return absl::DataLossError("the file has no traceEvents: it is no trace in Chrome's format");
     return absl::OkStatus();
   }
-  SpaceWriter Writer() { return SpaceWriter(planes_, members_, report_); }
+  SpaceWriter Writer(const KnownWindow& known) {
+    return SpaceWriter(planes_, members_, report_, known);
+  }
 
  private:
   // The most that members beside the events may take.
@@ -115,13 +117,14 @@ bool IsTraceFileName(std::string_view name) {
 absl::Status ConvertTraceFile(const Source& source, const Sink& sink, ReadReport& report) {
   TraceFileReader reader(report);
   RETURN_IF_ERROR(reader.Read(source));
-  return reader.Writer().Write(sink);
+  return reader.Writer({}).Write(sink);
 }
 
-absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report) {
+absl::StatusOr<std::string> ReadTraceFile(const Source& source, ReadReport& report,
+                                          const KnownWindow& known) {
   TraceFileReader reader(report);
   RETURN_IF_ERROR(reader.Read(source));
-  SpaceWriter writer = reader.Writer();
+  SpaceWriter writer = reader.Writer(known);
   std::string space;
   space.reserve(writer.size());
   RETURN_IF_ERROR(writer.Write([&](std::string_view piece) {

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "common/base/file_descriptor.h"
@@ -81,6 +82,19 @@ absl::StatusOr<std::string> ReadLocked(int directory, const char* name) {
   return text;
 }
 
+// Removes what a killed process was still writing, ".<process>-*", and its socket. A finished trace
+// belongs to whoever asked for it.
+void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
+  rewinddir(entries);
+  while (const dirent* entry = readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    const bool is_leftover = std::any_of(dead.begin(), dead.end(), [&](const std::string& process) {
+      return name == process + ".sock" || name.starts_with("." + process + "-");
+    });
+    if (is_leftover) (void)unlinkat(dirfd(entries), entry->d_name, 0);
+  }
+}
+
 }  // namespace
 
 std::string Announcement::label() const {
@@ -126,16 +140,21 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   const FileDescriptor fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const entries = fd.get() < 0 ? nullptr : fdopendir(dup(fd.get()));
   if (entries == nullptr) return processes;
+  std::set<std::string> dead;
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kSuffix) || !IsFileName(name)) continue;
     const absl::StatusOr<std::string> text = ReadLocked(fd.get(), entry->d_name);
-    if (absl::IsNotFound(text.status())) (void)unlinkat(fd.get(), entry->d_name, 0);
+    if (absl::IsNotFound(text.status())) {
+      (void)unlinkat(fd.get(), entry->d_name, 0);
+      dead.insert(std::string(name.substr(0, name.size() - kSuffix.size())));
+    }
     if (!text.ok()) continue;
     absl::StatusOr<Announcement> process = ParseAnnouncement(name, *text);
     if (process.ok()) processes.push_back(*std::move(process));
     if (processes.size() == kMaxAnnouncements) break;
   }
+  if (!dead.empty()) RemoveLeftovers(entries, dead);
   closedir(entries);
   std::sort(processes.begin(), processes.end(), [](const Announcement& a, const Announcement& b) {
     return std::tie(a.local_rank, a.container, a.pid, a.framework) <

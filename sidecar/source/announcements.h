@@ -33,7 +33,7 @@ struct Announcement {
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view json);
 
 // The announcements of processes that run, at most kMaxAnnouncements. Removes those of processes
-// that were killed.
+// that were killed, with what these left behind.
 inline constexpr std::size_t kMaxAnnouncements = 64;
 std::vector<Announcement> ReadAnnouncements(const std::string& directory);
 

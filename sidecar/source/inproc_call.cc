@@ -31,6 +31,13 @@ std::string TextOf(const json& object, const char* key) {
   return std::string(CutUtf8(it->get_ref<const std::string&>(), kMaxMessage));
 }
 
+// Takes the time if the object has it. Bounded, so that sums of two do not overflow.
+void TakeTime(const json& object, const char* key, std::int64_t& time) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number_unsigned()) return;
+  time = static_cast<std::int64_t>(std::min<std::uint64_t>(it->get<std::uint64_t>(), 1ull << 62));
+}
+
 // The outcome with this name, if a process may claim it.
 Outcome OutcomeOf(const std::string& name) {
   constexpr Outcome kClaimable[] = {Outcome::kBusy,           Outcome::kCancelled,
@@ -122,11 +129,9 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
   if (std::string note = TextOf(object, "note"); !note.empty()) answer.note = std::move(note);
   if (state == "refused" || state == "failed")
     return fail(OutcomeOf(TextOf(object, "outcome")), message.empty() ? "refused" : message);
-  if (state == "stopped" && object.contains("stop_took_ns") &&
-      object["stop_took_ns"].is_number_unsigned()) {
-    answer.stop_took_ns = static_cast<std::int64_t>(
-        std::min<std::uint64_t>(object["stop_took_ns"].get<std::uint64_t>(), 1ull << 62));
-  }
+  TakeTime(object, "started_ns", answer.started_ns);
+  TakeTime(object, "stopped_ns", answer.stopped_ns);
+  TakeTime(object, "stop_took_ns", answer.stop_took_ns);
   if (state != "done") return false;
   answer.file = TextOf(object, "file");
   answer.format = TextOf(object, "format");

@@ -26,6 +26,8 @@ struct InprocAnswer {
   std::string file{};      // The trace's name in the agent directory.
   std::string format{};    // "kineto" or "xspace".
   std::string note{};      // What the process says about its recording; may be empty.
+  // When it recorded, on the wall clock; 0 = it does not say.
+  std::int64_t started_ns = 0, stopped_ns = 0;
   std::int64_t stop_took_ns = 0;  // How long stopping kept the process's profiler busy.
 };
 

@@ -61,7 +61,8 @@ absl::StatusOr<std::string> TakeTrace(const std::string& directory, const Inproc
   if (answer.format == "kineto") {
     kineto::ReadReport report;
     return kineto::ReadTraceFile(
-        [&](std::span<char> room) { return ReadSome(file.get(), room); }, report);
+        [&](std::span<char> room) { return ReadSome(file.get(), room); }, report,
+        {.began_ns = answer.started_ns, .ended_ns = answer.stopped_ns});
   }
   std::string xspace;
   constexpr std::size_t kPiece = 1 << 20;

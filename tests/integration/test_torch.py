@@ -39,13 +39,16 @@ def host_events(directory, run="r"):
 
     (path,) = (directory / "logdir/plugins/profile" / run).glob("*.xplane.pb")
     space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    (environment,) = [plane for plane in space.planes if plane.name.startswith("Task Environment")]
+    known = {environment.stat_metadata[stat.metadata_id].name: stat.uint64_value for stat in environment.stats}
+    start = known["profile_start_time"]  # Times of a trace count from there.
     for plane in space.planes:
         if not plane.name.startswith("/host:CPU"):
             continue
         names = {number: kind.name for number, kind in plane.event_metadata.items()}
         for line in plane.lines:
             for event in line.events:
-                begin = line.timestamp_ns + event.offset_ps / 1000
+                begin = start + line.timestamp_ns + event.offset_ps / 1000
                 yield names[event.metadata_id], begin, begin + event.duration_ps / 1000
 
 
@@ -126,4 +129,6 @@ def test_a_program_that_is_killed_is_told(group, tmp_path, python_package, proto
     out, _ = process.communicate(timeout=60)
     worker = json.loads(out)["workers"][0]
     assert worker["outcome"] == "WorkerLost" and "was lost while it recorded" in worker["message"], worker
-    assert not list(trainer.agent.glob("*.process")), "a later capture does not wait for it"
+    worker, _ = capture(address, tmp_path, run="after")
+    assert worker["outcome"] == "NoSource", "a later capture does not wait for it"
+    assert not [*trainer.agent.glob("*.process"), *trainer.agent.glob("*.sock"), *trainer.agent.glob(".*.new")]

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "common/base/file_descriptor.h"
 
@@ -94,9 +95,14 @@ TEST_F(ReadAnnouncementsTest, ThoseOfLiveProcessesInTheOrderOfTheirRanks) {
 }
 
 TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
-  { const FileDescriptor killed = Write("a.process", kTorch); }
+  { const FileDescriptor killed = Write("t@1-7.process", kTorch); }
+  for (const char* name : {"t@1-7.sock", ".t@1-7-99.json.new", "t@1-7-99.json", "t@1-78.sock"})
+    std::ofstream(directory_ + "/" + name) << "x";
   EXPECT_TRUE(ReadAnnouncements(directory_).empty());
-  EXPECT_NE(access((directory_ + "/a.process").c_str(), F_OK), 0);
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_))
+    left.insert(entry.path().filename());
+  EXPECT_THAT(left, testing::ElementsAre("t@1-7-99.json", "t@1-78.sock"));
 }
 
 TEST_F(ReadAnnouncementsTest, HostileFilesDoNoHarm) {

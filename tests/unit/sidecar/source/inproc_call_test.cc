@@ -59,6 +59,7 @@ TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
   EXPECT_TRUE(answer.recorded);
   EXPECT_EQ(answer.file, "t");
   EXPECT_EQ(answer.note, "one thread only");
+  EXPECT_EQ(answer.started_ns, 7);
   EXPECT_EQ(answer.stop_took_ns, 9);
 }
 
