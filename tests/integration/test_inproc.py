@@ -163,24 +163,15 @@ def test_hostile_clients_get_one_line_and_harm_nothing(trainer):
     trainer.announced()
     for data in HOSTILE:
         client = trainer.client()
-        try:
-            client.send(data)
-            answer, more = client.read(), client.read()
-        except (BrokenPipeError, ConnectionResetError):  # More than a line was sent, and the connection is closed before all was read.
-            continue
+        client.send(data)
+        answer, more = client.read(), client.read()
         assert answer["state"] == "refused" and answer["outcome"] in ("InvalidRequest", "NoSource") and more is None, (data[:80], answer)
     silent = [trainer.client() for _ in range(20)]
     random.seed(1)
     for client in silent:
-        try:
-            client.send(random.randbytes(100).replace(b"\n", b""))
-        except OSError:
-            pass  # It was one too many, and told so.
+        client.send(random.randbytes(100).replace(b"\n", b""))
     for client in silent:
-        try:
-            assert client.read()["state"] == "refused"
-        except ConnectionResetError:
-            pass
+        assert client.read()["state"] == "refused"
     client = trainer.client()
     client.capture(duration_ms=100)
     assert client.until("done") and trainer.trains()
