@@ -119,6 +119,10 @@ def test_cancelling_leaves_nothing_behind(trainer):
             after = trainer.client()
         assert answer["state"] == "done", answer
         (trainer.agent / answer["file"]).unlink()
+        if state == "stopped":  # The trace may have been finished before the client was gone; then it is the client's, and complete.
+            for name in trainer.names():
+                assert name.endswith(".pt.trace.json") and json.loads((trainer.agent / name).read_text())["traceEvents"]
+                (trainer.agent / name).unlink()
         wait_until(lambda: trainer.names() == [], 10, "the files to be gone")
     assert trainer.trains()
 
@@ -159,24 +163,15 @@ def test_hostile_clients_get_one_line_and_harm_nothing(trainer):
     trainer.announced()
     for data in HOSTILE:
         client = trainer.client()
-        try:
-            client.send(data)
-            answer, more = client.read(), client.read()
-        except (BrokenPipeError, ConnectionResetError):  # More than a line was sent, and the connection is closed before all was read.
-            continue
+        client.send(data)
+        answer, more = client.read(), client.read()
         assert answer["state"] == "refused" and answer["outcome"] in ("InvalidRequest", "NoSource") and more is None, (data[:80], answer)
     silent = [trainer.client() for _ in range(20)]
     random.seed(1)
     for client in silent:
-        try:
-            client.send(random.randbytes(100).replace(b"\n", b""))
-        except OSError:
-            pass  # It was one too many, and told so.
+        client.send(random.randbytes(100).replace(b"\n", b""))
     for client in silent:
-        try:
-            assert client.read()["state"] == "refused"
-        except ConnectionResetError:
-            pass
+        assert client.read()["state"] == "refused"
     client = trainer.client()
     client.capture(duration_ms=100)
     assert client.until("done") and trainer.trains()

@@ -82,7 +82,10 @@ class Client:
         self.lines = self.socket.makefile("rb")
 
     def send(self, data):
-        self.socket.sendall(data)
+        try:
+            self.socket.sendall(data)
+        except BrokenPipeError:
+            pass  # Refused before it asked; the answer says why.
         return self
 
     def ask(self, **fields):
