@@ -50,8 +50,8 @@ std::optional<std::int64_t> BaseNanos(const FileMembers& members, std::int64_t o
 
 }  // namespace
 
-SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members,
-                         const ReadReport& report, const KnownWindow& known)
+SpaceWriter::SpaceWriter(TracePlanes& planes, const FileMembers& members, const ReadReport& report,
+                         const KnownWindow& known)
     : source_(planes) {
   const std::int64_t begin = planes.begin_ps();
   zero_ps_ = begin - (begin % 1000 + 1000) % 1000;

@@ -70,7 +70,8 @@ std::string BaseName(const std::string& path) { return path.substr(path.rfind('/
 
 // The content of a file that its live program keeps locked; NotFound if the program is gone.
 absl::StatusOr<std::string> ReadLocked(int directory, const char* name) {
-  const FileDescriptor file(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const FileDescriptor file(
+      openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) return absl::NotFoundError("it is gone");
   if (!S_ISREG(info.st_mode)) return Wrong("name is that of no regular file");

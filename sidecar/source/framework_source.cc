@@ -10,6 +10,7 @@
 #include "sidecar/session/trace_report.h"
 #include "sidecar/source/announcements.h"
 #include "sidecar/source/framework_answers.h"
+#include "sidecar/source/inproc_call.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/profile_call.h"
 #include "sidecar/source/profile_calls.h"
@@ -75,9 +76,18 @@ bool IsConnected(grpc::Channel& channel, std::chrono::system_clock::time_point d
   return state == GRPC_CHANNEL_READY;
 }
 
+using Holds = std::vector<std::unique_ptr<InprocHold>>;
+
+// Whether a program wants its profiler back.
+bool AnyWantsBack(const Holds& holds) {
+  return std::any_of(holds.begin(), holds.end(),
+                     [](const auto& hold) { return hold != nullptr && hold->WantsBack(); });
+}
+
 // Waits until all calls have ended.
-void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cancel,
-           const Cancellation& terminate, const std::function<void()>& collecting) {
+void Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
+           const Cancellation& cancel, const Cancellation& terminate,
+           const std::function<void()>& collecting) {
   const Nanos set_when_sent = times.set();
   bool stopped = false, terminated = false;
   const auto end_sessions = [&] {
@@ -86,7 +96,7 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cance
   while (!calls.WaitFor(stopped ? kSlice : std::min(kSlice, times.UntilStop() + Nanos{1}))) {
     times.Look();
     if (cancel.cancelled()) calls.TryCancel();
-    if (terminate.cancelled() && !terminated) {
+    if (!terminated && (terminate.cancelled() || AnyWantsBack(holds))) {
       times.StopNow();
       times.Look();
       end_sessions();
@@ -108,14 +118,16 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Cancellation& cance
 FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
     : clock_(clock), options_(std::move(options)) {}
 
-std::vector<std::string> FrameworkSource::Addresses(Nanos timeout) const {
-  std::vector<std::string> announced;
+std::vector<FrameworkSource::Server> FrameworkSource::Servers(Nanos timeout) const {
+  std::vector<Server> given, announced;
+  for (const std::string& address : options_.addresses) given.push_back({address});
   if (!options_.announced_in.empty()) {
     for (const Announcement& process : ReadAnnouncements(options_.announced_in)) {
-      if (process.trains && !process.address.empty()) announced.push_back(process.address);
+      if (process.trains && !process.address.empty())
+        announced.push_back({process.address, process});
     }
   }
-  if (announced.empty()) return options_.addresses;
+  if (announced.empty()) return given;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& address : options_.addresses) {
     channels.push_back(ConnectToProfiler(address, 1));
@@ -123,15 +135,15 @@ std::vector<std::string> FrameworkSource::Addresses(Nanos timeout) const {
   }
   const auto deadline = DeadlineIn(timeout);
   for (const auto& channel : channels) {
-    if (IsConnected(*channel, deadline)) return options_.addresses;
+    if (IsConnected(*channel, deadline)) return given;
   }
   return announced;
 }
 
 std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
-  const std::vector<std::string> addresses = Addresses(timeout / 4);
+  const std::vector<Server> servers = Servers(timeout / 4);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const std::string& address : addresses) {
+  for (const auto& [address, process] : servers) {
     channels.push_back(ConnectToProfiler(address, std::numeric_limits<int>::max()));
     channels.back()->GetState(true);
   }
@@ -141,7 +153,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
     v1::Source& source = sources.emplace_back();
     source.set_kind(v1::SOURCE_FRAMEWORK);
-    source.set_address(addresses[i]);
+    source.set_address(servers[i].address);
     source.set_ready(IsConnected(*channels[i], deadline));
     if (!source.ready()) {
       const bool refused = channels[i]->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
@@ -150,20 +162,20 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     }
   }
   // Determines the ages now, because the machine may be busier during a capture.
-  LearnAges(addresses, channels, until - clock_.MonoNow());
+  LearnAges(servers, channels, until - clock_.MonoNow());
   return sources;
 }
 
 Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead + kLook; }
 
 std::vector<ServerAge> FrameworkSource::LearnAges(
-    const std::vector<std::string>& addresses,
-    const std::vector<std::shared_ptr<grpc::Channel>>& channels, Nanos timeout) {
+    const std::vector<Server>& servers, const std::vector<std::shared_ptr<grpc::Channel>>& channels,
+    Nanos timeout) {
   std::vector<ServerAge> ages = AskAges(channels, DeadlineIn(timeout));
   const MonoTime now = clock_.MonoNow();
   MutexLock lock(&mutex_);
   for (std::size_t i = 0; i < ages.size(); ++i) {
-    LastAnswer& last = last_answers_[addresses[i]];
+    LastAnswer& last = last_answers_[servers[i].address];
     if (ages[i] != ServerAge::kUnknown)
       last = {ages[i], now};
     else if (now - last.at < kBelieveFor)
@@ -176,25 +188,31 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
                                   const Cancellation& terminate,
                                   const std::function<void()>& collecting) {
   RecordingTimes times(clock_, plan);
-  const std::vector<std::string> addresses = Addresses(kLook);
-  const AnswerLimit limit = LimitOf(plan, addresses.size());
+  const std::vector<Server> servers = Servers(kLook);
+  const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const std::string& address : addresses)
+  for (const auto& [address, process] : servers)
     channels.push_back(ConnectToProfiler(address, limit.bytes));
   // Without host annotations, old servers are safe.
   std::vector<ServerAge> ages(channels.size(), ServerAge::kSince2026);
   if (plan.tracers().host() > 0 && !options_.host_tracing_on_old_servers)
-    ages = LearnAges(addresses, channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
+    ages = LearnAges(servers, channels, std::max(times.UntilStart() - kLatestSend, kShortestAsk));
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
     return {.outcome = Outcome::kCancelled, .message = "cancelled before the start"};
   }
   times.Look();
+  Holds holds;
+  for (const auto& [address, process] : servers) {
+    holds.push_back(process
+                        ? std::make_unique<InprocHold>(options_.announced_in, *process, plan, kLook)
+                        : nullptr);
+  }
   ProfileCalls calls(
       channels, RequestsFor(session::OnClockSetBy(times.set(), plan), ages, options_.shared_dir),
       times.UntilDeadline());
-  Await(calls, times, cancel, terminate, collecting);
+  Await(calls, times, holds, cancel, terminate, collecting);
 
   const SharedTraces shared{
       options_.shared_dir,
@@ -203,10 +221,14 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   std::vector<FrameworkAnswer> answers;
   for (std::size_t i = 0; i < channels.size(); ++i) {
     FrameworkAnswer& answer =
-        answers.emplace_back(TakeAnswer(*calls.calls()[i], addresses[i], shared));
+        answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
+    if (answer.verdict.outcome == Outcome::kOk && holds[i] != nullptr && holds[i]->WantsBack()) {
+      answer.verdict = {Outcome::kTruncated,
+                        StrCat(answer.who, ": the program started a profiler session of its own")};
+    }
   }
   // Joining the traces copies all of them once more.
   const std::uint64_t room = MemoryRoom(2 * channels.size());

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "sidecar/session/ports.h"
+#include "sidecar/source/announcements.h"
 #include "sidecar/source/server_age.h"
 
 namespace strobe {
@@ -22,8 +24,8 @@ struct FrameworkOptions {
   // Request host annotations also from servers from before 2026, although that can crash their
   // process.
   bool host_tracing_on_old_servers = false;
-  // The agent directory, where processes announce servers that Strobe started in them; empty = none.
-  // They are used while none of `addresses` answers, because a process has one profiler.
+  // The agent directory, where processes announce servers that Strobe started in them; empty =
+  // none. They are used while none of `addresses` answers, because a process has one profiler.
   std::string announced_in{};
 };
 
@@ -44,12 +46,16 @@ class FrameworkSource final : public session::Source {
     MonoTime at{};
   };
 
+  struct Server {
+    std::string address{};
+    std::optional<Announcement> process{};  // That announced it.
+  };
   // The servers to ask: the given ones or, if none of them can be connected within `timeout`, the
   // announced ones.
-  std::vector<std::string> Addresses(Nanos timeout) const;
+  std::vector<Server> Servers(Nanos timeout) const;
   // Asks the servers whose channel is not null and remembers their ages. If a server does not
   // answer in time, uses its remembered age.
-  std::vector<ServerAge> LearnAges(const std::vector<std::string>& addresses,
+  std::vector<ServerAge> LearnAges(const std::vector<Server>& servers,
                                    const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                                    Nanos timeout);
 

@@ -98,24 +98,36 @@ class Lines {
   std::string buffer_;
 };
 
+// The part that all requests have.
+json RequestOf(const char* op, const v1::CapturePlan& plan, const Announcement& process) {
+  return {{"op", op},
+          {"id", std::string(CutUtf8(plan.capture_id(), 128))},
+          {"framework", process.framework},
+          {"start_ns", plan.instant_ns() - plan.guard_ns()},
+          {"duration_ns", plan.duration_ns() + 2 * plan.guard_ns()}};
+}
+
+std::string LineOf(const json& request) {
+  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string NameOf(const Announcement& process) {
+  return StrCat(process.framework, " in ", process.label());
+}
+
 }  // namespace
 
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
                           std::uint64_t max_bytes) {
   const v1::Tracers& tracers = plan.tracers();
-  const json request = {{"op", "capture"},
-                        {"id", std::string(CutUtf8(plan.capture_id(), 128))},
-                        {"framework", process.framework},
-                        {"start_ns", plan.instant_ns() - plan.guard_ns()},
-                        {"duration_ns", plan.duration_ns() + 2 * plan.guard_ns()},
-                        {"tracers",
-                         {{"host", std::min(tracers.host(), 3u)},
-                          {"device", std::min(tracers.device(), 1u)},
-                          {"python", std::min(tracers.python(), 1u)}}},
-                        // A Python trace is a trace of stacks to PyTorch.
-                        {"torch", {{"stacks", tracers.python() > 0}}},
-                        {"max_bytes", std::min<std::uint64_t>(max_bytes, 1ull << 62)}};
-  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  json request = RequestOf("capture", plan, process);
+  request["tracers"] = {{"host", std::min(tracers.host(), 3u)},
+                        {"device", std::min(tracers.device(), 1u)},
+                        {"python", std::min(tracers.python(), 1u)}};
+  // A Python trace is a trace of stacks to PyTorch.
+  request["torch"] = {{"stacks", tracers.python() > 0}};
+  request["max_bytes"] = std::min<std::uint64_t>(max_bytes, 1ull << 62);
+  return LineOf(request);
 }
 
 bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& answer) {
@@ -148,7 +160,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
 InprocAnswer CallProcess(const std::string& directory, const Announcement& process,
                          const std::string& request, const Cancellation& cancel,
                          const Cancellation& terminate, const InprocCallbacks& callbacks) {
-  const std::string who = StrCat(process.framework, " in ", process.label());
+  const std::string who = NameOf(process);
   InprocAnswer answer;
   bool stopped = false;
   const auto end = [&](Outcome outcome, std::string_view why) {
@@ -173,6 +185,46 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
     if (!lines.Wait(std::min(left, kSlice)))
       return end(Outcome::kWorkerLost, "was lost while it recorded");
   }
+}
+
+class InprocHold::Connection {
+ public:
+  explicit Connection(FileDescriptor socket) : socket_(std::move(socket)), lines_(socket_) {}
+  bool Say(const std::string& line) { return Send(socket_, line); }
+  // The next line that arrives within `limit`; none also when the process has closed.
+  std::optional<std::string> Read(Nanos limit) {
+    std::optional<std::string> line = lines_.Next();
+    if (line || !lines_.Wait(limit)) return line;
+    return lines_.Next();
+  }
+
+ private:
+  const FileDescriptor socket_;
+  Lines lines_;
+};
+
+InprocHold::InprocHold(const std::string& directory, const Announcement& process,
+                       const v1::CapturePlan& plan, Nanos timeout)
+    : who_(NameOf(process)) {
+  FileDescriptor socket = Connect(directory, process.socket);
+  if (socket.get() < 0) return;
+  auto connection = std::make_unique<Connection>(std::move(socket));
+  if (!connection->Say(LineOf(RequestOf("hold", plan, process)))) return;
+  const std::optional<std::string> line = connection->Read(timeout);
+  InprocAnswer answer;
+  if (line && ReadInprocLine(*line, who_, answer)) verdict_ = answer.verdict;
+  connection_ = std::move(connection);
+}
+
+InprocHold::~InprocHold() = default;
+
+bool InprocHold::WantsBack() {
+  if (connection_ == nullptr || wanted_) return wanted_;
+  while (const auto line = connection_->Read(Nanos{0})) {
+    const json object = json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    wanted_ = wanted_ || (object.is_object() && TextOf(object, "state") == "yield");
+  }
+  return wanted_;
 }
 
 }  // namespace strobe

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -22,10 +23,10 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
 
 struct InprocAnswer {
   CallVerdict verdict{Outcome::kOk, ""};
-  bool recorded = false;   // There is a trace, even if the verdict is not kOk.
-  std::string file{};      // The trace's name in the agent directory.
-  std::string format{};    // "kineto" or "xspace".
-  std::string note{};      // What the process says about its recording; may be empty.
+  bool recorded = false;  // There is a trace, even if the verdict is not kOk.
+  std::string file{};     // The trace's name in the agent directory.
+  std::string format{};   // "kineto" or "xspace".
+  std::string note{};     // What the process says about its recording; may be empty.
   // When it recorded, on the wall clock; 0 = it does not say.
   std::int64_t started_ns = 0, stopped_ns = 0;
   std::int64_t stop_took_ns = 0;  // How long stopping kept the process's profiler busy.
@@ -44,5 +45,27 @@ struct InprocCallbacks {
 InprocAnswer CallProcess(const std::string& directory, const Announcement& process,
                          const std::string& request, const Cancellation& cancel,
                          const Cancellation& terminate, const InprocCallbacks& callbacks);
+
+// Holds a process's profiler while the process's own server records for us, so that the program can
+// have it back at any time: programs that begin a session of their own wait until ours has ended.
+class InprocHold {
+ public:
+  // Waits for the process's answer for at most `timeout`.
+  InprocHold(const std::string& directory, const Announcement& process, const v1::CapturePlan& plan,
+             Nanos timeout);
+  ~InprocHold();
+
+  // Why the process must not be recorded now: Busy. kOk if it may be, also if it did not answer.
+  const CallVerdict& verdict() const { return verdict_; }
+  // The program wants its profiler back. Does not block.
+  bool WantsBack();
+
+ private:
+  class Connection;
+  const std::string who_;
+  std::unique_ptr<Connection> connection_;  // Null when the process does not answer.
+  CallVerdict verdict_{Outcome::kOk, ""};
+  bool wanted_ = false;
+};
 
 }  // namespace strobe

@@ -60,9 +60,9 @@ absl::StatusOr<std::string> TakeTrace(const std::string& directory, const Inproc
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenTrace(directory, answer.file, max_bytes));
   if (answer.format == "kineto") {
     kineto::ReadReport report;
-    return kineto::ReadTraceFile(
-        [&](std::span<char> room) { return ReadSome(file.get(), room); }, report,
-        {.began_ns = answer.started_ns, .ended_ns = answer.stopped_ns});
+    return kineto::ReadTraceFile([&](std::span<char> room) { return ReadSome(file.get(), room); },
+                                 report,
+                                 {.began_ns = answer.started_ns, .ended_ns = answer.stopped_ns});
   }
   std::string xspace;
   constexpr std::size_t kPiece = 1 << 20;
@@ -83,8 +83,7 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label())};
-  const std::uint64_t xspace_bytes =
-      plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room;
+  const std::uint64_t xspace_bytes = plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room;
   const bool json = process.framework == "torch";
   const std::uint64_t max_bytes =
       json && xspace_bytes < (1ull << 61) ? kJsonPerXSpace * xspace_bytes : xspace_bytes;
@@ -96,9 +95,9 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   if (trace.ok() && trace->size() <= xspace_bytes) {
     answer.trace = *std::move(trace);
   } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {
-    answer.verdict = {Outcome::kTruncated,
-                      StrCat(answer.who, ": the trace is too large; allowed are ", xspace_bytes,
-                             " bytes")};
+    answer.verdict = {
+        Outcome::kTruncated,
+        StrCat(answer.who, ": the trace is too large; allowed are ", xspace_bytes, " bytes")};
   } else {
     answer.verdict = {Outcome::kProfilerStartFailed,
                       StrCat(answer.who, ": ", MessageOf(trace.status()))};
@@ -153,15 +152,15 @@ Recording InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& 
   const auto stopped = [&] {
     if (--recording == 0) collecting();
   };
-  const InprocCallbacks callbacks{
-      .until_deadline = [&times] { return times.UntilDeadline(); }, .stopped = stopped};
+  const InprocCallbacks callbacks{.until_deadline = [&times] { return times.UntilDeadline(); },
+                                  .stopped = stopped};
   std::vector<FrameworkAnswer> answers(processes.size());
   std::atomic<bool> ended{false};
   // The first task watches the clock; the others talk to a process each.
   ParallelFor(processes.size() + 1, processes.size() + 1, [&](std::size_t i) {
     if (i > 0) {
-      answers[i - 1] = RecordOne(directory_, planned, processes[i - 1], room, cancel, terminate,
-                                 callbacks);
+      answers[i - 1] =
+          RecordOne(directory_, planned, processes[i - 1], room, cancel, terminate, callbacks);
       return;
     }
     constexpr Nanos kEvery = std::chrono::milliseconds(10);

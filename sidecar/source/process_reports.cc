@@ -73,7 +73,8 @@ Recording JoinRecordings(Recording framework, Recording other, std::string_view 
   const absl::Status status = xplane::AppendXSpace(other.xspace, source, joined.xspace);
   if (!status.ok())
     Worsen(Outcome::kProfilerStartFailed,
-           StrCat("the recording of ", source, " is not a valid trace: ", status.message()), joined);
+           StrCat("the recording of ", source, " is not a valid trace: ", status.message()),
+           joined);
   return joined;
 }
 

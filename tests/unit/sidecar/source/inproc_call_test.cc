@@ -85,12 +85,11 @@ TEST(ReadInprocLine, ARefusalHasItsReason) {
 }
 
 TEST(ReadInprocLine, HostileLinesEndTheCall) {
-  for (const char* line :
-       {"", "x", "[]", "7", R"({"state": "done"})",
-        R"({"state": "done", "file": "../x", "format": "kineto"})",
-        R"({"state": "done", "file": ".x", "format": "kineto"})",
-        R"({"state": "done", "file": "x", "format": "elf"})",
-        R"({"state": "done", "file": 7, "format": "kineto"})"}) {
+  for (const char* line : {"", "x", "[]", "7", R"({"state": "done"})",
+                           R"({"state": "done", "file": "../x", "format": "kineto"})",
+                           R"({"state": "done", "file": ".x", "format": "kineto"})",
+                           R"({"state": "done", "file": "x", "format": "elf"})",
+                           R"({"state": "done", "file": 7, "format": "kineto"})"}) {
     InprocAnswer answer;
     EXPECT_TRUE(ReadInprocLine(line, "w", answer)) << line;
     EXPECT_FALSE(answer.recorded) << line;
@@ -131,11 +130,10 @@ class CallProcessTest : public testing::Test {
   }
   InprocAnswer Call(Nanos deadline = 10s) {
     const auto until = std::chrono::steady_clock::now() + deadline;
-    return CallProcess(directory_, Torch(), "request\n", cancel_, terminate_,
-                       {.until_deadline = [until]() -> Nanos {
-                          return until - std::chrono::steady_clock::now();
-                        },
-                        .stopped = [this] { ++stopped_; }});
+    return CallProcess(
+        directory_, Torch(), "request\n", cancel_, terminate_,
+        {.until_deadline = [until]() -> Nanos { return until - std::chrono::steady_clock::now(); },
+         .stopped = [this] { ++stopped_; }});
   }
 
   std::string name_ = "/tmp/strobe-call-XXXXXX";

@@ -36,8 +36,9 @@ TEST(ToRecord, OnlyTheContainerAndOnlyWhoTrains) {
   plan.set_container("trainer");
   Announcement launcher = Of("torch", "trainer");
   launcher.trains = false;
-  EXPECT_THAT(Frameworks(plan, {Of("torch", "trainer"), Of("jax", "other"), Of("jax", ""), launcher}),
-              testing::ElementsAre("torch"));
+  EXPECT_THAT(
+      Frameworks(plan, {Of("torch", "trainer"), Of("jax", "other"), Of("jax", ""), launcher}),
+      testing::ElementsAre("torch"));
 }
 
 }  // namespace

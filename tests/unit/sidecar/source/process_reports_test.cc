@@ -53,17 +53,16 @@ Recording Join(Recording framework, Recording agent) {
 
 TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
   const Recording joined = Join(Of({Row("localhost:9012", Outcome::kNoSource)}, false),
-                                          Of({Row("train 7", Outcome::kOk)}));
+                                Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kOk);
   EXPECT_EQ(joined.processes.size(), 1u);
 }
 
 // Regression: the traces of the servers that answered were discarded, and the capture ended as Ok.
 TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
-  const Recording joined =
-      Join(Of({Row("localhost:9012", Outcome::kOk),
-                         Row("localhost:9013", Outcome::kNoSource, "nobody listens")}),
-                     Of({Row("train 7", Outcome::kOk)}));
+  const Recording joined = Join(Of({Row("localhost:9012", Outcome::kOk),
+                                    Row("localhost:9013", Outcome::kNoSource, "nobody listens")}),
+                                Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kNoSource);
   EXPECT_EQ(joined.message,
             "2 of 3 processes were recorded as asked; localhost:9013: nobody listens");
@@ -74,7 +73,7 @@ TEST(JoinRecordings, OneOfSeveralServersThatIsMissingIsTold) {
 TEST(JoinRecordings, SeveralServersThatAreAllMissingAreTold) {
   const Recording joined =
       Join(Of({Row("a:1", Outcome::kNoSource), Row("a:2", Outcome::kNoSource)}, false),
-                     Of({Row("train 7", Outcome::kOk)}));
+           Of({Row("train 7", Outcome::kOk)}));
   EXPECT_EQ(joined.outcome, Outcome::kNoSource);
   EXPECT_EQ(xplane::Summarize(joined.xspace)->events, 1u);
 }

@@ -1,8 +1,9 @@
-"""Captures of PyTorch processes that nobody changed, from the sidecar to the trace. Real PyTorch (build/torch)."""
+"""Captures of programs that nobody changed, from the sidecar to the trace. Real PyTorch (build/torch) and JAX."""
 
 import collections
 import json
 import subprocess
+import time
 
 import pytest
 
@@ -132,3 +133,28 @@ def test_a_program_that_is_killed_is_told(group, tmp_path, python_package, proto
     worker, _ = capture(address, tmp_path, run="after")
     assert worker["outcome"] == "NoSource", "a later capture does not wait for it"
     assert not [*trainer.agent.glob("*.process"), *trainer.agent.glob("*.sock"), *trainer.agent.glob(".*.new")]
+
+
+def test_an_unchanged_jax_program_is_captured_by_its_own_server(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    trainer = Trainer(group, tmp_path, python_package, "jax")
+    announcement = trainer.announced()
+    assert announcement["channel"] == "server"
+    worker, stderr = capture(address, tmp_path)
+    assert worker["outcome"] == "Ok" and worker["coversWindow"], (worker, stderr)
+    assert [p["name"] for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"] == [announcement["address"]]
+    assert int(worker["events"]) > 100
+    # The program's own trace works after it and, ending ours, during it.
+    trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); jax.profiler.stop_trace()")
+    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", tmp_path / "logdir", "--run", "cut",
+                                "--duration", "8s", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if ": record," in line:
+            break
+    time.sleep(1)
+    trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own2')!r}); jax.profiler.stop_trace()")
+    out, _ = process.communicate(timeout=60)
+    worker = json.loads(out)["workers"][0]
+    assert worker["outcome"] == "Truncated" and "a profiler session of its own" in worker["message"], worker
+    assert list(tmp_path.glob("own/plugins/profile/*/*.xplane.pb")) and list(tmp_path.glob("own2/plugins/profile/*/*.xplane.pb"))
+    assert trainer.trains()
