@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -16,7 +15,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/utf8.h"
+#include "sidecar/source/json_fields.h"
 
 namespace strobe {
 namespace {
@@ -32,23 +31,12 @@ absl::Status Wrong(std::string_view what) {
   return absl::InvalidArgumentError(StrCat("the announcement's ", what));
 }
 
-// Printable text without the characters that messages use for themselves.
-std::string TextOf(const json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || !it->is_string()) return "";
-  std::string text(CutUtf8(it->get_ref<const std::string&>(), kMaxText));
+// Text for messages, without control characters.
+std::string LineOf(const json& object, const char* key) {
+  std::string text = TextField(object, key, kMaxText);
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
   return text;
-}
-
-template <typename T>
-std::optional<T> NumberOf(const json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || !it->is_number_unsigned()) return std::nullopt;
-  const auto number = it->get<std::uint64_t>();
-  if (number > std::numeric_limits<T>::max()) return std::nullopt;
-  return static_cast<T>(number);
 }
 
 // Only the loopback, because nobody else's server may be asked in the program's name.
@@ -107,27 +95,27 @@ std::string Announcement::process() const { return StrCat(pid, "-", began); }
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view text) {
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return Wrong("content is no JSON object");
-  if (NumberOf<int>(object, "format") != kFormat)
+  if (NumberField<int>(object, "format") != kFormat)
     return Wrong("format is not 1; use the Python package and the sidecar of the same release");
   Announcement process;
   if (const std::size_t at = name.find('@'); at != std::string_view::npos)
     process.container = name.substr(0, at);
-  const auto pid = NumberOf<std::uint32_t>(object, "pid");
-  const auto began = NumberOf<std::uint64_t>(object, "began");
+  const auto pid = NumberField<std::uint32_t>(object, "pid");
+  const auto began = NumberField<std::uint64_t>(object, "began");
   if (!pid || *pid == 0 || !began) return Wrong("pid or begin is missing");
   process.pid = *pid;
   process.began = *began;
-  process.framework = TextOf(object, "framework");
+  process.framework = LineOf(object, "framework");
   if (process.framework.empty()) return Wrong("framework is missing");
-  process.version = TextOf(object, "version");
-  process.program = TextOf(object, "program");
-  process.rank = NumberOf<std::uint32_t>(object, "rank");
-  process.local_rank = NumberOf<std::uint32_t>(object, "local_rank");
-  process.world_size = NumberOf<std::uint32_t>(object, "world_size");
-  process.address = TextOf(object, "address");
+  process.version = LineOf(object, "version");
+  process.program = LineOf(object, "program");
+  process.rank = NumberField<std::uint32_t>(object, "rank");
+  process.local_rank = NumberField<std::uint32_t>(object, "local_rank");
+  process.world_size = NumberField<std::uint32_t>(object, "world_size");
+  process.address = LineOf(object, "address");
   if (!process.address.empty() && !IsLoopback(process.address))
     return Wrong("address is not on 127.0.0.1");
-  process.socket = TextOf(object, "socket");
+  process.socket = LineOf(object, "socket");
   if (!IsFileName(process.socket)) return Wrong("socket is no name of a file");
   const auto child = object.find("multiprocessing");
   const bool daemon = child != object.end() && child->is_object() &&

@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 constexpr Nanos kAskFor = kProfilerSendAhead;
 constexpr Nanos kLatestSend = milliseconds(100);
 constexpr Nanos kShortestAsk = milliseconds(50);
-constexpr Nanos kLook = milliseconds(50);  // For connections on the loopback.
+constexpr Nanos kConnectFor = milliseconds(50);  // For connections on the loopback.
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
@@ -166,7 +166,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
   return sources;
 }
 
-Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead + kLook; }
+Nanos FrameworkSource::lead() const { return kAskFor + kProfilerSendAhead + kConnectFor; }
 
 std::vector<ServerAge> FrameworkSource::LearnAges(
     const std::vector<Server>& servers, const std::vector<std::shared_ptr<grpc::Channel>>& channels,
@@ -188,7 +188,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
                                   const Cancellation& terminate,
                                   const std::function<void()>& collecting) {
   RecordingTimes times(clock_, plan);
-  const std::vector<Server> servers = Servers(kLook);
+  const std::vector<Server> servers = Servers(kConnectFor);
   const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const auto& [address, process] : servers)
@@ -205,9 +205,9 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   times.Look();
   Holds holds;
   for (const auto& [address, process] : servers) {
-    holds.push_back(process
-                        ? std::make_unique<InprocHold>(options_.announced_in, *process, plan, kLook)
-                        : nullptr);
+    holds.push_back(
+        process ? std::make_unique<InprocHold>(options_.announced_in, *process, plan, kConnectFor)
+                : nullptr);
   }
   ProfileCalls calls(
       channels, RequestsFor(session::OnClockSetBy(times.set(), plan), ages, options_.shared_dir),

@@ -15,27 +15,52 @@
 #include "common/base/file_descriptor.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/source/json_fields.h"
 
 namespace strobe {
+
+// The process's lines.
+class InprocLines {
+ public:
+  explicit InprocLines(const FileDescriptor& socket) : socket_(socket) {}
+
+  // Waits for bytes for at most `limit`. False when the process is gone or says too much.
+  bool Wait(Nanos limit) {
+    pollfd wanted{socket_.get(), POLLIN, 0};
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(limit, Nanos{0}));
+    if (poll(&wanted, 1, static_cast<int>(ms.count())) <= 0) return true;
+    char bytes[4096];
+    const ssize_t size = recv(socket_.get(), bytes, sizeof bytes, 0);
+    if (size < 0) return errno == EAGAIN || errno == EINTR;
+    buffer_.append(bytes, static_cast<std::size_t>(size));
+    return size > 0 && buffer_.size() <= kMaxBytes;
+  }
+  std::optional<std::string> Next() {
+    const std::size_t end = buffer_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = buffer_.substr(0, end);
+    buffer_.erase(0, end + 1);
+    return line;
+  }
+
+ private:
+  static constexpr std::size_t kMaxBytes = 16 << 10;
+
+  const FileDescriptor& socket_;
+  std::string buffer_;
+};
+
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxLine = 16 << 10;
 constexpr std::size_t kMaxMessage = 500;
-constexpr Nanos kSlice = std::chrono::milliseconds(20);
-
-std::string TextOf(const json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || !it->is_string()) return "";
-  return std::string(CutUtf8(it->get_ref<const std::string&>(), kMaxMessage));
-}
+constexpr Nanos kLineWait = std::chrono::milliseconds(20);
 
 // Takes the time if the object has it. Bounded, so that sums of two do not overflow.
 void TakeTime(const json& object, const char* key, std::int64_t& time) {
-  const auto it = object.find(key);
-  if (it == object.end() || !it->is_number_unsigned()) return;
-  time = static_cast<std::int64_t>(std::min<std::uint64_t>(it->get<std::uint64_t>(), 1ull << 62));
+  const auto known = NumberField<std::uint64_t>(object, key);
+  if (known) time = static_cast<std::int64_t>(std::min<std::uint64_t>(*known, 1ull << 62));
 }
 
 // The outcome with this name, if a process may claim it.
@@ -69,35 +94,6 @@ bool Send(const FileDescriptor& socket, std::string_view text) {
          static_cast<ssize_t>(text.size());
 }
 
-// The process's lines.
-class Lines {
- public:
-  explicit Lines(const FileDescriptor& socket) : socket_(socket) {}
-
-  // Waits for bytes for at most `limit`. False when the process is gone or says too much.
-  bool Wait(Nanos limit) {
-    pollfd wanted{socket_.get(), POLLIN, 0};
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(limit, Nanos{0}));
-    if (poll(&wanted, 1, static_cast<int>(ms.count())) <= 0) return true;
-    char bytes[4096];
-    const ssize_t size = recv(socket_.get(), bytes, sizeof bytes, 0);
-    if (size < 0) return errno == EAGAIN || errno == EINTR;
-    buffer_.append(bytes, static_cast<std::size_t>(size));
-    return size > 0 && buffer_.size() <= kMaxLine;
-  }
-  std::optional<std::string> Next() {
-    const std::size_t end = buffer_.find('\n');
-    if (end == std::string::npos) return std::nullopt;
-    std::string line = buffer_.substr(0, end);
-    buffer_.erase(0, end + 1);
-    return line;
-  }
-
- private:
-  const FileDescriptor& socket_;
-  std::string buffer_;
-};
-
 // The part that all requests have.
 json RequestOf(const char* op, const v1::CapturePlan& plan, const Announcement& process) {
   return {{"op", op},
@@ -107,7 +103,7 @@ json RequestOf(const char* op, const v1::CapturePlan& plan, const Announcement& 
           {"duration_ns", plan.duration_ns() + 2 * plan.guard_ns()}};
 }
 
-std::string LineOf(const json& request) {
+std::string RequestLine(const json& request) {
   return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -127,7 +123,7 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
   // A Python trace is a trace of stacks to PyTorch.
   request["torch"] = {{"stacks", tracers.python() > 0}};
   request["max_bytes"] = std::min<std::uint64_t>(max_bytes, 1ull << 62);
-  return LineOf(request);
+  return RequestLine(request);
 }
 
 bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& answer) {
@@ -137,22 +133,25 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
   };
   const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return fail(Outcome::kProfilerStartFailed, "sent no JSON");
-  const std::string state = TextOf(object, "state"), message = TextOf(object, "message");
-  if (std::string note = TextOf(object, "note"); !note.empty()) answer.note = std::move(note);
+  const std::string state = TextField(object, "state", kMaxMessage),
+                    message = TextField(object, "message", kMaxMessage);
+  if (std::string note = TextField(object, "note", kMaxMessage); !note.empty())
+    answer.note = std::move(note);
   if (state == "refused" || state == "failed")
-    return fail(OutcomeOf(TextOf(object, "outcome")), message.empty() ? "refused" : message);
+    return fail(OutcomeOf(TextField(object, "outcome", kMaxMessage)),
+                message.empty() ? "refused" : message);
   TakeTime(object, "started_ns", answer.started_ns);
   TakeTime(object, "stopped_ns", answer.stopped_ns);
   TakeTime(object, "stop_took_ns", answer.stop_took_ns);
   if (state != "done") return false;
-  answer.file = TextOf(object, "file");
-  answer.format = TextOf(object, "format");
+  answer.file = TextField(object, "file", kMaxMessage);
+  answer.format = TextField(object, "format", kMaxMessage);
   const bool known = answer.format == "kineto" || answer.format == "xspace";
   if (answer.file.empty() || answer.file.front() == '.' ||
       answer.file.find('/') != std::string::npos || !known)
     return fail(Outcome::kProfilerStartFailed, "named no trace that can be read");
   answer.recorded = true;
-  if (const std::string outcome = TextOf(object, "outcome"); !outcome.empty())
+  if (const std::string outcome = TextField(object, "outcome", kMaxMessage); !outcome.empty())
     fail(OutcomeOf(outcome), message);
   return true;
 }
@@ -171,7 +170,7 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
   const FileDescriptor socket = Connect(directory, process.socket);
   if (socket.get() < 0 || !Send(socket, request))
     return end(Outcome::kNoSource, "does not answer on its socket");
-  Lines lines(socket);
+  InprocLines lines(socket);
   bool told = false;
   while (true) {
     while (const auto line = lines.Next()) {
@@ -182,7 +181,7 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
     const Nanos left = callbacks.until_deadline();
     if (left <= Nanos{0}) return end(Outcome::kDeadlineExceeded, "did not answer in time");
     if (terminate.cancelled() && !std::exchange(told, true)) Send(socket, "{\"op\":\"stop\"}\n");
-    if (!lines.Wait(std::min(left, kSlice)))
+    if (!lines.Wait(std::min(left, kLineWait)))
       return end(Outcome::kWorkerLost, "was lost while it recorded");
   }
 }
@@ -200,7 +199,7 @@ class InprocHold::Connection {
 
  private:
   const FileDescriptor socket_;
-  Lines lines_;
+  InprocLines lines_;
 };
 
 InprocHold::InprocHold(const std::string& directory, const Announcement& process,
@@ -209,7 +208,7 @@ InprocHold::InprocHold(const std::string& directory, const Announcement& process
   FileDescriptor socket = Connect(directory, process.socket);
   if (socket.get() < 0) return;
   auto connection = std::make_unique<Connection>(std::move(socket));
-  if (!connection->Say(LineOf(RequestOf("hold", plan, process)))) return;
+  if (!connection->Say(RequestLine(RequestOf("hold", plan, process)))) return;
   const std::optional<std::string> line = connection->Read(timeout);
   InprocAnswer answer;
   if (line && ReadInprocLine(*line, who_, answer)) verdict_ = answer.verdict;
@@ -222,7 +221,7 @@ bool InprocHold::WantsBack() {
   if (connection_ == nullptr || wanted_) return wanted_;
   while (const auto line = connection_->Read(Nanos{0})) {
     const json object = json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    wanted_ = wanted_ || (object.is_object() && TextOf(object, "state") == "yield");
+    wanted_ = wanted_ || (object.is_object() && TextField(object, "state", kMaxMessage) == "yield");
   }
   return wanted_;
 }

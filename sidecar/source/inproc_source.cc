@@ -84,9 +84,9 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label())};
   const std::uint64_t xspace_bytes = plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room;
-  const bool json = process.framework == "torch";
+  const bool is_json = process.framework == "torch";
   const std::uint64_t max_bytes =
-      json && xspace_bytes < (1ull << 61) ? kJsonPerXSpace * xspace_bytes : xspace_bytes;
+      is_json && xspace_bytes < (1ull << 61) ? kJsonPerXSpace * xspace_bytes : xspace_bytes;
   const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, max_bytes),
                                         cancel, terminate, callbacks);
   answer.verdict = told.verdict;
