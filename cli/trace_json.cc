@@ -1,36 +1,20 @@
 #include "cli/trace_json.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
 #include <memory>
 
 #include "collector/kineto/trace_file.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace strobe {
 namespace {
-
-// Closes the descriptor at the end.
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 absl::StatusOr<convert::OpenTrace> Open(const std::string& name, const kineto::Source& source) {
   kineto::ReadReport report;
@@ -56,15 +40,9 @@ std::string WorkerOfTraceJson(std::string_view file) {
 }
 
 absl::StatusOr<convert::OpenTrace> OpenTraceJson(const std::string& path) {
-  const Descriptor file(path);
-  if (file.fd() < 0) return absl::ErrnoToStatus(errno, path);
-  return Open(path, [&](std::span<char> room) -> absl::StatusOr<std::size_t> {
-    for (;;) {
-      const ssize_t bytes = read(file.fd(), room.data(), room.size());
-      if (bytes >= 0) return static_cast<std::size_t>(bytes);
-      if (errno != EINTR) return absl::ErrnoToStatus(errno, "cannot read");
-    }
-  });
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return absl::ErrnoToStatus(errno, path);
+  return Open(path, [&](std::span<char> room) { return ReadSome(file, room); });
 }
 
 absl::StatusOr<convert::OpenTrace> ReadTraceJson(const std::string& name, std::string_view bytes) {

@@ -34,7 +34,7 @@ absl::StatusOr<FileDescriptor> Step(const FileDescriptor& from, const std::strin
   struct stat found = {};
   if (fstatat(from.get(), part.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode))
     return absl::FailedPreconditionError(
-        StrCat(path, " is a symbolic link; none is followed below a logdir"));
+        StrCat(path, " is a symbolic link; none is followed here"));
   return FileError(error, "open", path);
 }
 
@@ -63,7 +63,7 @@ absl::StatusOr<FileDescriptor> OpenFileIn(const FileDescriptor& folder, const st
       openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0 && errno == ELOOP)
     return absl::FailedPreconditionError(
-        StrCat(name, " is a symbolic link; none is followed below a logdir"));
+        StrCat(name, " is a symbolic link; none is followed here"));
   if (file.get() < 0) return FileError(errno, "open", name);
   struct stat found = {};
   if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))

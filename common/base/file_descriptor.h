@@ -2,7 +2,11 @@
 #pragma once
 #include <unistd.h>
 
+#include <cstddef>
+#include <span>
 #include <utility>
+
+#include "absl/status/statusor.h"
 
 namespace strobe {
 
@@ -24,5 +28,8 @@ class FileDescriptor {
  private:
   int fd_ = -1;
 };
+
+// Reads the file's next bytes into a part of `room` and returns how many there are; 0 at the end.
+absl::StatusOr<std::size_t> ReadSome(const FileDescriptor& file, std::span<char> room);
 
 }  // namespace strobe

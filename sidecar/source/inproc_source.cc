@@ -1,6 +1,5 @@
 #include "sidecar/source/inproc_source.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "collector/kineto/trace_file.h"
+#include "collector/storage/beneath.h"
 #include "common/base/capture_defaults.h"
 #include "common/base/duration.h"
 #include "common/base/file_descriptor.h"
@@ -30,28 +30,20 @@ using session::Recording;
 constexpr std::uint64_t kCopies = 3;
 constexpr std::uint64_t kJsonPerXSpace = 4;
 
-// Opens a trace that a process left in the directory.
+// Opens a trace that a process left in the directory. The file is then ours alone, and gone when it
+// is closed.
 absl::StatusOr<FileDescriptor> OpenTrace(const std::string& directory, const std::string& name,
                                          std::uint64_t max_bytes) {
-  const FileDescriptor folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  FileDescriptor file(
-      openat(folder.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  ASSIGN_OR_RETURN(const FileDescriptor folder, OpenFolder(directory, "", Missing::kIsAnError));
+  absl::StatusOr<FileDescriptor> file = OpenFileIn(folder, name);
   (void)unlinkat(folder.get(), name.c_str(), 0);
   struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0)
-    return absl::NotFoundError("its trace cannot be opened");
-  if (!S_ISREG(info.st_mode)) return absl::NotFoundError("its trace is no regular file");
-  if (static_cast<std::uint64_t>(info.st_size) > max_bytes) {
+  if (file.ok() && fstat(file->get(), &info) == 0 &&
+      static_cast<std::uint64_t>(info.st_size) > max_bytes) {
     return absl::ResourceExhaustedError(
         StrCat("its trace has ", info.st_size, " bytes, allowed are ", max_bytes));
   }
   return file;
-}
-
-absl::StatusOr<std::size_t> ReadSome(int file, std::span<char> room) {
-  const ssize_t size = read(file, room.data(), room.size());
-  if (size < 0) return absl::UnavailableError("its trace cannot be read");
-  return static_cast<std::size_t>(size);
 }
 
 // The trace as an XSpace.
@@ -60,8 +52,7 @@ absl::StatusOr<std::string> TakeTrace(const std::string& directory, const Inproc
   ASSIGN_OR_RETURN(const FileDescriptor file, OpenTrace(directory, answer.file, max_bytes));
   if (answer.format == "kineto") {
     kineto::ReadReport report;
-    return kineto::ReadTraceFile([&](std::span<char> room) { return ReadSome(file.get(), room); },
-                                 report,
+    return kineto::ReadTraceFile([&](std::span<char> room) { return ReadSome(file, room); }, report,
                                  {.began_ns = answer.started_ns, .ended_ns = answer.stopped_ns});
   }
   std::string xspace;
@@ -69,8 +60,7 @@ absl::StatusOr<std::string> TakeTrace(const std::string& directory, const Inproc
   while (true) {
     const std::size_t before = xspace.size();
     xspace.resize(before + kPiece);
-    ASSIGN_OR_RETURN(const std::size_t size,
-                     ReadSome(file.get(), std::span(xspace).subspan(before)));
+    ASSIGN_OR_RETURN(const std::size_t size, ReadSome(file, std::span(xspace).subspan(before)));
     xspace.resize(before + size);
     if (size == 0) return xspace;
     if (xspace.size() > max_bytes) return absl::ResourceExhaustedError("its trace grows");
