@@ -12,8 +12,8 @@
 #include <set>
 #include <tuple>
 
+#include "collector/storage/beneath.h"
 #include "common/base/file_descriptor.h"
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "sidecar/source/json_fields.h"
 
@@ -49,26 +49,22 @@ bool IsLoopback(std::string_view address) {
   return error == std::errc() && end == address.data() + address.size() && port != 0;
 }
 
-bool IsFileName(std::string_view name) {
-  return !name.empty() && name.size() < 200 && name.front() != '.' &&
-         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
-}
-
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// The content of a file that its live program keeps locked; NotFound if the program is gone.
-absl::StatusOr<std::string> ReadLocked(int directory, const char* name) {
-  const FileDescriptor file(
-      openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+// A live program keeps its announcement locked, so that only a lock that can be taken means that
+// the program is gone. A file that was replaced meanwhile has lost its lock with its name, and says
+// nothing.
+bool IsAbandoned(const FileDescriptor& file) {
   struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0) return absl::NotFoundError("it is gone");
-  if (!S_ISREG(info.st_mode)) return Wrong("name is that of no regular file");
-  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return absl::NotFoundError("its program is gone");
+  return flock(file.get(), LOCK_SH | LOCK_NB) == 0 && fstat(file.get(), &info) == 0 &&
+         info.st_nlink > 0;
+}
+
+absl::StatusOr<Announcement> ReadOne(std::string_view name, const FileDescriptor& file) {
   std::string text(kMaxBytes + 1, '\0');
   const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
   if (size < 0 || static_cast<std::size_t>(size) > kMaxBytes) return Wrong("size is above 16 KiB");
-  text.resize(static_cast<std::size_t>(size));
-  return text;
+  return ParseAnnouncement(name, std::string_view(text).substr(0, static_cast<std::size_t>(size)));
 }
 
 // Removes what a killed process was still writing, ".<process>-*", and its socket. A finished trace
@@ -85,6 +81,11 @@ void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
 }
 
 }  // namespace
+
+bool IsFileName(std::string_view name) {
+  return !name.empty() && name.size() < 200 && name.front() != '.' &&
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
 
 std::string Announcement::label() const {
   return StrCat(program.empty() ? framework : BaseName(program), " ", pid);
@@ -133,13 +134,14 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kSuffix) || !IsFileName(name)) continue;
-    const absl::StatusOr<std::string> text = ReadLocked(fd.get(), entry->d_name);
-    if (absl::IsNotFound(text.status())) {
+    const absl::StatusOr<FileDescriptor> file = OpenFileIn(fd, entry->d_name);
+    if (!file.ok()) continue;
+    if (IsAbandoned(*file)) {
       (void)unlinkat(fd.get(), entry->d_name, 0);
       dead.insert(std::string(name.substr(0, name.size() - kSuffix.size())));
+      continue;
     }
-    if (!text.ok()) continue;
-    absl::StatusOr<Announcement> process = ParseAnnouncement(name, *text);
+    absl::StatusOr<Announcement> process = ReadOne(name, *file);
     if (process.ok()) processes.push_back(*std::move(process));
     if (processes.size() == kMaxAnnouncements) break;
   }

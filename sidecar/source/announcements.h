@@ -29,6 +29,9 @@ struct Announcement {
   std::string process() const;
 };
 
+// May a process name a file of the agent directory so? Hidden files are unfinished ones. Pure.
+bool IsFileName(std::string_view name);
+
 // InvalidArgument says what is wrong. `name` is the file's name. Pure.
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view json);
 

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "common/base/file_descriptor.h"
 
@@ -79,6 +82,12 @@ class ReadAnnouncementsTest : public testing::Test {
     EXPECT_EQ(flock(file.get(), LOCK_EX | LOCK_NB), 0);
     return file;
   }
+  std::set<std::string> Names() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_))
+      names.insert(entry.path().filename());
+    return names;
+  }
   std::string name_ = "/tmp/strobe-announcements-XXXXXX";
   const std::string directory_;
 };
@@ -99,10 +108,48 @@ TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
   for (const char* name : {"t@1-7.sock", ".t@1-7-99.json.new", "t@1-7-99.json", "t@1-78.sock"})
     std::ofstream(directory_ + "/" + name) << "x";
   EXPECT_TRUE(ReadAnnouncements(directory_).empty());
-  std::set<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_))
-    left.insert(entry.path().filename());
-  EXPECT_THAT(left, testing::ElementsAre("t@1-7-99.json", "t@1-78.sock"));
+  EXPECT_THAT(Names(), testing::ElementsAre("t@1-7-99.json", "t@1-78.sock"));
+}
+
+TEST_F(ReadAnnouncementsTest, OnlyALockThatCanBeTakenMeansDeath) {
+  ASSERT_EQ(mkfifo((directory_ + "/fifo.process").c_str(), 0666), 0);
+  ASSERT_EQ(symlink("/etc/passwd", (directory_ + "/link.process").c_str()), 0);
+  ASSERT_EQ(symlink("nowhere", (directory_ + "/dangling.process").c_str()), 0);
+  EXPECT_TRUE(ReadAnnouncements(directory_).empty());
+  EXPECT_EQ(Names().size(), 3u);
+}
+
+TEST_F(ReadAnnouncementsTest, WithoutDescriptorsNobodyIsDead) {
+  const FileDescriptor alive = Write("a.process", kTorch);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{256, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<FileDescriptor> all;
+  do {
+    all.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  } while (all.back().get() >= 0);
+  all.resize(all.size() - 3);  // Two remain, for the directory.
+  EXPECT_TRUE(ReadAnnouncements(directory_).empty());
+  all.clear();
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(ReadAnnouncements(directory_).size(), 1u);
+}
+
+TEST_F(ReadAnnouncementsTest, AnAnnouncementThatIsReplacedStays) {
+  FileDescriptor locked = Write("a.process", kTorch);
+  std::atomic<bool> done{false};
+  std::thread program([&] {
+    while (!done) {
+      FileDescriptor next = Write(".a.process.new", kTorch);
+      std::filesystem::rename(directory_ + "/.a.process.new", directory_ + "/a.process");
+      locked = std::move(next);
+    }
+  });
+  for (int i = 0; i < 3000; ++i) (void)ReadAnnouncements(directory_);
+  EXPECT_THAT(Names(), testing::Contains("a.process"));
+  done = true;
+  program.join();
 }
 
 TEST_F(ReadAnnouncementsTest, HostileFilesDoNoHarm) {
