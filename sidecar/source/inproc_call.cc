@@ -19,13 +19,30 @@
 
 namespace strobe {
 
-// The process's lines.
-class InprocLines {
+// A connection to a process's socket.
+class InprocConnection {
  public:
-  explicit InprocLines(const FileDescriptor& socket) : socket_(socket) {}
+  // By a path that is short enough for any directory.
+  InprocConnection(const std::string& directory, const Announcement& process) {
+    const FileDescriptor folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const std::string path = StrCat("/proc/self/fd/", folder.get(), "/", process.socket);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (folder.get() < 0 || socket.get() < 0 || path.size() >= sizeof address.sun_path) return;
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      socket_ = std::move(socket);
+  }
 
+  // False if nobody answers on the socket, or does not take the line. Does not block.
+  bool Send(std::string_view line) {
+    return send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(line.size());
+  }
   // Waits for bytes for at most `limit`. False when the process is gone or says too much.
   bool Wait(Nanos limit) {
+    if (buffer_.size() > kMaxBytes) return false;
     pollfd wanted{socket_.get(), POLLIN, 0};
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(limit, Nanos{0}));
     if (poll(&wanted, 1, static_cast<int>(ms.count())) <= 0) return true;
@@ -33,8 +50,9 @@ class InprocLines {
     const ssize_t size = recv(socket_.get(), bytes, sizeof bytes, 0);
     if (size < 0) return errno == EAGAIN || errno == EINTR;
     buffer_.append(bytes, static_cast<std::size_t>(size));
-    return size > 0 && buffer_.size() <= kMaxBytes;
+    return size > 0;
   }
+  // The next line that has arrived.
   std::optional<std::string> Next() {
     const std::size_t end = buffer_.find('\n');
     if (end == std::string::npos) return std::nullopt;
@@ -44,10 +62,10 @@ class InprocLines {
   }
 
  private:
-  static constexpr std::size_t kMaxBytes = 16 << 10;
+  static constexpr std::size_t kMaxBytes = 16 << 10;  // Of lines that have arrived.
 
-  const FileDescriptor& socket_;
-  std::string buffer_;
+  FileDescriptor socket_{};
+  std::string buffer_{};
 };
 
 namespace {
@@ -72,26 +90,6 @@ Outcome OutcomeOf(const std::string& name) {
   const auto* found = std::find_if(std::begin(kClaimable), std::end(kClaimable),
                                    [&](Outcome outcome) { return Name(outcome) == name; });
   return found == std::end(kClaimable) ? Outcome::kProfilerStartFailed : *found;
-}
-
-// Connects by a path that is short enough for any directory.
-FileDescriptor Connect(const std::string& directory, const std::string& name) {
-  const FileDescriptor folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const std::string path = StrCat("/proc/self/fd/", folder.get(), "/", name);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (folder.get() < 0 || socket.get() < 0 || path.size() >= sizeof address.sun_path)
-    return FileDescriptor();
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return FileDescriptor();
-  return socket;
-}
-
-bool Send(const FileDescriptor& socket, std::string_view text) {
-  return send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(text.size());
 }
 
 // The part that all requests have.
@@ -147,8 +145,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
   answer.file = TextField(object, "file", kMaxMessage);
   answer.format = TextField(object, "format", kMaxMessage);
   const bool known = answer.format == "kineto" || answer.format == "xspace";
-  if (answer.file.empty() || answer.file.front() == '.' ||
-      answer.file.find('/') != std::string::npos || !known)
+  if (!IsFileName(answer.file) || !known)
     return fail(Outcome::kProfilerStartFailed, "named no trace that can be read");
   answer.recorded = true;
   if (const std::string outcome = TextField(object, "outcome", kMaxMessage); !outcome.empty())
@@ -167,59 +164,35 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
     if (outcome != Outcome::kOk) answer.verdict = {outcome, StrCat(who, ": ", why)};
     return answer;
   };
-  const FileDescriptor socket = Connect(directory, process.socket);
-  if (socket.get() < 0 || !Send(socket, request))
-    return end(Outcome::kNoSource, "does not answer on its socket");
-  InprocLines lines(socket);
+  InprocConnection connection(directory, process);
+  if (!connection.Send(request)) return end(Outcome::kNoSource, "does not answer on its socket");
   bool told = false;
   while (true) {
-    while (const auto line = lines.Next()) {
+    while (const auto line = connection.Next()) {
       if (Contains(*line, "\"stopped\"") && !std::exchange(stopped, true)) callbacks.stopped();
       if (ReadInprocLine(*line, who, answer)) return end(Outcome::kOk, "");
     }
     if (cancel.cancelled()) return end(Outcome::kCancelled, "the recording was cancelled");
     const Nanos left = callbacks.until_deadline();
     if (left <= Nanos{0}) return end(Outcome::kDeadlineExceeded, "did not answer in time");
-    if (terminate.cancelled() && !std::exchange(told, true)) Send(socket, "{\"op\":\"stop\"}\n");
-    if (!lines.Wait(std::min(left, kLineWait)))
+    if (terminate.cancelled() && !std::exchange(told, true)) connection.Send("{\"op\":\"stop\"}\n");
+    if (!connection.Wait(std::min(left, kLineWait)))
       return end(Outcome::kWorkerLost, "was lost while it recorded");
   }
 }
 
-class InprocHold::Connection {
- public:
-  explicit Connection(FileDescriptor socket) : socket_(std::move(socket)), lines_(socket_) {}
-  bool Say(const std::string& line) { return Send(socket_, line); }
-  // The next line that arrives within `limit`; none also when the process has closed.
-  std::optional<std::string> Read(Nanos limit) {
-    std::optional<std::string> line = lines_.Next();
-    if (line || !lines_.Wait(limit)) return line;
-    return lines_.Next();
-  }
-
- private:
-  const FileDescriptor socket_;
-  InprocLines lines_;
-};
-
 InprocHold::InprocHold(const std::string& directory, const Announcement& process,
                        const v1::CapturePlan& plan, Nanos timeout)
-    : who_(NameOf(process)) {
-  FileDescriptor socket = Connect(directory, process.socket);
-  if (socket.get() < 0) return;
-  auto connection = std::make_unique<Connection>(std::move(socket));
-  if (!connection->Say(RequestLine(RequestOf("hold", plan, process)))) return;
-  const std::optional<std::string> line = connection->Read(timeout);
-  InprocAnswer answer;
-  if (line && ReadInprocLine(*line, who_, answer)) verdict_ = answer.verdict;
-  connection_ = std::move(connection);
+    : connection_(std::make_unique<InprocConnection>(directory, process)) {
+  if (connection_->Send(RequestLine(RequestOf("hold", plan, process)))) connection_->Wait(timeout);
 }
 
 InprocHold::~InprocHold() = default;
 
 bool InprocHold::WantsBack() {
-  if (connection_ == nullptr || wanted_) return wanted_;
-  while (const auto line = connection_->Read(Nanos{0})) {
+  if (wanted_) return true;
+  connection_->Wait(Nanos{0});
+  while (const auto line = connection_->Next()) {
     const json object = json::parse(*line, nullptr, /*allow_exceptions=*/false);
     wanted_ = wanted_ || (object.is_object() && TextField(object, "state", kMaxMessage) == "yield");
   }

@@ -17,6 +17,8 @@
 
 namespace strobe {
 
+class InprocConnection;
+
 // The request for a plan, a line of JSON. `max_bytes` limits the trace. Pure.
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
                           std::uint64_t max_bytes);
@@ -50,21 +52,17 @@ InprocAnswer CallProcess(const std::string& directory, const Announcement& proce
 // have it back at any time: programs that begin a session of their own wait until ours has ended.
 class InprocHold {
  public:
-  // Waits for the process's answer for at most `timeout`.
+  // Waits for at most `timeout` until the process holds its profiler. One that refuses, or does not
+  // answer, is recorded all the same.
   InprocHold(const std::string& directory, const Announcement& process, const v1::CapturePlan& plan,
              Nanos timeout);
   ~InprocHold();
 
-  // Why the process must not be recorded now: Busy. kOk if it may be, also if it did not answer.
-  const CallVerdict& verdict() const { return verdict_; }
   // The program wants its profiler back. Does not block.
   bool WantsBack();
 
  private:
-  class Connection;
-  const std::string who_;
-  std::unique_ptr<Connection> connection_;  // Null when the process does not answer.
-  CallVerdict verdict_{Outcome::kOk, ""};
+  const std::unique_ptr<InprocConnection> connection_;
   bool wanted_ = false;
 };
 
