@@ -27,11 +27,24 @@ def sidecar(group, tmp_path):
     return start
 
 
+def command(address, directory, duration, run):
+    return [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", directory / "logdir", "--run", run,
+            "--duration", duration, "--output", "json", "--attempts", "1"]
+
+
 def capture(address, directory, *flags, run="r"):
-    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", directory / "logdir", "--run", run,
-                           "--duration", "500ms", "--output", "json", "--attempts", "1", *flags], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command(address, directory, "500ms", run), *flags], capture_output=True, text=True, timeout=120)
     manifest = json.loads(done.stdout)
     return manifest["workers"][0], done.stderr
+
+
+def begin_capture(address, directory, duration, run="r"):
+    """A capture's process, once the capture records."""
+    process = subprocess.Popen(command(address, directory, duration, run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if ": record," in line:
+            break
+    return process
 
 
 def host_events(directory, run="r"):
@@ -104,11 +117,7 @@ def test_a_capture_can_be_called_off_and_ended_early(group, tmp_path, python_pac
     address = sidecar()
     trainer = Trainer(group, tmp_path, python_package)
     trainer.announced()
-    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", tmp_path / "logdir",
-                                "--run", "off", "--duration", "60s", "--output", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        if ": record," in line:
-            break
+    process = begin_capture(address, tmp_path, "60s", run="off")
     process.terminate()
     out, _ = process.communicate(timeout=60)
     assert json.loads(out)["workers"][0]["outcome"] == "Cancelled"
@@ -121,11 +130,7 @@ def test_a_program_that_is_killed_is_told(group, tmp_path, python_package, proto
     address = sidecar()
     trainer = Trainer(group, tmp_path, python_package)
     trainer.announced()
-    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", tmp_path / "logdir",
-                                "--duration", "10s", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        if ": record," in line:
-            break
+    process = begin_capture(address, tmp_path, "10s")
     trainer.process.popen.kill()
     out, _ = process.communicate(timeout=60)
     worker = json.loads(out)["workers"][0]
@@ -146,11 +151,7 @@ def test_an_unchanged_jax_program_is_captured_by_its_own_server(group, tmp_path,
     assert int(worker["events"]) > 100
     # The program's own trace works after it and, ending ours, during it.
     trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); jax.profiler.stop_trace()")
-    process = subprocess.Popen([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", tmp_path / "logdir", "--run", "cut",
-                                "--duration", "8s", "--output", "json", "--attempts", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        if ": record," in line:
-            break
+    process = begin_capture(address, tmp_path, "8s", run="cut")
     time.sleep(1)
     trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own2')!r}); jax.profiler.stop_trace()")
     out, _ = process.communicate(timeout=60)
