@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "collector/analysis/hlo_module.h"
 #include "common/base/status_macros.h"
@@ -68,8 +69,7 @@ absl::StatusOr<std::string> DrawGraph(const LoadedRun& run, const GraphRequest& 
   const HloComputation& computation = module.computations[centre.computation];
   const Users users = computation.Users();
   const std::vector<std::uint32_t> shown = Around(computation, users, centre.instruction, request);
-  std::unordered_map<std::uint32_t, bool> is_shown;
-  for (const std::uint32_t number : shown) is_shown[number] = true;
+  const std::unordered_set<std::uint32_t> is_shown(shown.begin(), shown.end());
   Json nodes = Json::array(), edges = Json::array();
   for (const std::uint32_t number : shown) {
     const HloInstruction& instruction = computation.instructions[number];

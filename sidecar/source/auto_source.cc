@@ -56,12 +56,11 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   // Injection configures one server address in every pod, whether the trainer has a server or not.
   // If another source is ready, that server may be missing. Several addresses are configured only
   // by users who have several servers.
-  const bool others = !processes.empty() || std::any_of(agents.begin(), agents.end(), ready);
-  if (servers.size() == 1 && others)
+  const bool agent = std::any_of(agents.begin(), agents.end(), ready);
+  if (servers.size() == 1 && (agent || !processes.empty()))
     std::erase_if(servers, [&](const auto& source) { return !ready(source); });
   servers.insert(servers.end(), processes.begin(), processes.end());
   const bool all = std::all_of(servers.begin(), servers.end(), ready);
-  const bool agent = std::any_of(agents.begin(), agents.end(), ready);
   if (!servers.empty() && all && !agent) agents.clear();
   servers.insert(servers.end(), agents.begin(), agents.end());
   return servers;
