@@ -10,17 +10,20 @@
 namespace strobe::viewer {
 namespace {
 
-// The rows [first, last) of one plane of one worker, as the run orders them.
+// The rows [first, last) of one plane, or of one pool of threads, of one worker, as the run orders
+// them. The page has the same sections.
 struct Section {
   std::uint32_t first = 0, last = 0;
 };
 
+bool InOneSection(const LoadedRun& run, const RowRef& a, const RowRef& b) {
+  return a.worker == b.worker && run.RowOf(a).plane == run.RowOf(b).plane && a.pool == b.pool;
+}
+
 std::vector<Section> SectionsOf(const LoadedRun& run) {
   std::vector<Section> sections;
   for (std::uint32_t i = 0; i < run.rows.size(); ++i) {
-    const bool same = i > 0 && run.rows[i].worker == run.rows[i - 1].worker &&
-                      run.RowOf(run.rows[i]).plane == run.RowOf(run.rows[i - 1]).plane;
-    if (same)
+    if (i > 0 && InOneSection(run, run.rows[i - 1], run.rows[i]))
       ++sections.back().last;
     else
       sections.push_back({i, i + 1});
