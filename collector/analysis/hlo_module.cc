@@ -14,27 +14,6 @@ namespace {
 
 using wire::Reader;
 
-// Appends the values of a repeated integer field, which may be packed.
-absl::Status AppendIntegers(const Reader& field, std::vector<std::int64_t>& values) {
-  if (!field.is_bytes()) {
-    values.push_back(field.signed_value());
-    return absl::OkStatus();
-  }
-  std::uint64_t value = 0;
-  unsigned shift = 0;
-  for (const char c : field.bytes()) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (shift > 63) return absl::DataLossError("the HLO is malformed: a number is too long");
-    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-    shift += 7;
-    if ((byte & 0x80) != 0) continue;
-    values.push_back(static_cast<std::int64_t>(value));
-    value = shift = 0;
-  }
-  return shift == 0 ? absl::OkStatus()
-                    : absl::DataLossError("the HLO is malformed: a number is truncated");
-}
-
 // Ids are unique in a computation. Newer versions of XLA write the computation's id into the upper
 // half, but not everywhere.
 std::uint32_t LocalId(std::int64_t id) { return static_cast<std::uint32_t>(id); }
@@ -52,8 +31,8 @@ struct ReadInstruction {
       if (reader.field() == 1) instruction.name = reader.bytes();
       if (reader.field() == 2) instruction.opcode = reader.bytes();
       if (reader.field() == 35) id = reader.signed_value();
-      if (reader.field() == 36) RETURN_IF_ERROR(AppendIntegers(reader, operands));
-      if (reader.field() == 38) RETURN_IF_ERROR(AppendIntegers(reader, instruction.calls));
+      if (reader.field() == 36) RETURN_IF_ERROR(reader.AppendIntegers(operands));
+      if (reader.field() == 38) RETURN_IF_ERROR(reader.AppendIntegers(instruction.calls));
     }
     return reader.status();
   }
@@ -126,7 +105,7 @@ void AppendShape(std::string_view bytes, int depth, std::string& text) {
   Reader reader(bytes);
   while (reader.Next() && text.size() + parts.size() < kMaxShape) {
     if (reader.field() == 2) type = reader.signed_value();
-    if (reader.field() == 3) AppendIntegers(reader, dimensions).IgnoreError();
+    if (reader.field() == 3) reader.AppendIntegers(dimensions).IgnoreError();
     if (reader.field() == 4 && depth < kMaxDepth) {
       if (tuple) parts += ", ";
       tuple = true;
@@ -135,7 +114,7 @@ void AppendShape(std::string_view bytes, int depth, std::string& text) {
     if (reader.field() != 5) continue;
     Reader layout(reader.bytes());
     while (layout.Next()) {
-      if (layout.field() == 1) AppendIntegers(layout, order).IgnoreError();
+      if (layout.field() == 1) layout.AppendIntegers(order).IgnoreError();
     }
   }
   if (tuple || type == 13) {

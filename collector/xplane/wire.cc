@@ -64,6 +64,22 @@ bool Reader::NextOfAny() {
   return true;
 }
 
+absl::Status Reader::AppendIntegers(std::vector<std::int64_t>& values) const {
+  if (!is_bytes()) {
+    values.push_back(signed_value());
+    return absl::OkStatus();
+  }
+  Reader packed(bytes_);
+  std::uint64_t value = 0;
+  while (!packed.rest_.empty() && packed.status_.ok()) {
+    if (packed.ReadVarint(value))
+      values.push_back(static_cast<std::int64_t>(value));
+    else
+      packed.Fail("truncated varint");
+  }
+  return packed.status_;
+}
+
 void AppendVarint(std::uint64_t value, std::string& out) {
   while (value >= 0x80) {
     out.push_back(static_cast<char>(value | 0x80));

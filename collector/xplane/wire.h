@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -46,6 +47,9 @@ class Reader {
   // The content of a length-delimited field; empty for other fields.
   std::string_view bytes() const { return bytes_; }
   bool is_bytes() const { return type_ == 2; }
+  // Appends the values of a repeated integer field, which may be packed. DataLoss if it is
+  // malformed.
+  absl::Status AppendIntegers(std::vector<std::int64_t>& values) const;
   // The bytes of the field in the input, including its tag.
   std::string_view raw() const { return raw_; }
 

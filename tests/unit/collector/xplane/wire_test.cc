@@ -42,6 +42,26 @@ TEST(Wire, RefusesEveryCutAndSaysWhere) {
   EXPECT_EQ(whole, 3u) << "only cuts between two fields are whole messages";
 }
 
+TEST(Wire, ReadsRepeatedIntegersPackedOrNot) {
+  std::string packed, out;
+  AppendVarint(300, packed);
+  AppendVarint(static_cast<std::uint64_t>(-5), packed);
+  AppendVarintField(1, 7, out);
+  AppendBytesField(1, packed, out);
+  AppendBytesField(1, "", out);
+  std::vector<std::int64_t> values;
+  Reader reader(out);
+  while (reader.Next()) EXPECT_TRUE(reader.AppendIntegers(values).ok());
+  EXPECT_EQ(values, (std::vector<std::int64_t>{7, 300, -5}));
+  for (const std::string& broken : {std::string("\x80"), std::string(11, '\x80')}) {
+    out.clear();
+    AppendBytesField(1, broken, out);
+    Reader other(out);
+    ASSERT_TRUE(other.Next());
+    EXPECT_EQ(other.AppendIntegers(values).code(), absl::StatusCode::kDataLoss);
+  }
+}
+
 TEST(Wire, RefusesLengthsPastTheEnd) {
   Reader reader(std::string_view("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01x", 12));
   EXPECT_FALSE(reader.Next());
