@@ -58,7 +58,9 @@ class EventBytes {
 
  private:
   static constexpr char kStats = 4 << 3 | 2;
-  static constexpr std::size_t kMaxStat = 32;  // Of a number, with its length and its ids.
+  // No stat with a number takes more bytes: it has a tag, a length of one byte, and two fields of
+  // at most 11 bytes each.
+  static constexpr std::size_t kMaxStat = 32;
 
   char* Room(std::size_t bytes) {
     if (buffer_.size() < size_ + bytes) buffer_.resize((size_ + bytes) * 2);

@@ -106,7 +106,7 @@ bool EventReader::ReadArgs(ondemand::value& value) {
 bool EventReader::ReadField(ondemand::field& field) {
   const char* key = field.key().raw();
   if (std::memcmp(key, "args\"", 5) == 0 && field.value().raw_json_token().front() == '{') {
-    event_.args.clear();  // Of two members with one name, the last one counts.
+    event_.args.clear();  // An object may have two members of one name. The last one counts.
     return ReadArgs(field.value());
   }
   Member member;

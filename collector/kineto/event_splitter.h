@@ -85,8 +85,9 @@ class EventSplitter {
   std::uint64_t depth_ = 0;
   std::size_t event_begin_ = kNone;  // Of an event that has not ended.
   bool skipping_ = false;            // The event is too large.
-  bool careful_ = false;             // Line breaks end texts.
-  bool lost_ = false;                // No event has ended since a line break ended a text.
+  // RereadFrom was called: a line break ends a text, because a quote is missing somewhere.
+  bool careful_ = false;
+  bool lost_ = false;  // No event has ended since a line break ended a text.
   std::vector<Extent> events_;
   std::uint64_t too_large_ = 0, broken_ = 0, stray_brackets_ = 0;
   bool cut_ = false;

@@ -20,9 +20,9 @@ namespace strobe::kineto {
 enum class LineKind : std::uint8_t {
   kThread,
   kStream,
-  kStreamNotes,  // Of a stream and a category.
-  kAsync,        // Events of a process that belong to no thread, of one category.
-  kCounters,     // Of a process or device.
+  kStreamNotes,  // Annotations and waits of one category on a stream, which are no work.
+  kAsync,        // Events of one category of a process, which belong to no thread.
+  kCounters,     // All counters of a process or of a device.
 };
 
 // All lines of one process or device. Several may become one plane.
@@ -43,15 +43,17 @@ struct OpenSpan {
 struct Line {
   LineKind kind = LineKind::kThread;
   Group* group = nullptr;
-  std::string tid{};       // "" for lines that are of no thread or stream.
-  std::string category{};  // Of kStreamNotes and kAsync.
-  bool shared = false;     // Of all threads for which there is no line.
+  std::string tid{};       // The thread or stream; empty for kAsync and kCounters.
+  std::string category{};  // Set for kStreamNotes and kAsync only.
+  // The line takes the events of all threads of its group that came when there was no room for
+  // lines of their own. Each of its events then says which thread it belongs to.
+  bool shared = false;
 
   // All times are in picoseconds since the first event's time. The line's events count from
   // `origin_ps`, a whole number of nanoseconds.
   std::int64_t origin_ps = 0;
   bool begun = false;            // The origin is known.
-  std::uint32_t work_types = 0;  // Of a stream.
+  std::uint32_t work_types = 0;  // Which kinds of work a stream's events were; see WorkType.
   std::uint64_t count = 0;
   ByteChunks events{};
   std::vector<OpenSpan> open{};

@@ -17,8 +17,7 @@ bool TracePlanes::Keep(Line& line, std::int64_t begin_ps, std::vector<OpenSpan>&
   }
   bytes_.AddDuration(0);
   AddTextStat("finished", "false", line.group->names, bytes_);
-  line.Append(bytes_.bytes());
-  ++report_.spans;
+  AppendTo(line);
   ++report_.unfinished;
   return false;
 }
@@ -36,8 +35,7 @@ void TracePlanes::Close(OpenSpan& span, std::int64_t end_ps, const TraceEvent* e
     AddTextStat("finished", "false", names, bytes_);
     ++report_.unfinished;
   }
-  line.Append(bytes_.bytes());
-  ++report_.spans;
+  AppendTo(line);
 }
 
 void TracePlanes::BeginSpan(const TraceEvent& event) {
@@ -108,8 +106,7 @@ void TracePlanes::AddAsync(const TraceEvent& event) {
   }
   bytes_.AddDuration(0);
   AddTextStat("ph", std::string_view(&event.phase, 1), line.group->names, bytes_);
-  line.Append(bytes_.bytes());
-  ++report_.spans;
+  AppendTo(line);
 }
 
 void TracePlanes::Finish() {

@@ -26,12 +26,6 @@ std::optional<std::int64_t> IntegerOf(const JsonValue& value) {
   return Parse<std::int64_t>(value.text);
 }
 
-std::optional<double> NumberOf(const JsonValue& value) {
-  if (value.kind != JsonValue::Kind::kScalar && value.kind != JsonValue::Kind::kText)
-    return std::nullopt;
-  return Parse<double>(value.text);
-}
-
 void AddStat(const Member& member, PlaneNames& names, EventBytes& event) {
   const std::int64_t stat = names.StatId(member.key);
   const std::string_view text = member.value.text;

@@ -8,9 +8,8 @@
 
 namespace strobe::kineto {
 
-// The value as an integer or as any number, also if it is a number in quotes.
+// The value as an integer, also if it is a number in quotes.
 std::optional<std::int64_t> IntegerOf(const JsonValue& value);
-std::optional<double> NumberOf(const JsonValue& value);
 
 // A member becomes a stat of the same name: integers and other numbers as such, all else as text.
 void AddStat(const Member& member, PlaneNames& names, EventBytes& event);

@@ -149,9 +149,14 @@ void TracePlanes::AddDetails(const TraceEvent& event, EventKind kind, Line& line
 // Writes the pending event.
 void TracePlanes::Write() {
   if (pending_.line == nullptr) return;
-  pending_.line->Append(bytes_.bytes());
-  ++report_.spans;
+  AppendTo(*pending_.line);
   pending_.line = nullptr;
+}
+
+// Writes the event in `bytes_`.
+void TracePlanes::AppendTo(Line& line) {
+  line.Append(bytes_.bytes());
+  ++report_.spans;
 }
 
 void TracePlanes::AddSpan(const TraceEvent& event) {
@@ -276,8 +281,7 @@ void TracePlanes::AddCounter(const TraceEvent& event) {
     AddStat(arg, names, bytes_);
     if (!event.category.empty())
       AddTextStat(names.UseStat(category_id_), event.category, names, bytes_);
-    line.Append(bytes_.bytes());
-    ++report_.spans;
+    AppendTo(line);
   }
 }
 
@@ -311,8 +315,7 @@ void TracePlanes::AddMemory(const TraceEvent& event) {
       if (first && arg.key != counter && arg.key != "Total Reserved") AddStat(arg, names, bytes_);
     }
     if (std::exchange(first, false)) AddTextStat("tid", event.tid, names, bytes_);
-    line.Append(bytes_.bytes());
-    ++report_.spans;
+    AppendTo(line);
   }
 }
 

@@ -74,6 +74,7 @@ class TracePlanes {
   void AddBoundFlow(const TraceEvent& event, Line& line);
   void AddDetails(const TraceEvent& event, EventKind kind, Line& line);
   void Write();
+  void AppendTo(Line& line);
 
   void AddSpan(const TraceEvent& event);
   void AddInstant(const TraceEvent& event);
