@@ -30,7 +30,8 @@ class Directory:
     def announce(self, name, content):
         """Writes or replaces an announcement."""
         hidden = f".{name}.new"
-        self._unlink(hidden)  # Of an earlier program of this process, which ran before exec.
+        # A process keeps its PID through exec, so that an earlier program of this process may have left a file of the same name.
+        self._unlink(hidden)
         fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=self.fd)
         try:
             os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
@@ -60,7 +61,7 @@ class Directory:
         self.made.add(name)
 
     def keep(self, hidden, name):
-        """Gives a finished trace its name. It then belongs to whoever asked for it."""
+        """Gives a finished trace its name. From then on the client that asked for the trace removes it, and this process leaves it alone."""
         os.chmod(hidden, 0o644, dir_fd=self.fd)
         os.rename(hidden, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         self.made.discard(hidden)

@@ -85,9 +85,10 @@ class Channel:
             pass  # Full: it wakes anyway.
 
     def wait(self, seconds, active=None):
-        """Waits for something to happen, for at most `seconds` (None: for ever). Returns the first line of some connection as (connection, line).
+        """Waits for at most `seconds` (None: for ever) until a client does something. Returns (connection, line) when a client has asked, else None.
 
-        While a capture is `active`, whoever else connects is told so, and (active, None) says that its client sent something or is gone.
+        `active` is the connection of the capture that runs, if one does. Then other clients are refused, and only that connection is watched: the
+        method returns (active, None) when its client has sent something or has closed.
         """
         poll = select.poll()
         watched = {self.listener.fileno(): None, self._wake_reader: None}
@@ -112,7 +113,7 @@ class Channel:
         return first
 
     def refuse_others(self):
-        """A capture begins: whoever is connected, too, is told."""
+        """Refuses the clients that are connected but have not asked yet, because a capture begins and a process takes one at a time."""
         for connection in self.pending:
             connection.refuse("Busy", "another capture records this process")
         self.pending.clear()
