@@ -89,8 +89,12 @@ int RunCapture(const CaptureFlags& flags) {
     return Complain(absl::InvalidArgumentError(
         "this build talks to workers without TLS only; pass --insecure-plaintext to accept that"));
   }
-  const absl::StatusOr<std::vector<Target>> targets = ParseWorkers(flags.workers);
+  absl::StatusOr<std::vector<Target>> targets = ParseWorkers(flags.workers);
   if (!targets.ok()) return Complain(targets.status());
+  for (Target& target : *targets) {
+    target.ranks = flags.ranks;
+    target.local_ranks = flags.local_ranks;
+  }
   const SystemClock clock;
   const absl::StatusOr<CaptureSpec> spec =
       ParseCaptureFlags(flags, targets->size(), clock.WallNow());

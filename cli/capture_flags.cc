@@ -117,6 +117,16 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
       ->capture_default_str()
       ->check(CLI::Range(1, 10));
   command
+      .add_option("--ranks", flags.ranks,
+                  "record only the processes with these ranks in the job, such as 0,7")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 999'999'999));
+  command
+      .add_option("--local-ranks", flags.local_ranks,
+                  "of each worker, record only the processes with these local ranks, such as 0")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 999'999'999));
+  command
       .add_option("--max-bytes-per-worker", flags.max_bytes,
                   "refuse traces that are larger than this many bytes; 0 = no limit")
       ->capture_default_str();

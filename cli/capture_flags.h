@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/capture_defaults.h"
@@ -19,6 +20,7 @@ struct CaptureFlags {
   int attempts = 3;
   unsigned host = 2, host_filter = 0, device = 1, python = 0;
   std::uint64_t max_bytes = 0;
+  std::vector<std::uint32_t> ranks{}, local_ranks{};
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;
   bool insecure_plaintext = false, server_saves = false, quiet = false;
   bool host_tracing_on_old_servers = false;

@@ -12,7 +12,7 @@
 namespace strobe::wire {
 
 inline constexpr std::uint64_t kMagic = 0x315245'45424f5254ull;  // "TROBEER1" in memory.
-inline constexpr std::uint32_t kVersion = 5;  // A reader refuses files of any other version.
+inline constexpr std::uint32_t kVersion = 6;  // A reader refuses files of any other version.
 
 // The unit of a time stamp.
 enum class TickKind : std::uint32_t {
@@ -73,6 +73,8 @@ struct FileHeader {
   // When the process started, in the kernel's ticks since boot; 0 if not known. An exec keeps it.
   // After a restart of a container, the same process ID has a different value.
   std::uint32_t process_began;
+  // The process's place in its job; see JobRanks.
+  std::int32_t rank, local_rank, world_size;
   char program[kProgramBytes];
   // The name of the ring file of the program that this one was forked from. Empty if there is none.
   char forked_from[kFileNameBytes];

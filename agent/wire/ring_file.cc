@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "agent/wire/file_lock.h"
+#include "agent/wire/job_ranks.h"
 #include "agent/wire/ticks.h"
 
 namespace strobe::wire {
@@ -193,6 +194,10 @@ RingFile::Created RingFile::Create(const std::string& directory, const RingFileS
   header->device_words = file.device_words_;
   header->born_ns = MonotonicNs();
   header->process_began = ProcessBegan();
+  const JobRanks ranks = OwnJobRanks();
+  header->rank = ranks.rank;
+  header->local_rank = ranks.local_rank;
+  header->world_size = ranks.world_size;
   header->filter = ~0u;
   CopyText(forked_from, header->forked_from);
   const int comm = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);

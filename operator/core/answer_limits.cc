@@ -22,6 +22,9 @@ constexpr int kMaxPlanes = 32;
 constexpr int kMaxNotes = 8;
 constexpr int kMaxProcesses = 64;
 constexpr int kMaxSources = 64;
+constexpr int kMaxRanks = 64;
+// Like the sidecar, which reads at most nine digits.
+constexpr std::uint32_t kMaxProcessRank = 999'999'999;
 constexpr std::size_t kMaxReasons = 16;
 // The sum over all workers of a job must fit into 64 bits too.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
@@ -67,6 +70,11 @@ void Bound(v1::CapturePlan& plan) {
       std::clamp<std::int64_t>(plan.clock_error_ns(), -1, Nanos{kMaxStage}.count()));
 }
 
+void Bound(v1::ProcessRank& rank) {
+  rank.set_local_rank(std::min(rank.local_rank(), kMaxProcessRank));
+  if (rank.has_rank()) rank.set_rank(std::min(rank.rank(), kMaxProcessRank));
+}
+
 void Bound(v1::ProcessReport& process) {
   Cut(process.mutable_name(), kMaxNameBytes);
   Cut(process.mutable_message(), kMaxTextBytes);
@@ -74,6 +82,7 @@ void Bound(v1::ProcessReport& process) {
   Cut(process.mutable_message(), kMaxTextBytes);
   process.set_started_ns(Time(process.started_ns()));
   process.set_stopped_ns(Time(process.stopped_ns()));
+  if (process.has_rank()) Bound(*process.mutable_rank());
 }
 
 void BoundDropped(v1::Report& report) {
@@ -111,6 +120,14 @@ void BoundAnswer(v1::Report& report) {
     job.set_step_before_ns(Span(job.step_before_ns(), kMaxStage));
     job.set_step_during_ns(Span(job.step_during_ns(), kMaxStage));
   }
+  if (report.has_rank()) Bound(*report.mutable_rank());
+  // Workers have no workers.
+  Shorten(report.mutable_workers(), kMaxRanks);
+  for (v1::Report& worker : *report.mutable_workers()) {
+    worker.clear_workers();
+    worker.set_state(report.state());
+    BoundAnswer(worker);
+  }
   BoundDropped(report);
   Shorten(report.mutable_processes(), kMaxProcesses);
   for (v1::ProcessReport& process : *report.mutable_processes()) Bound(process);
@@ -124,6 +141,8 @@ void BoundAnswer(v1::DescribeResponse& response) {
   for (v1::Source& source : *response.mutable_sources()) {
     Cut(source.mutable_address(), kMaxTextBytes);
     Cut(source.mutable_detail(), kMaxTextBytes);
+    Shorten(source.mutable_ranks(), kMaxRanks);
+    for (v1::ProcessRank& rank : *source.mutable_ranks()) Bound(rank);
   }
   response.set_wake_lateness_ns(Span(response.wake_lateness_ns(), kMaxLateness));
   response.set_capture_lateness_ns(Span(response.capture_lateness_ns(), kMaxLateness));

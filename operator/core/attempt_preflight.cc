@@ -5,6 +5,7 @@
 
 #include "common/base/strings.h"
 #include "operator/core/preflight_judgement.h"
+#include "operator/core/process_workers.h"
 
 namespace strobe {
 namespace {
@@ -82,6 +83,7 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
     const v1::DescribeResponse& description = answer->description;
     member.last_contact = state_.Now();
     member.framework = HasFramework(description);
+    if (description.sources_size() > 0) member.result.ranks = RanksOf(description);
     member.result.offset = answer->offset + state_.clock_steps.Since();
     member.result.error = answer->error;
     member.result.wall_less_monotonic = answer->wall_less_monotonic;

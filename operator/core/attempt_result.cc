@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <map>
 
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
@@ -100,6 +101,24 @@ constexpr Reduction kReductions[] = {{true, LeaveOutProcesses},
                                      {false, LeaveOutPlanesAndNotes},
                                      {false, ShortenMessage}};
 
+// The pods, and how many of them have only workers that count.
+struct PodCount {
+  std::size_t pods = 0, ok = 0;
+};
+PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& workers) {
+  std::map<std::string, bool> pods;
+  for (const WorkerResult& worker : workers) {
+    // See SplitByProcess.
+    const std::string& name = worker.target.name;
+    const std::string pod = worker.local_rank < 0 ? name : name.substr(0, name.rfind('/'));
+    bool& ok = pods.try_emplace(pod, true).first->second;
+    ok = ok && Counts(worker, spec);
+  }
+  PodCount count{.pods = pods.size()};
+  for (const auto& [name, ok] : pods) count.ok += ok ? 1 : 0;
+  return count;
+}
+
 }  // namespace
 
 std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
@@ -136,19 +155,23 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
   }
   JudgeSynchronization(spec, result);
   if (!result.reason.empty()) return;  // It ended before there was anything to judge.
-  const std::size_t wanted = spec.min_workers == 0 ? result.workers.size() : spec.min_workers;
+  const PodCount pods = CountPods(spec, result.workers);
+  const bool split = pods.pods < result.workers.size();
+  const std::size_t wanted = spec.min_workers == 0 ? pods.pods : spec.min_workers;
   const std::vector<const WorkerResult*> worst = WorstFirst(result);
   const auto cause = [&] {
     return worst.empty() ? std::string()
                          : StrCat("; ", worst.front()->target.name, ": ",
                                   Name(worst.front()->outcome), ": ", worst.front()->message);
   };
-  const std::string count = StrCat(result.ok, " of ", result.workers.size(), " workers Ok");
-  if (result.ok < wanted) {
+  const std::string count =
+      StrCat(result.ok, " of ", result.workers.size(), " workers Ok",
+             split ? StrCat(", all of ", pods.ok, " of ", pods.pods, " pods") : std::string());
+  if (pods.ok < wanted) {
     // Workers that were called off are not the cause: they were called off because of too few.
     const bool cause_known = !worst.empty() && worst.front()->outcome != Outcome::kCancelled;
     result.reason = cause_known ? std::string(Name(worst.front()->outcome)) : "TooFewWorkers";
-    result.message = StrCat(count, ", at least ", wanted, " wanted", cause());
+    result.message = StrCat(count, ", at least ", wanted, split ? " pods" : "", " wanted", cause());
     return;
   }
   if (spec.on_late_start == OnLateStart::kDiscard && result.ok == result.workers.size() &&
@@ -194,6 +217,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     entry.set_pod(worker->target.pod);
     entry.set_container(worker->target.container);
     entry.set_rank(worker->target.rank);
+    entry.set_local_rank(worker->local_rank);
     entry.set_outcome(std::string(Name(worker->outcome)));
     entry.set_message(CutUtf8(worker->message, kMaxManifestMessageBytes));
     entry.set_clock_offset_ns(worker->offset.count());

@@ -21,6 +21,9 @@ struct WorkerResult {
   Nanos offset{};                // Worker clock minus operator clock.
   std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
   Nanos wall_less_monotonic{};   // See CapturePlan.
+  // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
+  std::vector<v1::ProcessRank> ranks{};
+  int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.
 };
 
 struct AttemptResult {
@@ -31,12 +34,13 @@ struct AttemptResult {
   int attempt = 1;  // Counts from 1.
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
-  std::optional<Nanos> duration{};      // What was recorded of an attempt that was ended early.
-  std::vector<WorkerResult> workers{};  // In the order of the targets.
+  std::optional<Nanos> duration{};  // What was recorded of an attempt that was ended early.
+  // In the order of the targets; pods with several processes have several.
+  std::vector<WorkerResult> workers{};
   // Copied from CaptureSpec.
   std::string workers_note{};
   std::optional<std::size_t> expected_workers{};
-  std::size_t ok = 0;          // Workers that count towards minWorkers; see Counts.
+  std::size_t ok = 0;          // Workers with a trace that ended well; see Counts.
   std::size_t armed = 0;       // Workers that accepted a plan.
   std::size_t empty = 0;       // Workers whose trace lacks all or some of the wanted events.
   std::optional<Skew> skew{};  // None when no worker recorded anything.
@@ -52,8 +56,8 @@ struct AttemptResult {
 // late. None when the trace does not tell when it started.
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
-// Whether this worker counts towards minWorkers: it has a trace that ended well. A late start
-// counts if the request keeps late traces.
+// Whether this worker has a trace that ended well. A late start counts if the request keeps late
+// traces. A pod counts towards minWorkers if all its workers do.
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
 
 // Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set
@@ -65,7 +69,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
 // it fits, beginning with workers that ended Ok. InvalidArgument: a text is not valid UTF-8, or the
 // manifest is too large even without details.
 absl::StatusOr<std::string> ManifestJson(v1::Manifest manifest);
-inline constexpr std::size_t kMaxManifestBytes = 4u << 20;  // Sidecars refuse a larger one.
+inline constexpr std::size_t kMaxManifestBytes = 12u << 20;  // Sidecars refuse a larger one.
 
 // Workers that did not end Ok: the worst outcome first, equal outcomes by name.
 std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result);

@@ -6,6 +6,7 @@
 #include "common/base/guard.h"
 #include "common/base/strings.h"
 #include "operator/core/pod_evidence.h"
+#include "operator/core/process_workers.h"
 
 namespace strobe {
 namespace {
@@ -100,6 +101,7 @@ void CaptureAttempt::Abandon(const std::string& why) {
       member.worker.reset();
       result.workers.push_back(member.result);
     }
+    SplitByProcess(result.workers);
     strobe::Conclude(state_.spec, result);
   });
   if (!told.ok()) result.workers.clear();
@@ -198,6 +200,9 @@ void CaptureAttempt::Conclude() {
   AttemptResult& result = state_.result;
   for (const Member& member : state_.members) result.workers.push_back(member.result);
   if (ended_early_) result.duration = LongestRecorded(result.workers);
+  const std::size_t pods = result.workers.size();
+  SplitByProcess(result.workers);
+  if (result.expected_workers) *result.expected_workers += result.workers.size() - pods;
   if (result.cancelled) {
     result.reason = "Cancelled";
     result.message = state_.cancel_reason;

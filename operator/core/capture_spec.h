@@ -21,9 +21,12 @@ struct Target {
   std::string container{};  // The containers that train, separated by commas.
   // Record only the programs of this container; empty = of all containers that train.
   std::string only_container{};
-  int rank = -1;            // -1 = not known.
-  std::string file{};       // File name of its trace, without ".xplane.pb"; unique in the run.
-  ExpectedPlanes planes{};  // What its trace must show, given the accelerators it requests.
+  // Record only the processes with these ranks in the job, or in the pod; empty = all.
+  std::vector<std::uint32_t> ranks{}, local_ranks{};
+  std::size_t processes = 1;  // Processes of the job that its pod runs, as its object tells.
+  int rank = -1;              // -1 = not known.
+  std::string file{};         // File name of its trace, without ".xplane.pb"; unique in the run.
+  ExpectedPlanes planes{};    // What its trace must show, given the accelerators it requests.
   // Why this worker cannot take part, when that is clear before it is asked; see usable().
   Outcome outcome = Outcome::kUnknown;
   std::string message{};

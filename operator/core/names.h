@@ -24,6 +24,7 @@ inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";
 inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
+inline constexpr char kProcessesKey[] = "strobe.dev/processes";
 
 // JSON: who created the request, when that was sealed, and the seal. The webhook overwrites any
 // value that a user has set.

@@ -17,6 +17,8 @@ struct ContainerInfo {
   // The environment variables that tell a rank (see IsRankVariable), as far as the pod's object
   // determines their values: literals, fields of the pod, and references to other such variables.
   std::map<std::string, std::string> env{};
+  // How many processes of the job it runs, as far as its command tells; 0 = not known.
+  std::size_t processes = 0;
 };
 
 struct PodInfo {

@@ -80,11 +80,16 @@ int Checked(std::int64_t rank) {
   return rank >= 0 && rank <= kMaxRank ? static_cast<int>(rank) : -1;
 }
 
-const std::string* Variable(const PodInfo& pod, const std::string& container,
-                            std::string_view name) {
+// The container of that name, or else the first one that trains; null if there is none.
+const ContainerInfo* ContainerOf(const PodInfo& pod, const std::string& container) {
   const std::string& which =
       !container.empty() || pod.trainers.empty() ? container : pod.trainers.front();
-  const ContainerInfo* info = FindContainer(pod, which);
+  return FindContainer(pod, which);
+}
+
+const std::string* Variable(const PodInfo& pod, const std::string& container,
+                            std::string_view name) {
+  const ContainerInfo* info = ContainerOf(pod, container);
   return info == nullptr ? nullptr : FindIn(info->env, name);
 }
 int VariableNumber(const PodInfo& pod, const std::string& container, std::string_view name) {
@@ -285,6 +290,13 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
     if (most == living) break;
   }
   return Unify(pods, best);
+}
+
+std::size_t ProcessesOf(const PodInfo& pod, const std::string& container) {
+  if (const int told = WrittenNumber(pod, kProcessesKey); told > 0)
+    return static_cast<std::size_t>(told);
+  const ContainerInfo* info = ContainerOf(pod, container);
+  return info == nullptr ? 1 : std::max<std::size_t>(info->processes, 1);
 }
 
 bool OnlyCoordinates(const PodInfo& pod) {

@@ -31,6 +31,10 @@ struct PodRank {
 std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
                                  const std::string& container, const JobShape* shape);
 
+// How many processes of the job a container of the pod runs: what the annotation
+// strobe.dev/processes says, or else the container's command; at least 1. `container` as above.
+std::size_t ProcessesOf(const PodInfo& pod, const std::string& container);
+
 // Whether the pod's role is to coordinate, not to train: a Ray head, MPI's launcher, a parameter
 // server.
 bool OnlyCoordinates(const PodInfo& pod);

@@ -38,6 +38,7 @@ struct TargetSpec {
   bool sample = false;               // Record only some workers: `count` or `ranks` of them.
   std::size_t count = 0;             // 0 = not set.
   std::vector<int> ranks{};
+  std::vector<std::uint32_t> local_ranks{};  // Only these processes of each pod; empty = all.
 };
 
 // One of status.outcomes: a worker that did not end Ok.

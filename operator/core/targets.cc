@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -95,6 +96,8 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   target.name = target.pod = pod.name;
   target.pod_uid = pod.uid;
   target.rank = rank;
+  target.processes = ProcessesOf(pod, spec.container);
+  target.local_ranks = spec.local_ranks;
   target.file = ToSafeName(pod.name, 240);
   const bool container = ChooseContainer(pod, spec.container, target);
   if (HasEnded(pod)) {
@@ -220,21 +223,33 @@ void SortTargets(std::vector<Target>& targets) {
   });
 }
 
+// How many processes each pod of the job runs: launchers number the processes of a job pod by pod.
+int ProcessesPerPod(const std::vector<Target>& targets) {
+  std::size_t most = 1;
+  for (const Target& target : targets) most = std::max(most, target.processes);
+  return static_cast<int>(most);
+}
+
 void KeepRanks(const TargetSpec& spec, std::vector<Target>& targets) {
   const bool known = std::any_of(targets.begin(), targets.end(),
                                  [](const Target& target) { return target.rank >= 0; });
+  const int processes = ProcessesPerPod(targets);
   std::vector<Target> kept;
+  std::map<int, std::size_t> places;  // Of the pods in `kept`, by their ranks.
   for (const int rank : std::set<int>(spec.ranks.begin(), spec.ranks.end())) {
+    const int pod = rank / processes;
     const auto found = std::find_if(targets.begin(), targets.end(),
-                                    [rank](const Target& target) { return target.rank == rank; });
-    if (found != targets.end()) {
-      kept.push_back(std::move(*found));
+                                    [pod](const Target& target) { return target.rank == pod; });
+    if (found == targets.end()) {
+      kept.push_back(MissingTarget(StrCat("(rank ", rank, ")"), rank,
+                                   known || targets.empty()
+                                       ? StrCat("no pod has rank ", pod)
+                                       : "the ranks of these pods are not known"));
       continue;
     }
-    kept.push_back(MissingTarget(StrCat("(rank ", rank, ")"), rank,
-                                 known || targets.empty()
-                                     ? StrCat("no pod has rank ", rank)
-                                     : "the ranks of these pods are not known"));
+    const auto [place, first] = places.emplace(pod, kept.size());
+    if (first) kept.push_back(*found);
+    if (processes > 1) kept[place->second].ranks.push_back(static_cast<std::uint32_t>(rank));
   }
   targets = std::move(kept);
 }

@@ -7,6 +7,7 @@
 #include "operator/objects/json_fields.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/pod_env.h"
+#include "operator/objects/pod_processes.h"
 
 namespace strobe::kube {
 namespace {
@@ -77,6 +78,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
     info.name = container.value("name", "");
     info.devices = DevicesOf(container);
     info.env = ReadRankVariables(container, pod);
+    info.processes = ProcessesOf(container);
   }
 }
 

@@ -46,6 +46,7 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   spec.sample = workers.value("policy", "All") == "Sample";
   spec.count = workers.value("count", std::size_t{0});
   spec.ranks = workers.value("ranks", std::vector<int>());
+  spec.local_ranks = workers.value("localRanks", std::vector<std::uint32_t>());
   return spec;
 }
 

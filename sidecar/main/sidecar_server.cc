@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxNameBytes = 240;  // Leaves room for suffixes in a file name.
 constexpr int kMaxGrpcThreads = 48;
 // Room for a manifest of kMaxManifestBytes in its request.
-constexpr int kMaxWorkerRequestBytes = 5 << 20;
+constexpr int kMaxWorkerRequestBytes = 13 << 20;
 // For a capture that was interrupted to write its last report.
 constexpr Nanos kSuspendPatience = std::chrono::seconds(2);
 constexpr Nanos kStopPatience = std::chrono::seconds(1);

@@ -24,10 +24,24 @@ class ClientDelivery final : public session::Delivery {
       : stores_(stores), emit_(emit), root_(std::move(root)), key_(std::move(key)) {}
 
   absl::Status Room(const v1::CapturePlan&) override { return absl::OkStatus(); }
-  absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
-                                      const Cancellation& cancel,
-                                      const std::function<void()>& uploading) override {
+  // The plan asks for one trace.
+  std::vector<absl::StatusOr<std::string>> Deliver(
+      const v1::Report& report, std::vector<session::TracePieces> traces,
+      const Cancellation& cancel, const std::function<void()>& uploading) override {
     uploading();
+    return {DeliverOne(report, std::move(traces.front()), cancel)};
+  }
+  bool CanResume(const v1::Report&) override { return false; }
+  std::vector<absl::StatusOr<std::string>> Resume(const v1::Report&, const Cancellation&) override {
+    return {absl::UnimplementedError("the client is gone")};
+  }
+  void Ended(const v1::Report&) override {}
+
+  std::string xspace;
+
+ private:
+  absl::StatusOr<std::string> DeliverOne(const v1::Report& report, session::TracePieces pieces,
+                                         const Cancellation& cancel) {
     if (emit_) {
       xspace = std::move(pieces.front());
       for (std::size_t i = 1; i < pieces.size(); ++i) xspace.append(pieces[i]);
@@ -39,15 +53,7 @@ class ClientDelivery final : public session::Delivery {
     RETURN_IF_ERROR(Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
     return StrCat(root_, "/", key_);
   }
-  bool CanResume(const v1::Report&) override { return false; }
-  absl::StatusOr<std::string> Resume(const v1::Report&, const Cancellation&) override {
-    return absl::UnimplementedError("the client is gone");
-  }
-  void Ended(const v1::Report&) override {}
 
-  std::string xspace;
-
- private:
   StoreOpener& stores_;
   const bool emit_;
   const std::string root_, key_;
@@ -105,6 +111,7 @@ grpc::Status ProfilerService::Profile(grpc::ServerContext* context,
   *plan.mutable_tracers() = TracersOf(options);
   plan.set_run(IsSafeName(request->session_id(), 200) ? request->session_id() : plan.capture_id());
   plan.set_worker(host);
+  plan.set_one_trace(true);
   plan.set_deadline_ns(plan.instant_ns() + plan.duration_ns() +
                        Nanos(std::max<Nanos>(seconds(60), milliseconds(duration_ms))).count());
 

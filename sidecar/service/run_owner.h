@@ -13,7 +13,7 @@
 namespace strobe {
 
 // Larger manifests are neither written nor read.
-inline constexpr std::uint64_t kMaxManifestBytes = 4u << 20;
+inline constexpr std::uint64_t kMaxManifestBytes = 12u << 20;
 
 // Creates the run's strobe.json. OK also if it exists with the same bytes. AlreadyExists if it
 // exists with others; nothing is written then.

@@ -8,6 +8,7 @@
 #include "common/base/guard.h"
 #include "common/base/outcome.h"
 #include "common/base/version.h"
+#include "sidecar/session/worker_reports.h"
 
 namespace strobe {
 
@@ -86,10 +87,11 @@ SidecarMetrics::~SidecarMetrics() = default;
 void SidecarMetrics::CaptureEnded(const v1::Report& report) {
   families_->captures.Add({{"cause", std::string(Name(static_cast<Outcome>(report.outcome())))}})
       .Increment();
-  for (const auto& [reason, events] : report.dropped_events())
-    families_->dropped.Add({{"reason", reason}}).Increment(static_cast<double>(events));
-  if (!report.url().empty()) {
-    families_->upload_bytes.Increment(static_cast<double>(report.bytes()));
+  for (const v1::Report* worker : session::TraceReports(report)) {
+    for (const auto& [reason, events] : worker->dropped_events())
+      families_->dropped.Add({{"reason", reason}}).Increment(static_cast<double>(events));
+    if (!worker->url().empty())
+      families_->upload_bytes.Increment(static_cast<double>(worker->bytes()));
   }
 }
 

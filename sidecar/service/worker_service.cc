@@ -158,7 +158,8 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
   if (!IsSafeName(request->run()))
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "run is no safe name");
   if (request->manifest().size() > kMaxManifestBytes) {
-    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "manifest is larger than 4 MiB");
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                        StrCat("manifest is larger than ", kMaxManifestBytes, " bytes"));
   }
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
   if (!logdir.ok()) return ToGrpc(logdir.status());

@@ -12,6 +12,7 @@
 #include "sidecar/session/job_guard.h"
 #include "sidecar/session/trace_file.h"
 #include "sidecar/session/trace_report.h"
+#include "sidecar/session/worker_reports.h"
 
 namespace strobe::session {
 namespace {
@@ -119,11 +120,10 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
   for (v1::Report& report : reports) {
     if (report.state() != v1::DONE) {
       const bool safe = delivery_.CanResume(report);
-      SetOutcome(safe ? Outcome::kUploadFailed : Outcome::kWorkerLost,
-                 safe ? "the sidecar was restarted; the trace is kept in its spool"
-                      : "the sidecar was restarted and the trace was lost",
-                 report);
-      report.set_state(v1::DONE);
+      EndUndelivered(safe ? Outcome::kUploadFailed : Outcome::kWorkerLost,
+                     safe ? "the sidecar was restarted; the trace is kept in its spool"
+                          : "the sidecar was restarted and the trace was lost",
+                     report);
       delivery_.Ended(report);
     }
     MutexLock lock(&mutex_);
@@ -229,8 +229,7 @@ void CaptureRunner::FinishFailed(const std::string& why, Live& live) {
     if (live_.get() != &live) return;  // The capture had ended before the exception.
     report = *session_.Find(session_.holder());
   }
-  SetOutcome(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
-  report.set_state(v1::DONE);
+  EndUndelivered(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
   (void)RunGuarded("capture", [&] {
     live.delivery->Ended(report);
     if (ended_) ended_(report);
@@ -248,6 +247,10 @@ void CaptureRunner::Publish(const v1::Report& report) {
 void CaptureRunner::Finish(Outcome outcome, std::string_view message, v1::Report& report,
                            Live& live) {
   SetOutcome(outcome, message, report);
+  for (v1::Report& worker : *report.mutable_workers()) {
+    if (worker.outcome() == v1::OUTCOME_UNSPECIFIED) SetOutcome(outcome, message, worker);
+    worker.set_state(v1::DONE);
+  }
   report.set_state(v1::DONE);
   LogInfo("capture ended", {{"capture", report.capture_id()},
                             {"outcome", std::string(Name(outcome))},
@@ -259,18 +262,14 @@ void CaptureRunner::Finish(Outcome outcome, std::string_view message, v1::Report
   Publish(report);
 }
 
-void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::Report& report,
-                                   Live& live) {
-  if (url.ok()) {
-    report.set_url(*url);
-    // MakeTraceFile has set the outcome.
-    return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
-                  live);
-  }
+void CaptureRunner::FinishDelivery(const std::vector<absl::StatusOr<std::string>>& urls,
+                                   v1::Report& report, Live& live) {
+  const bool complete =
+      std::all_of(urls.begin(), urls.end(), [](const auto& url) { return url.ok(); });
   std::string reason;
   {
     MutexLock lock(&mutex_);
-    if (live.suspended && live.delivery->CanResume(report)) {
+    if (!complete && live.suspended && live.delivery->CanResume(report)) {
       LogInfo("the trace waits in the spool for the next start of the sidecar",
               {{"capture", report.capture_id()}});
       live_.reset();
@@ -278,10 +277,20 @@ void CaptureRunner::FinishDelivery(const absl::StatusOr<std::string>& url, v1::R
     }
     reason = live.reason;
   }
-  const Outcome outcome = OutcomeOf(url.status());
-  // The report keeps size and checksum. A later upload recognizes its own object by them, and a
-  // user who finds the trace later can verify it.
-  Finish(outcome, outcome == Outcome::kCancelled ? reason : MessageOf(url.status()), report, live);
+  const std::vector<v1::Report*> reports = TraceReports(report);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    if (urls[i].ok()) {
+      reports[i]->set_url(*urls[i]);  // MakeTraceFile has set the outcome.
+      continue;
+    }
+    // The report keeps size and checksum. A later upload recognizes its own object by them, and a
+    // user who finds the trace later can verify it.
+    const Outcome outcome = OutcomeOf(urls[i].status());
+    SetOutcome(outcome, outcome == Outcome::kCancelled ? reason : MessageOf(urls[i].status()),
+               *reports[i]);
+  }
+  Summarize(report);
+  Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report, live);
 }
 
 void CaptureRunner::Abort(const Harm& harm, Live& live) {
@@ -308,9 +317,12 @@ void CaptureRunner::FinishCancelled(v1::Report& report, Live& live) {
 // After an early end, reduces the plan's window to what was recorded.
 void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
   MutexLock lock(&mutex_);
-  v1::CapturePlan& plan = *report.mutable_plan();
+  const v1::CapturePlan& plan = report.plan();
   const Nanos recorded = *live.terminated_at - live.steps.Moment(FromUnixNanos(plan.instant_ns()));
-  plan.set_duration_ns(std::clamp<std::int64_t>(recorded.count(), 0, plan.duration_ns()));
+  const std::int64_t duration = std::clamp<std::int64_t>(recorded.count(), 0, plan.duration_ns());
+  report.mutable_plan()->set_duration_ns(duration);
+  for (v1::Report& worker : *report.mutable_workers())
+    worker.mutable_plan()->set_duration_ns(duration);
 }
 
 void CaptureRunner::RunCapture(v1::Report report, Live& live) {
@@ -320,22 +332,24 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
                     {"request", plan.request()},
                     {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
   Stopwatch watch(clock_);
-  std::optional<Recording> recording = RecordWindow(report, live, watch);
-  if (!recording || live.cancel.cancelled()) return FinishCancelled(report, live);
+  std::vector<Recording> recordings = RecordWindow(report, live, watch);
+  if (recordings.empty() || live.cancel.cancelled()) return FinishCancelled(report, live);
   if (live.terminate.cancelled()) Shorten(live, report);
   if (live.harm) {  // The guard has stopped, so nothing writes it any more.
-    recording->outcome = Outcome::kAborted;
-    recording->message = live.harm->message;
+    for (Recording& recording : recordings) {
+      recording.outcome = Outcome::kAborted;
+      recording.message = live.harm->message;
+    }
   }
-  std::vector<std::string> pieces = MakeTraceFile(*std::move(recording), report);
-  if (pieces.empty())
+  std::vector<TracePieces> traces = MakeTraceFiles(std::move(recordings), report);
+  if (std::all_of(traces.begin(), traces.end(), [](const auto& pieces) { return pieces.empty(); }))
     return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
                   live);
-  Deliver(std::move(pieces), std::move(report), live, watch);
+  Deliver(std::move(traces), std::move(report), live, watch);
 }
 
-std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
-                                                     Stopwatch& watch) {
+std::vector<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
+                                                   Stopwatch& watch) {
   const v1::CapturePlan plan = report.plan();
   // A monotonic time, so that all workers start together even if this wall clock is set meanwhile.
   const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
@@ -348,7 +362,7 @@ std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& l
   wait_until(start - source_.lead());
   if (live.cancel.cancelled()) {
     if (guard) *report.mutable_job() = guard->Stop();
-    return std::nullopt;
+    return {};
   }
 
   report.set_state(v1::RECORDING);
@@ -356,43 +370,47 @@ std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& l
   watch.Lap();
   if (guard) guard->Recording(start - clock_.MonoNow());
   const Nanos set = live.steps.Since();
-  Recording recording = source_.Record(OnClockSetBy(set, plan), live.cancel, live.terminate, [&] {
+  const auto collecting = [&] {
     if (guard) guard->Collecting();
     report.set_record_took_ns(watch.Lap());
     report.set_state(v1::COLLECTING);
     Publish(report);
-  });
+  };
+  std::vector<Recording> recordings =
+      source_.Record(OnClockSetBy(set, plan), live.cancel, live.terminate, collecting);
   if (report.state() == v1::COLLECTING) report.set_collect_took_ns(watch.Lap());
   if (guard) *report.mutable_job() = guard->Stop();
-  for (const auto& [reason, events] : recording.dropped)
-    (*report.mutable_dropped_events())[reason] = events;
-  // The source knows the clock's steps since the call of Record; the report counts from arming.
-  recording.clock_set_at_start += set;
-  recording.clock_set_at_stop += set;
-  ReportClock(recording, report);
-  for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
-  FillProcesses(std::move(recording.processes), report);
-  return recording;
+  for (Recording& recording : recordings) {
+    // The source knows the clock's steps since the call of Record; the report counts from arming.
+    recording.clock_set_at_start += set;
+    recording.clock_set_at_stop += set;
+    for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
+  }
+  FillFromRecordings(recordings, report);
+  return recordings;
 }
 
-void CaptureRunner::Deliver(std::vector<std::string> pieces, v1::Report report, Live& live,
+void CaptureRunner::Deliver(std::vector<TracePieces> traces, v1::Report report, Live& live,
                             Stopwatch& watch) {
   report.set_state(v1::UPLOADING);
-  // The delivery compares the plan's deadline with the wall clock as it is now.
+  // The delivery compares the plans' deadline with the wall clock as it is now.
   v1::Report delivered = report;
-  *delivered.mutable_plan() = OnClockSetBy(live.steps.Since(), report.plan());
-  const absl::StatusOr<std::string> url =
-      live.delivery->Deliver(delivered, std::move(pieces), live.cancel, [&] { Publish(report); });
+  const Nanos set = live.steps.Since();
+  *delivered.mutable_plan() = OnClockSetBy(set, report.plan());
+  for (v1::Report& worker : *delivered.mutable_workers())
+    *worker.mutable_plan() = OnClockSetBy(set, worker.plan());
+  const std::vector<absl::StatusOr<std::string>> urls =
+      live.delivery->Deliver(delivered, std::move(traces), live.cancel, [&] { Publish(report); });
   report.set_upload_took_ns(watch.Lap());
-  FinishDelivery(url, report, live);
+  FinishDelivery(urls, report, live);
 }
 
 void CaptureRunner::ResumeDelivery(v1::Report report, Live& live) {
   LogInfo("resuming an upload", {{"capture", report.capture_id()}});
   Stopwatch watch(clock_);
-  const absl::StatusOr<std::string> url = live.delivery->Resume(report, live.cancel);
+  const std::vector<absl::StatusOr<std::string>> urls = live.delivery->Resume(report, live.cancel);
   report.set_upload_took_ns(watch.Lap());
-  FinishDelivery(url, report, live);
+  FinishDelivery(urls, report, live);
 }
 
 }  // namespace strobe::session

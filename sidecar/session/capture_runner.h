@@ -77,13 +77,14 @@ class CaptureRunner {
   void Shorten(const Live& live, v1::Report& report) const;
   // Runs one capture from its present state to its end.
   void RunCapture(v1::Report report, Live& live);
-  // Waits for the start and records. Nothing if the capture was cancelled before the start.
-  std::optional<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
-  void Deliver(std::vector<std::string> pieces, v1::Report report, Live& live, Stopwatch& watch);
+  // Waits for the start and records. Empty if the capture was cancelled before the start.
+  std::vector<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
+  void Deliver(std::vector<TracePieces> traces, v1::Report report, Live& live, Stopwatch& watch);
   // Continues a delivery that an earlier process began.
   void ResumeDelivery(v1::Report report, Live& live);
   void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);
-  void FinishDelivery(const absl::StatusOr<std::string>& url, v1::Report& report, Live& live);
+  void FinishDelivery(const std::vector<absl::StatusOr<std::string>>& urls, v1::Report& report,
+                      Live& live);
   void Publish(const v1::Report& report);
 
   const Clock& clock_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +18,7 @@
 
 namespace strobe::session {
 
-// The result of recording one worker.
+// The result of recording one worker: all processes of a sidecar, or those of one local rank.
 struct Recording {
   Outcome outcome = Outcome::kUnknown;  // kOk if the source reports no problem.
   std::string message{};
@@ -27,6 +28,8 @@ struct Recording {
   // One row per process; see Report.processes. Times refer to the wall clock as it was when Record
   // was called.
   std::vector<v1::ProcessReport> processes{};
+  // The place in the job of the recorded processes; none if they do not tell it.
+  std::optional<v1::ProcessRank> rank{};
   // How far the wall clock had been set, since the call of Record, when the trace's start and its
   // end were read from it. The trace's own times are wrong by these amounts.
   Nanos clock_set_at_start{0}, clock_set_at_stop{0};
@@ -42,10 +45,12 @@ class Source {
   virtual Nanos lead() const = 0;
   // Records [instant - guard, instant + duration + guard). Returns when the trace is collected, the
   // plan's deadline has passed, or the capture is cancelled. Calls `collecting` when recording has
-  // stopped. `terminate` ends the recording early and keeps what was recorded.
-  virtual Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                           const Cancellation& terminate,
-                           const std::function<void()>& collecting) = 0;
+  // stopped. `terminate` ends the recording early and keeps what was recorded. Returns one
+  // recording, or, if processes tell different local ranks, one for each local rank, in ascending
+  // order.
+  virtual std::vector<Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                        const Cancellation& terminate,
+                                        const std::function<void()>& collecting) = 0;
 };
 
 struct JobStep {
@@ -74,24 +79,28 @@ class JobMonitor {
   virtual void End() = 0;
 };
 
-// The destination of a finished trace. Called by one thread at a time.
+// The content of one trace file, to be written one after the other.
+using TracePieces = std::vector<std::string>;
+
+// The destination of finished traces. Called by one thread at a time.
 class Delivery {
  public:
   virtual ~Delivery() = default;
   // ResourceExhausted if there is no space for another trace.
   virtual absl::Status Room(const v1::CapturePlan& plan) = 0;
-  // Writes the trace and returns its URL. `pieces` are the file's content in order; the report has
-  // its size and checksum. Calls `uploading` when the trace is stored as safely as possible and its
-  // upload begins. Cancelled if `cancel` is set; Resume can then continue if CanResume is true.
-  virtual absl::StatusOr<std::string> Deliver(const v1::Report& report,
-                                              std::vector<std::string> pieces,
-                                              const Cancellation& cancel,
-                                              const std::function<void()>& uploading) = 0;
-  // True if the delivery of this report's trace, begun by an earlier process, can be resumed.
+  // Writes the capture's traces and returns their URLs, in the order of TraceReports(report).
+  // `traces` has the content of each file, in pieces; one without pieces is not written, and its
+  // URL is empty. The reports have size and checksum. Calls `uploading` when the traces are stored
+  // as safely as possible and their upload begins. Cancelled if `cancel` is set; Resume can then
+  // continue if CanResume is true.
+  virtual std::vector<absl::StatusOr<std::string>> Deliver(
+      const v1::Report& report, std::vector<TracePieces> traces, const Cancellation& cancel,
+      const std::function<void()>& uploading) = 0;
+  // True if the delivery of this report's traces, begun by an earlier process, can be resumed.
   virtual bool CanResume(const v1::Report& report) = 0;
-  // Continues the delivery and returns the trace's URL.
-  virtual absl::StatusOr<std::string> Resume(const v1::Report& report,
-                                             const Cancellation& cancel) = 0;
+  // Continues the delivery and returns the URLs, as Deliver does.
+  virtual std::vector<absl::StatusOr<std::string>> Resume(const v1::Report& report,
+                                                          const Cancellation& cancel) = 0;
   // Called with the capture's last report, just before others can see it.
   virtual void Ended(const v1::Report& report) = 0;
 };

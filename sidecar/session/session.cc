@@ -10,6 +10,8 @@
 namespace strobe::session {
 namespace {
 
+constexpr int kMaxRanks = 4096, kMaxLocalRanks = 64;
+
 absl::Status CheckRange(std::string_view field, std::int64_t value, Nanos least, Nanos most) {
   if (Nanos{value} >= least && Nanos{value} <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat(field, " is ", FormatDuration(Nanos{value}),
@@ -40,6 +42,10 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
   status.Update(CheckName("worker", plan.worker(), 240));
   status.Update(CheckRange("duration", plan.duration_ns(), kShortestDuration, kLongestDuration));
   status.Update(CheckRange("guard", plan.guard_ns(), Nanos{0}, kLongestGuard));
+  if (plan.ranks_size() > kMaxRanks || plan.local_ranks_size() > kMaxLocalRanks) {
+    status.Update(absl::InvalidArgumentError(StrCat(
+        "ranks has more than ", kMaxRanks, " entries, or local_ranks more than ", kMaxLocalRanks)));
+  }
   status.Update(Logdir::Parse(plan.logdir()).status());
   if (plan.deadline_ns() <= plan.instant_ns() + plan.duration_ns()) {
     status.Update(absl::InvalidArgumentError("deadline must be after the end of the window"));

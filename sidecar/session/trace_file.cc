@@ -11,6 +11,7 @@
 #include "common/base/utf8.h"
 #include "sidecar/session/session.h"
 #include "sidecar/session/trace_report.h"
+#include "sidecar/session/worker_reports.h"
 
 namespace strobe::session {
 namespace {
@@ -33,10 +34,10 @@ void SetOutcome(Outcome outcome, std::string_view message, v1::Report& report) {
   report.set_message(CutUtf8(message, kMaxMessageBytes));
 }
 
-std::vector<std::string> MakeTraceFile(Recording recording, v1::Report& report) {
+TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
   const auto nothing = [&](Outcome outcome, std::string_view message) {
     SetOutcome(outcome, message, report);
-    return std::vector<std::string>();
+    return TracePieces();
   };
   if (recording.xspace.empty()) return nothing(recording.outcome, recording.message);
   absl::StatusOr<xplane::TraceSummary> summary = xplane::Summarize(recording.xspace);
@@ -65,7 +66,7 @@ std::vector<std::string> MakeTraceFile(Recording recording, v1::Report& report) 
     const std::string why = report.outcome() == v1::LATE_START ? report.message() : judged.message;
     return nothing(Outcome::kLateStart, StrCat(why, "; discarded as asked"));
   }
-  std::vector<std::string> pieces;
+  TracePieces pieces;
   pieces.push_back(std::move(recording.xspace));
   pieces.push_back(std::move(plane));
   Sha256 hash;
@@ -75,6 +76,26 @@ std::vector<std::string> MakeTraceFile(Recording recording, v1::Report& report) 
   }
   report.set_sha256(hash.Hex());
   return pieces;
+}
+
+void FillFromRecordings(std::vector<Recording>& recordings, v1::Report& report) {
+  SplitReport(recordings, report);
+  const std::vector<v1::Report*> reports = TraceReports(report);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    for (const auto& [reason, events] : recordings[i].dropped)
+      (*reports[i]->mutable_dropped_events())[reason] = events;
+    ReportClock(recordings[i], *reports[i]);
+    FillProcesses(std::move(recordings[i].processes), *reports[i]);
+  }
+}
+
+std::vector<TracePieces> MakeTraceFiles(std::vector<Recording> recordings, v1::Report& report) {
+  const std::vector<v1::Report*> reports = TraceReports(report);
+  std::vector<TracePieces> traces;
+  for (std::size_t i = 0; i < reports.size(); ++i)
+    traces.push_back(MakeTraceFile(std::move(recordings[i]), *reports[i]));
+  Summarize(report);
+  return traces;
 }
 
 }  // namespace strobe::session

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -73,18 +74,23 @@ void AppendNotes(std::uint32_t field, const std::vector<std::string>& notes, std
 
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
   std::size_t living = 0;
+  std::map<std::uint32_t, v1::ProcessRank> ranks;
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
     if (directory_.RemoveIfDead(opened)) continue;
     // A forked child that has not recorded yet uses its parent's file.
-    if (opened.error == wire::RingFileError::kNone &&
-        (opened.lives || opened.rings.file.HasHeirs()))
-      ++living;
+    if (opened.error != wire::RingFileError::kNone ||
+        !(opened.lives || opened.rings.file.HasHeirs()))
+      continue;
+    ++living;
+    const Rank rank = RankIn(*opened.rings.file.header());
+    if (rank && ranks.size() < kMaxRankGroups) ranks.emplace(rank->local_rank(), *rank);
   }
   v1::Source source;
   source.set_kind(v1::SOURCE_AGENT);
   source.set_address(directory_.path());
   source.set_ready(living > 0);
+  for (const auto& [local_rank, rank] : ranks) *source.add_ranks() = rank;
   if (living == 0) {
     const std::vector<FailedProgram> failures = directory_.Failures(wire::MonotonicNs());
     source.set_detail(failures.empty()
@@ -127,6 +133,7 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
   }
   return {.recorder = StrCat("capture ", plan.capture_id(), " of ", plan.request()),
           .container = plan.container(),
+          .wants = [&plan](const Rank& rank) { return IsWanted(plan, rank); },
           .level = plan.tracers().host(),
           .filter = plan.tracers().host_filter() == 0 ? ~0u : plan.tracers().host_filter(),
           .idle_level = options_.idle_level,
@@ -165,9 +172,9 @@ void AgentSource::RecordUntilEnd(const Cancellation& cancel, const Cancellation&
   programs.SwitchOff();
 }
 
-Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                              const Cancellation& terminate,
-                              const std::function<void()>& collecting) {
+std::vector<Recording> AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                           const Cancellation& terminate,
+                                           const std::function<void()>& collecting) {
   CaptureTimes times = TimesOf(plan);
   // A record may be in memory up to four times: as a record, and as parts of the trace while it is
   // built.
@@ -175,7 +182,7 @@ Recording AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& c
   ProgramSet programs(directory_, WishesOf(plan, times));
   RecordUntilEnd(cancel, terminate, times, programs, budget);
   collecting();
-  if (cancel.cancelled()) return {.outcome = Outcome::kCancelled};
+  if (cancel.cancelled()) return {{.outcome = Outcome::kCancelled}};
   AwaitDevices(cancel, programs, budget);
   programs.Drain(budget);
   programs.Settle(budget);
@@ -194,17 +201,38 @@ void AgentSource::AwaitDevices(const Cancellation& cancel, ProgramSet& programs,
   }
 }
 
-Recording AgentSource::Collect(const v1::CapturePlan& plan, const CaptureTimes& times,
-                               ProgramSet& programs) const {
+std::vector<Recording> AgentSource::Collect(const v1::CapturePlan& plan, const CaptureTimes& times,
+                                            ProgramSet& programs) const {
   const std::vector<RecordedProgram*> counted = programs.Counted();
+  const std::vector<ProgramFacts> facts = programs.Facts();
   std::vector<v1::ProcessReport> missing = programs.Missing();
   if (counted.empty() && missing.empty()) {
-    return {.outcome = Outcome::kNoSource,
-            .message =
-                StrCat("no program with the agent runs",
-                       programs.container().empty() ? "" : " in container ", programs.container(),
-                       "; ", directory_.path(), " has no ring file of a running program")};
+    return {{.outcome = Outcome::kNoSource,
+             .message =
+                 StrCat("no program with the agent runs",
+                        programs.container().empty() ? "" : " in container ", programs.container(),
+                        "; ", directory_.path(), " has no ring file of a running program")}};
   }
+  std::vector<Rank> ranks;
+  for (const RecordedProgram* program : counted) ranks.push_back(program->rank());
+  for (const v1::ProcessReport& row : missing) ranks.push_back(RankIn(row));
+  std::vector<Recording> recordings;
+  for (const RankGroup& group : GroupByRank(plan, ranks)) {
+    RankPrograms of_rank;
+    for (const std::size_t i : group.members) {
+      if (i < counted.size())
+        of_rank.programs.emplace_back(counted[i], &facts[i]);
+      else
+        of_rank.missing.push_back(std::move(missing[i - counted.size()]));
+    }
+    recordings.push_back(CollectRank(plan, times, std::move(of_rank)));
+    recordings.back().rank = group.rank;
+  }
+  return recordings;
+}
+
+Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTimes& times,
+                                   RankPrograms of_rank) const {
   TraceSpan span{.start_ns = times.start_ns - options_.look_back.count(),
                  .stop_ns = times.stop_ns,
                  .recording_ns = times.start_ns};
@@ -220,20 +248,21 @@ Recording AgentSource::Collect(const v1::CapturePlan& plan, const CaptureTimes& 
   }
   std::int64_t started = times.start_ns, stopped = times.stop_ns;
   std::uint64_t lost = 0, device_lost = 0;
-  const std::vector<ProgramFacts> all = programs.Facts();
-  for (std::size_t i = 0; i < counted.size(); ++i) {
-    const ProgramFacts& facts = all[i];
-    counted[i]->Build(span, counted.size() > 1 ? facts.label : "", host, devices);
+  const bool several = of_rank.programs.size() > 1;
+  for (const auto& [program, observed] : of_rank.programs) {
+    const ProgramFacts& facts = *observed;
+    program->Build(span, several ? facts.label : "", host, devices);
     ProcessVerdict verdict = JudgeProgram(facts, times, plan.expects_device());
+    if (program->rank()) *verdict.row.mutable_rank() = *program->rank();
     std::move(verdict.errors.begin(), verdict.errors.end(), std::back_inserter(errors));
     std::move(verdict.warnings.begin(), verdict.warnings.end(), std::back_inserter(warnings));
-    if (const auto reached = counted[i]->KeptOnly(span)) {
+    if (const auto reached = program->KeptOnly(span)) {
       warnings.push_back(StrCat(facts.label, ": its rings held only the last ",
                                 FormatDuration(Nanos{*reached}), " before the start, of ",
                                 FormatDuration(options_.look_back),
                                 " requested; increase STROBE_RING_KB"));
     }
-    if (const std::uint64_t jump = counted[i]->DeviceClockJumpNs(); jump > 0) {
+    if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {
       warnings.push_back(StrCat(facts.label, ": CUPTI's clock was set by ",
                                 FormatDuration(Nanos{jump}),
                                 "; device events around that moment are misplaced"));
@@ -247,12 +276,13 @@ Recording AgentSource::Collect(const v1::CapturePlan& plan, const CaptureTimes& 
     device_lost += facts.device.lost;
     recording.processes.push_back(std::move(verdict.row));
   }
-  std::move(missing.begin(), missing.end(), std::back_inserter(recording.processes));
+  std::move(of_rank.missing.begin(), of_rank.missing.end(),
+            std::back_inserter(recording.processes));
   recording.outcome = Outcome::kOk;
   ConcludeProcesses(recording);
   if (lost > 0) recording.dropped["ring"] = lost;
   if (device_lost > 0) recording.dropped["device"] = device_lost;
-  if (counted.empty()) return recording;
+  if (of_rank.programs.empty()) return recording;
   recording.xspace = host.Encode() + devices.Encode();
   recording.xspace += Environment(span, started, stopped, times);
   AppendNotes(xplane::kErrorsField, errors, recording.xspace);

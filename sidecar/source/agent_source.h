@@ -30,9 +30,9 @@ class AgentSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                            const Cancellation& terminate,
-                            const std::function<void()>& collecting) override;
+  std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                         const Cancellation& terminate,
+                                         const std::function<void()>& collecting) override;
 
  private:
   CaptureTimes TimesOf(const v1::CapturePlan& plan) const;
@@ -40,8 +40,16 @@ class AgentSource final : public session::Source {
   void RecordUntilEnd(const Cancellation& cancel, const Cancellation& terminate,
                       CaptureTimes& times, ProgramSet& programs, std::uint64_t& budget) const;
   void AwaitDevices(const Cancellation& cancel, ProgramSet& programs, std::uint64_t& budget) const;
-  session::Recording Collect(const v1::CapturePlan& plan, const CaptureTimes& times,
-                             ProgramSet& programs) const;
+  // What was recorded, by local rank.
+  std::vector<session::Recording> Collect(const v1::CapturePlan& plan, const CaptureTimes& times,
+                                          ProgramSet& programs) const;
+  // The programs of one trace.
+  struct RankPrograms {
+    std::vector<std::pair<RecordedProgram*, const ProgramFacts*>> programs{};
+    std::vector<v1::ProcessReport> missing{};
+  };
+  session::Recording CollectRank(const v1::CapturePlan& plan, const CaptureTimes& times,
+                                 RankPrograms of_rank) const;
 
   const Clock& clock_;
   const AgentDirectory& directory_;

@@ -93,6 +93,13 @@ std::string Announcement::label() const {
 
 std::string Announcement::process() const { return StrCat(pid, "-", began); }
 
+Rank Announcement::place() const {
+  const auto known = [](const std::optional<std::uint32_t>& number) {
+    return number ? std::int64_t{*number} : -1;
+  };
+  return RankOf(known(rank), known(local_rank), known(world_size));
+}
+
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view text) {
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return Wrong("content is no JSON object");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sidecar/source/process_ranks.h"
 
 namespace strobe {
 
@@ -27,6 +28,7 @@ struct Announcement {
   std::string label() const;
   // Equal for the announcement and the ring file of one process: "<pid>-<began>".
   std::string process() const;
+  Rank place() const;
 };
 
 // May a process name a file of the agent directory so? Hidden files are unfinished ones. Pure.

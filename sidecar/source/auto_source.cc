@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "common/base/parallel.h"
+#include "common/base/strings.h"
+#include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_reports.h"
 
 namespace strobe {
@@ -25,26 +27,68 @@ struct Part {
   bool explains = true;  // Its message says best why nobody could be recorded.
 };
 
+// What one part recorded of one worker.
+struct Recorded {
+  const Part* part = nullptr;
+  Recording recording{};
+};
+
+// Joins what the parts recorded of one worker.
+Recording JoinParts(std::vector<Recorded> recorded) {
+  Recording joined = std::move(recorded.front().recording);
+  for (std::size_t i = 1; i < recorded.size(); ++i) {
+    auto& [part, recording] = recorded[i];
+    const bool nobody = recording.outcome == Outcome::kNoSource && recording.processes.empty();
+    if (nobody && !part->explains) continue;
+    joined = JoinRecordings(std::move(joined), std::move(recording), part->name);
+  }
+  return joined;
+}
+
+// Tells that there may be processes, but none that was asked for.
+void TellRanks(const v1::CapturePlan& plan, Recording& recording) {
+  if (recording.outcome != Outcome::kNoSource || IsWanted(plan, std::nullopt)) return;
+  const bool local = plan.ranks().empty();
+  std::vector<std::string> numbers;
+  for (const std::uint32_t rank : local ? plan.local_ranks() : plan.ranks())
+    numbers.push_back(StrCat(rank));
+  recording.message += StrCat("; only processes with ", local ? "local ranks " : "ranks ",
+                              Join(numbers, ", "), " were asked for");
+}
+
+// Joins what the parts recorded, for each local rank.
+std::vector<Recording> JoinByRank(const v1::CapturePlan& plan, std::vector<Recorded> recorded) {
+  std::vector<Rank> ranks;
+  for (const Recorded& one : recorded) ranks.push_back(one.recording.rank);
+  std::vector<Recording> joined;
+  for (const RankGroup& group : GroupByRank(plan, ranks)) {
+    std::vector<Recorded> of_rank;
+    for (const std::size_t i : group.members) of_rank.push_back(std::move(recorded[i]));
+    joined.push_back(JoinParts(std::move(of_rank)));
+    joined.back().rank = group.rank;
+    TellRanks(plan, joined.back());
+  }
+  return joined;
+}
+
 // Records with all parts at once. Collecting begins when all of them have stopped.
-Recording RecordAll(const std::vector<Part>& parts, const v1::CapturePlan& plan,
-                    const Cancellation& cancel, const Cancellation& terminate,
-                    const std::function<void()>& collecting) {
-  std::atomic<std::size_t> recording{parts.size()};
+std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::CapturePlan& plan,
+                                 const Cancellation& cancel, const Cancellation& terminate,
+                                 const std::function<void()>& collecting) {
+  std::atomic<std::size_t> running{parts.size()};
   const auto stopped = [&] {
-    if (--recording == 0) collecting();
+    if (--running == 0) collecting();
   };
-  std::vector<Recording> recordings(parts.size());
+  std::vector<std::vector<Recording>> recordings(parts.size());
   ParallelFor(parts.size(), parts.size(), [&](std::size_t i) {
     recordings[i] = parts[i].source.Record(plan, cancel, terminate, stopped);
   });
-  Recording joined = std::move(recordings.front());
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const bool nobody =
-        recordings[i].outcome == Outcome::kNoSource && recordings[i].processes.empty();
-    if (nobody && !parts[i].explains) continue;
-    joined = JoinRecordings(std::move(joined), std::move(recordings[i]), parts[i].name);
+  std::vector<Recorded> recorded;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (Recording& recording : recordings[i])
+      recorded.push_back({&parts[i], std::move(recording)});
   }
-  return joined;
+  return JoinByRank(plan, std::move(recorded));
 }
 
 }  // namespace
@@ -79,9 +123,9 @@ v1::CapturePlan AutoSource::WithServers(const v1::CapturePlan& plan) {
   return with;
 }
 
-Recording AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                             const Cancellation& terminate,
-                             const std::function<void()>& collecting) {
+std::vector<Recording> AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                          const Cancellation& terminate,
+                                          const std::function<void()>& collecting) {
   // Containers of a pod share its ports, so a profiler server's container cannot be determined.
   const bool contained = !plan.container().empty();
   if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);

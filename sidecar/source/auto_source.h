@@ -15,9 +15,9 @@ class AutoSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                            const Cancellation& terminate,
-                            const std::function<void()>& collecting) override;
+  std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                         const Cancellation& terminate,
+                                         const std::function<void()>& collecting) override;
 
  private:
   // The plan with the servers that answer.

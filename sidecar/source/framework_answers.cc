@@ -100,6 +100,7 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   row.set_started_ns(summary.started_ns);
   row.set_stopped_ns(summary.stopped_ns);
   row.set_events(summary.events);
+  if (answer.rank) *row.mutable_rank() = *answer.rank;
   return row;
 }
 
@@ -111,27 +112,9 @@ absl::Status AddTrace(std::string trace, const std::string& tag, bool several, s
   return absl::OkStatus();
 }
 
-}  // namespace
-
-FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
-                           const SharedTraces& shared) {
-  FrameworkAnswer answer{.address = address, .who = StrCat("profiler server at ", address)};
-  if (!call.status.ok()) {
-    answer.verdict =
-        JudgeCallFailure(call.status.error_code(), call.status.error_message(), address);
-  } else if (call.response.has_xspace()) {
-    answer.trace = std::move(*call.response.mutable_xspace());
-    call.response.Clear();
-  } else {
-    answer.verdict = TakeSharedTrace(shared, call.request.session_id(), answer.trace);
-    if (answer.verdict.outcome != Outcome::kOk)
-      answer.verdict.message = StrCat(answer.who, " ", answer.verdict.message);
-  }
-  return answer;
-}
-
-Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                      std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
+// Joins the answers of one local rank.
+Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
+                     std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
   Recording recording{.outcome = Outcome::kOk, .clock_set_at_stop = times.SetAtStop()};
   std::vector<TraceSummary> summaries(answers.size());
   const auto failed = [](FrameworkAnswer& answer, const absl::Status& status) {
@@ -168,6 +151,39 @@ Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
   }
   ConcludeProcesses(recording);
   return recording;
+}
+
+}  // namespace
+
+FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
+                           const SharedTraces& shared) {
+  FrameworkAnswer answer{.address = address, .who = StrCat("profiler server at ", address)};
+  if (!call.status.ok()) {
+    answer.verdict =
+        JudgeCallFailure(call.status.error_code(), call.status.error_message(), address);
+  } else if (call.response.has_xspace()) {
+    answer.trace = std::move(*call.response.mutable_xspace());
+    call.response.Clear();
+  } else {
+    answer.verdict = TakeSharedTrace(shared, call.request.session_id(), answer.trace);
+    if (answer.verdict.outcome != Outcome::kOk)
+      answer.verdict.message = StrCat(answer.who, " ", answer.verdict.message);
+  }
+  return answer;
+}
+
+std::vector<Recording> JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
+                                   std::uint64_t max_memory, std::vector<FrameworkAnswer> answers) {
+  std::vector<Rank> ranks;
+  for (const FrameworkAnswer& answer : answers) ranks.push_back(answer.rank);
+  std::vector<Recording> recordings;
+  for (const RankGroup& group : GroupByRank(plan, ranks)) {
+    std::vector<FrameworkAnswer> of_rank;
+    for (const std::size_t i : group.members) of_rank.push_back(std::move(answers[i]));
+    recordings.push_back(JoinOfRank(plan, times, max_memory, std::move(of_rank)));
+    recordings.back().rank = group.rank;
+  }
+  return recordings;
 }
 
 }  // namespace strobe

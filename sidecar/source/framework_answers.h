@@ -5,6 +5,7 @@
 
 #include "collector/logdir/object_store.h"
 #include "sidecar/session/ports.h"
+#include "sidecar/source/process_ranks.h"
 #include "sidecar/source/profile_call.h"
 #include "sidecar/source/profile_calls.h"
 #include "sidecar/source/recording_times.h"
@@ -19,6 +20,7 @@ struct FrameworkAnswer {
   ServerAge age = ServerAge::kSince2026;
   CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
   std::string trace{};
+  Rank rank{};  // Of the process.
 };
 
 // The directory where older servers write their traces, and the limits for reading it.
@@ -32,9 +34,10 @@ struct SharedTraces {
 FrameworkAnswer TakeAnswer(ProfileCalls::Call& call, const std::string& address,
                            const SharedTraces& shared);
 
-// Judges each trace separately and joins the traces. Keeps every trace that can be read with at
-// most `max_memory` bytes. Pure.
-session::Recording JoinAnswers(const v1::CapturePlan& plan, const RecordingTimes& times,
-                               std::uint64_t max_memory, std::vector<FrameworkAnswer> answers);
+// Judges each trace separately and joins those of one local rank; see GroupByRank. Keeps every
+// trace that can be read with at most `max_memory` bytes. Pure.
+std::vector<session::Recording> JoinAnswers(const v1::CapturePlan& plan,
+                                            const RecordingTimes& times, std::uint64_t max_memory,
+                                            std::vector<FrameworkAnswer> answers);
 
 }  // namespace strobe

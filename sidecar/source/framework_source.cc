@@ -118,19 +118,22 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
 FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
     : clock_(clock), options_(std::move(options)) {}
 
-std::vector<FrameworkSource::Server> FrameworkSource::Servers(Nanos timeout) const {
+std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CapturePlan& plan,
+                                                              Nanos timeout) const {
   std::vector<Server> given, announced;
-  for (const std::string& address : options_.addresses) given.push_back({address});
+  if (IsWanted(plan, std::nullopt)) {
+    for (const std::string& address : options_.addresses) given.push_back({address});
+  }
   if (!options_.announced_in.empty()) {
     for (const Announcement& process : ReadAnnouncements(options_.announced_in)) {
-      if (process.trains && !process.address.empty())
+      if (process.trains && !process.address.empty() && IsWanted(plan, process.place()))
         announced.push_back({process.address, process});
     }
   }
   if (announced.empty()) return given;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const std::string& address : options_.addresses) {
-    channels.push_back(ConnectToProfiler(address, 1));
+  for (const Server& server : given) {
+    channels.push_back(ConnectToProfiler(server.address, 1));
     channels.back()->GetState(true);
   }
   const auto deadline = DeadlineIn(timeout);
@@ -141,7 +144,7 @@ std::vector<FrameworkSource::Server> FrameworkSource::Servers(Nanos timeout) con
 }
 
 std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
-  const std::vector<Server> servers = Servers(timeout / 4);
+  const std::vector<Server> servers = Servers({}, timeout / 4);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const auto& [address, process] : servers) {
     channels.push_back(ConnectToProfiler(address, std::numeric_limits<int>::max()));
@@ -155,6 +158,7 @@ std::vector<v1::Source> FrameworkSource::Probe(Nanos timeout) {
     source.set_kind(v1::SOURCE_FRAMEWORK);
     source.set_address(servers[i].address);
     source.set_ready(IsConnected(*channels[i], deadline));
+    if (const Rank rank = servers[i].rank()) *source.add_ranks() = *rank;
     if (!source.ready()) {
       const bool refused = channels[i]->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
       source.set_detail(refused ? "nobody listens" : "does not answer");
@@ -184,11 +188,16 @@ std::vector<ServerAge> FrameworkSource::LearnAges(
   return ages;
 }
 
-Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                                  const Cancellation& terminate,
-                                  const std::function<void()>& collecting) {
+std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
+                                               const Cancellation& cancel,
+                                               const Cancellation& terminate,
+                                               const std::function<void()>& collecting) {
   RecordingTimes times(clock_, plan);
-  const std::vector<Server> servers = Servers(kConnectFor);
+  const std::vector<Server> servers = Servers(plan, kConnectFor);
+  if (servers.empty()) {
+    collecting();
+    return {{.outcome = Outcome::kNoSource, .message = "no profiler server is known"}};
+  }
   const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const auto& [address, process] : servers)
@@ -200,7 +209,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
-    return {.outcome = Outcome::kCancelled, .message = "cancelled before the start"};
+    return {{.outcome = Outcome::kCancelled, .message = "cancelled before the start"}};
   }
   times.Look();
   Holds holds;
@@ -223,6 +232,7 @@ Recording FrameworkSource::Record(const v1::CapturePlan& plan, const Cancellatio
     FrameworkAnswer& answer =
         answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
+    answer.rank = servers[i].rank();
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
     if (answer.verdict.outcome == Outcome::kOk && holds[i] != nullptr && holds[i]->WantsBack()) {

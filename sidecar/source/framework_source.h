@@ -36,9 +36,9 @@ class FrameworkSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                            const Cancellation& terminate,
-                            const std::function<void()>& collecting) override;
+  std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                         const Cancellation& terminate,
+                                         const std::function<void()>& collecting) override;
 
  private:
   struct LastAnswer {
@@ -49,10 +49,12 @@ class FrameworkSource final : public session::Source {
   struct Server {
     std::string address{};
     std::optional<Announcement> process{};  // That announced it.
+
+    Rank rank() const { return process ? process->place() : std::nullopt; }
   };
-  // The servers to ask: the given ones or, if none of them can be connected within `timeout`, the
-  // announced ones.
-  std::vector<Server> Servers(Nanos timeout) const;
+  // The servers to ask for this plan: the given ones or, if none of them can be connected within
+  // `timeout`, the announced ones. Nobody knows the ranks of the given ones.
+  std::vector<Server> Servers(const v1::CapturePlan& plan, Nanos timeout) const;
   // Asks the servers whose channel is not null and remembers their ages. If a server does not
   // answer in time, uses its remembered age.
   std::vector<ServerAge> LearnAges(const std::vector<Server>& servers,

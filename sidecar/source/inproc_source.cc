@@ -72,7 +72,8 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                           const Cancellation& cancel, const Cancellation& terminate,
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
-                         .who = StrCat(process.framework, " in ", process.label())};
+                         .who = StrCat(process.framework, " in ", process.label()),
+                         .rank = process.place()};
   const std::uint64_t xspace_bytes = plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room;
   const bool is_json = process.framework == "torch";
   const std::uint64_t max_bytes =
@@ -102,7 +103,8 @@ std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Anno
   std::erase_if(all, [&](const Announcement& process) {
     return !process.trains || !process.address.empty() ||
            (servers && process.framework != "torch") ||
-           (!plan.container().empty() && process.container != plan.container());
+           (!plan.container().empty() && process.container != plan.container()) ||
+           !IsWanted(plan, process.place());
   });
   return all;
 }
@@ -118,6 +120,7 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
     source.set_address(process.label());
     source.set_detail(StrCat(process.framework, " ", process.version));
     source.set_ready(true);
+    if (const Rank rank = process.place()) *source.add_ranks() = *rank;
   }
   return sources;
 }
@@ -125,14 +128,14 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
 // PyTorch needs tens of milliseconds when it prepares its first recording.
 Nanos InprocSource::lead() const { return 2 * kProfilerSendAhead; }
 
-Recording InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                               const Cancellation& terminate,
-                               const std::function<void()>& collecting) {
+std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                            const Cancellation& terminate,
+                                            const std::function<void()>& collecting) {
   const std::vector<Announcement> processes = ToRecord(plan, ReadAnnouncements(directory_));
   if (processes.empty()) {
     collecting();
-    return {.outcome = Outcome::kNoSource,
-            .message = "no process announced a profiler of its framework"};
+    return {{.outcome = Outcome::kNoSource,
+             .message = "no process announced a profiler of its framework"}};
   }
   RecordingTimes times(clock_, plan);
   times.Look();

@@ -20,9 +20,9 @@ class InprocSource final : public session::Source {
   Nanos lead() const override;
   // NoSource without processes if none announced itself. If the plan names profiler servers that
   // answer, JAX and TensorFlow are left to them.
-  session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                            const Cancellation& terminate,
-                            const std::function<void()>& collecting) override;
+  std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                         const Cancellation& terminate,
+                                         const std::function<void()>& collecting) override;
 
  private:
   const Clock& clock_;

@@ -74,26 +74,29 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     unlink(path.c_str());
     return;
   }
+  const Rank rank = RankIn(*file.header());
+  if (!wishes_.wants(rank)) return;
   const std::string label =
       StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid);
+  const auto missing = [&](Outcome outcome, std::string message) {
+    v1::ProcessReport& row =
+        missing_.emplace(path, MissingProcess(label, outcome, std::move(message))).first->second;
+    if (rank) *row.mutable_rank() = *rank;
+  };
   if (unwanted) {
     if (!opened.lives) return;
-    missing_.emplace(
-        path,
-        MissingProcess(label, Outcome::kProfilerStartFailed,
-                       "it does not say in which container it runs, so it may be in the requested "
-                       "one; keep STROBE_CONTAINER in its environment"));
-    return;
+    return missing(Outcome::kProfilerStartFailed,
+                   "it does not say in which container it runs, so it may be in the requested one; "
+                   "keep STROBE_CONTAINER in its environment");
   }
   const auto mapped = std::count_if(programs_.begin(), programs_.end(),
                                     [](const auto& entry) { return !entry.second->settled(); });
   if (mapped >= kMaxMapped || programs_.size() >= kMaxPrograms) {
-    missing_.emplace(path, MissingProcess(label, Outcome::kProfilerStartFailed,
-                                          "the worker has too many programs with the agent"));
-    return;
+    return missing(Outcome::kProfilerStartFailed,
+                   "the worker has too many programs with the agent");
   }
   if (!file.Lease()) {
-    if (opened.lives) missing_.emplace(path, MissingProcess(label, Outcome::kBusy, HeldBy(file)));
+    if (opened.lives) missing(Outcome::kBusy, HeldBy(file));
     return;
   }
   const auto from = !first_             ? RecordedProgram::From::kStart

@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "sidecar/source/agent_directory.h"
+#include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/recorded_program.h"
 
@@ -22,6 +23,8 @@ struct ProgramWishes {
   std::string recorder{};
   // Only programs of this container are recorded; empty for all.
   std::string container{};
+  // Only programs with these ranks are recorded; see IsWanted.
+  std::function<bool(const Rank&)> wants = [](const Rank&) { return true; };
   std::uint32_t level = 0, filter = ~0u;
   std::uint32_t idle_level = 0;  // The flight recorder's level, which continues.
   bool devices = false;

@@ -77,6 +77,7 @@ RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t le
       pid_(header().pid),
       born_ns_(std::min(header().born_ns, begin_.other_ns)),
       process_began_(header().process_began),
+      rank_(RankIn(*file_.header())),
       label_(StrCat(CutUtf8(file_.ProgramName(), wire::kProgramBytes), " ", pid_)),
       forked_from_(file_.ForkedFrom()),
       on_since_birth_(from == From::kStart && CaptureWish(file_) == level),

@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "sidecar/source/device_activity.h"
 #include "sidecar/source/device_planes.h"
+#include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/ring_files.h"
 
@@ -74,6 +75,7 @@ class RecordedProgram {
   const std::string& forked_from() const { return forked_from_; }
   // "<program> <pid>".
   const std::string& label() const { return label_; }
+  const Rank& rank() const { return rank_; }
 
   // The observations of the program. The caller fills in `replaced`, which depends on other
   // programs, and also `parent_lives` while the program is not settled.
@@ -127,6 +129,7 @@ class RecordedProgram {
   const std::uint32_t pid_;
   const std::uint64_t born_ns_;
   const std::uint32_t process_began_;
+  const Rank rank_;
   const std::string label_, forked_from_;
   const bool on_since_birth_;
   const bool lived_;

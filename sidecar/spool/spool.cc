@@ -55,6 +55,14 @@ std::uint64_t Sum(const std::map<std::string, std::uint64_t>& traces) {
 
 }  // namespace
 
+std::vector<SpooledTrace> TracesOf(const v1::Report& report) {
+  if (report.workers().empty()) return {{report.capture_id(), &report}};
+  std::vector<SpooledTrace> traces;
+  for (const v1::Report& worker : report.workers())
+    traces.push_back({StrCat(report.capture_id(), "@", worker.rank().local_rank()), &worker});
+  return traces;
+}
+
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& directory,
                                                    std::uint64_t capacity) {
   std::error_code error;
@@ -103,9 +111,10 @@ absl::Status Spool::Recover() {
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [time, report] : found) {
-    const std::string trace = PathOf(report.capture_id(), kTrace);
-    if (const std::uint64_t bytes = fs::file_size(trace, error); !error)
-      traces_[report.capture_id()] = bytes;
+    for (const SpooledTrace& trace : TracesOf(report)) {
+      if (const std::uint64_t bytes = fs::file_size(PathOf(trace.id, kTrace), error); !error)
+        traces_[trace.id] = bytes;
+    }
     reports_.push_back(report.capture_id());
     recovered_.push_back(std::move(report));
   }
@@ -145,21 +154,17 @@ std::size_t Spool::traces() const {
   return traces_.size();
 }
 
-absl::Status Spool::Add(const v1::Report& report, std::span<const std::string_view> pieces) {
+absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string_view> pieces) {
   const MemoryBytes bytes(pieces);
   if (bytes.size() > free_bytes()) {
     return absl::ResourceExhaustedError(StrCat("the spool ", directory_, " has ", free_bytes(),
                                                " bytes left, but the trace has ", bytes.size()));
   }
   FileStore files(directory_);
-  RETURN_IF_ERROR(files.Put(report.capture_id() + std::string(kTrace), bytes, {}));
-  {
-    MutexLock lock(&mutex_);
-    traces_[report.capture_id()] = bytes.size();
-  }
-  const absl::Status saved = SaveReport(report);
-  if (!saved.ok()) RemoveTrace(report.capture_id());
-  return saved;
+  RETURN_IF_ERROR(files.Put(trace_id + std::string(kTrace), bytes, {}));
+  MutexLock lock(&mutex_);
+  traces_[trace_id] = bytes.size();
+  return absl::OkStatus();
 }
 
 absl::Status Spool::SaveReport(const v1::Report& report) {
@@ -176,7 +181,9 @@ void Spool::ForgetOldReports() {
   std::error_code ignored;
   for (auto it = reports_.begin();
        it != reports_.end() && reports_.size() > session::kRemembered;) {
-    if (traces_.contains(*it)) {
+    const auto of_a_rank = traces_.lower_bound(*it + "@");
+    if (traces_.contains(*it) ||
+        (of_a_rank != traces_.end() && of_a_rank->first.starts_with(*it + "@"))) {
       ++it;
       continue;
     }
@@ -185,24 +192,22 @@ void Spool::ForgetOldReports() {
   }
 }
 
-bool Spool::HasTrace(const std::string& capture_id) const {
+bool Spool::HasTrace(const std::string& trace_id) const {
   MutexLock lock(&mutex_);
-  return traces_.contains(capture_id);
+  return traces_.contains(trace_id);
 }
 
-std::string Spool::TracePath(const std::string& capture_id) const {
-  return PathOf(capture_id, kTrace);
-}
+std::string Spool::TracePath(const std::string& trace_id) const { return PathOf(trace_id, kTrace); }
 
-void Spool::RemoveTrace(const std::string& capture_id) {
+void Spool::RemoveTrace(const std::string& trace_id) {
   std::error_code ignored;
-  fs::remove(PathOf(capture_id, kTrace), ignored);
-  fs::remove(PathOf(capture_id, kUpload), ignored);
+  fs::remove(PathOf(trace_id, kTrace), ignored);
+  fs::remove(PathOf(trace_id, kUpload), ignored);
   MutexLock lock(&mutex_);
-  traces_.erase(capture_id);
+  traces_.erase(trace_id);
 }
 
-absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState& state) {
+absl::Status Spool::SaveUpload(const std::string& trace_id, const UploadState& state) {
   v1::UploadProgress progress;
   progress.set_id(state.id);
   progress.set_key(state.key);
@@ -210,7 +215,7 @@ absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState&
   for (const std::string& part : state.parts) progress.add_parts(part);
   // Not flushed: if the machine crashes, only the parts since the last write-back are uploaded
   // again.
-  const std::string path = PathOf(capture_id, kUpload), hidden = path + ".partial";
+  const std::string path = PathOf(trace_id, kUpload), hidden = path + ".partial";
   {
     std::ofstream out(hidden, std::ios::trunc);
     out << ToJson(progress);
@@ -220,10 +225,10 @@ absl::Status Spool::SaveUpload(const std::string& capture_id, const UploadState&
   return absl::OkStatus();
 }
 
-UploadState Spool::LoadUpload(const std::string& capture_id) const {
+UploadState Spool::LoadUpload(const std::string& trace_id) const {
   v1::UploadProgress progress;
   UploadState state;
-  if (!ReadFile(PathOf(capture_id, kUpload), progress) || progress.part_bytes() == 0) return state;
+  if (!ReadFile(PathOf(trace_id, kUpload), progress) || progress.part_bytes() == 0) return state;
   state.id = progress.id();
   state.key = progress.key();
   state.part_bytes = progress.part_bytes();
@@ -231,8 +236,8 @@ UploadState Spool::LoadUpload(const std::string& capture_id) const {
   return state;
 }
 
-std::string Spool::PathOf(std::string_view capture_id, std::string_view suffix) const {
-  return StrCat(directory_, "/", capture_id, suffix);
+std::string Spool::PathOf(std::string_view id, std::string_view suffix) const {
+  return StrCat(directory_, "/", id, suffix);
 }
 
 }  // namespace strobe

@@ -19,6 +19,14 @@
 
 namespace strobe {
 
+// A trace of a capture, with the report that has its size and checksum.
+struct SpooledTrace {
+  std::string id{};  // The name of its files: the capture's id, or "<capture>@<local rank>".
+  const v1::Report* report = nullptr;
+};
+// The capture's traces, in the order of session::TraceReports. `report` must outlive them.
+std::vector<SpooledTrace> TracesOf(const v1::Report& report);
+
 // Safe for concurrent use.
 class Spool {
  public:
@@ -38,27 +46,28 @@ class Spool {
   std::uint64_t used_bytes() const;
   std::size_t traces() const;
 
-  // Stores trace and report durably. ResourceExhausted if there is not enough space.
-  absl::Status Add(const v1::Report& report, std::span<const std::string_view> pieces);
+  // Stores a trace durably; SaveReport must follow, because a trace without a report is removed at
+  // the next start. ResourceExhausted if there is not enough space.
+  absl::Status Add(const std::string& trace_id, std::span<const std::string_view> pieces);
   absl::Status SaveReport(const v1::Report& report);
-  bool HasTrace(const std::string& capture_id) const;
-  std::string TracePath(const std::string& capture_id) const;
-  void RemoveTrace(const std::string& capture_id);
+  bool HasTrace(const std::string& trace_id) const;
+  std::string TracePath(const std::string& trace_id) const;
+  void RemoveTrace(const std::string& trace_id);
 
-  absl::Status SaveUpload(const std::string& capture_id, const UploadState& state);
-  UploadState LoadUpload(const std::string& capture_id) const;
+  absl::Status SaveUpload(const std::string& trace_id, const UploadState& state);
+  UploadState LoadUpload(const std::string& trace_id) const;
 
  private:
   Spool(std::string directory, int lock, std::uint64_t capacity);
   absl::Status Recover();
-  std::string PathOf(std::string_view capture_id, std::string_view suffix) const;
+  std::string PathOf(std::string_view id, std::string_view suffix) const;
   void ForgetOldReports() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string directory_;
   const int lock_;
   const std::uint64_t capacity_;
   mutable Mutex mutex_;
-  // Capture id to size in bytes.
+  // Trace id to size in bytes.
   std::map<std::string, std::uint64_t> traces_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);  // Capture ids, oldest first.
   std::vector<v1::Report> recovered_ ABSL_GUARDED_BY(mutex_);

@@ -10,6 +10,7 @@
 #include "common/base/duration.h"
 #include "common/base/guard.h"
 #include "common/base/log.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -24,6 +25,8 @@ constexpr Nanos kLongestWait = minutes(10);
 // Limits for one attempt in the background, and for aborting an upload.
 constexpr Nanos kBackgroundTry = minutes(10);
 constexpr Nanos kAbortTry = seconds(5);
+// Traces of one capture that are uploaded at the same time.
+constexpr std::size_t kUploadsAtOnce = 4;
 
 }  // namespace
 
@@ -33,7 +36,8 @@ UploadDelivery::UploadDelivery(const Clock& clock, StoreOpener& stores, Spool* s
   if (limits_.bytes_per_second > 0) pace_.emplace(limits_.bytes_per_second);
   if (spool_ == nullptr) return;
   for (const v1::Report& report : spool_->recovered()) {
-    if (report.state() == v1::DONE) RemoveOrKeep(report);
+    if (report.state() != v1::DONE) continue;
+    for (const SpooledTrace& trace : TracesOf(report)) RemoveOrKeep(trace);
   }
   thread_ = std::thread([this] { RunThread("kept_traces", [this] { RunKept(); }); });
 }
@@ -63,9 +67,10 @@ StoreLimits UploadDelivery::LimitsOf(const v1::CapturePlan& plan,
   return {.deadline = clock_.MonoNow() + left, .patience = Nanos::max(), .cancellation = &cancel};
 }
 
-absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
+absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
                                                       const ByteSource& bytes,
                                                       const StoreLimits& limits, bool spooled) {
+  const v1::Report& report = *trace.report;
   const v1::CapturePlan& plan = report.plan();
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(plan.logdir()));
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, stores_.Open(logdir, limits));
@@ -73,10 +78,10 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
   const std::string key = TraceKey(run, plan.worker());
   UploadOptions options{.sha256 = report.sha256()};
   if (spooled) {
-    options.resume = spool_->LoadUpload(report.capture_id());
+    options.resume = spool_->LoadUpload(trace.id);
     options.save = [&](UploadState state) {
       state.key = key;
-      return spool_->SaveUpload(report.capture_id(), state);
+      return spool_->SaveUpload(trace.id, state);
     };
   }
   if (pace_) {
@@ -88,49 +93,84 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const v1::Report& report,
   return logdir.UrlOf(key);
 }
 
-absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const v1::Report& report,
+absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& trace,
                                                           const StoreLimits& limits) {
-  const std::string path = spool_->TracePath(report.capture_id());
+  const std::string path = spool_->TracePath(trace.id);
   ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
-  if (!report.sha256().empty()) return UploadNow(report, *bytes, limits, true);
+  if (!trace.report->sha256().empty()) return UploadNow(trace, *bytes, limits, true);
   // Older sidecars cleared the checksum when an upload failed.
-  v1::Report with_checksum = report;
+  v1::Report with_checksum = *trace.report;
   ASSIGN_OR_RETURN(*with_checksum.mutable_sha256(), HashBytes(*bytes));
-  return UploadNow(with_checksum, *bytes, limits, true);
+  return UploadNow({trace.id, &with_checksum}, *bytes, limits, true);
 }
 
-absl::StatusOr<std::string> UploadDelivery::Deliver(const v1::Report& report,
-                                                    std::vector<std::string> pieces,
-                                                    const Cancellation& cancel,
-                                                    const std::function<void()>& uploading) {
-  std::vector<std::string_view> views(pieces.begin(), pieces.end());
-  if (spool_ != nullptr) {
-    const absl::Status added = spool_->Add(report, views);
-    if (added.ok()) {
-      // The trace is on disk, so its memory is released before the upload.
-      views.clear();
-      pieces.clear();
-      pieces.shrink_to_fit();
-      uploading();
-      return UploadSpooled(report, LimitsOf(report.plan(), cancel));
-    }
-    // Uploads the trace from memory instead of losing it. It is lost only if this process ends
-    // meanwhile.
-    LogWarning("the trace does not fit into the spool and is uploaded from memory",
-               {{"capture", report.capture_id()}, {"error", MessageOf(added)}});
+std::vector<bool> UploadDelivery::Store(const v1::Report& report,
+                                        std::vector<session::TracePieces>& traces) {
+  std::vector<bool> stored(traces.size(), false);
+  if (spool_ == nullptr) return stored;
+  const std::vector<SpooledTrace> files = TracesOf(report);
+  absl::Status status;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    if (traces[i].empty()) continue;
+    const absl::Status added =
+        spool_->Add(files[i].id, std::vector<std::string_view>(traces[i].begin(), traces[i].end()));
+    stored[i] = added.ok();
+    status.Update(added);
   }
+  if (const absl::Status saved = spool_->SaveReport(report); !saved.ok()) {
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+      if (stored[i]) spool_->RemoveTrace(files[i].id);
+    }
+    stored.assign(traces.size(), false);
+    status.Update(saved);
+  }
+  // Such a trace is uploaded from memory instead of being lost. It is lost only if this process
+  // ends meanwhile.
+  if (!status.ok())
+    LogWarning("a trace does not fit into the spool and is uploaded from memory",
+               {{"capture", report.capture_id()}, {"error", MessageOf(status)}});
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    if (stored[i]) session::TracePieces().swap(traces[i]);
+  }
+  return stored;
+}
+
+std::vector<absl::StatusOr<std::string>> UploadDelivery::Deliver(
+    const v1::Report& report, std::vector<session::TracePieces> traces, const Cancellation& cancel,
+    const std::function<void()>& uploading) {
+  const std::vector<bool> stored = Store(report, traces);
   uploading();
-  return UploadNow(report, MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
+  const std::vector<SpooledTrace> files = TracesOf(report);
+  std::vector<absl::StatusOr<std::string>> urls(files.size(), std::string());
+  ParallelFor(files.size(), kUploadsAtOnce, [&](std::size_t i) {
+    if (stored[i]) {
+      urls[i] = UploadSpooled(files[i], LimitsOf(report.plan(), cancel));
+    } else if (!traces[i].empty()) {
+      const std::vector<std::string_view> views(traces[i].begin(), traces[i].end());
+      urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
+    }
+  });
+  return urls;
 }
 
 bool UploadDelivery::CanResume(const v1::Report& report) {
-  return spool_ != nullptr && report.state() == v1::UPLOADING &&
-         spool_->HasTrace(report.capture_id());
+  if (spool_ == nullptr || report.state() != v1::UPLOADING) return false;
+  const std::vector<SpooledTrace> traces = TracesOf(report);
+  return std::any_of(traces.begin(), traces.end(),
+                     [this](const SpooledTrace& trace) { return spool_->HasTrace(trace.id); });
 }
 
-absl::StatusOr<std::string> UploadDelivery::Resume(const v1::Report& report,
-                                                   const Cancellation& cancel) {
-  return UploadSpooled(report, LimitsOf(report.plan(), cancel));
+std::vector<absl::StatusOr<std::string>> UploadDelivery::Resume(const v1::Report& report,
+                                                                const Cancellation& cancel) {
+  const std::vector<SpooledTrace> traces = TracesOf(report);
+  std::vector<absl::StatusOr<std::string>> urls(traces.size(), std::string());
+  ParallelFor(traces.size(), kUploadsAtOnce, [&](std::size_t i) {
+    if (spool_->HasTrace(traces[i].id))
+      urls[i] = UploadSpooled(traces[i], LimitsOf(report.plan(), cancel));
+    else if (traces[i].report->bytes() > 0)
+      urls[i] = absl::DataLossError("the sidecar was restarted and the trace was lost");
+  });
+  return urls;
 }
 
 void UploadDelivery::Ended(const v1::Report& report) {
@@ -139,41 +179,42 @@ void UploadDelivery::Ended(const v1::Report& report) {
     LogWarning("cannot keep a report in the spool", {{"error", MessageOf(saved)}});
   // Done last: if the process is killed before the report is stored, the next one finds the trace
   // and sees that the store has it.
-  RemoveOrKeep(report);
+  for (const SpooledTrace& trace : TracesOf(report)) RemoveOrKeep(trace);
 }
 
-void UploadDelivery::RemoveOrKeep(const v1::Report& report) {
-  if (!spool_->HasTrace(report.capture_id())) return;
-  if (!report.url().empty()) return spool_->RemoveTrace(report.capture_id());
-  if (report.outcome() == v1::CANCELLED) return Drop(report);
-  Keep(report);
+void UploadDelivery::RemoveOrKeep(const SpooledTrace& trace) {
+  if (!spool_->HasTrace(trace.id)) return;
+  if (!trace.report->url().empty()) return spool_->RemoveTrace(trace.id);
+  if (trace.report->outcome() == v1::CANCELLED) return Drop(trace);
+  Keep(trace);
 }
 
-void UploadDelivery::Keep(const v1::Report& report) {
-  const WallTime until = FromUnixNanos(report.plan().deadline_ns()) + limits_.keep;
+void UploadDelivery::Keep(const SpooledTrace& trace) {
+  const WallTime until = FromUnixNanos(trace.report->plan().deadline_ns()) + limits_.keep;
   LogWarning("the trace stays in the spool; its upload will be tried again",
-             {{"capture", report.capture_id()},
-              {"file", spool_->TracePath(report.capture_id())},
+             {{"capture", trace.report->capture_id()},
+              {"file", spool_->TracePath(trace.id)},
               {"until", FormatRfc3339(until)}});
   MutexLock lock(&mutex_);
-  kept_[report.capture_id()] = {.report = report,
-                                .next = clock_.MonoNow() + limits_.first_wait,
-                                .wait = limits_.first_wait,
-                                .until = until};
+  kept_[trace.id] = {.id = trace.id,
+                     .report = *trace.report,
+                     .next = clock_.MonoNow() + limits_.first_wait,
+                     .wait = limits_.first_wait,
+                     .until = until};
 }
 
 // Discards a trace, and aborts its upload if the store can be reached.
-void UploadDelivery::Drop(const v1::Report& report) {
-  const UploadState state = spool_->LoadUpload(report.capture_id());
+void UploadDelivery::Drop(const SpooledTrace& trace) {
+  const v1::CapturePlan& plan = trace.report->plan();
+  const UploadState state = spool_->LoadUpload(trace.id);
   if (!state.id.empty()) {
     const auto store =
-        OpenStore(stores_, report.plan().logdir(), {.deadline = clock_.MonoNow() + kAbortTry});
-    const std::string key =
-        state.key.empty() ? TraceKey(report.plan().run(), report.plan().worker()) : state.key;
+        OpenStore(stores_, plan.logdir(), {.deadline = clock_.MonoNow() + kAbortTry});
+    const std::string key = state.key.empty() ? TraceKey(plan.run(), plan.worker()) : state.key;
     if (store.ok() && (*store)->uploads() != nullptr)
       (void)(*store)->uploads()->Abort(key, state.id);
   }
-  spool_->RemoveTrace(report.capture_id());
+  spool_->RemoveTrace(trace.id);
 }
 
 void UploadDelivery::RunKept() {
@@ -206,14 +247,15 @@ void UploadDelivery::TryKept(Kept kept) {
   const std::string& capture = kept.report.capture_id();
   const auto forget = [&] {
     MutexLock lock(&mutex_);
-    kept_.erase(capture);
+    kept_.erase(kept.id);
   };
-  const auto url = UploadSpooled(kept.report, {.deadline = clock_.MonoNow() + kBackgroundTry,
-                                               .patience = seconds(5),
-                                               .cancellation = &stopping_});
+  const SpooledTrace trace{kept.id, &kept.report};
+  const auto url = UploadSpooled(trace, {.deadline = clock_.MonoNow() + kBackgroundTry,
+                                         .patience = seconds(5),
+                                         .cancellation = &stopping_});
   if (url.ok()) {
     LogInfo("a kept trace was uploaded", {{"capture", capture}, {"url", *url}});
-    spool_->RemoveTrace(capture);
+    spool_->RemoveTrace(kept.id);
     if (events_.late) events_.late();
     return forget();
   }
@@ -221,7 +263,7 @@ void UploadDelivery::TryKept(Kept kept) {
   if (clock_.WallNow() > kept.until) {
     LogError("a kept trace could not be uploaded in time and is discarded",
              {{"capture", capture}, {"error", MessageOf(url.status())}});
-    Drop(kept.report);
+    Drop(trace);
     if (events_.dropped) events_.dropped();
     return forget();
   }
@@ -231,7 +273,8 @@ void UploadDelivery::TryKept(Kept kept) {
   kept.next = clock_.MonoNow() + kept.wait;
   kept.wait = std::min(kept.wait * 2, kLongestWait);
   MutexLock lock(&mutex_);
-  kept_[capture] = std::move(kept);
+  const std::string id = kept.id;
+  kept_[id] = std::move(kept);
 }
 
 }  // namespace strobe

@@ -42,28 +42,34 @@ class UploadDelivery final : public session::Delivery {
   UploadDelivery& operator=(const UploadDelivery&) = delete;
 
   absl::Status Room(const v1::CapturePlan& plan) override;
-  absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
-                                      const Cancellation& cancel,
-                                      const std::function<void()>& uploading) override;
+  std::vector<absl::StatusOr<std::string>> Deliver(const v1::Report& report,
+                                                   std::vector<session::TracePieces> traces,
+                                                   const Cancellation& cancel,
+                                                   const std::function<void()>& uploading) override;
   bool CanResume(const v1::Report& report) override;
-  absl::StatusOr<std::string> Resume(const v1::Report& report, const Cancellation& cancel) override;
+  std::vector<absl::StatusOr<std::string>> Resume(const v1::Report& report,
+                                                  const Cancellation& cancel) override;
   void Ended(const v1::Report& report) override;
 
  private:
   struct Kept {
-    v1::Report report;
+    std::string id;     // Of the trace.
+    v1::Report report;  // Of the trace.
     MonoTime next{};
     Nanos wait{};
     WallTime until{};
   };
 
-  absl::StatusOr<std::string> UploadNow(const v1::Report& report, const ByteSource& bytes,
+  absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);
-  absl::StatusOr<std::string> UploadSpooled(const v1::Report& report, const StoreLimits& limits);
+  absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace, const StoreLimits& limits);
+  // Writes the traces and their report to the spool, and tells which of them it has. Their memory
+  // is released.
+  std::vector<bool> Store(const v1::Report& report, std::vector<session::TracePieces>& traces);
   StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
-  void RemoveOrKeep(const v1::Report& ended);
-  void Keep(const v1::Report& report);
-  void Drop(const v1::Report& report);
+  void RemoveOrKeep(const SpooledTrace& ended);
+  void Keep(const SpooledTrace& trace);
+  void Drop(const SpooledTrace& trace);
   void RunKept();
   void TryKept(Kept kept);
 

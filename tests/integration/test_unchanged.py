@@ -97,8 +97,9 @@ def test_both_ranks_of_a_torchrun_are_captured(group, tmp_path, python_package, 
     trainer = Trainer(group, tmp_path, python_package, command=command)
     trainer.announced()
     worker, stderr = capture(address, tmp_path)
-    assert worker["outcome"] == "Ok", (worker, stderr)
-    assert sum(p["source"] == "SOURCE_FRAMEWORK" for p in worker["processes"]) == 2, "the launcher is no worker"
+    assert worker["outcome"] == "Ok" and worker["rank"] == 0, (worker, stderr)
+    manifest = json.loads((tmp_path / "logdir/plugins/profile/r/strobe.json").read_text())
+    assert [w["rank"] for w in manifest["workers"]] == [0, 1], "the launcher is no worker"
 
 
 def test_a_profiler_of_the_jobs_own_wins(group, tmp_path, python_package, protos, sidecar):

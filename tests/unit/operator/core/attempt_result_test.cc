@@ -111,6 +111,27 @@ TEST(ManifestJson, LeavesOutDetailsUntilItFits) {
   EXPECT_EQ(json["workers"][0]["processes"].size(), 64u) << "of whom something is wrong, last";
 }
 
+TEST(ManifestJson, HasRoomForSixteenThousandWorkers) {
+  AttemptResult result;
+  for (int i = 0; i < 16'000; ++i) {
+    WorkerResult worker = Ended("training-job-" + std::to_string(i), Outcome::kOk, Nanos{i});
+    worker.target.pod = worker.target.name;
+    worker.target.container = "trainer";
+    worker.report.set_sha256(std::string(64, 'f'));
+    worker.report.set_events(1'000'000);
+    for (int k = 0; k < 4; ++k) worker.report.add_planes("/device:GPU:" + std::to_string(k));
+    v1::ProcessReport& row = *worker.report.add_processes();
+    row.set_name("python 12345");
+    row.set_outcome(v1::OK);
+    result.workers.push_back(std::move(worker));
+  }
+  const absl::StatusOr<std::string> text = ManifestJson(ComposeManifest({}, result));
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto json = nlohmann::json::parse(*text);
+  ASSERT_EQ(json["workers"].size(), 16'000u);
+  EXPECT_EQ(json["workers"][15'999]["sha256"], std::string(64, 'f'));
+}
+
 TEST(ManifestJson, IsTextWhateverIsInIt) {
   v1::Manifest manifest;
   manifest.set_capture_id("uid-1");

@@ -89,8 +89,8 @@ TEST(RequestStatus, SuccessAndFailureAreOpposites) {
   EXPECT_EQ(bad.outcomes.at(0).cause, "UploadDenied");
 }
 
-TEST(RequestStatus, StaysSmallWithAThousandBadWorkers) {
-  AttemptResult result = Result(1000, Outcome::kOk);
+TEST(RequestStatus, StaysSmallWithSixteenThousandBadWorkers) {
+  AttemptResult result = Result(16'000, Outcome::kOk);
   for (WorkerResult& worker : result.workers) {
     worker.outcome = Outcome::kProfilerStartFailed;
     worker.message = std::string(2000, 'm');

@@ -267,5 +267,44 @@ TEST(SelectTargets, AnOwnerKeepsOnlyItsOwnPods) {
               ElementsAre("mine"));
 }
 
+TEST(SelectTargets, RanksOfProcessesSelectPodsAndProcesses) {
+  std::vector<PodInfo> pods = Pods(3);
+  for (PodInfo& pod : pods) pod.containers[0].processes = 4;
+  TargetSpec spec;
+  spec.sample = true;
+  spec.ranks = {11, 4, 6, 30};
+  const auto targets = SelectTargets(spec, {}, pods).targets;
+  ASSERT_THAT(targets, SizeIs(3));
+  EXPECT_EQ(targets[0].name, "p1");
+  EXPECT_THAT(targets[0].ranks, ElementsAre(4u, 6u));
+  EXPECT_EQ(targets[1].name, "p2");
+  EXPECT_THAT(targets[1].ranks, ElementsAre(11u));
+  EXPECT_EQ(targets[2].name, "(rank 30)");
+  EXPECT_EQ(targets[2].message, "no pod has rank 7");
+}
+
+TEST(SelectTargets, AnAnnotationSaysHowManyProcessesThereAre) {
+  std::vector<PodInfo> pods = Pods(2);
+  for (PodInfo& pod : pods) pod.annotations["strobe.dev/processes"] = "2";
+  TargetSpec spec;
+  spec.sample = true;
+  spec.ranks = {3};
+  spec.local_ranks = {1};
+  const auto targets = SelectTargets(spec, {}, pods).targets;
+  ASSERT_THAT(targets, SizeIs(1));
+  EXPECT_EQ(targets[0].name, "p1");
+  EXPECT_THAT(targets[0].ranks, ElementsAre(3u));
+  EXPECT_THAT(targets[0].local_ranks, ElementsAre(1u));
+}
+
+TEST(SelectTargets, WithOneProcessPerPodTheSidecarIsNotAskedForRanks) {
+  TargetSpec spec;
+  spec.sample = true;
+  spec.ranks = {1};
+  const auto targets = SelectTargets(spec, {}, Pods(2)).targets;
+  ASSERT_THAT(targets, SizeIs(1));
+  EXPECT_THAT(targets[0].ranks, IsEmpty());
+}
+
 }  // namespace
 }  // namespace strobe

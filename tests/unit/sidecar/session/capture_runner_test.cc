@@ -7,6 +7,7 @@
 #include "collector/analysis/verdict.h"
 #include "collector/xplane/names.h"
 #include "common/base/sha256.h"
+#include "sidecar/session/worker_reports.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/stepped_clock.h"
 
@@ -21,21 +22,34 @@ class FakeSource final : public Source {
  public:
   std::vector<v1::Source> Probe(Nanos) override { return {}; }
   Nanos lead() const override { return 10ms; }
-  Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
-                   const Cancellation& terminate,
-                   const std::function<void()>& collecting) override {
+  std::vector<Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                const Cancellation& terminate,
+                                const std::function<void()>& collecting) override {
     ++records;
     if (throws) throw std::runtime_error("no memory");
     for (Nanos left = hold; left > 0ns && !cancel.cancelled() && !terminate.cancelled();
          left -= 5ms)
       cancel.WaitFor(5ms);
     collecting();
-    if (outcome != Outcome::kOk) return {outcome, "words of the source", ""};
+    if (outcome != Outcome::kOk) return {{outcome, "words of the source", ""}};
     const std::int64_t start = plan.instant_ns() - plan.guard_ns() + late.count();
     const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-    return {dropped ? Outcome::kEventsDropped : Outcome::kOk, dropped ? "some are missing" : "",
-            FakeTrace(start, stop).SerializeAsString()};
+    const Recording recording{dropped ? Outcome::kEventsDropped : Outcome::kOk,
+                              dropped ? "some are missing" : "",
+                              FakeTrace(start, stop).SerializeAsString()};
+    if (workers == 1) return {recording};
+    std::vector<Recording> recordings(workers, recording);
+    for (std::uint32_t i = 0; i < workers; ++i) {
+      recordings[i].rank.emplace().set_local_rank(i);
+      recordings[i].rank->set_rank(8 + i);
+    }
+    recordings.back().outcome = Outcome::kProfilerStartFailed;
+    recordings.back().message = "the last one failed";
+    recordings.back().xspace.clear();
+    return recordings;
   }
+
+  std::uint32_t workers = 1;  // The last one of several fails.
 
   bool dropped = false;
   std::atomic<int> records{0};
@@ -48,26 +62,39 @@ class FakeSource final : public Source {
 class FakeDelivery final : public Delivery {
  public:
   absl::Status Room(const v1::CapturePlan&) override { return room; }
-  absl::StatusOr<std::string> Deliver(const v1::Report& report, std::vector<std::string> pieces,
-                                      const Cancellation& cancel,
-                                      const std::function<void()>& uploading) override {
-    for (const std::string& piece : pieces) bytes.append(piece);
+  std::vector<absl::StatusOr<std::string>> Deliver(
+      const v1::Report& report, std::vector<TracePieces> traces, const Cancellation& cancel,
+      const std::function<void()>& uploading) override {
+    for (const TracePieces& pieces : traces) {
+      for (const std::string& piece : pieces) bytes.append(piece);
+      written.push_back(!pieces.empty());
+    }
     spooled = report.capture_id();
     uploading();
     return Resume(report, cancel);
   }
   bool CanResume(const v1::Report& report) override { return report.capture_id() == spooled; }
-  absl::StatusOr<std::string> Resume(const v1::Report&, const Cancellation& cancel) override {
-    if (hang && cancel.WaitFor(30s)) return absl::CancelledError("cancelled");
-    if (!status.ok()) return status;
+  std::vector<absl::StatusOr<std::string>> Resume(const v1::Report& report,
+                                                  const Cancellation& cancel) override {
+    const std::size_t count = TraceReports(report).size();
+    const auto all = [count](absl::StatusOr<std::string> url) {
+      return std::vector<absl::StatusOr<std::string>>(count, url);
+    };
+    if (hang && cancel.WaitFor(30s)) return all(absl::CancelledError("cancelled"));
+    if (!status.ok()) return all(status);
     spooled.clear();
-    return std::string("file:///logs/x");
+    std::vector<absl::StatusOr<std::string>> urls = all("file:///logs/x");
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      if (!written[i]) urls[i] = "";
+    }
+    return urls;
   }
   void Ended(const v1::Report& report) override { ended.push_back(report.capture_id()); }
 
   absl::Status room, status;
   std::atomic<bool> hang{false};
   std::string bytes, spooled;
+  std::vector<bool> written;
   std::vector<std::string> ended;
 };
 
@@ -129,6 +156,49 @@ TEST_F(CaptureRunnerTest, RecordsDeliversAndReports) {
   EXPECT_EQ(space.planes(2).name(), xplane::kStrobePlane)
       << "the trace can be aligned without the manifest";
   EXPECT_EQ(runner_.holder(), "");
+}
+
+TEST_F(CaptureRunnerTest, EachLocalRankIsAWorkerWithAReportOfItsOwn) {
+  source_.workers = 3;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::PROFILER_START_FAILED);
+  EXPECT_EQ(report.message(),
+            "2 of 3 workers of the pod were recorded as asked; w0.2: the last one failed");
+  EXPECT_EQ(report.url(), "file:///logs/x");
+  ASSERT_EQ(report.workers_size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    const v1::Report& worker = report.workers(i);
+    EXPECT_EQ(worker.state(), v1::DONE);
+    EXPECT_EQ(worker.plan().worker(), "w0." + std::to_string(i));
+    EXPECT_EQ(worker.rank().rank(), 8u + static_cast<std::uint32_t>(i));
+    EXPECT_EQ(worker.outcome(), i < 2 ? v1::OK : v1::PROFILER_START_FAILED);
+    EXPECT_EQ(worker.url().empty(), i == 2);
+    EXPECT_EQ(worker.covers_window(), i < 2);
+  }
+  EXPECT_EQ(report.bytes(), delivery_.bytes.size());
+  EXPECT_FALSE(report.covers_window());
+}
+
+TEST_F(CaptureRunnerTest, AWorkerThatCannotBeUploadedIsTold) {
+  source_.workers = 2;
+  delivery_.status = absl::PermissionDeniedError("not yours");
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.workers(0).outcome(), v1::UPLOAD_DENIED);
+  EXPECT_EQ(report.workers(0).message(), "not yours");
+  EXPECT_EQ(report.url(), "");
+}
+
+TEST_F(CaptureRunnerTest, ACaptureThatIsCancelledIsSoForAllWorkers) {
+  source_.workers = 2;
+  source_.hold = 10s;
+  ASSERT_TRUE(runner_.Arm(Plan("a")).accepted());
+  runner_.WaitForChange("a", v1::ARMED, 5s);
+  runner_.Cancel("a", "enough");
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(report.outcome(), v1::CANCELLED);
+  for (const v1::Report& worker : report.workers()) EXPECT_EQ(worker.outcome(), v1::CANCELLED);
 }
 
 TEST_F(CaptureRunnerTest, ArmingTwiceRecordsOnce) {

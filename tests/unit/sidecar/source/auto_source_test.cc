@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "sidecar/source/process_ranks.h"
 #include "tests/fakes/fake_trace.h"
 
 namespace strobe {
@@ -20,18 +21,25 @@ class OneSource final : public session::Source {
     return {source};
   }
   Nanos lead() const override { return std::chrono::milliseconds(kind_); }
-  Recording Record(const v1::CapturePlan&, const Cancellation&, const Cancellation&,
-                   const std::function<void()>& collecting) override {
+  std::vector<Recording> Record(const v1::CapturePlan&, const Cancellation&, const Cancellation&,
+                                const std::function<void()>& collecting) override {
     ++records;
     collecting();
-    if (!there) return {Outcome::kNoSource, "nobody announced himself", ""};
-    if (outcome == Outcome::kNoSource) return {outcome, "nobody", ""};
-    return {outcome, "", FakeTrace(1, 2).SerializeAsString()};
+    if (!there) return {{Outcome::kNoSource, "nobody announced himself", ""}};
+    if (outcome == Outcome::kNoSource) return {{outcome, "nobody", ""}};
+    if (local_ranks.empty()) return {{outcome, "", FakeTrace(1, 2).SerializeAsString()}};
+    std::vector<Recording> recordings;
+    for (const int local_rank : local_ranks) {
+      recordings.push_back({outcome, "", FakeTrace(1, 2).SerializeAsString()});
+      recordings.back().rank = RankOf(-1, local_rank, -1);
+    }
+    return recordings;
   }
   const v1::SourceKind kind_;
   bool there = true, ready = true;
   Outcome outcome = Outcome::kOk;
   int records = 0;
+  std::vector<int> local_ranks{};
 };
 
 class AutoSourceTest : public testing::Test {
@@ -40,6 +48,11 @@ class AutoSourceTest : public testing::Test {
   Recording Record(v1::SourceKind kind) {
     v1::CapturePlan plan;
     plan.set_source(kind);
+    std::vector<Recording> recordings = RecordAll(plan);
+    EXPECT_EQ(recordings.size(), 1u);
+    return std::move(recordings.front());
+  }
+  std::vector<Recording> RecordAll(const v1::CapturePlan& plan) {
     return both_.Record(plan, cancel_, terminate_, [this] { ++collecting_; });
   }
   static int Planes(const Recording& recording) {
@@ -53,6 +66,22 @@ class AutoSourceTest : public testing::Test {
   Cancellation cancel_, terminate_;
   int collecting_ = 0;
 };
+
+TEST_F(AutoSourceTest, EachLocalRankIsAWorkerOfAllParts) {
+  inproc_.there = true;
+  framework_.outcome = Outcome::kNoSource;
+  inproc_.local_ranks = {0, 1};
+  agent_.local_ranks = {1, 2};
+  const std::vector<Recording> recordings = RecordAll({});
+  ASSERT_EQ(recordings.size(), 3u);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(recordings[i].rank->local_rank(), i);
+  EXPECT_EQ(Planes(recordings[0]), 2);
+  EXPECT_EQ(Planes(recordings[1]), 4);
+  EXPECT_EQ(Planes(recordings[2]), 2);
+  v1::CapturePlan one;
+  one.set_one_trace(true);
+  ASSERT_EQ(RecordAll(one).size(), 1u);
+}
 
 TEST_F(AutoSourceTest, JoinsBothAndSaysOnceThatTheyCollect) {
   EXPECT_EQ(Planes(Record(v1::SOURCE_AUTO)), 4);

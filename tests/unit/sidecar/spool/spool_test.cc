@@ -34,12 +34,35 @@ class SpoolTest : public testing::Test {
   static absl::Status Add(Spool& spool, const std::string& id, std::size_t size) {
     const std::string bytes(size, 'x');
     const std::array<std::string_view, 2> pieces = {bytes, "end"};
-    return spool.Add(Report(id), pieces);
+    const absl::Status added = spool.Add(id, pieces);
+    return added.ok() ? spool.SaveReport(Report(id)) : added;
   }
 
   std::string name_ = "/tmp/strobe-spool-XXXXXX";
   std::string directory_;
 };
+
+TEST_F(SpoolTest, EachWorkerOfACaptureHasATrace) {
+  v1::Report report = Report("a");
+  for (const std::uint32_t local_rank : {0u, 3u})
+    report.add_workers()->mutable_rank()->set_local_rank(local_rank);
+  {
+    const auto spool = Open();
+    const std::array<std::string_view, 1> pieces = {"bytes"};
+    for (const SpooledTrace& trace : TracesOf(report))
+      ASSERT_TRUE(spool->Add(trace.id, pieces).ok());
+    ASSERT_TRUE(spool->SaveReport(report).ok());
+    const std::array<std::string_view, 1> orphan = {"no report has this rank"};
+    ASSERT_TRUE(spool->Add("a@7", orphan).ok());
+  }
+  const auto spool = Open();
+  EXPECT_TRUE(spool->HasTrace("a@0"));
+  EXPECT_TRUE(spool->HasTrace("a@3"));
+  EXPECT_EQ(spool->traces(), 2u);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(spool->SaveReport(Report("a-" + std::to_string(i), v1::DONE)).ok());
+  EXPECT_TRUE(fs::exists(directory_ + "/a.report.json")) << "its traces still wait";
+}
 
 TEST_F(SpoolTest, WhatWasAddedIsThereAfterARestart) {
   {

@@ -55,7 +55,7 @@ TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
     return absl::OkStatus();
   };
   const std::vector<std::string> pieces = {"trace", "plane"};
-  const auto url = delivery.Deliver(Report("a", pieces), pieces, cancel_, [] {});
+  const auto url = delivery.Deliver(Report("a", pieces), {pieces}, cancel_, [] {}).front();
   ASSERT_TRUE(url.ok()) << url.status();
   EXPECT_EQ(*url, "s3://b/logs/plugins/profile/run-a/w0.xplane.pb");
   EXPECT_TRUE(spooled);
@@ -68,12 +68,42 @@ TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
   EXPECT_EQ(bucket_.Bytes(Key("a")), "traceplane");
 }
 
+TEST_F(UploadDeliveryTest, EachWorkerHasAFileAndOneFailureIsItsOwn) {
+  const std::vector<session::TracePieces> traces = {{"rank 0"}, {}, {"rank 2"}};
+  v1::Report report = Report("a", {});
+  for (std::uint32_t i = 0; i < traces.size(); ++i) {
+    v1::Report& worker = *report.add_workers();
+    worker = Report("a", traces[i]);
+    worker.mutable_rank()->set_local_rank(i);
+    worker.mutable_plan()->set_worker("w0." + std::to_string(i));
+  }
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  std::atomic<int> puts{0};
+  bucket_.before = [&](const std::string& call) {
+    const bool traces_there = spool_->HasTrace("a@0") && spool_->HasTrace("a@2");
+    if (call == "put") puts += traces_there ? 1 : 100;
+    return absl::OkStatus();
+  };
+  const auto urls = delivery.Deliver(report, traces, cancel_, [] {});
+  ASSERT_EQ(urls.size(), 3u);
+  EXPECT_LT(puts, 100) << "an upload began before all traces were safe";
+  EXPECT_EQ(*urls[0], "s3://b/logs/plugins/profile/run-a/w0.0.xplane.pb");
+  EXPECT_EQ(*urls[1], "");
+  EXPECT_EQ(*urls[2], "s3://b/logs/plugins/profile/run-a/w0.2.xplane.pb");
+  EXPECT_EQ(bucket_.Bytes(TraceKey("run-a", "w0.2")), "rank 2");
+  report.set_state(v1::DONE);
+  report.mutable_workers(0)->set_url(*urls[0]);
+  delivery.Ended(report);
+  EXPECT_FALSE(spool_->HasTrace("a@0"));
+  EXPECT_TRUE(spool_->HasTrace("a@2")) << "its report has no URL, so that it is kept";
+}
+
 TEST_F(UploadDeliveryTest, ATraceThatDoesNotFitGoesStraightToTheStore) {
   spool_.reset();
   spool_ = *Spool::Open(directory_, 3);
   UploadDelivery delivery(clock_, stores_, spool_.get());
   const std::vector<std::string> pieces = {"trace"};
-  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_, [] {}).ok());
+  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), {pieces}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
   v1::CapturePlan plan;
   const absl::Status room = delivery.Room(plan);
@@ -89,8 +119,8 @@ TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess)
     bucket_.before = [&](const std::string& call) {
       return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
     };
-    EXPECT_TRUE(
-        absl::IsPermissionDenied(delivery.Deliver(report, pieces, cancel_, [] {}).status()));
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        delivery.Deliver(report, {pieces}, cancel_, [] {}).front().status()));
     EXPECT_TRUE(delivery.CanResume(report));
   }
   bucket_.before = nullptr;
@@ -101,7 +131,7 @@ TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess)
   report = spool_->recovered()[0];
   ASSERT_TRUE(delivery.CanResume(report));
   const std::size_t parts = bucket_.Count("part");
-  ASSERT_TRUE(delivery.Resume(report, cancel_).ok());
+  ASSERT_TRUE(delivery.Resume(report, cancel_).front().ok());
   EXPECT_EQ(bucket_.Count("part"), parts) << "all parts were there already";
   EXPECT_EQ(bucket_.Bytes(Key("a")), pieces[0]);
 }
@@ -111,13 +141,13 @@ TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
   const v1::Report report = Report("a", pieces);
   {
     UploadDelivery delivery(clock_, stores_, spool_.get());
-    ASSERT_TRUE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
+    ASSERT_TRUE(delivery.Deliver(report, {pieces}, cancel_, [] {}).front().ok());
   }
   spool_.reset();
   spool_ = *Spool::Open(directory_, 64 << 20);
   UploadDelivery delivery(clock_, stores_, spool_.get());
   ASSERT_TRUE(delivery.CanResume(spool_->recovered()[0]));
-  EXPECT_TRUE(delivery.Resume(report, cancel_).ok()) << "the store has it already";
+  EXPECT_TRUE(delivery.Resume(report, cancel_).front().ok()) << "the store has it already";
   EXPECT_EQ(bucket_.Count("commit"), 1u);
 }
 
@@ -137,7 +167,7 @@ TEST_P(KeptTrace, KnowsItsOwnObject) {
     const bool trace = call == "put" && ++puts > 1;
     return trace ? absl::PermissionDeniedError("the answer was lost") : absl::OkStatus();
   };
-  EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
+  EXPECT_FALSE(delivery.Deliver(report, {pieces}, cancel_, [] {}).front().ok());
   bucket_.after = nullptr;
   ASSERT_EQ(bucket_.Bytes(Key("a")), "traceplane");
   report.set_state(v1::DONE);
@@ -159,7 +189,7 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   bucket_.before = [&](const std::string& call) {
     return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
   };
-  EXPECT_FALSE(delivery.Deliver(report, pieces, cancel_, [] {}).ok());
+  EXPECT_FALSE(delivery.Deliver(report, {pieces}, cancel_, [] {}).front().ok());
   report.set_state(v1::DONE);
   report.set_outcome(v1::CANCELLED);
   delivery.Ended(report);
@@ -183,7 +213,7 @@ TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
   UploadDelivery delivery(clock_, stores_, nullptr);
   EXPECT_TRUE(delivery.Room({}).ok());
   const std::vector<std::string> pieces = {"trace"};
-  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), pieces, cancel_, [] {}).ok());
+  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), {pieces}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
 }
 

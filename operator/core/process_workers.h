@@ -1,0 +1,18 @@
+// Makes a worker of each process of a pod. Pure.
+#pragma once
+#include <vector>
+
+#include "operator/core/attempt_result.h"
+
+namespace strobe {
+
+// The ranks that a sidecar told in preflight, by local rank and without repetitions.
+std::vector<v1::ProcessRank> RanksOf(const v1::DescribeResponse& description);
+
+// Replaces each worker whose sidecar recorded several local ranks by one worker for each of them:
+// "<pod>/<local rank>". A worker without a report is replaced likewise if its sidecar had told of
+// several, so that a pod that is lost counts with all its processes. Then every worker has the rank
+// that its process told, if the processes tell other ranks than the pods.
+void SplitByProcess(std::vector<WorkerResult>& workers);
+
+}  // namespace strobe

@@ -1,0 +1,40 @@
+// Divides the processes of a worker by their place in the job. Pure.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "agent/wire/layout.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+// The place of a process in its job; none if the process does not tell it.
+using Rank = std::optional<v1::ProcessRank>;
+
+// None unless the process tells its local rank or its rank. Negative numbers are not known.
+Rank RankOf(std::int64_t rank, std::int64_t local_rank, std::int64_t world_size);
+
+// That of the program that wrote a ring file, and that of a row.
+Rank RankIn(const wire::FileHeader& header);
+Rank RankIn(const v1::ProcessReport& row);
+
+// Whether a capture with this plan records the process. A plan that asks for certain ranks does not
+// ask for processes that tell none.
+bool IsWanted(const v1::CapturePlan& plan, const Rank& rank);
+
+// The processes of one trace.
+struct RankGroup {
+  Rank rank{};                       // Of all its processes that tell one.
+  std::vector<std::size_t> members;  // Their positions, ascending.
+};
+
+// At most this many traces; processes of further local ranks belong to the first one.
+inline constexpr std::size_t kMaxRankGroups = 64;
+
+// One group for all processes, or, if they tell different local ranks and the plan does not ask for
+// one trace, one for each local rank, in ascending order. Processes that tell none, such as a
+// launcher, belong to the first group. Never empty.
+std::vector<RankGroup> GroupByRank(const v1::CapturePlan& plan, const std::vector<Rank>& processes);
+
+}  // namespace strobe

@@ -1,0 +1,191 @@
+"""A pod with several processes: each is a worker with a rank, an outcome, a trace and a start of its own. Real PyTorch under torchrun."""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from tests.support.inproc import MS, TORCH_PYTHON, Trainer
+from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.ports import free_port
+from tests.support.processes import BIN, ROOT, wait_until
+
+pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
+
+
+def start(group, directory, package, ranks):
+    """Ranks under torchrun, and their sidecar."""
+    port = free_port()
+    sidecar = group.start(f"sidecar-{port}", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", f"127.0.0.1:{free_port()}",
+                                              "--agent-dir", directory / "strobe/agent", "--spool-dir", directory / "spool", "--insecure-plaintext"])
+    sidecar.wait_for("strobe-sidecar serves", 20)
+    command = [TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0", "--standalone",
+               ROOT / "tests/e2e/torch_loop.py", directory / "notes", directory / "orders", "0.02"]
+    job = Trainer(group, directory, package, command=command)
+    wait_until(lambda: sum(not a["is_launcher"] for a in job.announcements()) == ranks, 60, "all ranks to be announced")
+    job.address, job.sidecar, job.root, job.ranks = f"127.0.0.1:{port}", sidecar, directory, ranks
+    return job
+
+
+@pytest.fixture(scope="module")
+def shared_job(session_group, tmp_path_factory, python_package):
+    return start(session_group, tmp_path_factory.mktemp("job"), python_package, 4)
+
+
+@pytest.fixture
+def job(group, tmp_path, python_package):
+    return start(group, tmp_path, python_package, 2)
+
+
+def capture(job, *flags, run="r", duration="1s"):
+    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", job.address, "--logdir", job.root / "logdir", "--run", run,
+                           "--duration", duration, "--output", "json", "--attempts", "1", *flags], capture_output=True, text=True, timeout=180)
+    return json.loads(done.stdout), done
+
+
+def folder(job, run="r"):
+    return job.root / "logdir/plugins/profile" / run
+
+
+def operators(path):
+    """(name, begin, end) of the operators in a trace, read by the stock protobuf classes."""
+    from tensorflow import xplane_pb2
+
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    (environment,) = [plane for plane in space.planes if plane.name.startswith("Task Environment")]
+    start = {environment.stat_metadata[stat.metadata_id].name: stat.uint64_value for stat in environment.stats}["profile_start_time"]
+    for plane in space.planes:
+        if plane.name.startswith("/host:CPU"):
+            for line in plane.lines:
+                for event in line.events:
+                    begin = start + line.timestamp_ns + event.offset_ps / 1000
+                    yield plane.event_metadata[event.metadata_id].name, begin, begin + event.duration_ps / 1000
+
+
+def check_rank(job, worker, run="r"):
+    """The worker's file has the operators of each complete step of its own rank, as often as PyTorch's profiler counted, by the rank's notes."""
+    rank = worker["rank"]
+    steps = job.steps(int(worker["startedNs"]), int(worker["stoppedNs"]), rank)
+    assert steps, "the window has a complete step"
+    first, last = steps[0][1], steps[-1][2]
+    found = collections.Counter(name for name, begin, end in operators(folder(job, run) / f"{worker['name']}.xplane.pb")
+                                if name.startswith("aten::") and first - MS // 4 <= begin and end <= last + MS // 4)
+    assert found == {name: count * len(steps) for name, count in job.operators(rank).items()}
+
+
+def test_each_rank_is_a_worker(shared_job, protos):
+    job = shared_job
+    manifest, done = capture(job)
+    workers = manifest["workers"]
+    base = job.address.replace(":", "_")
+    assert [(w["rank"], w["localRank"], w["outcome"]) for w in workers] == [(i, i, "Ok") for i in range(job.ranks)], done.stderr
+    assert [w["name"] for w in workers] == [f"{base}.{i}" for i in range(job.ranks)]
+    assert sorted(p.name for p in folder(job).iterdir() if p.suffix == ".pb") == [f"{base}.{i}.xplane.pb" for i in range(job.ranks)]
+    for worker in workers:
+        check_rank(job, worker)
+        assert worker["coversWindow"] and int(worker["startedNs"]) > 0
+        (row,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
+        assert row["rank"]["rank"] == worker["rank"] and row["rank"]["worldSize"] == job.ranks
+    starts = [int(w["startedNs"]) for w in workers]
+    assert int(manifest["skewNs"]) == max(starts) - min(starts), "the skew counts every process"
+    table = subprocess.run([BIN / "strobe", "inspect", job.root / "logdir"], capture_output=True, text=True, check=True).stdout
+    assert all(f"{base}.{i}" in table for i in range(job.ranks)), table
+    assert not list((job.root / "spool").glob("*.xplane.pb")), "the store has them all"
+    assert job.trains()
+
+
+def test_xprof_lists_the_ranks_as_hosts(shared_job, protos):
+    job = shared_job
+    capture(job, run="xprof")
+    from xprof.convert import raw_to_tool_data
+
+    paths = sorted(str(path) for path in folder(job, "xprof").glob("*.xplane.pb"))
+    data, _ = raw_to_tool_data.xspace_to_tool_data(paths, "overview_page", {})
+    assert data, "XProf reads all of them as one session"
+    names = raw_to_tool_data.xspace_to_tool_names(paths)
+    assert "trace_viewer@" in names or "trace_viewer" in names, names
+
+
+def test_only_the_ranks_that_are_asked_for(shared_job, protos):
+    job = shared_job
+    manifest, _ = capture(job, "--local-ranks", "0,2", run="local")
+    assert [w["rank"] for w in manifest["workers"]] == [0, 2]
+    manifest, _ = capture(job, "--ranks", "3", run="one", duration="1s")
+    assert [(w["rank"], w["name"].endswith(".3")) for w in manifest["workers"]] == [(3, True)], "it is named as beside the others"
+    check_rank(job, manifest["workers"][0], "one")
+    manifest, _ = capture(job, "--ranks", "17", run="none")
+    (worker,) = manifest["workers"]
+    assert worker["outcome"] == "NoSource" and "only processes with ranks 17 were asked for" in worker["message"]
+
+
+def register(kubectl, job, name="train-0"):
+    """The job's pod at the API server: the second of its job, whose first is not there."""
+    port = int(job.address.rsplit(":", 1)[1])
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod",
+                   "metadata": {"name": name, "labels": {"app": "train", "batch.kubernetes.io/job-completion-index": "1"}},
+                   "spec": {"nodeName": "node", "containers": [
+                       {"name": "trainer", "image": "scratch", "command": ["torchrun", "--nproc-per-node=4", "train.py"]},
+                       {"name": "strobe-sidecar", "image": "scratch", "ports": [{"name": "strobe", "containerPort": port}]}]}})
+    status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
+    kubectl.run("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+
+
+def test_the_operator_tells_of_every_process(shared_job, kubectl, operator, protos):
+    job = shared_job
+    register(kubectl, job)
+    kubectl.apply(profile_request("all", job.root / "logdir", run="all"))
+    status = wait_finished(kubectl, "all")["status"]
+    assert status["workers"] == {"matched": 4, "armed": 4, "ok": 4, "empty": 0, "failed": 0, "summary": "4/4"}, status
+    manifest = json.loads((folder(job, "all") / "strobe.json").read_text())
+    assert [(w["pod"], w["name"], w["rank"], w["localRank"]) for w in manifest["workers"]] == [("train-0", f"train-0.{i}", i, i) for i in range(4)]
+    # The pod's rank is 1, so that the ranks of the job's processes in it are 4 to 7. The test's processes count from 0.
+    kubectl.apply(profile_request("ranks", job.root / "logdir", run="ranks", attempts=1,
+                                  target={"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "Sample", "ranks": [5]}}))
+    request = wait_finished(kubectl, "ranks")
+    assert "only processes with ranks 5 were asked for" in condition(request, "Succeeded")["message"]
+    kubectl.apply(profile_request("local", job.root / "logdir", run="local-2", target={
+        "selector": {"matchLabels": {"app": "train"}}, "workers": {"localRanks": [2]}}))
+    assert wait_finished(kubectl, "local")["status"]["workers"]["summary"] == "1/1"
+    assert [p.name for p in folder(job, "local-2").glob("*.xplane.pb")] == ["train-0.2.xplane.pb"]
+
+
+def test_a_rank_that_is_killed_costs_the_others_nothing(job, protos):
+    victim = next(a for a in job.announcements() if a.get("rank") == 1)
+    results = {}
+    thread = threading.Thread(target=lambda: results.update(all=capture(job, "--delay", "3s", duration="3s")))
+    thread.start()
+    time.sleep(4)
+    os.kill(victim["pid"], signal.SIGKILL)  # torchrun ends the others too, a moment later.
+    thread.join()
+    manifest, done = results["all"]
+    workers = {w["rank"]: w for w in manifest["workers"]}
+    assert set(workers) == set(range(job.ranks)), "a rank that died is a worker still"
+    assert workers[1]["outcome"] != "Ok" and workers[1]["message"], done.stderr
+    assert manifest["result"] == "Failed", "a pod counts if all its workers do"
+
+
+def test_traces_that_their_store_refuses_are_kept_and_delivered(job, protos):
+    """The sidecar is restarted between recording and upload: each rank's trace is delivered by the next one."""
+    logdir = job.root / "logdir"
+    logdir.write_text("a file is in the way")
+    manifest, _ = capture(job, "--collect-timeout", "3s")
+    assert {w["outcome"] for w in manifest["workers"]} == {"UploadFailed"}, manifest["workers"]
+    assert len(list((job.root / "spool").glob("*@*.xplane.pb"))) == job.ranks
+    logdir.unlink()
+    job.sidecar.stop()
+    port = job.address.rsplit(":", 1)[1]
+    command = [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--agent-dir", job.root / "strobe/agent", "--spool-dir", job.root / "spool",
+               "--insecure-plaintext"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: len(list(folder(job).glob("*.xplane.pb"))) == job.ranks if folder(job).exists() else False, 60, "the traces to arrive")
+        for worker in manifest["workers"]:
+            check_rank(job, worker)
+    finally:
+        process.terminate()
+        process.wait(30)

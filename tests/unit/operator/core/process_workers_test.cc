@@ -1,0 +1,150 @@
+#include "operator/core/process_workers.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+v1::ProcessRank PlaceOf(std::uint32_t local_rank, std::uint32_t rank) {
+  v1::ProcessRank place;
+  place.set_local_rank(local_rank);
+  place.set_rank(rank);
+  return place;
+}
+
+WorkerResult RecordedPod(const std::string& name, int rank) {
+  WorkerResult pod;
+  pod.target.name = pod.target.file = pod.target.pod = name;
+  pod.target.rank = rank;
+  pod.armed = true;
+  pod.outcome = Outcome::kOk;
+  pod.report.set_outcome(v1::OK);
+  pod.report.set_url("file:///first");
+  return pod;
+}
+
+// A pod whose sidecar recorded `count` processes; the last one ended with `last`.
+WorkerResult SeveralWorkers(const std::string& name, int rank, std::uint32_t count, Outcome last) {
+  WorkerResult pod = RecordedPod(name, rank);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    v1::Report& worker = *pod.report.add_workers();
+    *worker.mutable_rank() = PlaceOf(i, static_cast<std::uint32_t>(rank) * count + i);
+    worker.set_outcome(i + 1 == count ? static_cast<v1::Outcome>(last) : v1::OK);
+    worker.set_message("told by " + std::to_string(i));
+    worker.set_url("file:///" + std::to_string(i));
+    worker.set_started_ns(100 + i);
+  }
+  pod.outcome = last;
+  pod.report.set_outcome(static_cast<v1::Outcome>(last));
+  pod.message = "summary";
+  pod.report.set_message("summary");
+  return pod;
+}
+
+std::vector<std::string> WorkerNames(const std::vector<WorkerResult>& workers) {
+  std::vector<std::string> names;
+  for (const WorkerResult& worker : workers) names.push_back(worker.target.name);
+  return names;
+}
+std::vector<int> WorkerRanks(const std::vector<WorkerResult>& workers) {
+  std::vector<int> ranks;
+  for (const WorkerResult& worker : workers) ranks.push_back(worker.target.rank);
+  return ranks;
+}
+
+TEST(SplitByProcess, PodsWithOneProcessStayAsTheyAre) {
+  std::vector<WorkerResult> workers = {RecordedPod("a", 1), RecordedPod("b", 0)};
+  workers[0].report.mutable_rank()->CopyFrom(PlaceOf(0, 1));
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a", "b"));
+  EXPECT_THAT(WorkerRanks(workers), ElementsAre(1, 0)) << "process and pod tell the same";
+  EXPECT_EQ(workers[0].local_rank, -1);
+}
+
+TEST(SplitByProcess, EachProcessIsAWorkerWithItsOwnOutcome) {
+  std::vector<WorkerResult> workers = {SeveralWorkers("a", 0, 2, Outcome::kOk),
+                                       SeveralWorkers("b", 1, 2, Outcome::kTruncated)};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a/0", "a/1", "b/0", "b/1"));
+  EXPECT_THAT(WorkerRanks(workers), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(workers[2].outcome, Outcome::kOk);
+  EXPECT_EQ(workers[3].outcome, Outcome::kTruncated);
+  EXPECT_EQ(workers[3].message, "told by 1");
+  EXPECT_EQ(workers[3].target.file, "b.1");
+  EXPECT_EQ(workers[3].report.started_ns(), 101);
+  EXPECT_EQ(workers[3].local_rank, 1);
+}
+
+TEST(SplitByProcess, WhatIsKnownOfThePodIsSaidOfItsProcesses) {
+  std::vector<WorkerResult> workers = {SeveralWorkers("a", 0, 2, Outcome::kTruncated)};
+  workers[0].message = "container trainer was OOMKilled; summary";
+  SplitByProcess(workers);
+  EXPECT_EQ(workers[0].message, "");
+  EXPECT_EQ(workers[1].message, "container trainer was OOMKilled; told by 1");
+}
+
+TEST(SplitByProcess, APodThatIsLostIsLostWithAllProcesses) {
+  std::vector<WorkerResult> workers = {SeveralWorkers("a", 0, 2, Outcome::kOk),
+                                       RecordedPod("b", 1)};
+  workers[1].report.Clear();
+  workers[1].outcome = Outcome::kWorkerLost;
+  workers[1].ranks = {PlaceOf(0, 2), PlaceOf(1, 3)};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("a/0", "a/1", "b/0", "b/1"));
+  EXPECT_THAT(WorkerRanks(workers), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(workers[3].outcome, Outcome::kWorkerLost);
+}
+
+TEST(SplitByProcess, OfALostPodOnlyTheProcessesThatWereAskedFor) {
+  std::vector<WorkerResult> workers = {RecordedPod("b", 1)};
+  workers[0].report.Clear();
+  workers[0].outcome = Outcome::kWorkerLost;
+  workers[0].ranks = {PlaceOf(0, 2), PlaceOf(1, 3)};
+  workers[0].target.local_ranks = {1};
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerNames(workers), ElementsAre("b/1"));
+}
+
+TEST(SplitByProcess, APodThatToldNothingHasNoRankAmongProcesses) {
+  std::vector<WorkerResult> workers = {SeveralWorkers("a", 0, 2, Outcome::kOk),
+                                       RecordedPod("b", 1)};
+  workers[1].outcome = Outcome::kSidecarMissing;
+  SplitByProcess(workers);
+  EXPECT_THAT(WorkerRanks(workers), ElementsAre(0, 1, -1)) << "its rank 1 counts pods";
+}
+
+TEST(RanksOf, EachLocalRankOnceWhateverTheSources) {
+  v1::DescribeResponse description;
+  for (int source = 0; source < 2; ++source) {
+    v1::Source& told = *description.add_sources();
+    for (const std::uint32_t i : {1u, 0u}) *told.add_ranks() = PlaceOf(i, 8 + i);
+  }
+  const std::vector<v1::ProcessRank> ranks = RanksOf(description);
+  ASSERT_THAT(ranks, SizeIs(2));
+  EXPECT_EQ(ranks[0].rank(), 8u);
+}
+
+TEST(Conclude, APodCountsIfAllItsWorkersDo) {
+  CaptureSpec spec;
+  spec.min_workers = 1;
+  AttemptResult result;
+  result.workers = {SeveralWorkers("a", 0, 2, Outcome::kOk),
+                    SeveralWorkers("b", 1, 2, Outcome::kTruncated)};
+  SplitByProcess(result.workers);
+  Conclude(spec, result);
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_EQ(result.ok, 3u);
+  EXPECT_THAT(result.message, testing::StartsWith("3 of 4 workers Ok, all of 1 of 2 pods"));
+  spec.min_workers = 0;
+  result.reason.clear();
+  result.succeeded = false;
+  Conclude(spec, result);
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "Truncated");
+}
+
+}  // namespace
+}  // namespace strobe
