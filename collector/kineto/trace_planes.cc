@@ -294,6 +294,7 @@ void TracePlanes::AddMemory(const TraceEvent& event) {
   const std::optional<std::int64_t> at = TimeOf(event);
   if (!at) return;
   Write();
+  ++report_.allocations;
   LineKey key{.kind = LineKind::kCounters, .pid = event.pid};
   const auto find = [&](std::string_view name) {
     return std::find_if(event.args.begin(), event.args.end(),

@@ -370,6 +370,7 @@ std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& l
   recording.clock_set_at_start += set;
   recording.clock_set_at_stop += set;
   ReportClock(recording, report);
+  ReportMissingOptions(recording, report);
   for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
   FillProcesses(std::move(recording.processes), report);
   return recording;

@@ -100,6 +100,8 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   row.set_started_ns(summary.started_ns);
   row.set_stopped_ns(summary.stopped_ns);
   row.set_events(summary.events);
+  row.set_note(answer.note);
+  row.set_stop_took_ns(answer.stop_took_ns);
   return row;
 }
 
