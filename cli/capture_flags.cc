@@ -76,6 +76,11 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   spec.tracers.set_host_filter(flags.host_filter);
   spec.tracers.set_device(flags.device);
   spec.tracers.set_python(flags.python);
+  spec.tracers.set_shapes(flags.shapes);
+  spec.tracers.set_stacks(flags.stacks);
+  spec.tracers.set_memory(flags.memory);
+  spec.tracers.set_flops(flags.flops);
+  spec.tracers.set_modules(flags.modules);
   spec.max_bytes = flags.max_bytes;
   spec.abort_memory_percent = flags.abort_memory;
   spec.abort_slowdown_percent = flags.abort_slowdown;
@@ -164,6 +169,16 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--python-tracer-level", flags.python, "1 = record Python calls, 0 = do not")
       ->capture_default_str()
       ->check(CLI::Range(0, 1));
+  command.add_flag("--shapes", flags.shapes,
+                   "PyTorch only: record the shapes and types of operators' inputs");
+  command.add_flag("--stacks", flags.stacks,
+                   "PyTorch only: record every Python function, which slows the trainer down");
+  command.add_flag("--memory", flags.memory, "PyTorch only: record allocations of memory");
+  command.add_flag(
+      "--flops", flags.flops,
+      "PyTorch only: estimate operators' floating-point operations; includes --shapes");
+  command.add_flag("--modules", flags.modules,
+                   "PyTorch only: record calls of modules; includes --stacks");
 }
 
 void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {

@@ -112,7 +112,8 @@ void Print(const Inspected& worker, std::size_t top, std::size_t workers, std::o
   out << "\n";
   if (judged.outcome != Outcome::kOk) out << "what to do: " << outcome.remedy << "\n";
   for (const std::string& evidence : worker.verdict.evidence) out << "  " << evidence << "\n";
-  if (WorthShowing(worker.processes, judged.outcome)) out << "\n" << ProcessTable(worker.processes);
+  if (WorthShowing(worker.processes, judged.outcome) || SaidMore(worker.processes))
+    out << "\n" << ProcessTable(worker.processes);
   if (!worker.has_trace) return;
   out << "\n";
   std::vector<Row> rows = {{"PLANE", "LINES", "EVENTS", "FROM", "TO"}};

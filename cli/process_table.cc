@@ -22,6 +22,11 @@ std::string_view SourceName(const v1::ProcessReport& process) {
   return process.source() == v1::SOURCE_AGENT ? "agent" : "-";
 }
 
+std::string MessageAndNote(const v1::ProcessReport& process) {
+  const bool both = !process.message().empty() && !process.note().empty();
+  return StrCat(process.message(), both ? "; " : "", process.note());
+}
+
 std::int64_t FirstStart(const Processes& processes) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const v1::ProcessReport& process : processes.rows) {
@@ -58,18 +63,25 @@ bool WorthShowing(const Processes& processes, Outcome worker) {
          });
 }
 
+bool SaidMore(const Processes& processes) {
+  return std::any_of(processes.rows.begin(), processes.rows.end(), [](const auto& process) {
+    return !process.note().empty() || process.stop_took_ns() > 0;
+  });
+}
+
 std::string ProcessTable(const Processes& processes) {
   const std::int64_t first = FirstStart(processes);
-  std::vector<Row> rows = {
-      {"PROCESS", "SOURCE", "OUTCOME", "BEGAN AFTER", "RECORDED", "EVENTS", "DROPPED", "MESSAGE"}};
+  std::vector<Row> rows = {{"PROCESS", "SOURCE", "OUTCOME", "BEGAN AFTER", "RECORDED", "STOPPED IN",
+                            "EVENTS", "DROPPED", "MESSAGE"}};
   for (const v1::ProcessReport& process : processes.rows) {
     const bool recorded = process.started_ns() != 0;
     const std::int64_t length = process.stopped_ns() - process.started_ns();
-    rows.push_back({process.name(), std::string(SourceName(process)),
-                    std::string(OutcomeName(process)),
-                    recorded ? FormatDuration(Nanos{process.started_ns() - first}) : "-",
-                    recorded && length > 0 ? FormatDuration(Nanos{length}) : "-",
-                    StrCat(process.events()), StrCat(process.dropped()), process.message()});
+    rows.push_back(
+        {process.name(), std::string(SourceName(process)), std::string(OutcomeName(process)),
+         recorded ? FormatDuration(Nanos{process.started_ns() - first}) : "-",
+         recorded && length > 0 ? FormatDuration(Nanos{length}) : "-",
+         process.stop_took_ns() > 0 ? FormatDuration(Nanos{process.stop_took_ns()}) : "-",
+         StrCat(process.events()), StrCat(process.dropped()), MessageAndNote(process)});
   }
   std::string text = AlignRows(rows);
   if (processes.left_out > 0) text += StrCat("... ", processes.left_out, " more processes\n");
@@ -85,6 +97,8 @@ nlohmann::ordered_json ProcessesJson(const Processes& processes) {
                     {"message", process.message()},
                     {"startedNs", process.started_ns()},
                     {"stoppedNs", process.stopped_ns()},
+                    {"stopTookNs", process.stop_took_ns()},
+                    {"note", process.note()},
                     {"events", process.events()},
                     {"dropped", process.dropped()}});
   }

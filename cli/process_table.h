@@ -27,8 +27,11 @@ absl::StatusOr<Processes> ProcessesOf(const xplane::Space& space);
 
 // Do the processes tell more than the worker's own outcome?
 bool WorthShowing(const Processes& processes, Outcome worker);
+// Did a process say something about its recording: a note, or what stopping cost?
+bool SaidMore(const Processes& processes);
 // A line for each process: source, outcome, how long after the first one its recording began, how
-// long it recorded, events, dropped events and message.
+// long it recorded, how long its profiler needed to stop, events, dropped events, and message and
+// note.
 std::string ProcessTable(const Processes& processes);
 // The same as a JSON array. Times are Unix times in ns; 0 = not known.
 nlohmann::ordered_json ProcessesJson(const Processes& processes);

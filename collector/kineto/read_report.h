@@ -11,6 +11,7 @@ struct ReadReport {
   std::uint64_t events = 0;                   // Objects that could be read, of all phases.
   std::uint64_t spans = 0;                    // Events of the planes.
   std::uint64_t flows = 0, joined_flows = 0;  // Ends of arrows; those that correlation ids say too.
+  std::uint64_t allocations = 0;              // Kineto's events of memory.
 
   // Events that could not be read, and why.
   std::uint64_t malformed = 0, too_large = 0, no_phase = 0, bad_time = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "collector/kineto/flops.h"
 #include "collector/kineto/stats.h"
 #include "common/base/strings.h"
 
@@ -133,6 +134,8 @@ void TracePlanes::AddStats(const TraceEvent& event, EventKind kind, Line& line) 
     if (!details || !InKernelDetails(arg)) AddStat(arg, names, bytes_);
   }
   if (IsWork(kind)) AddDetails(event, kind, line);
+  if (const auto flops = event.category == "cpu_op" ? FlopsOf(event) : std::nullopt)
+    bytes_.AddUint(names.UseStat(flops_id_), *flops);
   if (!event.others.empty() || event.id.present()) AddMembers(event, line);
 }
 
@@ -291,6 +294,7 @@ void TracePlanes::AddMemory(const TraceEvent& event) {
   const std::optional<std::int64_t> at = TimeOf(event);
   if (!at) return;
   Write();
+  ++report_.allocations;
   LineKey key{.kind = LineKind::kCounters, .pid = event.pid};
   const auto find = [&](std::string_view name) {
     return std::find_if(event.args.begin(), event.args.end(),

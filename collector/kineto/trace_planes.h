@@ -93,7 +93,8 @@ class TracePlanes {
   NameTable table_{};
   // The ids of stats that many events have.
   const std::uint32_t category_id_ = table_.Id("cat"),
-                      correlation_id_ = table_.Id("correlation_id"), flow_id_ = table_.Id("flow");
+                      correlation_id_ = table_.Id("correlation_id"), flow_id_ = table_.Id("flow"),
+                      flops_id_ = table_.Id("flops");
   Lines lines_{table_};
   std::map<std::string, std::string> processes_;
   std::map<std::pair<std::string, std::string>, ThreadInfo> threads_, streams_;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kMaxAnswerMessageBytes = 1024;
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
+constexpr std::size_t kMaxProcessNoteBytes = 256;
 constexpr std::size_t kMaxUrlBytes = 2048;
 constexpr std::size_t kHashBytes = 64;
 constexpr int kMaxPlanes = 32;
@@ -83,6 +84,8 @@ void Bound(v1::ProcessReport& process) {
   process.set_started_ns(Time(process.started_ns()));
   process.set_stopped_ns(Time(process.stopped_ns()));
   if (process.has_rank()) Bound(*process.mutable_rank());
+  Cut(process.mutable_note(), kMaxProcessNoteBytes);
+  process.set_stop_took_ns(Span(process.stop_took_ns(), kMaxStage));
 }
 
 void BoundDropped(v1::Report& report) {

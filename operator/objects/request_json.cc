@@ -83,6 +83,11 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
   capture.tracers.set_device(tracers.value("device", 1u));
   capture.tracers.set_python(tracers.value("python", 0u));
+  capture.tracers.set_shapes(tracers.value("shapes", false));
+  capture.tracers.set_stacks(tracers.value("stacks", false));
+  capture.tracers.set_memory(tracers.value("memory", false));
+  capture.tracers.set_flops(tracers.value("flops", false));
+  capture.tracers.set_modules(tracers.value("modules", false));
   const std::string source = spec.value("source", "Auto");
   capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
                    : source == "Agent"   ? v1::SOURCE_AGENT

@@ -30,6 +30,8 @@ struct Recording {
   std::vector<v1::ProcessReport> processes{};
   // The place in the job of the recorded processes; none if they do not tell it.
   std::optional<v1::ProcessRank> rank{};
+  // A process was asked that has the options of PyTorch's profiler; see v1::Tracers.
+  bool has_torch_options = false;
   // How far the wall clock had been set, since the call of Record, when the trace's start and its
   // end were read from it. The trace's own times are wrong by these amounts.
   Nanos clock_set_at_start{0}, clock_set_at_stop{0};

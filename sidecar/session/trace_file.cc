@@ -85,6 +85,7 @@ void FillFromRecordings(std::vector<Recording>& recordings, v1::Report& report) 
     for (const auto& [reason, events] : recordings[i].dropped)
       (*reports[i]->mutable_dropped_events())[reason] = events;
     ReportClock(recordings[i], *reports[i]);
+    ReportMissingOptions(recordings[i], *reports[i]);
     FillProcesses(std::move(recordings[i].processes), *reports[i]);
   }
 }

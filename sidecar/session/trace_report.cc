@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "collector/xplane/edit.h"
@@ -23,6 +24,7 @@ constexpr int kMaxNotes = 8;
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr int kMaxProcesses = 64;
 constexpr std::size_t kMaxProcessNameBytes = 128;
+constexpr std::size_t kMaxProcessNoteBytes = 256;
 
 }  // namespace
 
@@ -53,6 +55,7 @@ void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report)
     }
     process.set_name(CutUtf8(process.name(), kMaxProcessNameBytes));
     process.set_message(CutUtf8(process.message(), kMaxTextBytes));
+    process.set_note(CutUtf8(process.note(), kMaxProcessNoteBytes));
     *report.add_processes() = std::move(process);
   }
 }
@@ -71,6 +74,25 @@ void MoveTimes(Nanos by, v1::ProcessReport& process) {
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace) {
   if (trace.started_ns != 0) trace.started_ns -= recording.clock_set_at_start.count();
   if (trace.stopped_ns != 0) trace.stopped_ns -= recording.clock_set_at_stop.count();
+}
+
+void ReportMissingOptions(const Recording& recording, v1::Report& report) {
+  if (recording.has_torch_options) return;
+  const v1::Tracers& tracers = report.plan().tracers();
+  std::vector<std::string> asked;
+  const std::array<std::pair<std::string_view, bool>, 5> options = {
+      {{"shapes", tracers.shapes()},
+       {"stacks", tracers.stacks()},
+       {"memory", tracers.memory()},
+       {"flops", tracers.flops()},
+       {"modules", tracers.modules()}}};
+  for (const auto& [name, is_asked] : options) {
+    if (is_asked) asked.push_back(StrCat("tracers.", name));
+  }
+  if (asked.empty()) return;
+  report.add_notes(StrCat(Join(asked, ", "), asked.size() > 1 ? " were" : " was",
+                          " asked for, which only PyTorch's profiler records, and no process of "
+                          "this worker announced it"));
 }
 
 void ReportClock(const Recording& recording, v1::Report& report) {

@@ -33,6 +33,9 @@ v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan);
 void MoveTimes(Nanos by, v1::ProcessReport& process);
 // Converts the trace's times to the clock as it was at arming.
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
+// Adds a note for people if the plan asks for options that only PyTorch's profiler has, and no
+// process of the worker is recorded by it.
+void ReportMissingOptions(const Recording& recording, v1::Report& report);
 // Adds a note for people if the clock was set.
 void ReportClock(const Recording& recording, v1::Report& report);
 

@@ -101,6 +101,8 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   row.set_stopped_ns(summary.stopped_ns);
   row.set_events(summary.events);
   if (answer.rank) *row.mutable_rank() = *answer.rank;
+  row.set_note(answer.note);
+  row.set_stop_took_ns(answer.stop_took_ns);
   return row;
 }
 

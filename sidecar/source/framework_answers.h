@@ -21,6 +21,8 @@ struct FrameworkAnswer {
   CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
   std::string trace{};
   Rank rank{};  // Of the process.
+  std::string note{};             // What the process says about its recording.
+  std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
 };
 
 // The directory where older servers write their traces, and the limits for reading it.

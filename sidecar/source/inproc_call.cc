@@ -119,7 +119,11 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
                         {"device", std::min(tracers.device(), 1u)},
                         {"python", std::min(tracers.python(), 1u)}};
   // A Python trace is a trace of stacks to PyTorch.
-  request["torch"] = {{"stacks", tracers.python() > 0}};
+  request["torch"] = {{"shapes", tracers.shapes()},
+                      {"stacks", tracers.stacks() || tracers.python() > 0},
+                      {"memory", tracers.memory()},
+                      {"flops", tracers.flops()},
+                      {"modules", tracers.modules()}};
   request["max_bytes"] = std::min<std::uint64_t>(max_bytes, 1ull << 62);
   return RequestLine(request);
 }

@@ -29,6 +29,11 @@ using session::Recording;
 // stream, and has several times the size of its XSpace.
 constexpr std::uint64_t kCopies = 3;
 constexpr std::uint64_t kJsonPerXSpace = 4;
+constexpr std::string_view kTorch = "torch", kKineto = "kineto";
+// All released versions up to 2.15 are such.
+constexpr std::string_view kNoMemory =
+    "no allocation was recorded: PyTorch without the fix of its issue 166121 records none where it "
+    "records all threads";
 
 // Opens a trace that a process left in the directory. The file is then ours alone, and gone when it
 // is closed.
@@ -46,12 +51,10 @@ absl::StatusOr<FileDescriptor> OpenTrace(const std::string& directory, const std
   return file;
 }
 
-// The trace as an XSpace.
-absl::StatusOr<std::string> TakeTrace(const std::string& directory, const InprocAnswer& answer,
-                                      std::uint64_t max_bytes) {
-  ASSIGN_OR_RETURN(const FileDescriptor file, OpenTrace(directory, answer.file, max_bytes));
-  if (answer.format == "kineto") {
-    kineto::ReadReport report;
+// The trace as an XSpace. `report` tells what was read of Kineto's format.
+absl::StatusOr<std::string> ReadTrace(const FileDescriptor& file, const InprocAnswer& answer,
+                                      std::uint64_t max_bytes, kineto::ReadReport& report) {
+  if (answer.format == kKineto) {
     return kineto::ReadTraceFile([&](std::span<char> room) { return ReadSome(file, room); }, report,
                                  {.began_ns = answer.started_ns, .ended_ns = answer.stopped_ns});
   }
@@ -75,16 +78,23 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                          .who = StrCat(process.framework, " in ", process.label()),
                          .rank = process.place()};
   const std::uint64_t xspace_bytes = plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room;
-  const bool is_json = process.framework == "torch";
+  const bool is_json = process.framework == kTorch;
   const std::uint64_t max_bytes =
       is_json && xspace_bytes < (1ull << 61) ? kJsonPerXSpace * xspace_bytes : xspace_bytes;
   const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, max_bytes),
                                         cancel, terminate, callbacks);
   answer.verdict = told.verdict;
+  answer.note = told.note;
+  answer.stop_took_ns = told.stop_took_ns;
   if (!told.recorded) return answer;
-  absl::StatusOr<std::string> trace = TakeTrace(directory, told, max_bytes);
+  absl::StatusOr<FileDescriptor> file = OpenTrace(directory, told.file, max_bytes);
+  kineto::ReadReport report;
+  absl::StatusOr<std::string> trace =
+      file.ok() ? ReadTrace(*file, told, max_bytes, report) : file.status();
   if (trace.ok() && trace->size() <= xspace_bytes) {
     answer.trace = *std::move(trace);
+    if (plan.tracers().memory() && told.format == kKineto && report.allocations == 0)
+      answer.note += StrCat(answer.note.empty() ? "" : "; ", kNoMemory);
   } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {
     answer.verdict = {
         Outcome::kTruncated,
@@ -102,7 +112,7 @@ std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Anno
   const bool servers = !plan.framework_servers().empty();
   std::erase_if(all, [&](const Announcement& process) {
     return !process.trains || !process.address.empty() ||
-           (servers && process.framework != "torch") ||
+           (servers && process.framework != kTorch) ||
            (!plan.container().empty() && process.container != plan.container()) ||
            !IsWanted(plan, process.place());
   });
@@ -164,7 +174,12 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
     times.Ended();
     stopped();
   });
-  return JoinAnswers(plan, times, room, std::move(answers));
+  std::vector<Recording> recordings = JoinAnswers(plan, times, room, std::move(answers));
+  const bool has_torch_options =
+      std::any_of(processes.begin(), processes.end(),
+                  [](const Announcement& process) { return process.framework == kTorch; });
+  for (Recording& recorded : recordings) recorded.has_torch_options = has_torch_options;
+  return recordings;
 }
 
 }  // namespace strobe

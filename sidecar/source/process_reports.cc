@@ -64,6 +64,7 @@ Recording JoinRecordings(Recording framework, Recording other, std::string_view 
   Worsen(other.outcome, std::move(other.message), joined);
   std::move(other.processes.begin(), other.processes.end(), std::back_inserter(joined.processes));
   for (const auto& [reason, events] : other.dropped) joined.dropped[reason] += events;
+  joined.has_torch_options = joined.has_torch_options || other.has_torch_options;
   if (joined.xspace.empty()) {
     joined.clock_set_at_start = other.clock_set_at_start;
     joined.clock_set_at_stop = other.clock_set_at_stop;

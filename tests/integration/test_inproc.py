@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events
+from tests.support.inproc import MS, TORCH_PYTHON, Client, Trainer, is_locked, kineto_events, records_memory
 from tests.support.processes import ROOT, wait_until
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
@@ -54,15 +54,36 @@ def test_all_operators_of_the_window_are_recorded(trainer):
     assert check_operators(trainer, done) > 10
 
 
-def test_options_reach_the_profiler(trainer):
+# What PyTorch writes if an option is on, and not without it.
+HAS_OPTION = {
+    "shapes": lambda event: event.get("cat") == "cpu_op" and "Input Dims" in event["args"],
+    "stacks": lambda event: event.get("cat") == "python_function" and "torch_loop.py" in event["name"],
+    "memory": lambda event: event["name"] == "[memory]" and "Total Allocated" in event["args"],
+    "flops": lambda event: event.get("cat") == "cpu_op" and "Input Dims" in event["args"],  # From which they are estimated.
+    "modules": lambda event: event["name"].startswith("nn.Module: Linear"),
+}
+
+
+def test_each_option_reaches_the_profiler(group, tmp_path, python_package):
+    trainer = Trainer(group, tmp_path, python_package, env={"PYTHONWARNINGS": "always"})
     trainer.announced()
-    client = trainer.client()
-    client.capture(torch={"shapes": True, "stacks": True, "flops": True, "modules": True, "memory": True}, duration_ms=100)
-    done = client.until("done")
-    trace = json.loads((trainer.agent / done["file"]).read_text())["traceEvents"]
-    assert any("Input Dims" in e.get("args", {}) for e in trace if e.get("cat") == "cpu_op")
-    assert any(e.get("cat") == "python_function" for e in trace)
+
+    def recorded(**options):
+        client = trainer.client()
+        client.capture(torch=options, duration_ms=100)
+        trace = json.loads((trainer.agent / client.until("done")["file"]).read_text())["traceEvents"]
+        return {option for option, found in HAS_OPTION.items() if any(map(found, trace))}
+
+    assert recorded() == set()
+    assert recorded(shapes=True) == {"shapes", "flops"}
+    assert recorded(flops=True) == {"shapes", "flops"}
+    assert recorded(stacks=True) == {"stacks", "modules"}
+    assert recorded(modules=True) == {"stacks", "modules"}
+    without = set() if records_memory() else {"memory"}
+    assert recorded(memory=True) == {"memory"} - without
+    assert recorded(**dict.fromkeys(HAS_OPTION, True)) == set(HAS_OPTION) - without
     assert trainer.trains()
+    assert "autograd/profiler.py" not in trainer.process.output(), "PyTorch warned in the program's output"
 
 
 def test_two_ranks_under_torchrun(group, tmp_path, python_package):

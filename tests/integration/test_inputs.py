@@ -33,6 +33,7 @@ def refused(kubectl, request):
     ({"onLateStart": "Ignore"}, 'supported values: "Keep", "Discard"'),
     ({"run": "../up"}, "spec.run"),
     ({"tracers": {"host": 4}}, "spec.tracers.host"),
+    ({"tracers": {"shapes": 1}}, "spec.tracers.shapes"),
     ({"maxBytesPerWorker": 0}, "spec.maxBytesPerWorker"),
     ({"abortWhen": {"memoryPercent": 101}}, "spec.abortWhen.memoryPercent"),
     ({"abortWhen": {"slowdownPercent": -1}}, "spec.abortWhen.slowdownPercent"),
@@ -72,7 +73,8 @@ def test_defaults_are_filled_in(kubectl):
                    "spec": {"target": {"pods": ["a"]}, "logdir": "/logs"}})
     spec = kubectl.get("profilerequest", "small")["spec"]
     assert spec["duration"] == "2s" and spec["attempts"] == 3 and spec["minWorkers"] == "100%"
-    assert spec["tracers"] == {"host": 2, "hostFilter": 0, "device": 1, "python": 0}
+    assert spec["tracers"] == {"host": 2, "hostFilter": 0, "device": 1, "python": 0,
+                               "shapes": False, "stacks": False, "memory": False, "flops": False, "modules": False}
     assert spec["reclaimPolicy"] == "Retain" and spec["cancel"] is False
 
 

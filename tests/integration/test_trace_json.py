@@ -130,6 +130,29 @@ def test_memory_becomes_counters(memory_trace, tmp_path):
                for a, c in zip(memory, counters, strict=True))
 
 
+COUNT_FLOPS = """
+import json, sys, torch
+from torch.profiler import ProfilerActivity, profile
+r, conv = torch.randn, torch.nn.functional.conv2d
+with profile(activities=[ProfilerActivity.CPU], with_flops=True) as profiler:
+    r(5, 7) @ r(7, 3), torch.addmm(r(3), r(5, 7), r(7, 3)), torch.bmm(r(2, 5, 7), r(2, 7, 3)), torch.baddbmm(r(2, 5, 3), r(2, 5, 7), r(2, 7, 3))
+    r(5, 7) * r(5, 7), r(5, 7) + 1.5, r(5, 1) * r(1, 7), torch.tensor(3.0) * 2
+    conv(r(2, 6, 12, 11), r(4, 6, 3, 3), stride=(2, 1), padding=(1, 0), dilation=(1, 2)), conv(r(2, 6, 12, 11), r(4, 3, 3, 3), r(4), groups=2)
+    conv(r(2, 6, 12, 11), r(4, 6, 3, 3), padding="same"), torch.nn.Linear(8, 4)(r(3, 8)).relu().sum()
+profiler.export_chrome_trace(sys.argv[1])
+print(json.dumps([[event.name(), event.flops()] for event in profiler.profiler.kineto_results.events() if event.flops()]))
+"""
+
+
+def test_operations_are_counted_as_pytorch_counts_them(tmp_path, protos):
+    trace = tmp_path / "flops.json"
+    done = subprocess.run([TORCH, "-W", "ignore", "-c", COUNT_FLOPS, trace], check=True, capture_output=True, text=True, timeout=120)
+    expected = Counter(map(tuple, json.loads(done.stdout)))
+    assert {name for name, _ in expected} == {f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "conv2d", "mul", "add")}
+    events = events_of(space_of(trace, tmp_path / "flops.xplane.pb"))
+    assert Counter((name, stats["flops"]) for _, _, name, _, _, stats in events if "flops" in stats) == expected
+
+
 def test_steps_and_arrows(torch_trace, tmp_path):
     trace, _ = torch_trace
     file = json.loads(trace.read_text())["traceEvents"]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.support.inproc import MS, TORCH_PYTHON, Trainer
+from tests.support.inproc import MS, TORCH_PYTHON, Trainer, records_memory
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT
 
@@ -88,6 +88,56 @@ def test_an_unchanged_program_is_captured(group, tmp_path, python_package, proto
     assert found == expected
     assert trainer.names() == [], "the process's own file is gone"
     assert trainer.trains()
+
+
+def host_stats(directory, run):
+    """(name of the event, its stats by name) of the trace's host events."""
+    from tensorflow import xplane_pb2
+
+    (path,) = (directory / "logdir/plugins/profile" / run).glob("*.xplane.pb")
+    for plane in xplane_pb2.XSpace.FromString(path.read_bytes()).planes:
+        if not plane.name.startswith("/host:CPU"):
+            continue
+        names = {number: stat.name for number, stat in plane.stat_metadata.items()}
+        for line in plane.lines:
+            for event in line.events:
+                stats = {}
+                for stat in event.stats:
+                    kind = stat.WhichOneof("value")
+                    value = getattr(stat, kind)
+                    stats[names[stat.metadata_id]] = names[value] if kind == "ref_value" else value
+                yield plane.event_metadata[event.metadata_id].name, stats
+
+
+def test_options_of_the_request_are_in_the_trace(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    trainer = Trainer(group, tmp_path, python_package)
+    trainer.announced()
+    worker, stderr = capture(address, tmp_path, "--shapes", "--stacks", "--memory", "--flops", "--modules", run="all")
+    assert worker["outcome"] == "Ok" and not worker["notes"], (worker, stderr)
+    events = list(host_stats(tmp_path, "all"))
+    products = [stats for name, stats in events if name == "aten::mm" and stats.get("Input Dims") == "[[64, 32], [32, 64]]"]
+    assert products and {stats["flops"] for stats in products} == {2 * 64 * 32 * 64}
+    assert any(stats.get("cat") == "python_function" and "torch_loop.py" in name for name, stats in events)
+    assert any(name.startswith("nn.Module: Linear") for name, stats in events)
+    allocated = [stats for name, stats in events if name == "Total Allocated" and stats["Total Allocated"] > 0]
+    (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
+    assert bool(allocated) == records_memory() and ("no allocation was recorded" in process["note"]) != records_memory(), process
+    worker, _ = capture(address, tmp_path, run="none")
+    assert not {"flops", "Input Dims", "Total Allocated"} & {stat for _, stats in host_stats(tmp_path, "none") for stat in stats}
+    (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
+    assert int(process["stopTookNs"]) > 0
+    inspected = subprocess.run([BIN / "strobe", "inspect", tmp_path / "logdir/plugins/profile/none", "--output", "json"],
+                               capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(inspected.stdout)[0]["processes"][0]["stopTookNs"] == int(process["stopTookNs"])
+
+
+def test_options_that_nobody_has_are_told(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    Trainer(group, tmp_path, python_package, "jax").announced()
+    worker, stderr = capture(address, tmp_path, "--shapes", "--memory")
+    assert worker["outcome"] == "Ok", (worker, stderr)
+    assert [note for note in worker["notes"] if "tracers.shapes, tracers.memory were asked for, which only PyTorch's profiler" in note], worker
 
 
 def test_both_ranks_of_a_torchrun_are_captured(group, tmp_path, python_package, protos, sidecar):

@@ -12,6 +12,12 @@ TORCH_PYTHON = BUILD / "torch/bin/python"
 MS = 1_000_000
 
 
+def records_memory():
+    """Whether this PyTorch has the fix of its issue 166121: memory of all threads needs a reporter for the whole process."""
+    (library,) = (BUILD / "torch/lib").glob("python3*/site-packages/torch/lib/libc10.so")
+    return b"GlobalMemoryReportingInfo" in library.read_bytes()
+
+
 class Trainer:
     """Runs a training loop of tests/e2e with PYTHONPATH and STROBE_DIR, and nothing else."""
 

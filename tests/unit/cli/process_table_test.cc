@@ -76,16 +76,31 @@ TEST(ProcessTable, CountsTimesFromTheFirstStart) {
                      Process("python 7", v1::OK, 1'000'000'000, 3'000'000'000),
                      Process("server:9012", v1::UNREACHABLE)},
                     4});
-  EXPECT_THAT(table, HasSubstr("python 8      agent    Ok            2ms           2s"));
+  EXPECT_THAT(table, HasSubstr("python 8      agent    Ok            2ms           2s         -"));
   EXPECT_THAT(table, HasSubstr("python 7      agent    Ok            0s            2s"));
   EXPECT_THAT(table, HasSubstr("server:9012   agent    Unreachable   -             -"));
   EXPECT_THAT(table, HasSubstr("\n... 4 more processes\n"));
+}
+
+TEST(ProcessTable, TellsWhatAProcessSaid) {
+  v1::ProcessReport process = Process("train.py 7", v1::LATE_START, 1, 2);
+  EXPECT_FALSE(SaidMore({{process}}));
+  process.set_stop_took_ns(230'000'000);
+  EXPECT_TRUE(SaidMore({{process}}));
+  process.set_message("late");
+  process.set_note("one thread only");
+  EXPECT_THAT(ProcessTable({{process}}), HasSubstr("230ms"));
+  EXPECT_THAT(ProcessTable({{process}}), HasSubstr("late; one thread only\n"));
+  process.set_stop_took_ns(0);
+  EXPECT_TRUE(SaidMore({{process}}));
 }
 
 TEST(ProcessesJson, HasAnObjectPerProcess) {
   v1::ProcessReport framework = Process("server:9012", v1::UNREACHABLE);
   framework.set_source(v1::SOURCE_FRAMEWORK);
   framework.set_message("connection refused");
+  framework.set_note("told");
+  framework.set_stop_took_ns(7);
   const auto list = ProcessesJson({{Process("python 7", v1::OK, 1000, 3000), framework}});
   ASSERT_THAT(list, SizeIs(2));
   EXPECT_EQ(list[0]["startedNs"], 1000);
@@ -94,6 +109,8 @@ TEST(ProcessesJson, HasAnObjectPerProcess) {
   EXPECT_EQ(list[1]["source"], "framework");
   EXPECT_EQ(list[1]["outcome"], "Unreachable");
   EXPECT_EQ(list[1]["message"], "connection refused");
+  EXPECT_EQ(list[1]["note"], "told");
+  EXPECT_EQ(list[1]["stopTookNs"], 7);
 }
 
 }  // namespace

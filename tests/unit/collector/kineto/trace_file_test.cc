@@ -165,7 +165,7 @@ TEST(TraceFile, KinetosEventsBecomeThePlanesOfXla) {
           "cat=user_annotation External id=1",
           AllOf(HasSubstr("/host:CPU | thread 1 (python) | aten::mm @11001000 +20002000 cat=cpu_op "
                           "External id=2 Sequence number=5 Input Dims=[[2, 3], [3, 4]] "
-                          "finished=false flow=")),
+                          "finished=false flops=48u flow=")),
           "/host:CPU | thread 1 (python) | train.py(3): f @10500000 +100000000 "
           "cat=python_function Python id=4 Python parent id=null",
           HasSubstr("/host:CPU | 2 | MmBackward0 @300000000 +5000000 cat=cpu_op flow="),

@@ -38,7 +38,10 @@ TEST(BoundAnswer, ReportsAreBoundedInEveryField) {
   for (int i = 0; i < 1000; ++i) {
     report.add_planes(text.substr(0, 2000));
     report.add_notes(text.substr(0, 2000));
-    report.add_processes()->set_message(text.substr(0, 2000));
+    v1::ProcessReport& process = *report.add_processes();
+    process.set_message(text.substr(0, 2000));
+    process.set_note(text);
+    process.set_stop_took_ns(-kHuge);
     (*report.mutable_dropped_events())[std::to_string(i)] = 1;
   }
   report.set_bytes(std::numeric_limits<std::uint64_t>::max());
@@ -46,6 +49,8 @@ TEST(BoundAnswer, ReportsAreBoundedInEveryField) {
   EXPECT_LT(report.ByteSizeLong(), kMaxAnswerBytes);
   EXPECT_EQ(report.planes_size(), 32);
   EXPECT_EQ(report.processes_size(), 64);
+  EXPECT_TRUE(IsValid(report.processes(0).note()));
+  EXPECT_EQ(report.processes(0).stop_took_ns(), 0);
   EXPECT_TRUE(IsValid(report.message()));
   EXPECT_EQ(report.outcome(), v1::OK);
 }

@@ -15,7 +15,7 @@ json Object() {
                  "creationTimestamp": "2026-11-21T04:08:24Z", "finalizers": ["strobe.dev/capture"]},
     "spec": {"target": {"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "Sample", "ranks": [0, 3]}},
              "duration": "1m30s", "start": {"delay": "10s", "guard": "7ms"}, "maxSkew": "2ms", "onLateStart": "Discard",
-             "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": 3, "device": 0, "python": 1},
+             "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": 3, "device": 0, "python": 1, "shapes": true, "flops": true},
              "ttlAfterFinished": "24h", "reclaimPolicy": "Delete", "cancel": true}})");
 }
 
@@ -36,6 +36,9 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_EQ(request->capture.logdir, "gs://bucket/x");
   EXPECT_EQ(request->capture.run, "2026_11_21_04_08_24_look_u-1");
   EXPECT_EQ(request->capture.tracers.host(), 3u);
+  EXPECT_TRUE(request->capture.tracers.shapes() && request->capture.tracers.flops());
+  EXPECT_FALSE(request->capture.tracers.stacks() || request->capture.tracers.memory() ||
+               request->capture.tracers.modules());
   EXPECT_EQ(request->ttl, 24h);
   EXPECT_TRUE(request->reclaim);
   EXPECT_TRUE(request->cancel);

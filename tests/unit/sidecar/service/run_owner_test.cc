@@ -64,6 +64,7 @@ TEST_F(RunOwnerTest, ATraceWithARowForEachOfManyProcessesIsReclaimed) {
   for (v1::ProcessReport& process : processes) {
     process.set_name(std::string(1000, '\1'));
     process.set_message(std::string(1000, '\1'));
+    process.set_note(std::string(1000, '\1'));
   }
   session::FillProcesses(processes, report);
   const std::string plane = session::EncodeStrobePlane(report);

@@ -34,9 +34,10 @@ class FakeSource final : public Source {
     if (outcome != Outcome::kOk) return {{outcome, "words of the source", ""}};
     const std::int64_t start = plan.instant_ns() - plan.guard_ns() + late.count();
     const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-    const Recording recording{dropped ? Outcome::kEventsDropped : Outcome::kOk,
-                              dropped ? "some are missing" : "",
-                              FakeTrace(start, stop).SerializeAsString()};
+    const Recording recording{.outcome = dropped ? Outcome::kEventsDropped : Outcome::kOk,
+                              .message = dropped ? "some are missing" : "",
+                              .xspace = FakeTrace(start, stop).SerializeAsString(),
+                              .has_torch_options = torch};
     if (workers == 1) return {recording};
     std::vector<Recording> recordings(workers, recording);
     for (std::uint32_t i = 0; i < workers; ++i) {
@@ -51,7 +52,7 @@ class FakeSource final : public Source {
 
   std::uint32_t workers = 1;  // The last one of several fails.
 
-  bool dropped = false;
+  bool dropped = false, torch = false;
   std::atomic<int> records{0};
   std::atomic<bool> throws{false};
   Outcome outcome = Outcome::kOk;
@@ -199,6 +200,20 @@ TEST_F(CaptureRunnerTest, ACaptureThatIsCancelledIsSoForAllWorkers) {
   const v1::Report report = WaitForEnd("a");
   EXPECT_EQ(report.outcome(), v1::CANCELLED);
   for (const v1::Report& worker : report.workers()) EXPECT_EQ(worker.outcome(), v1::CANCELLED);
+TEST_F(CaptureRunnerTest, OptionsThatNobodyHasAreTold) {
+  v1::CapturePlan plan = Plan("a");
+  plan.mutable_tracers()->set_shapes(true);
+  plan.mutable_tracers()->set_flops(true);
+  runner_.Arm(plan);
+  const v1::Report report = WaitForEnd("a");
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), HasSubstr("tracers.shapes, tracers.flops were asked for"));
+  EXPECT_EQ(report.outcome(), v1::OK) << "the rest is as it was asked for";
+  source_.torch = true;
+  plan = Plan("b");
+  plan.mutable_tracers()->set_shapes(true);
+  runner_.Arm(plan);
+  EXPECT_EQ(WaitForEnd("b").notes_size(), 0);
 }
 
 TEST_F(CaptureRunnerTest, ArmingTwiceRecordsOnce) {

@@ -37,6 +37,7 @@ TEST(InprocRequest, AsksForTheWindowWithItsGuards) {
   plan.set_guard_ns(5'000'000);
   plan.mutable_tracers()->set_host(2);
   plan.mutable_tracers()->set_python(1);
+  plan.mutable_tracers()->set_memory(true);
   const std::string line = InprocRequest(plan, Torch(), 1 << 20);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const auto request = nlohmann::json::parse(line);
@@ -45,7 +46,8 @@ TEST(InprocRequest, AsksForTheWindowWithItsGuards) {
   EXPECT_EQ(request["start_ns"], 995'000'000);
   EXPECT_EQ(request["duration_ns"], 210'000'000);
   EXPECT_EQ(request["tracers"]["host"], 2);
-  EXPECT_EQ(request["torch"]["stacks"], true);
+  EXPECT_EQ(request["torch"], nlohmann::json::parse(R"({"shapes": false, "stacks": true,
+      "memory": true, "flops": false, "modules": false})"));
   EXPECT_EQ(request["max_bytes"], 1 << 20);
 }
 

@@ -51,6 +51,14 @@ Recording Join(Recording framework, Recording agent) {
   return JoinRecordings(std::move(framework), std::move(agent), "agent");
 }
 
+TEST(JoinRecordings, OneWithTheOptionsIsEnough) {
+  for (const bool first : {true, false}) {
+    Recording one = Of({Row("a", Outcome::kOk)}), other = Of({Row("b", Outcome::kOk)});
+    (first ? one : other).has_torch_options = true;
+    EXPECT_TRUE(Join(std::move(one), std::move(other)).has_torch_options);
+  }
+}
+
 TEST(JoinRecordings, TheOnlyServerMayBeMissingWhereTheAgentRecords) {
   const Recording joined = Join(Of({Row("localhost:9012", Outcome::kNoSource)}, false),
                                 Of({Row("train 7", Outcome::kOk)}));

@@ -29,8 +29,6 @@ class TorchRecorder(Recorder):
             setting = self.torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
         except (AttributeError, TypeError):
             return None
-        if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
-            setting.trace_only = True
         return setting
 
     def _yield_to_program(self):
@@ -77,12 +75,18 @@ class TorchRecorder(Recorder):
         if device:
             self._keep_cupti()
         options = request.torch
-        self.plain = not request.python and not {"stacks", "modules", "memory"} & options
+        # Calls of modules are recorded with all other Python functions, or not at all.
+        stacks = request.python > 0 or bool({"stacks", "modules"} & options)
+        self.plain = not stacks and "memory" not in options
+        if hasattr(setting, "trace_only"):  # We only save the trace; without this, PyTorch makes objects of its events.
+            setting.trace_only = not stacks  # PyTorch cannot have both, and warns.
         # Not torch.profiler.profile, which imports the compiler: a second and more.
         session = self.autograd.profile(
             use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
-            record_shapes="shapes" in options, profile_memory="memory" in options, with_stack="stacks" in options or request.python > 0,
-            with_flops="flops" in options, with_modules="modules" in options)
+            # PyTorch's own count of FLOPs is not in its trace. Whoever reads the trace counts them from the shapes.
+            record_shapes=bool({"shapes", "flops"} & options), profile_memory="memory" in options, with_stack=stacks)
+        # As an argument it would make PyTorch warn, in the program's output, that it is deprecated.
+        session.with_modules = "modules" in options
         self.used = True
         session._prepare_trace()
         self.session = session
