@@ -76,6 +76,7 @@ void Bound(v1::ProcessReport& process) {
   process.set_started_ns(Time(process.started_ns()));
   process.set_stopped_ns(Time(process.stopped_ns()));
   Cut(process.mutable_note(), kMaxProcessNoteBytes);
+  Cut(process.mutable_original(), kMaxTextBytes);
   process.set_stop_took_ns(Span(process.stop_took_ns(), kMaxStage));
 }
 

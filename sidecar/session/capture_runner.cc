@@ -327,11 +327,12 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
     recording->outcome = Outcome::kAborted;
     recording->message = live.harm->message;
   }
+  const std::vector<Original> originals = std::move(recording->originals);
   std::vector<std::string> pieces = MakeTraceFile(*std::move(recording), report);
   if (pieces.empty())
     return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
                   live);
-  Deliver(std::move(pieces), std::move(report), live, watch);
+  Deliver(std::move(pieces), originals, std::move(report), live, watch);
 }
 
 std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
@@ -376,20 +377,28 @@ std::optional<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& l
   return recording;
 }
 
-void CaptureRunner::Deliver(std::vector<std::string> pieces, v1::Report report, Live& live,
-                            Stopwatch& watch) {
+void CaptureRunner::Deliver(std::vector<std::string> pieces, const std::vector<Original>& originals,
+                            v1::Report report, Live& live, Stopwatch& watch) {
   report.set_state(v1::UPLOADING);
   // The delivery compares the plan's deadline with the wall clock as it is now.
   v1::Report delivered = report;
   *delivered.mutable_plan() = OnClockSetBy(live.steps.Since(), report.plan());
   const absl::StatusOr<std::string> url =
       live.delivery->Deliver(delivered, std::move(pieces), live.cancel, [&] { Publish(report); });
+  for (const Original& original : originals) {
+    ReportOriginal(original.process,
+                   url.ok() ? live.delivery->DeliverOriginal(delivered, original, live.cancel)
+                            : absl::UnavailableError("the trace is not stored either"),
+                   report);
+  }
   report.set_upload_took_ns(watch.Lap());
   FinishDelivery(url, report, live);
 }
 
 void CaptureRunner::ResumeDelivery(v1::Report report, Live& live) {
   LogInfo("resuming an upload", {{"capture", report.capture_id()}});
+  if (report.plan().tracers().keep_original())
+    report.add_notes("no original is kept: the sidecar was restarted before that");
   Stopwatch watch(clock_);
   const absl::StatusOr<std::string> url = live.delivery->Resume(report, live.cancel);
   report.set_upload_took_ns(watch.Lap());

@@ -79,7 +79,8 @@ class CaptureRunner {
   void RunCapture(v1::Report report, Live& live);
   // Waits for the start and records. Nothing if the capture was cancelled before the start.
   std::optional<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
-  void Deliver(std::vector<std::string> pieces, v1::Report report, Live& live, Stopwatch& watch);
+  void Deliver(std::vector<std::string> pieces, const std::vector<Original>& originals,
+               v1::Report report, Live& live, Stopwatch& watch);
   // Continues a delivery that an earlier process began.
   void ResumeDelivery(v1::Report report, Live& live);
   void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);

@@ -13,6 +13,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
 #include "common/base/outcome.h"
+#include "sidecar/session/original.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
@@ -29,6 +30,8 @@ struct Recording {
   std::vector<v1::ProcessReport> processes{};
   // A process was asked that has the options of PyTorch's profiler; see v1::Tracers.
   bool has_torch_options = false;
+  // What the processes' own profilers wrote, if the plan asks for it.
+  std::vector<Original> originals{};
   // How far the wall clock had been set, since the call of Record, when the trace's start and its
   // end were read from it. The trace's own times are wrong by these amounts.
   Nanos clock_set_at_start{0}, clock_set_at_stop{0};
@@ -94,6 +97,11 @@ class Delivery {
   // Continues the delivery and returns the trace's URL.
   virtual absl::StatusOr<std::string> Resume(const v1::Report& report,
                                              const Cancellation& cancel) = 0;
+  // Writes a file beside the trace, which was delivered before, and returns its name. The capture
+  // is complete without it: no such delivery is resumed.
+  virtual absl::StatusOr<std::string> DeliverOriginal(const v1::Report& report,
+                                                      const Original& original,
+                                                      const Cancellation& cancel) = 0;
   // Called with the capture's last report, just before others can see it.
   virtual void Ended(const v1::Report& report) = 0;
 };

@@ -47,6 +47,9 @@ class UploadDelivery final : public session::Delivery {
                                       const std::function<void()>& uploading) override;
   bool CanResume(const v1::Report& report) override;
   absl::StatusOr<std::string> Resume(const v1::Report& report, const Cancellation& cancel) override;
+  absl::StatusOr<std::string> DeliverOriginal(const v1::Report& report,
+                                              const session::Original& original,
+                                              const Cancellation& cancel) override;
   void Ended(const v1::Report& report) override;
 
  private:
@@ -57,9 +60,16 @@ class UploadDelivery final : public session::Delivery {
     WallTime until{};
   };
 
+  // Uploads in the pace that was set.
+  absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
+                           const Cancellation* cancel, const UploadOptions& options);
   absl::StatusOr<std::string> UploadNow(const v1::Report& report, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);
   absl::StatusOr<std::string> UploadSpooled(const v1::Report& report, const StoreLimits& limits);
+  // Uploads the compressed file at `path` and returns its name in the run.
+  absl::StatusOr<std::string> UploadOriginal(const v1::CapturePlan& plan,
+                                             const session::Original& original,
+                                             const std::string& path, const StoreLimits& limits);
   StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
   void RemoveOrKeep(const v1::Report& ended);
   void Keep(const v1::Report& report);

@@ -33,13 +33,19 @@ class FakeSource final : public Source {
     if (outcome != Outcome::kOk) return {outcome, "words of the source", ""};
     const std::int64_t start = plan.instant_ns() - plan.guard_ns() + late.count();
     const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-    return {.outcome = dropped ? Outcome::kEventsDropped : Outcome::kOk,
-            .message = dropped ? "some are missing" : "",
-            .xspace = FakeTrace(start, stop).SerializeAsString(),
-            .has_torch_options = torch};
+    Recording recording{.outcome = dropped ? Outcome::kEventsDropped : Outcome::kOk,
+                        .message = dropped ? "some are missing" : "",
+                        .xspace = FakeTrace(start, stop).SerializeAsString(),
+                        .has_torch_options = torch};
+    for (const std::string& name : originals) {
+      recording.processes.emplace_back().set_name(name);
+      recording.originals.push_back({name, "of_" + name, FileDescriptor()});
+    }
+    return recording;
   }
 
   bool dropped = false, torch = false;
+  std::vector<std::string> originals;  // Of processes with these names.
   std::atomic<int> records{0};
   std::atomic<bool> throws{false};
   Outcome outcome = Outcome::kOk;
@@ -65,9 +71,14 @@ class FakeDelivery final : public Delivery {
     spooled.clear();
     return std::string("file:///logs/x");
   }
+  absl::StatusOr<std::string> DeliverOriginal(const v1::Report&, const Original& original,
+                                              const Cancellation&) override {
+    if (!original_status.ok()) return original_status;
+    return original.suffix;
+  }
   void Ended(const v1::Report& report) override { ended.push_back(report.capture_id()); }
 
-  absl::Status room, status;
+  absl::Status room, status, original_status;
   std::atomic<bool> hang{false};
   std::string bytes, spooled;
   std::vector<std::string> ended;
@@ -147,6 +158,21 @@ TEST_F(CaptureRunnerTest, OptionsThatNobodyHasAreTold) {
   plan.mutable_tracers()->set_shapes(true);
   runner_.Arm(plan);
   EXPECT_EQ(WaitForEnd("b").notes_size(), 0);
+}
+
+TEST_F(CaptureRunnerTest, OriginalsAreToldInTheRowsOfTheirProcesses) {
+  source_.originals = {"p", "q"};
+  runner_.Arm(Plan("a"));
+  v1::Report report = WaitForEnd("a");
+  ASSERT_EQ(report.processes_size(), 2);
+  EXPECT_EQ(report.processes(0).original(), "of_p");
+  EXPECT_EQ(report.processes(1).original(), "of_q");
+  delivery_.original_status = absl::ResourceExhaustedError("too large");
+  runner_.Arm(Plan("b"));
+  report = WaitForEnd("b");
+  EXPECT_EQ(report.outcome(), v1::OK) << "the capture is complete without them";
+  EXPECT_EQ(report.processes(0).original(), "");
+  EXPECT_EQ(report.processes(0).note(), "its original is not kept: too large");
 }
 
 TEST_F(CaptureRunnerTest, ArmingTwiceRecordsOnce) {
@@ -285,6 +311,7 @@ TEST_F(CaptureRunnerTest, ASuspendedDeliveryIsNotTheEnd) {
   EXPECT_TRUE(delivery_.ended.empty());
   v1::Report left = *runner_.Find("a");
   EXPECT_EQ(left.state(), v1::UPLOADING);
+  left.mutable_plan()->mutable_tracers()->set_keep_original(true);
 
   delivery_.hang = false;
   CaptureRunner next(clock_, source_, delivery_);
@@ -302,6 +329,8 @@ TEST_F(CaptureRunnerTest, ASuspendedDeliveryIsNotTheEnd) {
   EXPECT_EQ(report.url(), "file:///logs/x");
   EXPECT_EQ(report.sha256(), left.sha256());
   EXPECT_EQ(source_.records, 1) << "it is not recorded again";
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), HasSubstr("no original is kept"));
 }
 
 TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {
