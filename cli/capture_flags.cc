@@ -81,6 +81,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
   spec.tracers.set_memory(flags.memory);
   spec.tracers.set_flops(flags.flops);
   spec.tracers.set_modules(flags.modules);
+  spec.tracers.set_keep_original(flags.keep_original);
   spec.max_bytes = flags.max_bytes;
   spec.abort_memory_percent = flags.abort_memory;
   spec.abort_slowdown_percent = flags.abort_slowdown;
@@ -179,6 +180,8 @@ void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
       "PyTorch only: estimate operators' floating-point operations; includes --shapes");
   command.add_flag("--modules", flags.modules,
                    "PyTorch only: record calls of modules; includes --stacks");
+  command.add_flag("--keep-original", flags.keep_original,
+                   "PyTorch only: keep the profiler's own JSON file beside the trace");
 }
 
 void AddStockServerFlags(CLI::App& command, CaptureFlags& flags) {

@@ -19,7 +19,8 @@ struct CaptureFlags {
   std::string on_late_start = "Keep", min_workers = "100%", output = "table";
   int attempts = 3;
   unsigned host = 2, host_filter = 0, device = 1, python = 0;
-  bool shapes = false, stacks = false, memory = false, flops = false, modules = false;
+  bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
+       keep_original = false;
   std::uint64_t max_bytes = 0;
   std::vector<std::uint32_t> ranks{}, local_ranks{};
   unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;

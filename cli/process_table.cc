@@ -99,6 +99,7 @@ nlohmann::ordered_json ProcessesJson(const Processes& processes) {
                     {"stoppedNs", process.stopped_ns()},
                     {"stopTookNs", process.stop_took_ns()},
                     {"note", process.note()},
+                    {"original", process.original()},
                     {"events", process.events()},
                     {"dropped", process.dropped()}});
   }

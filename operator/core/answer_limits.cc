@@ -85,6 +85,7 @@ void Bound(v1::ProcessReport& process) {
   process.set_stopped_ns(Time(process.stopped_ns()));
   if (process.has_rank()) Bound(*process.mutable_rank());
   Cut(process.mutable_note(), kMaxProcessNoteBytes);
+  Cut(process.mutable_original(), kMaxTextBytes);
   process.set_stop_took_ns(Span(process.stop_took_ns(), kMaxStage));
 }
 

@@ -88,6 +88,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.tracers.set_memory(tracers.value("memory", false));
   capture.tracers.set_flops(tracers.value("flops", false));
   capture.tracers.set_modules(tracers.value("modules", false));
+  capture.tracers.set_keep_original(tracers.value("keepOriginal", false));
   const std::string source = spec.value("source", "Auto");
   capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
                    : source == "Agent"   ? v1::SOURCE_AGENT

@@ -35,6 +35,10 @@ class ClientDelivery final : public session::Delivery {
   std::vector<absl::StatusOr<std::string>> Resume(const v1::Report&, const Cancellation&) override {
     return {absl::UnimplementedError("the client is gone")};
   }
+  absl::StatusOr<std::string> DeliverOriginal(const v1::Report&, const session::Original&,
+                                              const Cancellation&) override {
+    return absl::UnimplementedError("stock clients take no files beside the trace");
+  }
   void Ended(const v1::Report&) override {}
 
   std::string xspace;

@@ -11,6 +11,7 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "sidecar/session/original.h"
 #include "sidecar/session/trace_report.h"
 #include "strobe/v1/manifest.pb.h"
 
@@ -31,6 +32,12 @@ struct Sorted {
   std::vector<std::string> ours, others;
 };
 
+absl::StatusOr<std::string> CaptureOfOriginal(ObjectStore& store, const StoredObject& original) {
+  std::string head(session::kMaxOriginalHead, '\0');
+  ASSIGN_OR_RETURN(const std::size_t got, store.Read(original.key, 0, head));
+  return session::CaptureOfHead(std::string_view(head).substr(0, got));
+}
+
 absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObject& trace) {
   constexpr std::size_t kUsualPlaneBytes = 8 << 10;
   std::string capture;
@@ -44,19 +51,21 @@ absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObjec
   return capture;
 }
 
-// Returns those of the traces that the capture wrote.
-absl::StatusOr<std::set<std::string>> TracesOf(ObjectStore& store,
-                                               const std::vector<StoredObject>& traces,
-                                               std::string_view capture_id) {
+using CaptureOf = absl::StatusOr<std::string> (*)(ObjectStore&, const StoredObject&);
+
+// Returns those of the objects that the capture wrote.
+absl::StatusOr<std::set<std::string>> WrittenBy(std::string_view capture_id, ObjectStore& store,
+                                                const std::vector<StoredObject>& objects,
+                                                CaptureOf capture_of) {
   Mutex mutex;
   std::set<std::string> ours;
   absl::Status status;
-  ParallelFor(traces.size(), kReadsAtOnce, [&](std::size_t i) {
-    const absl::StatusOr<std::string> capture = CaptureOfTrace(store, traces[i]);
+  ParallelFor(objects.size(), kReadsAtOnce, [&](std::size_t i) {
+    const absl::StatusOr<std::string> capture = capture_of(store, objects[i]);
     MutexLock lock(&mutex);
     if (absl::IsNotFound(capture.status())) return;  // Deleted meanwhile.
     status.Update(capture.status());
-    if (capture.ok() && *capture == capture_id) ours.insert(traces[i].key);
+    if (capture.ok() && *capture == capture_id) ours.insert(objects[i].key);
   });
   if (!status.ok()) return status;
   return ours;
@@ -72,14 +81,18 @@ bool IsDerivedFrom(std::string_view name, const std::set<std::string>& workers) 
 absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::string_view capture_id) {
   const std::string prefix = RunPrefix(run);
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, prefix));
-  std::vector<StoredObject> traces;
+  std::vector<StoredObject> traces, originals;
   bool manifest_is_there = false, claim_is_there = false;
   for (const StoredObject& object : objects) {
     if (object.key.ends_with(kTraceSuffix)) traces.push_back(object);
+    if (object.key.ends_with(session::kOriginalSuffix)) originals.push_back(object);
     manifest_is_there = manifest_is_there || object.key == ManifestKey(run);
     claim_is_there = claim_is_there || object.key == ClaimKey(run);
   }
-  ASSIGN_OR_RETURN(const std::set<std::string> our_traces, TracesOf(store, traces, capture_id));
+  ASSIGN_OR_RETURN(const std::set<std::string> our_traces,
+                   WrittenBy(capture_id, store, traces, CaptureOfTrace));
+  ASSIGN_OR_RETURN(const std::set<std::string> our_originals,
+                   WrittenBy(capture_id, store, originals, CaptureOfOriginal));
   bool our_manifest = false, our_claim = false;
   if (manifest_is_there) {
     const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxManifestBytes);
@@ -102,7 +115,8 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   for (const StoredObject& object : objects) {
     const std::string_view name = std::string_view(object.key).substr(prefix.size());
     const bool is_ours =
-        our_traces.contains(object.key) || (our_manifest && object.key == ManifestKey(run)) ||
+        our_traces.contains(object.key) || our_originals.contains(object.key) ||
+        (our_manifest && object.key == ManifestKey(run)) ||
         (our_claim && object.key == ClaimKey(run)) || IsDerivedFrom(name, workers) ||
         (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
     (is_ours ? sorted.ours : sorted.others).push_back(object.key);

@@ -1,7 +1,7 @@
 // Decides which objects of a run belong to a capture. Anybody who may capture into a logdir can
 // choose a run's name, so a capture overwrites nothing and deletes only what carries its own id: in
 // traces the id is in the Strobe plane, in the manifest it is a field. Blocks within the store's
-// own limits.
+// own limits. A file of a process's own profiler names its capture in its gzip header.
 #pragma once
 #include <cstdint>
 #include <string>

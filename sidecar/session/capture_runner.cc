@@ -341,11 +341,13 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
       recording.message = live.harm->message;
     }
   }
+  std::vector<std::vector<Original>> originals;
+  for (Recording& recording : recordings) originals.push_back(std::move(recording.originals));
   std::vector<TracePieces> traces = MakeTraceFiles(std::move(recordings), report);
   if (std::all_of(traces.begin(), traces.end(), [](const auto& pieces) { return pieces.empty(); }))
     return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
                   live);
-  Deliver(std::move(traces), std::move(report), live, watch);
+  Deliver(std::move(traces), originals, std::move(report), live, watch);
 }
 
 std::vector<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
@@ -390,8 +392,9 @@ std::vector<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& liv
   return recordings;
 }
 
-void CaptureRunner::Deliver(std::vector<TracePieces> traces, v1::Report report, Live& live,
-                            Stopwatch& watch) {
+void CaptureRunner::Deliver(std::vector<TracePieces> traces,
+                            const std::vector<std::vector<Original>>& originals, v1::Report report,
+                            Live& live, Stopwatch& watch) {
   report.set_state(v1::UPLOADING);
   // The delivery compares the plans' deadline with the wall clock as it is now.
   v1::Report delivered = report;
@@ -401,12 +404,26 @@ void CaptureRunner::Deliver(std::vector<TracePieces> traces, v1::Report report, 
     *worker.mutable_plan() = OnClockSetBy(set, worker.plan());
   const std::vector<absl::StatusOr<std::string>> urls =
       live.delivery->Deliver(delivered, std::move(traces), live.cancel, [&] { Publish(report); });
+  const std::vector<const v1::Report*> delivered_reports = TraceReports(std::as_const(delivered));
+  const std::vector<v1::Report*> reports = TraceReports(report);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const bool stored = urls[i].ok() && !urls[i]->empty();
+    for (const Original& original : originals[i]) {
+      ReportOriginal(
+          original.process,
+          stored ? live.delivery->DeliverOriginal(*delivered_reports[i], original, live.cancel)
+                 : absl::UnavailableError("the trace is not stored either"),
+          *reports[i]);
+    }
+  }
   report.set_upload_took_ns(watch.Lap());
   FinishDelivery(urls, report, live);
 }
 
 void CaptureRunner::ResumeDelivery(v1::Report report, Live& live) {
   LogInfo("resuming an upload", {{"capture", report.capture_id()}});
+  if (report.plan().tracers().keep_original())
+    report.add_notes("no original is kept: the sidecar was restarted before that");
   Stopwatch watch(clock_);
   const std::vector<absl::StatusOr<std::string>> urls = live.delivery->Resume(report, live.cancel);
   report.set_upload_took_ns(watch.Lap());

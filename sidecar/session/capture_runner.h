@@ -79,7 +79,9 @@ class CaptureRunner {
   void RunCapture(v1::Report report, Live& live);
   // Waits for the start and records. Empty if the capture was cancelled before the start.
   std::vector<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
-  void Deliver(std::vector<TracePieces> traces, v1::Report report, Live& live, Stopwatch& watch);
+  // `originals` are those of each trace.
+  void Deliver(std::vector<TracePieces> traces, const std::vector<std::vector<Original>>& originals,
+               v1::Report report, Live& live, Stopwatch& watch);
   // Continues a delivery that an earlier process began.
   void ResumeDelivery(v1::Report report, Live& live);
   void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);

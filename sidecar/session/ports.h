@@ -8,12 +8,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
 #include "common/base/outcome.h"
+#include "sidecar/session/original.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe::session {
@@ -32,10 +34,19 @@ struct Recording {
   std::optional<v1::ProcessRank> rank{};
   // A process was asked that has the options of PyTorch's profiler; see v1::Tracers.
   bool has_torch_options = false;
+  // What the processes' own profilers wrote, if the plan asks for it.
+  std::vector<Original> originals{};
   // How far the wall clock had been set, since the call of Record, when the trace's start and its
   // end were read from it. The trace's own times are wrong by these amounts.
   Nanos clock_set_at_start{0}, clock_set_at_stop{0};
 };
+
+// The result of a source that recorded no ranks apart. A Recording cannot be copied.
+inline std::vector<Recording> OneRecording(Recording recording) {
+  std::vector<Recording> recordings;
+  recordings.push_back(std::move(recording));
+  return recordings;
+}
 
 // A source of a worker's events.
 class Source {
@@ -103,6 +114,11 @@ class Delivery {
   // Continues the delivery and returns the URLs, as Deliver does.
   virtual std::vector<absl::StatusOr<std::string>> Resume(const v1::Report& report,
                                                           const Cancellation& cancel) = 0;
+  // Writes a file beside the trace, which was delivered before, and returns its name. The capture
+  // is complete without it: no such delivery is resumed.
+  virtual absl::StatusOr<std::string> DeliverOriginal(const v1::Report& report,
+                                                      const Original& original,
+                                                      const Cancellation& cancel) = 0;
   // Called with the capture's last report, just before others can see it.
   virtual void Ended(const v1::Report& report) = 0;
 };

@@ -80,12 +80,13 @@ void ReportMissingOptions(const Recording& recording, v1::Report& report) {
   if (recording.has_torch_options) return;
   const v1::Tracers& tracers = report.plan().tracers();
   std::vector<std::string> asked;
-  const std::array<std::pair<std::string_view, bool>, 5> options = {
+  const std::array<std::pair<std::string_view, bool>, 6> options = {
       {{"shapes", tracers.shapes()},
        {"stacks", tracers.stacks()},
        {"memory", tracers.memory()},
        {"flops", tracers.flops()},
-       {"modules", tracers.modules()}}};
+       {"modules", tracers.modules()},
+       {"keepOriginal", tracers.keep_original()}}};
   for (const auto& [name, is_asked] : options) {
     if (is_asked) asked.push_back(StrCat("tracers.", name));
   }
@@ -93,6 +94,20 @@ void ReportMissingOptions(const Recording& recording, v1::Report& report) {
   report.add_notes(StrCat(Join(asked, ", "), asked.size() > 1 ? " were" : " was",
                           " asked for, which only PyTorch's profiler records, and no process of "
                           "this worker announced it"));
+}
+
+void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>& name,
+                    v1::Report& report) {
+  for (v1::ProcessReport& row : *report.mutable_processes()) {
+    if (row.name() != CutUtf8(process, kMaxProcessNameBytes)) continue;
+    if (name.ok()) {
+      row.set_original(*name);
+      continue;
+    }
+    const std::string note = StrCat("its original is not kept: ", MessageOf(name.status()),
+                                    row.note().empty() ? "" : "; ", row.note());
+    row.set_note(CutUtf8(note, kMaxProcessNoteBytes));
+  }
 }
 
 void ReportClock(const Recording& recording, v1::Report& report) {

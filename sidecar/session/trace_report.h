@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "collector/xplane/summary.h"
 #include "common/base/clock.h"
 #include "sidecar/session/ports.h"
@@ -36,6 +37,9 @@ void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
 // Adds a note for people if the plan asks for options that only PyTorch's profiler has, and no
 // process of the worker is recorded by it.
 void ReportMissingOptions(const Recording& recording, v1::Report& report);
+// Enters the name of a kept file, or the reason why there is none, into the row of its process.
+void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>& name,
+                    v1::Report& report);
 // Adds a note for people if the clock was set.
 void ReportClock(const Recording& recording, v1::Report& report);
 

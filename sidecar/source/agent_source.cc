@@ -182,7 +182,7 @@ std::vector<Recording> AgentSource::Record(const v1::CapturePlan& plan, const Ca
   ProgramSet programs(directory_, WishesOf(plan, times));
   RecordUntilEnd(cancel, terminate, times, programs, budget);
   collecting();
-  if (cancel.cancelled()) return {{.outcome = Outcome::kCancelled}};
+  if (cancel.cancelled()) return session::OneRecording({.outcome = Outcome::kCancelled});
   AwaitDevices(cancel, programs, budget);
   programs.Drain(budget);
   programs.Settle(budget);
@@ -207,11 +207,11 @@ std::vector<Recording> AgentSource::Collect(const v1::CapturePlan& plan, const C
   const std::vector<ProgramFacts> facts = programs.Facts();
   std::vector<v1::ProcessReport> missing = programs.Missing();
   if (counted.empty() && missing.empty()) {
-    return {{.outcome = Outcome::kNoSource,
+    return session::OneRecording({.outcome = Outcome::kNoSource,
              .message =
                  StrCat("no program with the agent runs",
                         programs.container().empty() ? "" : " in container ", programs.container(),
-                        "; ", directory_.path(), " has no ring file of a running program")}};
+                        "; ", directory_.path(), " has no ring file of a running program")});
   }
   std::vector<Rank> ranks;
   for (const RecordedProgram* program : counted) ranks.push_back(program->rank());

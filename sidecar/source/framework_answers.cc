@@ -150,6 +150,7 @@ Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
       if (!added.ok()) failed(answer, added);
     }
     recording.processes.push_back(ReportOf(answer, summaries[i]));
+    if (answer.original.file.get() >= 0) recording.originals.push_back(std::move(answer.original));
   }
   ConcludeProcesses(recording);
   return recording;

@@ -23,6 +23,7 @@ struct FrameworkAnswer {
   Rank rank{};  // Of the process.
   std::string note{};             // What the process says about its recording.
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
+  session::Original original{};   // Without a file if it is not kept.
 };
 
 // The directory where older servers write their traces, and the limits for reading it.

@@ -196,7 +196,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   const std::vector<Server> servers = Servers(plan, kConnectFor);
   if (servers.empty()) {
     collecting();
-    return {{.outcome = Outcome::kNoSource, .message = "no profiler server is known"}};
+    return session::OneRecording({.outcome = Outcome::kNoSource, .message = "no profiler server is known"});
   }
   const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;
@@ -209,7 +209,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
-    return {{.outcome = Outcome::kCancelled, .message = "cancelled before the start"}};
+    return session::OneRecording({.outcome = Outcome::kCancelled, .message = "cancelled before the start"});
   }
   times.Look();
   Holds holds;

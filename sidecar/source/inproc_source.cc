@@ -70,6 +70,12 @@ absl::StatusOr<std::string> ReadTrace(const FileDescriptor& file, const InprocAn
   }
 }
 
+// Tells a process's file from those of the worker's other processes.
+std::string FileSuffix(const Announcement& process) {
+  const std::uint32_t number = process.local_rank.value_or(process.pid);
+  return StrCat(process.container, process.container.empty() ? "" : ".", number);
+}
+
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
                           const Announcement& process, std::uint64_t room,
                           const Cancellation& cancel, const Cancellation& terminate,
@@ -95,6 +101,8 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
     answer.trace = *std::move(trace);
     if (plan.tracers().memory() && told.format == kKineto && report.allocations == 0)
       answer.note += StrCat(answer.note.empty() ? "" : "; ", kNoMemory);
+    if (plan.tracers().keep_original() && told.format == kKineto)
+      answer.original = {process.label(), FileSuffix(process), *std::move(file)};
   } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {
     answer.verdict = {
         Outcome::kTruncated,
@@ -144,8 +152,8 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const std::vector<Announcement> processes = ToRecord(plan, ReadAnnouncements(directory_));
   if (processes.empty()) {
     collecting();
-    return {{.outcome = Outcome::kNoSource,
-             .message = "no process announced a profiler of its framework"}};
+    return session::OneRecording({.outcome = Outcome::kNoSource,
+             .message = "no process announced a profiler of its framework"});
   }
   RecordingTimes times(clock_, plan);
   times.Look();

@@ -63,6 +63,7 @@ Recording JoinRecordings(Recording framework, Recording other, std::string_view 
   Recording joined = std::move(framework);
   Worsen(other.outcome, std::move(other.message), joined);
   std::move(other.processes.begin(), other.processes.end(), std::back_inserter(joined.processes));
+  std::move(other.originals.begin(), other.originals.end(), std::back_inserter(joined.originals));
   for (const auto& [reason, events] : other.dropped) joined.dropped[reason] += events;
   joined.has_torch_options = joined.has_torch_options || other.has_torch_options;
   if (joined.xspace.empty()) {

@@ -32,6 +32,7 @@ namespace util = google::protobuf::util;
 constexpr std::string_view kTrace = ".xplane.pb";
 constexpr std::string_view kReport = ".report.json";
 constexpr std::string_view kUpload = ".upload.json";
+constexpr std::string_view kPartial = ".partial";
 // Space that stays free on the disk, because a full emptyDir gets the pod evicted.
 constexpr std::uint64_t kLeftFree = 16u << 20;
 
@@ -122,7 +123,7 @@ absl::Status Spool::Recover() {
     const std::string name = file.filename().native();
     const std::string trace = without(file, kTrace);
     const bool orphan = !trace.empty() && !traces_.contains(trace);
-    if (orphan || name.ends_with(".partial")) fs::remove(file, error);
+    if (orphan || name.ends_with(kPartial)) fs::remove(file, error);
   }
   return absl::OkStatus();
 }
@@ -198,6 +199,10 @@ bool Spool::HasTrace(const std::string& trace_id) const {
 }
 
 std::string Spool::TracePath(const std::string& trace_id) const { return PathOf(trace_id, kTrace); }
+
+std::string Spool::ScratchPath(const std::string& capture_id) const {
+  return PathOf(capture_id, kPartial);
+}
 
 void Spool::RemoveTrace(const std::string& trace_id) {
   std::error_code ignored;

@@ -52,6 +52,8 @@ class Spool {
   absl::Status SaveReport(const v1::Report& report);
   bool HasTrace(const std::string& trace_id) const;
   std::string TracePath(const std::string& trace_id) const;
+  // Where a file may be made that is uploaded at once. The next start removes it if it is left.
+  std::string ScratchPath(const std::string& capture_id) const;
   void RemoveTrace(const std::string& trace_id);
 
   absl::Status SaveUpload(const std::string& trace_id, const UploadState& state);

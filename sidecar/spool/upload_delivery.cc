@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <optional>
 
 #include "collector/logdir/run_claim.h"
@@ -13,6 +14,7 @@
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "sidecar/spool/gzip_file.h"
 
 namespace strobe {
 namespace {
@@ -84,13 +86,15 @@ absl::StatusOr<std::string> UploadDelivery::UploadNow(const SpooledTrace& trace,
       return spool_->SaveUpload(trace.id, state);
     };
   }
-  if (pace_) {
-    const PacedBytes paced(bytes, *pace_, clock_, limits.cancellation);
-    RETURN_IF_ERROR(Upload(*store, key, paced, options));
-  } else {
-    RETURN_IF_ERROR(Upload(*store, key, bytes, options));
-  }
+  RETURN_IF_ERROR(UploadPaced(*store, key, bytes, limits.cancellation, options));
   return logdir.UrlOf(key);
+}
+
+absl::Status UploadDelivery::UploadPaced(ObjectStore& store, const std::string& key,
+                                         const ByteSource& bytes, const Cancellation* cancel,
+                                         const UploadOptions& options) {
+  if (!pace_) return Upload(store, key, bytes, options);
+  return Upload(store, key, PacedBytes(bytes, *pace_, clock_, cancel), options);
 }
 
 absl::StatusOr<std::string> UploadDelivery::UploadSpooled(const SpooledTrace& trace,
@@ -171,6 +175,42 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Resume(const v1::Report
       urls[i] = absl::DataLossError("the sidecar was restarted and the trace was lost");
   });
   return urls;
+}
+
+absl::StatusOr<std::string> UploadDelivery::DeliverOriginal(const v1::Report& report,
+                                                            const session::Original& original,
+                                                            const Cancellation& cancel) {
+  if (spool_ == nullptr) return absl::FailedPreconditionError("the sidecar has no --spool-dir");
+  const v1::CapturePlan& plan = report.plan();
+  const StoreLimits limits = LimitsOf(plan, cancel);
+  const std::string path = spool_->ScratchPath(plan.capture_id());
+  const std::uint64_t room = spool_->free_bytes();
+  RETURN_IF_ERROR(GzipFile(
+      original.file, path, session::OriginalComment(plan.capture_id()),
+      {.max_bytes = plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room, .check = [&] {
+         if (cancel.cancelled()) return absl::CancelledError("the capture was cancelled");
+         return clock_.MonoNow() < limits.deadline
+                    ? absl::OkStatus()
+                    : absl::DeadlineExceededError("the capture's deadline has passed");
+       }}));
+  const absl::StatusOr<std::string> name = UploadOriginal(plan, original, path, limits);
+  std::remove(path.c_str());
+  return name;
+}
+
+absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan& plan,
+                                                           const session::Original& original,
+                                                           const std::string& path,
+                                                           const StoreLimits& limits) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileBytes> bytes, FileBytes::Open(path));
+  ASSIGN_OR_RETURN(const std::string sha256, HashBytes(*bytes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
+                   OpenStore(stores_, plan.logdir(), limits));
+  ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
+  std::string name = session::OriginalName(plan.worker(), original.suffix);
+  RETURN_IF_ERROR(
+      UploadPaced(*store, RunPrefix(run) + name, *bytes, limits.cancellation, {.sha256 = sha256}));
+  return name;
 }
 
 void UploadDelivery::Ended(const v1::Report& report) {

@@ -49,6 +49,9 @@ class UploadDelivery final : public session::Delivery {
   bool CanResume(const v1::Report& report) override;
   std::vector<absl::StatusOr<std::string>> Resume(const v1::Report& report,
                                                   const Cancellation& cancel) override;
+  absl::StatusOr<std::string> DeliverOriginal(const v1::Report& report,
+                                              const session::Original& original,
+                                              const Cancellation& cancel) override;
   void Ended(const v1::Report& report) override;
 
  private:
@@ -60,12 +63,19 @@ class UploadDelivery final : public session::Delivery {
     WallTime until{};
   };
 
+  // Uploads in the pace that was set.
+  absl::Status UploadPaced(ObjectStore& store, const std::string& key, const ByteSource& bytes,
+                           const Cancellation* cancel, const UploadOptions& options);
   absl::StatusOr<std::string> UploadNow(const SpooledTrace& trace, const ByteSource& bytes,
                                         const StoreLimits& limits, bool spooled);
   absl::StatusOr<std::string> UploadSpooled(const SpooledTrace& trace, const StoreLimits& limits);
   // Writes the traces and their report to the spool, and tells which of them it has. Their memory
   // is released.
   std::vector<bool> Store(const v1::Report& report, std::vector<session::TracePieces>& traces);
+  // Uploads the compressed file at `path` and returns its name in the run.
+  absl::StatusOr<std::string> UploadOriginal(const v1::CapturePlan& plan,
+                                             const session::Original& original,
+                                             const std::string& path, const StoreLimits& limits);
   StoreLimits LimitsOf(const v1::CapturePlan& plan, const Cancellation& cancel) const;
   void RemoveOrKeep(const SpooledTrace& ended);
   void Keep(const SpooledTrace& trace);

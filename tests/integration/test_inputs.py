@@ -74,7 +74,7 @@ def test_defaults_are_filled_in(kubectl):
     spec = kubectl.get("profilerequest", "small")["spec"]
     assert spec["duration"] == "2s" and spec["attempts"] == 3 and spec["minWorkers"] == "100%"
     assert spec["tracers"] == {"host": 2, "hostFilter": 0, "device": 1, "python": 0,
-                               "shapes": False, "stacks": False, "memory": False, "flops": False, "modules": False}
+                               "shapes": False, "stacks": False, "memory": False, "flops": False, "modules": False, "keepOriginal": False}
     assert spec["reclaimPolicy"] == "Retain" and spec["cancel"] is False
 
 

@@ -1,6 +1,7 @@
 """Captures of programs that nobody changed, from the sidecar to the trace. Real PyTorch (build/torch) and JAX."""
 
 import collections
+import gzip
 import json
 import subprocess
 import time
@@ -8,8 +9,10 @@ import time
 import pytest
 
 from tests.support.inproc import MS, TORCH_PYTHON, Trainer, records_memory
+from tests.support.perfetto import perfetto
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT
+from tests.support.xprof import XProf
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
@@ -130,6 +133,51 @@ def test_options_of_the_request_are_in_the_trace(group, tmp_path, python_package
     inspected = subprocess.run([BIN / "strobe", "inspect", tmp_path / "logdir/plugins/profile/none", "--output", "json"],
                                capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(inspected.stdout)[0]["processes"][0]["stopTookNs"] == int(process["stopTookNs"])
+
+
+def test_the_file_of_pytorchs_profiler_can_be_kept(group, tmp_path, python_package, protos, sidecar):
+    import grpc
+    from strobe.v1 import worker_pb2, worker_pb2_grpc
+
+    address = sidecar("--spool-dir", tmp_path / "spool")
+    trainer = Trainer(group, tmp_path, python_package)
+    pid = trainer.announced()["pid"]
+    worker, stderr = capture(address, tmp_path, "--keep-original")
+    assert worker["outcome"] == "Ok", (worker, stderr)
+    run = tmp_path / "logdir/plugins/profile/r"
+    (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
+    assert process["original"] == f"{worker['name']}.{pid}.pt.trace.json.gz" and process["note"] == ""
+    original = run / process["original"]
+    with gzip.open(original) as file:
+        events = json.load(file)["traceEvents"]
+    operators = collections.Counter(event["name"] for event in events if event.get("cat") == "cpu_op")
+    assert operators["aten::addmm"] > 10
+    assert operators == collections.Counter(name for name, stats in host_stats(tmp_path, "r") if stats.get("cat") == "cpu_op")
+    (count,), (dropped,) = perfetto(original, "select count(*) from slice where category = 'cpu_op'",
+                                    "select sum(value) from stats where name = 'slice_drop_overlapping_complete_event'")
+    assert count[0] <= operators.total() <= count[0] + dropped[0], "Perfetto drops events that overlap without being nested"
+    assert {path.suffix for path in (tmp_path / "spool").iterdir()} == {"", ".json"}, "only the lock and the report"
+    # Neither XProf nor our own tools take it for another worker.
+    xprof = XProf(group, tmp_path / "logdir")
+    xprof.wait_for_runs()
+    assert [host["hostname"] for host in json.loads(xprof.get("hosts", run="r", tag="trace_viewer@"))] == [worker["name"]]
+    inspected = subprocess.run([BIN / "strobe", "inspect", run, "--output", "json"], capture_output=True, text=True, check=True, timeout=60)
+    assert [seen["worker"] for seen in json.loads(inspected.stdout)] == [worker["name"]]
+    # It is reclaimed with its run, and only it.
+    (run / "other.pt.trace.json.gz").write_bytes(gzip.compress(b"{}"))
+    capture_id = json.loads((run / "strobe.json").read_text())["captureId"]
+    stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel(address))
+    stub.Reclaim(worker_pb2.ReclaimRequest(logdir=str(tmp_path / "logdir"), run="r", capture_id=capture_id), timeout=5)
+    assert not original.exists() and (run / "other.pt.trace.json.gz").exists() and not list(run.glob("*.xplane.pb"))
+
+
+def test_a_file_that_cannot_be_kept_is_told(group, tmp_path, python_package, protos, sidecar):
+    address = sidecar()
+    Trainer(group, tmp_path, python_package).announced()
+    worker, stderr = capture(address, tmp_path, "--keep-original")
+    assert worker["outcome"] == "Ok", (worker, stderr)
+    (process,) = [p for p in worker["processes"] if p["source"] == "SOURCE_FRAMEWORK"]
+    assert process["original"] == "" and process["note"] == "its original is not kept: the sidecar has no --spool-dir"
 
 
 def test_options_that_nobody_has_are_told(group, tmp_path, python_package, protos, sidecar):

@@ -68,7 +68,7 @@ FENCED = {
     "cuda.h": ["agent/cupti"],
     "re2/": ["viewer"],
     "simdjson.h": ["collector/kineto"],
-    "zlib.h": ["cli", "collector/kineto", "common/http"],
+    "zlib.h": ["cli", "collector/kineto", "common/http", "sidecar/spool"],
     "CLI/": ["cli", "operator/main", "sidecar/main"],
 }
 PICTURE = "ARCHITECTURE.md"

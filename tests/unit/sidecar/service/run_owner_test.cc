@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/strings.h"
+#include "sidecar/session/original.h"
 #include "sidecar/session/trace_report.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fakes/memory_store.h"
@@ -72,6 +73,23 @@ TEST_F(RunOwnerTest, ATraceWithARowForEachOfManyProcessesIsReclaimed) {
   ASSERT_LT(plane.size(), session::kMaxStrobePlaneBytes);
   Write("w0.xplane.pb", FakeTrace(0, 1000).SerializeAsString() + plane);
   EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->deleted, 1u);
+}
+
+TEST_F(RunOwnerTest, OriginalsBelongToTheCaptureInTheirHeader) {
+  const auto original = [](const std::string& capture) {
+    return StrCat(std::string_view("\x1f\x8b\x08\x10\0\0\0\0\4\xff", 10),
+                  session::OriginalComment(capture), std::string_view("\0compressed", 11));
+  };
+  Write("w0.xplane.pb", TraceOf("uid-1"));
+  Write("w0.0.pt.trace.json.gz", original("uid-1"));
+  Write("w0.1.pt.trace.json.gz", original("uid-10"));
+  Write("w0.2.pt.trace.json.gz", std::string_view("\x1f\x8b\x08\0", 4).data());
+  Write("w0.3.pt.trace.json.gz", "");
+  const auto done = ReclaimRun(store_, "run", "uid-1");
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->deleted, 2u);
+  EXPECT_THAT(Names(), ElementsAre("w0.1.pt.trace.json.gz", "w0.2.pt.trace.json.gz",
+                                   "w0.3.pt.trace.json.gz"));
 }
 
 TEST_F(RunOwnerTest, ARunOfSomebodyElseIsNot) {

@@ -31,18 +31,23 @@ class FakeSource final : public Source {
          left -= 5ms)
       cancel.WaitFor(5ms);
     collecting();
-    if (outcome != Outcome::kOk) return {{outcome, "words of the source", ""}};
+    if (outcome != Outcome::kOk) return OneRecording({outcome, "words of the source", ""});
     const std::int64_t start = plan.instant_ns() - plan.guard_ns() + late.count();
     const std::int64_t stop = plan.instant_ns() + plan.duration_ns() + plan.guard_ns();
-    const Recording recording{.outcome = dropped ? Outcome::kEventsDropped : Outcome::kOk,
-                              .message = dropped ? "some are missing" : "",
-                              .xspace = FakeTrace(start, stop).SerializeAsString(),
-                              .has_torch_options = torch};
-    if (workers == 1) return {recording};
-    std::vector<Recording> recordings(workers, recording);
+    std::vector<Recording> recordings;
     for (std::uint32_t i = 0; i < workers; ++i) {
-      recordings[i].rank.emplace().set_local_rank(i);
-      recordings[i].rank->set_rank(8 + i);
+      Recording& recording = recordings.emplace_back();
+      recording.outcome = dropped ? Outcome::kEventsDropped : Outcome::kOk;
+      recording.message = dropped ? "some are missing" : "";
+      recording.xspace = FakeTrace(start, stop).SerializeAsString();
+      recording.has_torch_options = torch;
+      for (const std::string& name : originals) {
+        recording.processes.emplace_back().set_name(name);
+        recording.originals.push_back({name, "of_" + name, FileDescriptor()});
+      }
+      if (workers == 1) return recordings;
+      recording.rank.emplace().set_local_rank(i);
+      recording.rank->set_rank(8 + i);
     }
     recordings.back().outcome = Outcome::kProfilerStartFailed;
     recordings.back().message = "the last one failed";
@@ -53,6 +58,7 @@ class FakeSource final : public Source {
   std::uint32_t workers = 1;  // The last one of several fails.
 
   bool dropped = false, torch = false;
+  std::vector<std::string> originals;  // Of processes with these names.
   std::atomic<int> records{0};
   std::atomic<bool> throws{false};
   Outcome outcome = Outcome::kOk;
@@ -90,9 +96,14 @@ class FakeDelivery final : public Delivery {
     }
     return urls;
   }
+  absl::StatusOr<std::string> DeliverOriginal(const v1::Report&, const Original& original,
+                                              const Cancellation&) override {
+    if (!original_status.ok()) return original_status;
+    return original.suffix;
+  }
   void Ended(const v1::Report& report) override { ended.push_back(report.capture_id()); }
 
-  absl::Status room, status;
+  absl::Status room, status, original_status;
   std::atomic<bool> hang{false};
   std::string bytes, spooled;
   std::vector<bool> written;
@@ -214,6 +225,21 @@ TEST_F(CaptureRunnerTest, OptionsThatNobodyHasAreTold) {
   plan.mutable_tracers()->set_shapes(true);
   runner_.Arm(plan);
   EXPECT_EQ(WaitForEnd("b").notes_size(), 0);
+}
+
+TEST_F(CaptureRunnerTest, OriginalsAreToldInTheRowsOfTheirProcesses) {
+  source_.originals = {"p", "q"};
+  runner_.Arm(Plan("a"));
+  v1::Report report = WaitForEnd("a");
+  ASSERT_EQ(report.processes_size(), 2);
+  EXPECT_EQ(report.processes(0).original(), "of_p");
+  EXPECT_EQ(report.processes(1).original(), "of_q");
+  delivery_.original_status = absl::ResourceExhaustedError("too large");
+  runner_.Arm(Plan("b"));
+  report = WaitForEnd("b");
+  EXPECT_EQ(report.outcome(), v1::OK) << "the capture is complete without them";
+  EXPECT_EQ(report.processes(0).original(), "");
+  EXPECT_EQ(report.processes(0).note(), "its original is not kept: too large");
 }
 
 TEST_F(CaptureRunnerTest, ArmingTwiceRecordsOnce) {
@@ -352,6 +378,7 @@ TEST_F(CaptureRunnerTest, ASuspendedDeliveryIsNotTheEnd) {
   EXPECT_TRUE(delivery_.ended.empty());
   v1::Report left = *runner_.Find("a");
   EXPECT_EQ(left.state(), v1::UPLOADING);
+  left.mutable_plan()->mutable_tracers()->set_keep_original(true);
 
   delivery_.hang = false;
   CaptureRunner next(clock_, source_, delivery_);
@@ -369,6 +396,8 @@ TEST_F(CaptureRunnerTest, ASuspendedDeliveryIsNotTheEnd) {
   EXPECT_EQ(report.url(), "file:///logs/x");
   EXPECT_EQ(report.sha256(), left.sha256());
   EXPECT_EQ(source_.records, 1) << "it is not recorded again";
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), HasSubstr("no original is kept"));
 }
 
 TEST_F(CaptureRunnerTest, CancelDuringDeliveryEndsTheCapture) {

@@ -1,9 +1,11 @@
 #include "sidecar/spool/upload_delivery.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "common/base/sha256.h"
 #include "tests/fakes/memory_store.h"
@@ -207,6 +209,59 @@ TEST_F(UploadDeliveryTest, EndedReportsSurvive) {
   spool_ = *Spool::Open(directory_, 1);
   ASSERT_EQ(spool_->recovered().size(), 1u);
   EXPECT_EQ(spool_->recovered()[0].outcome(), v1::NO_SOURCE);
+}
+
+class OriginalTest : public UploadDeliveryTest {
+ protected:
+  // A file that is gone when it is closed, as those of processes are.
+  session::Original Original(const std::string& text) {
+    const std::string path = directory_ + "/original";
+    std::ofstream(path) << text;
+    session::Original original{"train.py 7", "3",
+                               FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+    fs::remove(path);
+    return original;
+  }
+  std::vector<std::string> Spooled() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+  static constexpr char kKey[] = "plugins/profile/run-a/w0.3.pt.trace.json.gz";
+};
+
+TEST_F(OriginalTest, LiesBesideTheTraceAndNamesItsCapture) {
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  const auto name =
+      delivery.DeliverOriginal(Report("a", {}), Original(std::string(1 << 20, 'x')), cancel_);
+  ASSERT_TRUE(name.ok()) << name.status();
+  EXPECT_EQ(*name, "w0.3.pt.trace.json.gz");
+  EXPECT_EQ(session::CaptureOfHead(bucket_.Bytes(kKey)), "a");
+  EXPECT_LT(bucket_.Bytes(kKey).size(), 10'000u);
+  EXPECT_THAT(Spooled(), testing::ElementsAre("lock"));
+}
+
+TEST_F(OriginalTest, WithoutRoomOrTimeItIsLeftOut) {
+  UploadDelivery delivery(clock_, stores_, spool_.get());
+  v1::Report report = Report("a", {});
+  report.mutable_plan()->set_max_bytes(100);
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      delivery.DeliverOriginal(report, Original(std::string(1 << 20, 'x')), cancel_).status()));
+  report = Report("a", {});
+  report.mutable_plan()->set_deadline_ns(ToUnixNanos(clock_.WallNow()));
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(delivery.DeliverOriginal(report, Original("x"), cancel_).status()));
+  report = Report("a", {});
+  bucket_.before = [](const std::string&) { return absl::PermissionDeniedError("no"); };
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(delivery.DeliverOriginal(report, Original("x"), cancel_).status()));
+  cancel_.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(delivery.DeliverOriginal(report, Original("x"), cancel_).status()));
+  UploadDelivery without(clock_, stores_, nullptr);
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(without.DeliverOriginal(report, Original("x"), cancel_).status()));
+  EXPECT_THAT(Spooled(), testing::ElementsAre("lock"));
 }
 
 TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
