@@ -11,10 +11,12 @@
 #include "common/base/capture_defaults.h"
 #include "common/base/duration.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/log.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
+#include "sidecar/source/failed_starts.h"
 #include "sidecar/source/framework_answers.h"
 #include "sidecar/source/inproc_call.h"
 #include "sidecar/source/memory_room.h"
@@ -121,6 +123,10 @@ InprocSource::InprocSource(const Clock& clock, std::string directory)
     : clock_(clock), directory_(std::move(directory)) {}
 
 std::vector<v1::Source> InprocSource::Probe(Nanos) {
+  for (const FailedStart& failed : TakeFailedStarts(directory_)) {
+    LogWarning("a program cannot be recorded by its framework",
+               {{"process", failed.process}, {"error", failed.message}});
+  }
   std::vector<v1::Source> sources;
   for (const Announcement& process : ToRecord({}, ReadAnnouncements(directory_))) {
     v1::Source& source = sources.emplace_back();

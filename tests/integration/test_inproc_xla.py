@@ -19,8 +19,8 @@ WITH_SERVER = [version for version in VERSIONS if version not in ("0.4.38", "0.7
 PLAIN_PYTHON = Path(sys.base_prefix) / "bin/python3"  # Cannot import TensorFlow.
 
 
-def jax_trainer(group, directory, package, version, **more):
-    path = ":".join(str(part) for part in (package, JAX / version, JAX / "common"))
+def jax_trainer(group, directory, package, version, more_paths=(), **more):
+    path = ":".join(str(part) for part in (package, JAX / version, JAX / "common", *more_paths) if part)
     command = [PLAIN_PYTHON, ROOT / "tests/e2e/framework_loop.py", "jax", directory / "notes.0", directory / "orders.0"]
     return Trainer(group, directory, path, framework="jax", command=command, **more)
 

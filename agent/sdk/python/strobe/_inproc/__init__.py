@@ -42,7 +42,16 @@ def bootstrap(framework=None):
                 atexit.register(_at_exit)
             _owner = os.getpid()
             threading.Thread(target=_run, name="strobe-inproc", daemon=True).start()
-    except Exception:  # The program must not notice. That nothing was announced is what the sidecar sees.
+    except Exception as error:  # The program must not notice.
+        _tell(error)
+
+
+def _tell(error):
+    try:
+        from .failure import tell
+
+        tell(error)
+    except Exception:
         pass
 
 
@@ -53,8 +62,8 @@ def _run():
 
         _service = Service(os.environ["STROBE_DIR"], _expected)
         _service.run()
-    except Exception:
-        pass
+    except Exception as error:
+        _tell(error)
 
 
 def _after_fork():

@@ -5,6 +5,7 @@ import threading
 from .announce import Directory
 from .capture import Capture, Exiting
 from .channel import Channel
+from .failure import tell
 from .frameworks import is_usable, open_server, recorder_for, version
 from .process import description, is_starting_child, stem
 from .request import Refused, parse
@@ -48,8 +49,9 @@ class Service:
                 if name in self.recorders or is_usable(name):
                     self.expected.discard(name)
                     self._announce(name)
-            except Exception:  # This one is not announced; the others may be.
+            except Exception as error:  # This one is not announced; the others may be.
                 self.expected.discard(name)
+                tell(error)
 
     def _announce(self, name):
         if name in self.recorders:
