@@ -1,7 +1,5 @@
 """The one thread of this process's service: announces frameworks as they become usable, and serves the session socket."""
 
-import threading
-
 from .announce import Directory
 from .capture import Capture, Exiting
 from .channel import Channel
@@ -18,7 +16,6 @@ class Service:
         self.expected = expected  # Shared with bootstrap(), which adds to it.
         self.recorders = {}  # By framework, in the order in which they were announced.
         self.exiting = self.recording = False
-        self.thread = threading.current_thread()
         self.directory = Directory(root, stem())
         self.socket_name = f"{self.directory.stem}.sock"
         self.channel = Channel(self.directory, self.socket_name)
@@ -77,12 +74,10 @@ class Service:
         self.channel.refuse_others()
         Capture(request, self.recorders[request.framework], connection, self).run()
 
-    def shut_down(self):
-        """At the program's exit. Waits for the thread, which may be inside the profiler: it must not meet an interpreter that is gone."""
+    def end(self):
+        """At the program's exit."""
         self.exiting = True
         self.channel.wake()
-        self.thread.join(60)
-        self.directory.clear()
 
     def forget(self):
         """In a forked child."""
