@@ -25,7 +25,8 @@ struct FrameworkOptions {
   // process.
   bool host_tracing_on_old_servers = false;
   // The agent directory, where processes announce servers that Strobe started in them; empty =
-  // none. They are used while none of `addresses` answers, because a process has one profiler.
+  // none. An address of `addresses` on which such a process listens is not asked: the process is
+  // recorded as it announced.
   std::string announced_in{};
 };
 
@@ -50,8 +51,8 @@ class FrameworkSource final : public session::Source {
     std::string address{};
     std::optional<Announcement> process{};  // That announced it.
   };
-  // The servers to ask: the given ones or, if none of them can be connected within `timeout`, the
-  // announced ones.
+  // The servers to ask: the given ones that no process announced, unless none of them can be
+  // connected within `timeout`, and the announced ones. Without announced ones, the given ones.
   std::vector<Server> Servers(Nanos timeout) const;
   // Asks the servers whose channel is not null and remembers their ages. If a server does not
   // answer in time, uses its remembered age.

@@ -110,10 +110,10 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
 }  // namespace
 
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all) {
-  const bool servers = !plan.framework_servers().empty();
+  // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
+  const bool servers_are_asked = plan.container().empty();
   std::erase_if(all, [&](const Announcement& process) {
-    return !process.trains || !process.address.empty() ||
-           (servers && process.framework != "torch") ||
+    return !process.trains || (servers_are_asked && !process.address.empty()) ||
            (!plan.container().empty() && process.container != plan.container());
   });
   return all;
