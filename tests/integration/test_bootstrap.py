@@ -130,6 +130,25 @@ def test_a_python_that_cannot_run_it_is_told(group, installed):
     assert "strobe" not in other.process.output() and "Traceback" not in other.process.output()
 
 
+BLOCKED = textwrap.dedent("""
+    import threading
+    def train():
+        import jax
+        jax.devices()
+        print("ready", flush=True)
+        threading.Event().wait()
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()  # From here on, the main thread runs no Python code.
+""")
+
+
+def test_a_main_thread_that_runs_no_python_is_not_waited_for(group, installed):
+    group.start("program", [*INJECTED, PYTHON, "-c", BLOCKED], env={"STROBE_DIR": str(installed / "strobe"), "JAX_PLATFORMS": "cpu"}).wait_for("ready", 60)
+    wait_until(lambda: list((installed / "strobe/agent").glob("*.process")), 20, "the announcement")
+    assert not failed(installed)
+
+
 RACE = textwrap.dedent("""
     import ctypes, random, sys, threading, time, types
     sys.modules["torch"] = types.ModuleType("torch")  # The service begins, and waits for ever for it to become usable.
