@@ -23,6 +23,7 @@
 #include "agent/recorder/device_thread.h"
 #include "agent/recorder/failure_log.h"
 #include "agent/recorder/orders.h"
+#include "agent/recorder/python_start.h"
 #include "agent/sdk/strobe/agent_api.h"
 #include "agent/wire/ring_file.h"
 #include "agent/wire/ring_writer.h"
@@ -117,6 +118,7 @@ class Agent {
     refused_until = 0;
     new (&beginning_) std::mutex;  // Another thread may have held the mutex during the fork.
     agent::ForgetDeviceThread();
+    agent::ForgetPythonThread();
     agent::ForgetAttendance();
     agent::ForgetFailure();
     if (!file_) return;
@@ -361,5 +363,6 @@ extern "C" __attribute__((visibility("default"))) const strobe_agent_api* strobe
 // CUDA's driver calls this in cuInit if $CUDA_INJECTION64_PATH names this library.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   strobe::TheAgent().CudaIsThere();
+  strobe::agent::StartPythonThread();
   return 1;
 }

@@ -1,6 +1,6 @@
-// The device thread, the only permanent thread of the agent. It exists only in programs that use
-// CUDA. It waits on a futex for the sidecar's requests, so it costs nothing while idle, and it
-// controls the device tracer.
+// The device thread, which stays as long as the program. It exists only in programs that use CUDA.
+// It waits on a futex for the sidecar's requests, so it costs nothing while idle, and it controls
+// the device tracer.
 #pragma once
 #include "agent/wire/ring_file.h"
 

@@ -115,14 +115,29 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
   }
 }
 
+// What the pod's annotations ask of its trainers.
+struct TrainerWishes {
+  bool python = false;           // Whether to set PYTHONPATH.
+  std::string ports_to_close{};  // See SidecarSpec.
+};
+
 void AddToTrainer(const Json& container, std::size_t index, bool alone, const std::string& volume,
-                  bool python, Patch& patch, std::vector<std::string>& warnings) {
+                  const TrainerWishes& wishes, Patch& patch, std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
   std::vector<std::pair<std::string, std::string>> variables = {{"STROBE_DIR", kSharedPath}};
   if (!alone) variables.emplace_back("STROBE_CONTAINER", TextOf(container, "name"));
-  if (kube::DevicesOf(container).maybe_cuda)
+  const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
+  if (maybe_cuda)
     variables.emplace_back("CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so"));
-  if (python) variables.emplace_back("PYTHONPATH", StrCat(kSharedPath, "/python"));
+  if (wishes.python) variables.emplace_back("PYTHONPATH", StrCat(kSharedPath, "/python"));
+  if (!wishes.ports_to_close.empty()) {
+    variables.emplace_back("STROBE_CLOSE_PROFILER_PORT", wishes.ports_to_close);
+    if (!maybe_cuda && !wishes.python) {
+      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ",
+                                TextOf(container, "name"),
+                                " has no CUDA; there it needs strobe.dev/python: \"true\""));
+    }
+  }
   for (const auto& [name, value] : variables) {
     const Json& environment = Member(container, "env");
     const std::optional<std::size_t> set = Find(environment, name);
@@ -212,10 +227,11 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
     injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
                               wishes_warnings.end());
   }
-  const bool python =
-      TextOf(Member(Member(pod, "metadata"), "annotations"), kPythonAnnotation) == "true";
+  const TrainerWishes wishes{
+      TextOf(Member(Member(pod, "metadata"), "annotations"), kPythonAnnotation) == "true",
+      made.ports_to_close};
   for (const std::size_t index : trainers) {
-    AddToTrainer(containers[index], index, trainers.size() == 1, volumes.shared, python, patch,
+    AddToTrainer(containers[index], index, trainers.size() == 1, volumes.shared, wishes, patch,
                  injection.warnings);
   }
   const Json& metadata = Member(pod, "metadata");

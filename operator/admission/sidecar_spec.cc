@@ -185,17 +185,17 @@ void AddLogdirVolume(const Json& spec, Wishes& wishes, const SidecarVolumes& our
   mounts.push_back({{"name", wish.substr(0, colon)}, {"mountPath", path}});
 }
 
-// Returns "localhost:9012,localhost:9013" for the trainer's ports.
-std::string FrameworkAddresses(Wishes& wishes, int otherwise, Ports& ports) {
+// Returns "localhost:9012,localhost:9013" for "9012,9013".
+std::string FrameworkAddresses(const std::string& framework_ports, Ports& ports) {
   std::string addresses;
-  for (const std::string& port : Split(wishes.Get("framework-port", StrCat(otherwise), IsPorts,
-                                                  "a port, or several with commas"),
-                                       ',')) {
+  for (const std::string& port : Split(framework_ports, ',')) {
     ports.Take(std::stoi(port));
     addresses += StrCat(addresses.empty() ? "" : ",", "localhost:", port);
   }
   return addresses;
 }
+
+bool IsTrue(const std::string& text) { return text == "true"; }
 
 void AddOptions(Wishes& wishes, Ports& ports, Json& arguments) {
   const std::string rate =
@@ -204,8 +204,7 @@ void AddOptions(Wishes& wishes, Ports& ports, Json& arguments) {
   const std::string flight =
       wishes.Get("flight-recorder", "", IsLookBack, "a duration such as 10s, at most 10m");
   if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
-  const auto is_true = [](const std::string& text) { return text == "true"; };
-  if (!wishes.Get("host-tracing-on-old-servers", "", is_true, "\"true\"").empty())
+  if (!wishes.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--host-tracing-on-old-servers");
   const std::string compat = wishes.Get("compat-port", "", IsPort, "a port");
   if (compat.empty()) return;
@@ -258,7 +257,9 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   const Json& spec = Member(pod, "spec");
   Wishes wishes(pod, warnings);
   Ports ports(spec);
-  const std::string framework = FrameworkAddresses(wishes, settings.framework_port, ports);
+  const std::string framework_ports = wishes.Get("framework-port", StrCat(settings.framework_port),
+                                                 IsPorts, "a port, or several with commas");
+  const std::string framework = FrameworkAddresses(framework_ports, ports);
   const int port = PortFor(wishes, "port", kWorkerPort, ports);
   const int metrics = PortFor(wishes, "metrics-port", kMetricsPort, ports);
   Json arguments = {StrCat("--listen=0.0.0.0:", port),
@@ -294,6 +295,8 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   SidecarSpec made;
   made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,
                                  "at least 32Mi, such as 512Mi");
+  if (!wishes.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())
+    made.ports_to_close = framework_ports;
   made.container = {
       {"name", kSidecarContainer},
       {"image", settings.image},

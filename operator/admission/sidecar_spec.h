@@ -21,6 +21,9 @@ SidecarVolumes VolumesFor(const nlohmann::json& pod);
 struct SidecarSpec {
   nlohmann::json container{};
   std::string agent_memory{};  // The size of the shared volume, as a quantity.
+  // The ports of the trainer's profiler servers that the trainer is to close to other machines,
+  // separated by commas; empty if it is not asked to.
+  std::string ports_to_close{};
 };
 // Builds the sidecar of a pod. `trainers` are the names of the containers that train. An annotation
 // that is invalid or cannot be followed causes a warning and is ignored, so that the API server

@@ -25,6 +25,7 @@ using nlohmann::json;
 constexpr std::string_view kSuffix = ".process";
 constexpr std::size_t kMaxBytes = 16 << 10;
 constexpr std::size_t kMaxText = 256;
+constexpr std::size_t kMaxPorts = 64;
 constexpr int kFormat = 1;
 
 absl::Status Wrong(std::string_view what) {
@@ -39,14 +40,25 @@ std::string LineOf(const json& object, const char* key) {
   return text;
 }
 
-// Only the loopback, because nobody else's server may be asked in the program's name.
-bool IsLoopback(std::string_view address) {
-  constexpr std::string_view kHost = "127.0.0.1:";
-  if (!address.starts_with(kHost)) return false;
-  address.remove_prefix(kHost.size());
+// The port of host:port if the host is `host`, else 0.
+std::uint16_t PortOn(std::string_view host, std::string_view address) {
+  if (!address.starts_with(host) || address.substr(host.size(), 1) != ":") return 0;
+  address.remove_prefix(host.size() + 1);
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(address.data(), address.data() + address.size(), port);
-  return error == std::errc() && end == address.data() + address.size() && port != 0;
+  return error == std::errc() && end == address.data() + address.size() ? port : 0;
+}
+
+std::vector<std::uint16_t> PortsIn(const json& object, const char* key) {
+  std::vector<std::uint16_t> ports;
+  const auto list = object.find(key);
+  if (list == object.end() || !list->is_array()) return ports;
+  for (const json& port : *list) {
+    if (ports.size() == kMaxPorts) break;
+    if (port.is_number_unsigned() && port.get<std::uint64_t>() <= 65535)
+      ports.push_back(port.get<std::uint16_t>());
+  }
+  return ports;
 }
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -100,6 +112,14 @@ Rank Announcement::place() const {
   return RankOf(known(rank), known(local_rank), known(world_size));
 }
 
+bool ListensOn(const Announcement& process, std::string_view address) {
+  constexpr std::string_view kHosts[] = {"localhost", "127.0.0.1", "[::1]"};
+  return std::any_of(std::begin(kHosts), std::end(kHosts), [&](std::string_view host) {
+    const std::uint16_t port = PortOn(host, address);
+    return port != 0 && std::count(process.listens.begin(), process.listens.end(), port) > 0;
+  });
+}
+
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view text) {
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return Wrong("content is no JSON object");
@@ -121,8 +141,10 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.local_rank = NumberField<std::uint32_t>(object, "local_rank");
   process.world_size = NumberField<std::uint32_t>(object, "world_size");
   process.address = LineOf(object, "address");
-  if (!process.address.empty() && !IsLoopback(process.address))
+  // Nobody else's server may be asked in the program's name.
+  if (!process.address.empty() && PortOn("127.0.0.1", process.address) == 0)
     return Wrong("address is not on 127.0.0.1");
+  process.listens = PortsIn(object, "listens");
   process.socket = LineOf(object, "socket");
   if (!IsFileName(process.socket)) return Wrong("socket is no name of a file");
   const auto child = object.find("multiprocessing");

@@ -22,7 +22,8 @@ struct Announcement {
   std::optional<std::uint32_t> rank{}, local_rank{}, world_size{};
   std::string address{};  // host:port of its profiler server on the loopback; empty if it has none.
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
-  bool trains = true;     // False for launchers and for workers of data loaders.
+  std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
+  bool trains = true;                    // False for launchers and for workers of data loaders.
 
   // "<program> <pid>", as for other rows of processes.
   std::string label() const;
@@ -33,6 +34,8 @@ struct Announcement {
 
 // May a process name a file of the agent directory so? Hidden files are unfinished ones. Pure.
 bool IsFileName(std::string_view name);
+// Whether `address`, host:port, is a port of this machine on which the process listens. Pure.
+bool ListensOn(const Announcement& process, std::string_view address);
 
 // InvalidArgument says what is wrong. `name` is the file's name. Pure.
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view json);

@@ -120,26 +120,32 @@ FrameworkSource::FrameworkSource(const Clock& clock, FrameworkOptions options)
 
 std::vector<FrameworkSource::Server> FrameworkSource::Servers(const v1::CapturePlan& plan,
                                                               Nanos timeout) const {
+  std::vector<Announcement> processes;
+  if (!options_.announced_in.empty()) processes = ReadAnnouncements(options_.announced_in);
+  std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
   std::vector<Server> given, announced;
-  if (IsWanted(plan, std::nullopt)) {
-    for (const std::string& address : options_.addresses) given.push_back({address});
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& address : options_.addresses) {
+    // A process that announced itself is recorded in the way that it announced, which is safe.
+    const bool known = std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
+      return ListensOn(process, address);
+    });
+    if (!known && IsWanted(plan, std::nullopt)) given.push_back({address});
   }
-  if (!options_.announced_in.empty()) {
-    for (const Announcement& process : ReadAnnouncements(options_.announced_in)) {
-      if (process.trains && !process.address.empty() && IsWanted(plan, process.place()))
-        announced.push_back({process.address, process});
-    }
+  for (const Announcement& process : processes) {
+    if (!process.address.empty() && IsWanted(plan, process.place()))
+      announced.push_back({process.address, process});
   }
   if (announced.empty()) return given;
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (const Server& server : given) {
-    channels.push_back(ConnectToProfiler(server.address, 1));
+  for (const auto& [address, process] : given) {
+    channels.push_back(ConnectToProfiler(address, 1));
     channels.back()->GetState(true);
   }
   const auto deadline = DeadlineIn(timeout);
-  for (const auto& channel : channels) {
-    if (IsConnected(*channel, deadline)) return given;
-  }
+  const bool answers = std::any_of(channels.begin(), channels.end(), [&](const auto& channel) {
+    return IsConnected(*channel, deadline);
+  });
+  if (answers) announced.insert(announced.begin(), given.begin(), given.end());
   return announced;
 }
 
@@ -196,7 +202,7 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   const std::vector<Server> servers = Servers(plan, kConnectFor);
   if (servers.empty()) {
     collecting();
-    return session::OneRecording({.outcome = Outcome::kNoSource, .message = "no profiler server is known"});
+    return session::OneRecording({.outcome = Outcome::kNoSource, .message = "no process has a profiler server to ask"});
   }
   const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;

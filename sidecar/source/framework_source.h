@@ -25,7 +25,8 @@ struct FrameworkOptions {
   // process.
   bool host_tracing_on_old_servers = false;
   // The agent directory, where processes announce servers that Strobe started in them; empty =
-  // none. They are used while none of `addresses` answers, because a process has one profiler.
+  // none. An address of `addresses` on which such a process listens is not asked: the process is
+  // recorded as it announced.
   std::string announced_in{};
 };
 
@@ -52,8 +53,9 @@ class FrameworkSource final : public session::Source {
 
     Rank rank() const { return process ? process->place() : std::nullopt; }
   };
-  // The servers to ask for this plan: the given ones or, if none of them can be connected within
-  // `timeout`, the announced ones. Nobody knows the ranks of the given ones.
+  // The servers to ask: the given ones that no process announced, unless none of them can be
+  // connected within `timeout`, and the announced ones. Without announced ones, the given ones.
+  // Nobody knows the ranks of the given ones.
   std::vector<Server> Servers(const v1::CapturePlan& plan, Nanos timeout) const;
   // Asks the servers whose channel is not null and remembers their ages. If a server does not
   // answer in time, uses its remembered age.

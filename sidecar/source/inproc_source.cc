@@ -11,10 +11,12 @@
 #include "common/base/capture_defaults.h"
 #include "common/base/duration.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/log.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "sidecar/session/trace_report.h"
+#include "sidecar/source/failed_starts.h"
 #include "sidecar/source/framework_answers.h"
 #include "sidecar/source/inproc_call.h"
 #include "sidecar/source/memory_room.h"
@@ -117,10 +119,10 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
 }  // namespace
 
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all) {
-  const bool servers = !plan.framework_servers().empty();
+  // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
+  const bool servers_are_asked = plan.container().empty();
   std::erase_if(all, [&](const Announcement& process) {
-    return !process.trains || !process.address.empty() ||
-           (servers && process.framework != kTorch) ||
+    return !process.trains || (servers_are_asked && !process.address.empty()) ||
            (!plan.container().empty() && process.container != plan.container()) ||
            !IsWanted(plan, process.place());
   });
@@ -131,6 +133,10 @@ InprocSource::InprocSource(const Clock& clock, std::string directory)
     : clock_(clock), directory_(std::move(directory)) {}
 
 std::vector<v1::Source> InprocSource::Probe(Nanos) {
+  for (const FailedStart& failed : TakeFailedStarts(directory_)) {
+    LogWarning("a program cannot be recorded by its framework",
+               {{"process", failed.process}, {"error", failed.message}});
+  }
   std::vector<v1::Source> sources;
   for (const Announcement& process : ToRecord({}, ReadAnnouncements(directory_))) {
     v1::Source& source = sources.emplace_back();

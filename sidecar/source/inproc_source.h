@@ -18,8 +18,8 @@ class InprocSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  // NoSource without processes if none announced itself. If the plan names profiler servers that
-  // answer, JAX and TensorFlow are left to them.
+  // NoSource without processes if none announced itself. Processes with a server of ours are left
+  // to it, unless the plan names a container.
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                          const Cancellation& terminate,
                                          const std::function<void()>& collecting) override;

@@ -1,4 +1,7 @@
-"""A JAX or TensorFlow training loop that knows nothing of Strobe: framework_loop.py FRAMEWORK NOTES ORDERS. See torch_loop.py."""
+"""A JAX or TensorFlow training loop that knows nothing of Strobe: framework_loop.py FRAMEWORK NOTES ORDERS. See torch_loop.py.
+
+FRAMEWORK is jax, tensorflow, or bare-tensorflow, which does not even import Strobe's package.
+"""
 
 import os
 import sys
@@ -18,7 +21,8 @@ if framework == "jax":
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
             state = compiled(state).block_until_ready()
 else:
-    import strobe  # noqa: F401 - What TensorFlow's programs need; nothing else is done with it.
+    if framework == "tensorflow":
+        import strobe  # noqa: F401 - Nothing else is done with it.
     import tensorflow as tf
 
     compiled = tf.function(lambda x: tf.tanh(x @ x))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.inproc import MS, Trainer
+from tests.support.ports import free_port
 from tests.support.processes import BUILD, PYTHON, ROOT, wait_until
 
 JAX = BUILD / "jax"
@@ -19,8 +20,8 @@ WITH_SERVER = [version for version in VERSIONS if version not in ("0.4.38", "0.7
 PLAIN_PYTHON = Path(sys.base_prefix) / "bin/python3"  # Cannot import TensorFlow.
 
 
-def jax_trainer(group, directory, package, version, **more):
-    path = ":".join(str(part) for part in (package, JAX / version, JAX / "common"))
+def jax_trainer(group, directory, package, version, more_paths=(), **more):
+    path = ":".join(str(part) for part in (package, JAX / version, JAX / "common", *more_paths) if part)
     command = [PLAIN_PYTHON, ROOT / "tests/e2e/framework_loop.py", "jax", directory / "notes.0", directory / "orders.0"]
     return Trainer(group, directory, path, framework="jax", command=command, **more)
 
@@ -240,13 +241,19 @@ def can_connect(pid, host, port):
     return subprocess.run(["nsenter", "-t", str(pid), "-n", sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_package):
+def trainer_in_a_network(group, directory, package, **more):
+    """A trainer with the address 10.99.0.1, and the ID of a process that can reach it from another network."""
     if subprocess.run(["unshare", "--net", "ip", "link", "add", "first", "type", "veth", "peer", "name", "second"], capture_output=True).returncode != 0:
         pytest.skip("this machine cannot make networks")
-    other_file = tmp_path / "other"
-    trainer = jax_trainer(group, tmp_path, python_package, "newest", wrap=["unshare", "--net", "sh", "-c", NETWORKS, "sh", other_file])
+    other_file = directory / "other"
+    trainer = jax_trainer(group, directory, package, "newest", wrap=["unshare", "--net", "sh", "-c", NETWORKS, "sh", other_file], **more)
+    return trainer, int(other_file.read_text())
+
+
+def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_package):
+    trainer, stranger = trainer_in_a_network(group, tmp_path, python_package)
     port = int(trainer.announced()["address"].rsplit(":", 1)[1])
-    inside, stranger = trainer.announced()["pid"], int(other_file.read_text())
+    inside = trainer.announced()["pid"]
     # The program's own server, which is open, shows that the network is there.
     trainer.order("import socket; open_one = socket.create_server(('0.0.0.0', 7777)); print('open', flush=True)")
     assert can_connect(stranger, "10.99.0.1", 7777)
@@ -255,3 +262,36 @@ def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_packag
     listening = json.loads(subprocess.run(["nsenter", "-t", str(inside), "-n", "ip", "-j", "addr", "show", "ours"], capture_output=True, text=True).stdout)
     for address in [info["local"] for info in listening[0]["addr_info"] if info["family"] == "inet6"]:
         assert not can_connect(stranger, f"{address}%theirs", port)
+
+
+def test_the_programs_own_server_can_be_closed_to_others(group, tmp_path, python_package):
+    """What strobe.dev/close-profiler-port does."""
+    trainer, stranger = trainer_in_a_network(group, tmp_path, python_package, env={"STROBE_CLOSE_PROFILER_PORT": "9012"})
+    inside = trainer.announced()["pid"]
+    trainer.order("import socket; open_one = socket.create_server(('0.0.0.0', 7777)); jax.profiler.start_server(9099); print('9099', flush=True)")
+    assert "9099" in trainer.process.output() and not can_connect(stranger, "10.99.0.1", 9099), "closed when the call returns"
+    assert not can_connect(inside, "10.99.0.1", 9099), "not even by the pod's own address"
+    assert can_connect(inside, "127.0.0.1", 9099) and can_connect(inside, "::1", 9099)
+    assert can_connect(stranger, "10.99.0.1", 7777), "other sockets are left alone"
+    wait_until(lambda: trainer.announced()["closed"] == [9099], 10, "the announcement")
+    assert {9099, 7777} <= set(trainer.announced()["listens"])
+
+
+def test_a_server_from_before_is_closed_by_its_port(group, tmp_path, python_package):
+    """The program's server may be there before Strobe's part. The agent starts that part late."""
+    (tmp_path / "strobe/agent").mkdir(parents=True)
+    trainer, stranger = trainer_in_a_network(group, tmp_path, None, env={"STROBE_CLOSE_PROFILER_PORT": "9012,9013"})
+    trainer.order("jax.profiler.start_server(9012)")
+    assert can_connect(stranger, "10.99.0.1", 9012)
+    trainer.order(f"sys.path.insert(0, {str(python_package)!r}); import strobe_bootstrap; strobe_bootstrap.start()")
+    wait_until(lambda: trainer.announced()["closed"] == [9012], 10, "the announcement")
+    assert not can_connect(stranger, "10.99.0.1", 9012) and can_connect(trainer.announced()["pid"], "127.0.0.1", 9012)
+
+
+def test_tensorflows_own_server_can_be_closed_to_others(group, tmp_path, python_package):
+    trainer = Trainer(group, tmp_path, python_package, framework="tensorflow", env={"STROBE_CLOSE_PROFILER_PORT": "9012"})
+    trainer.announced("tensorflow")
+    port = free_port()
+    trainer.order(f"tf.profiler.experimental.server.start({port})")
+    wait_until(lambda: trainer.announced("tensorflow")["closed"] == [port], 10, "the announcement")
+    assert trainer.trains()

@@ -1,39 +1,61 @@
-"""Starts Strobe's part of an unmodified trainer. PyTorch and JAX load this module through entry points.
+"""Starts Strobe's part of an unmodified trainer. PyTorch and JAX load this module through entry points, and the agent of a GPU pod runs it.
 
 It is no part of the package `strobe`, because that package loads the agent, and `import torch` must not become slower.
 """
 
 import os
 import sys
+import time
+
+_SECONDS_TO_LOAD = 5.0
 
 
 def _load():
-    """Returns strobe._inproc without running strobe/__init__.py."""
+    """Returns strobe._inproc without running strobe/__init__.py. Of several threads, one loads it, and the others wait."""
     name = "strobe._inproc"
-    if name in sys.modules:
-        return sys.modules[name]
-    from importlib.util import module_from_spec, spec_from_file_location
+    if name not in sys.modules:
+        from importlib.util import module_from_spec, spec_from_file_location
 
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "strobe", "_inproc")
-    spec = spec_from_file_location(name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder])
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        raise
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "strobe", "_inproc")
+        spec = spec_from_file_location(name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder])
+        module = module_from_spec(spec)
+        if sys.modules.setdefault(name, module) is module:
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                sys.modules.pop(name, None)
+                raise
+    module = sys.modules[name]
+    until = time.monotonic() + _SECONDS_TO_LOAD
+    while not hasattr(module, "bootstrap_imported") and time.monotonic() < until:  # Its last function.
+        time.sleep(0.001)
     return module
 
 
+def tell(error):
+    """Leaves the first error of this process for the sidecar's log. Never raises."""
+    try:
+        container = os.environ.get("STROBE_CONTAINER")
+        name = f"{container}@{os.getpid()}.failed" if container else f"{os.getpid()}.failed"
+        path = os.path.join(os.environ["STROBE_DIR"], "agent", name)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        try:
+            os.fchmod(fd, 0o644)  # The sidecar usually runs as another user.
+            os.write(fd, f"{type(error).__name__}: {error}"[:400].encode(errors="replace"))
+        finally:
+            os.close(fd)
+    except Exception:
+        pass
+
+
 def start(framework=None):
-    """Never raises, and does nothing outside of a pod with a sidecar."""
+    """Never raises, and does nothing outside of a pod with a sidecar. `framework` is the one that is used; None if that is not known."""
     if not os.environ.get("STROBE_DIR") or os.environ.get("STROBE_BOOTSTRAP", "").lower() == "off":
         return
     try:
         _load().bootstrap(framework)
-    except Exception:  # The trainer must not notice. A process without an announcement is what the sidecar sees.
-        pass
+    except Exception as error:  # The trainer must not notice.
+        tell(error)
 
 
 def torch():

@@ -164,6 +164,26 @@ TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
                                                                 HasSubstr("strobe.dev/cpu")));
 }
 
+TEST(Inject, TheTrainersProfilerPortsAreClosedIfAsked) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/framework-port", "9100,9101"},
+                                    {"strobe.dev/close-profiler-port", "true"}};
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Json patched = pod.patch(injection.patch);
+  EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_CLOSE_PROFILER_PORT"), "9100,9101");
+  EXPECT_THAT(injection.warnings, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  EXPECT_EQ(Variable(Apply(Pod())["spec"]["containers"][0], "STROBE_CLOSE_PROFILER_PORT"),
+            "(not set)");
+  // Without CUDA, only the Python package can do it.
+  pod["spec"]["containers"][0]["resources"] = {{"limits", {{"google.com/tpu", 4}}}};
+  EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, Contains(HasSubstr("strobe.dev/python")));
+  pod["metadata"]["annotations"]["strobe.dev/python"] = "true";
+  EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, IsEmpty());
+  pod["metadata"]["annotations"]["strobe.dev/close-profiler-port"] = "yes";
+  EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, Contains(HasSubstr("close-profiler-port")));
+}
+
 TEST(Inject, ALogdirMayLieOnAVolumeOfThePods) {
   Json pod = Pod();
   pod["spec"]["volumes"] = {{{"name", "nfs"}, {"nfs", {{"path", "/x"}}}}};

@@ -61,6 +61,19 @@ TEST(ParseAnnouncement, NobodyElsesServerIsAsked) {
     EXPECT_FALSE(ParseAnnouncement("x", With("address", address)).ok()) << address;
 }
 
+TEST(ParseAnnouncement, KnowsWhereTheProcessListens) {
+  std::string text = kTorch;
+  text.insert(1, R"("listens": [9012, 70000, "9013", -1, 0, null, 9014], )");
+  const auto process = ParseAnnouncement("x", text);
+  ASSERT_TRUE(process.ok()) << process.status();
+  for (const char* ours : {"localhost:9012", "127.0.0.1:9012", "[::1]:9014"})
+    EXPECT_TRUE(ListensOn(*process, ours)) << ours;
+  for (const char* other : {"localhost:9013", "10.0.0.1:9012", "localhost:90120", "localhost", "",
+                            "localhost:", "localhost:0", "localhost:9012x"})
+    EXPECT_FALSE(ListensOn(*process, other)) << other;
+  EXPECT_FALSE(ListensOn(*ParseAnnouncement("x", kTorch), "localhost:9012"));
+}
+
 TEST(ParseAnnouncement, RefusesWhatNoReleaseWrites) {
   for (const std::string& text :
        {std::string("[]"), std::string("{"), std::string(""), std::string(100'000, '['),

@@ -26,9 +26,10 @@ TEST(ToRecord, LeavesServersToTheirClient) {
   const std::vector<Announcement> all = {Of("torch", ""), Of("jax", ""),
                                          Of("tensorflow", "", "127.0.0.1:7")};
   EXPECT_THAT(Frameworks(plan, all), testing::ElementsAre("torch", "jax"));
-  // A process has one profiler, which the server that answers would use.
-  plan.add_framework_servers("localhost:9012");
-  EXPECT_THAT(Frameworks(plan, all), testing::ElementsAre("torch"));
+  plan.set_container("trainer");
+  EXPECT_THAT(Frameworks(plan, {Of("tensorflow", "trainer", "127.0.0.1:7")}),
+              testing::ElementsAre("tensorflow"))
+      << "then no server is asked";
 }
 
 TEST(ToRecord, OnlyTheContainerAndOnlyWhoTrains) {

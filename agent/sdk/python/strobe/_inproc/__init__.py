@@ -16,6 +16,8 @@ _lock = threading.Lock()
 _owner = 0  # The process that has the service. A forked child has none.
 _expected = set()  # Frameworks to announce once they are usable.
 _service = None
+_thread = None
+_ending = False
 
 
 def is_on():
@@ -27,9 +29,10 @@ def bootstrap(framework=None):
 
     Idempotent. Never raises, never imports a framework, and does nothing without $STROBE_DIR or with STROBE_BOOTSTRAP=off.
     """
-    global _owner
+    global _owner, _thread
     try:
-        if not is_on():
+        # Once the main thread has ended, _at_exit is not called any more.
+        if not is_on() or not threading.main_thread().is_alive():
             return
         with _lock:
             _expected.update(FRAMEWORKS if framework is None else (framework,))
@@ -41,8 +44,18 @@ def bootstrap(framework=None):
                 os.register_at_fork(after_in_child=_after_fork)
                 atexit.register(_at_exit)
             _owner = os.getpid()
-            threading.Thread(target=_run, name="strobe-inproc", daemon=True).start()
-    except Exception:  # The program must not notice. That nothing was announced is what the sidecar sees.
+            _thread = threading.Thread(target=_run, name="strobe-inproc", daemon=True)
+            _thread.start()
+    except Exception as error:  # The program must not notice.
+        _tell(error)
+
+
+def _tell(error):
+    try:
+        from .failure import tell
+
+        tell(error)
+    except Exception:
         pass
 
 
@@ -52,9 +65,10 @@ def _run():
         from .service import Service
 
         _service = Service(os.environ["STROBE_DIR"], _expected)
-        _service.run()
-    except Exception:
-        pass
+        if not _ending:
+            _service.run()
+    except Exception as error:
+        _tell(error)
 
 
 def _after_fork():
@@ -71,9 +85,17 @@ def _after_fork():
 
 
 def _at_exit():
+    """Ends the service and waits for its thread: in some versions of Python, a thread that waits for an interpreter that is gone crashes."""
+    global _ending
     try:
-        if _service is not None and _owner == os.getpid():
-            _service.shut_down()
+        _ending = True
+        if _owner != os.getpid():
+            return
+        if _service is not None:
+            _service.end()
+        _thread.join(60)
+        if _service is not None:
+            _service.directory.clear()
     except Exception:
         pass
 

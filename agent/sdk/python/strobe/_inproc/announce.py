@@ -25,6 +25,7 @@ class Directory:
         # A path through this descriptor is short enough for a Unix socket, and stays right if the program changes its root.
         self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.locked = {}  # Name of an announcement: its locked descriptor.
+        self.replaced = {}  # The one before, which a reader may have opened just now: unlocked, it would look like that of a dead program.
         self.made = set()  # Names of other files to remove at exit.
 
     def announce(self, name, content):
@@ -44,10 +45,12 @@ class Directory:
             os.close(fd)
             self._unlink(hidden)
             raise
-        before = self.locked.get(name)
-        self.locked[name] = fd
+        before, self.locked[name] = self.locked.get(name), fd
+        oldest = self.replaced.get(name)
         if before is not None:
-            os.close(before)
+            self.replaced[name] = before
+        if oldest is not None:
+            os.close(oldest)
 
     def create(self, name):
         """Opens a new file for a trace; returns its descriptor. It is removed at exit unless kept."""
@@ -82,7 +85,7 @@ class Directory:
 
     def forget(self):
         """In a forked child: the files are the parent's."""
-        for fd in [*self.locked.values(), self.fd]:
+        for fd in [*self.locked.values(), *self.replaced.values(), self.fd]:
             try:
                 os.close(fd)
             except OSError:

@@ -1,12 +1,12 @@
 """The one thread of this process's service: announces frameworks as they become usable, and serves the session socket."""
 
-import threading
-
 from .announce import Directory
 from .capture import Capture, Exiting
 from .channel import Channel
+from .failure import tell
 from .frameworks import is_usable, open_server, recorder_for, version
 from .process import description, is_starting_child, stem
+from .program_servers import ProgramServers
 from .request import Refused, parse
 
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
@@ -17,17 +17,18 @@ class Service:
         self.expected = expected  # Shared with bootstrap(), which adds to it.
         self.recorders = {}  # By framework, in the order in which they were announced.
         self.exiting = self.recording = False
-        self.thread = threading.current_thread()
         self.directory = Directory(root, stem())
         self.socket_name = f"{self.directory.stem}.sock"
         self.channel = Channel(self.directory, self.socket_name)
+        self.servers = ProgramServers(self.channel.wake)
+        self.told = {}  # What each announcement says, without what may change.
         self._delay = _SECONDS_OF_FIRST_LOOK
 
     def run(self):
         try:
             while not self.exiting:
                 self._look()
-                self._serve(self._delay if self.expected else None)
+                self._serve(self._delay if self.expected or self.servers.begins() else None)
         except Exiting:
             for recorder in self.recorders.values():
                 recorder.leave()
@@ -48,8 +49,12 @@ class Service:
                 if name in self.recorders or is_usable(name):
                     self.expected.discard(name)
                     self._announce(name)
-            except Exception:  # This one is not announced; the others may be.
+            except Exception as error:  # This one is not announced; the others may be.
                 self.expected.discard(name)
+                tell(error)
+        if self.servers.look():
+            for file in self.told:
+                self._write(file)
 
     def _announce(self, name):
         if name in self.recorders:
@@ -57,11 +62,17 @@ class Service:
         recorder = recorder_for(name, self.directory)
         port = open_server(name)
         self.recorders[name] = recorder
+        self.servers.watch(name)
+        self.servers.look()
         # The first framework has the process's own name; a program with two has a second announcement.
         file = self.directory.stem + (".process" if len(self.recorders) == 1 else f"-{name}.process")
-        self.directory.announce(file, {
-            **description(), "framework": name, "version": version(name), "channel": "session" if port is None else "server",
-            "address": None if port is None else f"127.0.0.1:{port}", "socket": self.socket_name, "note": recorder.note})
+        self.told[file] = {
+            "framework": name, "version": version(name), "channel": "session" if port is None else "server",
+            "address": None if port is None else f"127.0.0.1:{port}", "socket": self.socket_name, "note": recorder.note}
+        self._write(file)
+
+    def _write(self, file):
+        self.directory.announce(file, {**description(), **self.told[file], "listens": self.servers.listens, "closed": self.servers.closed})
 
     def _serve(self, seconds):
         asked = self.channel.wait(seconds)
@@ -75,12 +86,10 @@ class Service:
         self.channel.refuse_others()
         Capture(request, self.recorders[request.framework], connection, self).run()
 
-    def shut_down(self):
-        """At the program's exit. Waits for the thread, which may be inside the profiler: it must not meet an interpreter that is gone."""
+    def end(self):
+        """At the program's exit."""
         self.exiting = True
         self.channel.wake()
-        self.thread.join(60)
-        self.directory.clear()
 
     def forget(self):
         """In a forked child."""

@@ -1,0 +1,20 @@
+// Processes in which Strobe could not reach the framework's profiler: the files *.failed that the
+// agent and strobe_bootstrap.py write into the agent directory. They come from the trainer, which
+// may be hostile.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace strobe {
+
+struct FailedStart {
+  std::string process{};  // "<pid>" or "<container>@<pid>", in the process's own PID namespace.
+  std::string message{};  // One line of valid UTF-8.
+};
+
+// Takes what processes told: returns and removes at most kMaxFailedStarts files. A file that cannot
+// be removed is left out, because it would be told again each time.
+inline constexpr std::size_t kMaxFailedStarts = 64;
+std::vector<FailedStart> TakeFailedStarts(const std::string& directory);
+
+}  // namespace strobe
