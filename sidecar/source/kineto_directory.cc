@@ -13,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "common/base/strings.h"
@@ -71,13 +72,16 @@ std::string NewKinetoTrace(const std::string& directory) {
   return StrCat(directory, "/", kOurTrace, absl::StrFormat("%016x", number), kFinished);
 }
 
-void LookForTrace(const std::string& path, KinetoSigns& signs) {
+void LookForTrace(const std::string& path, MonoTime now, KinetoSigns& signs) {
   struct stat info {};
   signs.finished = lstat(path.c_str(), &info) == 0;
   const bool unfinished = lstat((path + ".tmp").c_str(), &info) == 0;
+  const std::uint64_t bytes = unfinished ? static_cast<std::uint64_t>(info.st_size) : 0;
+  if (bytes != std::exchange(signs.unfinished_bytes, bytes)) signs.grew = now;
   signs.began = signs.began || signs.finished || unfinished;
-  signs.unfinished_bytes = unfinished ? static_cast<std::uint64_t>(info.st_size) : 0;
 }
+
+void RemoveUnfinishedTrace(const std::string& path) { (void)unlink((path + ".tmp").c_str()); }
 
 void TidyKinetoDirectory(const std::string& directory, const std::vector<std::string>& awaited,
                          Nanos stale) {

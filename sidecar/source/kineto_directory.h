@@ -18,8 +18,11 @@ absl::Status PrepareKinetoDirectory(const std::string& directory);
 // The name, below the directory, of a trace of this sidecar that nobody can guess.
 std::string NewKinetoTrace(const std::string& directory);
 
-// What is there of the trace `path`. Keeps KinetoSigns::began.
-void LookForTrace(const std::string& path, KinetoSigns& signs);
+// What is there of the trace `path` now. Keeps KinetoSigns::began.
+void LookForTrace(const std::string& path, MonoTime now, KinetoSigns& signs);
+
+// Removes a trace that its process will not finish.
+void RemoveUnfinishedTrace(const std::string& path);
 
 // Removes finished traces whose name begins with none of `awaited` and, when they are older than
 // `stale`, unfinished ones and the sockets of processes that have ended. Looks at a bounded number

@@ -72,7 +72,7 @@ class KinetoCapture {
       if (run.decided) continue;
       // Before the files, because a process finishes its trace before it ends.
       run.told = daemon_.Told(run.client.socket).value_or(run.told);
-      LookForTrace(run.trace, run.signs);
+      LookForTrace(run.trace, now, run.signs);
       if (auto verdict = JudgeKineto(run.told, run.signs, run.answer.who, now))
         Decide(*std::move(verdict), run);
     }
@@ -138,8 +138,10 @@ class KinetoCapture {
 
   void Decide(CallVerdict verdict, KinetoRun& run) {
     run.decided = true;
-    run.answer.verdict = std::move(verdict);
     daemon_.End(run.client.socket, run.signs.finished);
+    // What its process will not finish takes memory of the trainer. After a cancellation it does.
+    if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
+    run.answer.verdict = std::move(verdict);
   }
 
   void TellCap(KinetoRun& run) const {
@@ -155,7 +157,8 @@ class KinetoCapture {
   bool IsEmpty(const KinetoRun& run) const {
     if (run.answer.trace.empty()) return false;
     const auto summary = xplane::Summarize(run.answer.trace, room_);
-    return summary.ok() && summary->events == 0;
+    constexpr std::uint64_t kEndOfWindow = 1;  // An event of Kineto's own.
+    return summary.ok() && summary->events <= kEndOfWindow;
   }
 
   // A process that started others of the worker, or was started by one, and ran no operator:

@@ -15,6 +15,8 @@ using std::chrono::seconds;
 
 // How long after the end a trace may take: a tick of Kineto's, and writing.
 constexpr Nanos kFinish = seconds(3), kFinishPerMegabyte = milliseconds(20);
+// Kineto neither retries nor ends what it cannot write.
+constexpr Nanos kStuck = seconds(10);
 
 CallVerdict WhyMissed(const KinetoTold& told, std::string_view who) {
   const std::string ahead = FormatDuration(told.order.Ahead());
@@ -77,7 +79,13 @@ std::optional<CallVerdict> JudgeKineto(const KinetoTold& told, const KinetoSigns
   if (now < told.order.end() + kFinish + megabytes * kFinishPerMegabyte) return std::nullopt;
   if (!signs.began) return WhyNothing(told, who);
   // Kineto writes nothing before the end of a recording, and nothing if it was cancelled.
-  if (signs.unfinished_bytes > 0) return std::nullopt;
+  if (signs.unfinished_bytes > 0) {
+    if (now - signs.grew < kStuck) return std::nullopt;
+    return CallVerdict{
+        Outcome::kSpoolFull,
+        StrCat(who, " stopped writing its trace after ", signs.unfinished_bytes,
+               " bytes; the volume of ", told.order.path, " is full (strobe.dev/agent-memory)")};
+  }
   return CallVerdict{
       Outcome::kBusy,
       StrCat(who,

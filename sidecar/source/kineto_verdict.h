@@ -15,6 +15,7 @@ struct KinetoSigns {
   bool began = false;                  // The unfinished trace was seen.
   bool finished = false;               // The trace is there.
   std::uint64_t unfinished_bytes = 0;  // The present size of the unfinished trace.
+  MonoTime grew{};                     // When that size changed.
 };
 
 // Nothing while the outcome is open; kOk without a message if the trace is there. `who` names the

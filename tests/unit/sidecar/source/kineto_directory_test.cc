@@ -53,16 +53,22 @@ TEST_F(KinetoDirectoryTest, NamesAreNotRepeated) {
 TEST_F(KinetoDirectoryTest, SeesWhatBecomesOfATrace) {
   const std::string path = directory_ / "strobe-1_42.json";
   KinetoSigns signs;
-  LookForTrace(path, signs);
+  LookForTrace(path, MonoTime(1s), signs);
   EXPECT_FALSE(signs.began || signs.finished);
   Write("strobe-1_42.json.tmp");
-  LookForTrace(path, signs);
+  LookForTrace(path, MonoTime(2s), signs);
+  EXPECT_EQ(signs.grew, MonoTime(2s));
+  LookForTrace(path, MonoTime(3s), signs);
+  EXPECT_EQ(signs.grew, MonoTime(2s));
   EXPECT_TRUE(signs.began);
   EXPECT_FALSE(signs.finished);
   EXPECT_EQ(signs.unfinished_bytes, 1u);
   fs::rename(path + ".tmp", path);
-  LookForTrace(path, signs);
+  LookForTrace(path, MonoTime(4s), signs);
   EXPECT_TRUE(signs.finished);
+  Write("strobe-2_42.json.tmp");
+  RemoveUnfinishedTrace(directory_ / "strobe-2_42.json");
+  EXPECT_FALSE(Has("strobe-2_42.json.tmp"));
 }
 
 TEST_F(KinetoDirectoryTest, RemovesWhatNobodyAwaits) {

@@ -42,7 +42,10 @@ TEST_F(KinetoVerdictTest, WaitsForThreeSecondsAndMoreForLargeTraces) {
   EXPECT_EQ(At(3500ms), Outcome::kProfilerStartFailed);
   signs_.began = true;
   signs_.unfinished_bytes = 100 << 20;
+  signs_.grew = told_.order.start + 51s;
   EXPECT_FALSE(Judge(1min)) << "it writes; the capture's deadline ends that";
+  EXPECT_EQ(At(61s), Outcome::kSpoolFull);
+  EXPECT_THAT(message_, HasSubstr("stopped writing its trace after 104857600 bytes"));
   signs_.unfinished_bytes = 0;
   EXPECT_FALSE(Judge(3400ms));
   EXPECT_EQ(At(3500ms), Outcome::kBusy);
