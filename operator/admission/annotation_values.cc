@@ -90,4 +90,8 @@ bool IsLookBack(std::string_view text) {
   return duration.ok() && *duration <= std::chrono::minutes(10);
 }
 
+bool IsKinetoDuration(std::string_view text) {
+  return IsLookBack(text) && *ParseDuration(text) >= std::chrono::milliseconds(1);
+}
+
 }  // namespace strobe

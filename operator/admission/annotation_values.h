@@ -22,5 +22,7 @@ bool IsSize(std::string_view text);
 bool IsUploadRate(std::string_view text);
 // True for a duration of at most 10 minutes.
 bool IsLookBack(std::string_view text);
+// True for a duration from a millisecond to 10 minutes.
+bool IsKinetoDuration(std::string_view text);
 
 }  // namespace strobe

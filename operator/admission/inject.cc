@@ -115,50 +115,99 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
   }
 }
 
-// What the pod's annotations ask of its trainers.
+// Name, value, and what follows if the container has another value.
+struct Variable {
+  std::string name, value, otherwise = "the mount is not changed";
+};
+
+// The value of an environment variable that the container sets; nothing if it does not set it.
+std::optional<std::string> ValueOf(const Json& container, const std::string& name) {
+  const Json& environment = Member(container, "env");
+  const std::optional<std::size_t> set = Find(environment, name);
+  return set ? std::optional(TextOf(environment[*set], "value")) : std::nullopt;
+}
+
+// True if the container mounts something else where the shared volume belongs.
+bool MountsInstead(const Json& container, const std::string& volume) {
+  const Json& mounts = Member(container, "volumeMounts");
+  return mounts.is_array() && std::any_of(mounts.begin(), mounts.end(), [&](const Json& mount) {
+           return WithoutSlashes(TextOf(mount, "mountPath")) == kSharedPath &&
+                  TextOf(mount, "name") != volume;
+         });
+}
+
+bool HasVolume(const Json& container, const std::string& volume) {
+  const Json& mounts = Member(container, "volumeMounts");
+  return mounts.is_array() && std::any_of(mounts.begin(), mounts.end(), [&](const Json& mount) {
+           return TextOf(mount, "name") == volume;
+         });
+}
+
+// What lets processes with PyTorch find the sidecar as Kineto's daemon. Nothing, and a warning,
+// where they would look for another daemon.
+std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
+                                      std::vector<std::string>& warnings) {
+  const std::optional<std::string> sockets = ValueOf(container, "KINETO_IPC_SOCKET_DIR");
+  if (sockets && (!host_network || *sockets != kKinetoPath)) {
+    warnings.push_back(StrCat("container ", TextOf(container, "name"),
+                              " sets KINETO_IPC_SOCKET_DIR itself; strobe.dev/kineto-daemon is "
+                              "ignored for it, remove that variable"));
+    return {};
+  }
+  std::vector<Variable> variables = {
+      {"KINETO_USE_DAEMON", "1", "it is not changed"},
+      {"KINETO_CONFIG", StrCat(kKinetoPath, "/libkineto.conf"),
+       "captures begin sooner if that file has ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1"},
+      {"KINETO_ONDEMAND_TRACE_DIR", StrCat(kKinetoPath, "/"),
+       "PyTorch 2.15 and newer write their traces there, where the sidecar does not find them"}};
+  if (host_network) variables.push_back({"KINETO_IPC_SOCKET_DIR", kKinetoPath});
+  return variables;
+}
+
+// What the trainers' containers get.
 struct TrainerWishes {
-  bool python = false;           // Whether to set PYTHONPATH.
+  bool alone = true;  // Only one container trains.
+  bool python = false, kineto = false, host_network = false;
   std::string ports_to_close{};  // See SidecarSpec.
 };
 
-void AddToTrainer(const Json& container, std::size_t index, bool alone, const std::string& volume,
-                  const TrainerWishes& wishes, Patch& patch, std::vector<std::string>& warnings) {
+void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes& wishes,
+                  const std::string& volume, Patch& patch, std::vector<std::string>& warnings) {
   const std::string path = StrCat("/spec/containers/", index);
-  std::vector<std::pair<std::string, std::string>> variables = {{"STROBE_DIR", kSharedPath}};
-  if (!alone) variables.emplace_back("STROBE_CONTAINER", TextOf(container, "name"));
+  const std::string name = TextOf(container, "name");
+  std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
+  if (!wishes.alone) variables.push_back({"STROBE_CONTAINER", name});
   const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
   if (maybe_cuda)
-    variables.emplace_back("CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so"));
-  if (wishes.python) variables.emplace_back("PYTHONPATH", StrCat(kSharedPath, "/python"));
+    variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
+  if (wishes.python) variables.push_back({"PYTHONPATH", StrCat(kSharedPath, "/python")});
   if (!wishes.ports_to_close.empty()) {
-    variables.emplace_back("STROBE_CLOSE_PROFILER_PORT", wishes.ports_to_close);
+    variables.push_back({"STROBE_CLOSE_PROFILER_PORT", wishes.ports_to_close});
     if (!maybe_cuda && !wishes.python) {
-      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ",
-                                TextOf(container, "name"),
+      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
                                 " has no CUDA; there it needs strobe.dev/python: \"true\""));
     }
   }
-  for (const auto& [name, value] : variables) {
-    const Json& environment = Member(container, "env");
-    const std::optional<std::size_t> set = Find(environment, name);
+  const bool mounts_instead = MountsInstead(container, volume);
+  if (wishes.kineto && !mounts_instead) {
+    const std::vector<Variable> more = KinetoVariables(container, wishes.host_network, warnings);
+    variables.insert(variables.end(), more.begin(), more.end());
+  }
+  for (const Variable& variable : variables) {
+    const std::optional<std::string> set = ValueOf(container, variable.name);
     if (!set) {
-      patch.Append(path + "/env", {{"name", name}, {"value", value}});
-    } else if (TextOf(environment[*set], "value") != value) {
-      warnings.push_back(StrCat("container ", TextOf(container, "name"), " sets ", name,
-                                " itself; the mount is not changed"));
+      patch.Append(path + "/env", {{"name", variable.name}, {"value", variable.value}});
+    } else if (*set != variable.value) {
+      warnings.push_back(
+          StrCat("container ", name, " sets ", variable.name, " itself; ", variable.otherwise));
     }
   }
-  const Json& mounts = Member(container, "volumeMounts");
-  for (std::size_t i = 0; mounts.is_array() && i < mounts.size(); ++i) {
-    if (TextOf(mounts[i], "name") == volume) return;
-    if (WithoutSlashes(TextOf(mounts[i], "mountPath")) == kSharedPath) {
-      warnings.push_back(StrCat("container ", TextOf(container, "name"), " mounts something at ",
-                                kSharedPath,
-                                " itself; annotations and GPU activity are not recorded"));
-      return;
-    }
+  if (mounts_instead) {
+    warnings.push_back(StrCat("container ", name, " mounts something at ", kSharedPath,
+                              " itself; annotations and GPU activity are not recorded"));
+  } else if (!HasVolume(container, volume)) {
+    patch.Append(path + "/volumeMounts", {{"name", volume}, {"mountPath", kSharedPath}});
   }
-  patch.Append(path + "/volumeMounts", {{"name", volume}, {"mountPath", kSharedPath}});
 }
 
 // The API server sends only well-formed pods. Others are skipped, so that the patch always applies.
@@ -227,13 +276,14 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
     injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
                               wishes_warnings.end());
   }
-  const TrainerWishes wishes{
-      TextOf(Member(Member(pod, "metadata"), "annotations"), kPythonAnnotation) == "true",
-      made.ports_to_close};
-  for (const std::size_t index : trainers) {
-    AddToTrainer(containers[index], index, trainers.size() == 1, volumes.shared, wishes, patch,
-                 injection.warnings);
-  }
+  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  const TrainerWishes wishes{.alone = trainers.size() == 1,
+                             .python = TextOf(annotations, kPythonAnnotation) == "true",
+                             .kineto = TextOf(annotations, kKinetoAnnotation) == "true",
+                             .host_network = UsesHostNetwork(spec),
+                             .ports_to_close = made.ports_to_close};
+  for (const std::size_t index : trainers)
+    AddToTrainer(containers[index], index, wishes, volumes.shared, patch, injection.warnings);
   const Json& metadata = Member(pod, "metadata");
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");

@@ -197,7 +197,17 @@ std::string FrameworkAddresses(const std::string& framework_ports, Ports& ports)
 
 bool IsTrue(const std::string& text) { return text == "true"; }
 
-void AddOptions(Wishes& wishes, Ports& ports, Json& arguments) {
+void AddKineto(bool host_network, Wishes& wishes, Json& arguments) {
+  const std::string most = wishes.Get("kineto-max-duration", "", IsKinetoDuration,
+                                      "a duration from 1ms to 10m, such as 5s");
+  if (wishes.Get("kineto-daemon", "", IsTrue, "\"true\"").empty()) return;
+  arguments.push_back(StrCat("--kineto-daemon=", kKinetoPath));
+  // Pods with the host's network would share the abstract name.
+  if (host_network) arguments.push_back("--kineto-socket-files");
+  if (!most.empty()) arguments.push_back(StrCat("--kineto-max-duration=", most));
+}
+
+void AddOptions(bool host_network, Wishes& wishes, Ports& ports, Json& arguments) {
   const std::string rate =
       wishes.Get("upload-rate", "", IsUploadRate, "bytes per second such as 100MB, at least 1MB");
   if (!rate.empty()) arguments.push_back(StrCat("--upload-rate=", rate));
@@ -206,6 +216,7 @@ void AddOptions(Wishes& wishes, Ports& ports, Json& arguments) {
   if (!flight.empty()) arguments.push_back(StrCat("--flight-recorder=", flight));
   if (!wishes.Get("host-tracing-on-old-servers", "", IsTrue, "\"true\"").empty())
     arguments.push_back("--host-tracing-on-old-servers");
+  AddKineto(host_network, wishes, arguments);
   const std::string compat = wishes.Get("compat-port", "", IsPort, "a port");
   if (compat.empty()) return;
   if (!ports.Take(std::stoi(compat)))
@@ -221,6 +232,8 @@ std::string FreeName(const Json& volumes, const std::string& name) {
 }
 
 }  // namespace
+
+bool UsesHostNetwork(const Json& spec) { return Member(spec, "hostNetwork") == Json(true); }
 
 std::string WithoutSlashes(const std::string& path) {
   std::string clean;
@@ -273,7 +286,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                     StrCat("--log-level=", settings.log_level)};
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
-  AddOptions(wishes, ports, arguments);
+  AddOptions(UsesHostNetwork(spec), wishes, ports, arguments);
   Json environment = {
       {{"name", "POD_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}}};
   Json mounts = {{{"name", volumes.shared}, {"mountPath", kSharedPath}},

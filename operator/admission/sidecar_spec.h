@@ -10,6 +10,8 @@ namespace strobe {
 
 inline constexpr char kSharedPath[] = "/var/strobe", kSpoolPath[] = "/var/lib/strobe",
                       kTokenPath[] = "/var/run/secrets/strobe";
+// Where processes with PyTorch leave the traces of Kineto's on-demand protocol.
+inline constexpr char kKinetoPath[] = "/var/strobe/kineto";
 
 // Names of Strobe's volumes in a pod.
 struct SidecarVolumes {
@@ -33,6 +35,9 @@ SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& sett
                         const std::string& roots, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings);
+
+// True for pods that share the network of their node.
+bool UsesHostNetwork(const nlohmann::json& spec);
 
 // Removes trailing slashes and empty parts.
 std::string WithoutSlashes(const std::string& path);

@@ -22,6 +22,9 @@ inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";
 // "true": injection adds Strobe's Python package to the trainer's PYTHONPATH.
 inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
+// "true": the sidecar is the daemon of Kineto's on-demand protocol, and processes with PyTorch look
+// for it.
+inline constexpr char kKinetoAnnotation[] = "strobe.dev/kineto-daemon";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
 inline constexpr char kProcessesKey[] = "strobe.dev/processes";

@@ -35,12 +35,17 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
 }
 
 AgentParts::AgentParts(const Clock& clock, session::Source& framework,
-                       std::unique_ptr<AgentDirectory> directory, Nanos look_back)
+                       std::unique_ptr<AgentDirectory> directory, Nanos look_back,
+                       std::optional<KinetoDaemonOptions> kineto)
     : directory_(std::move(directory)),
       agent_(clock, *directory_, OptionsFor(look_back)),
       // A guest serves one program, which the agent records.
       inproc_(clock, directory_->is_owner() ? directory_->path() : ""),
-      both_(framework, inproc_, agent_),
+      kineto_daemon_(kineto ? std::make_unique<KinetoDaemon>(clock, *std::move(kineto)) : nullptr),
+      kineto_(kineto_daemon_ == nullptr
+                  ? nullptr
+                  : std::make_unique<KinetoSource>(clock, *kineto_daemon_, directory_->path())),
+      both_(framework, inproc_, agent_, kineto_.get()),
       monitor_(clock, *directory_) {
   if (look_back > Nanos{0}) recorder_.emplace(*directory_, kFlightLevel);
 }
@@ -49,6 +54,11 @@ bool AgentParts::connected() {
   const std::vector<v1::Source> agents = agent_.Probe(Nanos{0});
   return std::any_of(agents.begin(), agents.end(),
                      [](const v1::Source& source) { return source.ready(); });
+}
+
+std::map<std::string, std::uint64_t> AgentParts::kineto_refused() const {
+  return kineto_daemon_ == nullptr ? std::map<std::string, std::uint64_t>()
+                                   : kineto_daemon_->refused();
 }
 
 }  // namespace strobe

@@ -1,7 +1,10 @@
 // Everything in a sidecar that works on the agent's directory, --agent-dir.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -12,6 +15,8 @@
 #include "sidecar/source/flight_recorder.h"
 #include "sidecar/source/inproc_source.h"
 #include "sidecar/source/job_monitor.h"
+#include "sidecar/source/kineto_daemon.h"
+#include "sidecar/source/kineto_source.h"
 
 namespace strobe {
 
@@ -24,20 +29,25 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> OpenAgentDirectory(const Sidecar
 class AgentParts {
  public:
   // Clock and framework outlive it. With a `look_back` above 0 the programs of the directory record
-  // at all times; see --flight-recorder.
+  // at all times; see --flight-recorder. With `kineto` the sidecar is Kineto's daemon.
   AgentParts(const Clock& clock, session::Source& framework,
-             std::unique_ptr<AgentDirectory> directory, Nanos look_back);
+             std::unique_ptr<AgentDirectory> directory, Nanos look_back,
+             std::optional<KinetoDaemonOptions> kineto);
 
   // The framework's profilers and the agent as one source.
   session::Source& source() { return both_; }
   session::JobMonitor& monitor() { return monitor_; }
   // A program with the agent is running.
   bool connected();
+  // See KinetoDaemon::refused; empty if the sidecar is not Kineto's daemon.
+  std::map<std::string, std::uint64_t> kineto_refused() const;
 
  private:
   const std::unique_ptr<AgentDirectory> directory_;
   AgentSource agent_;
   InprocSource inproc_;
+  const std::unique_ptr<KinetoDaemon> kineto_daemon_;  // Null if the sidecar is none.
+  const std::unique_ptr<KinetoSource> kineto_;         // Null without the daemon.
   AutoSource both_;
   RingMonitor monitor_;
   std::optional<FlightRecorder> recorder_;

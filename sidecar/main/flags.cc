@@ -12,11 +12,14 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "sidecar/source/kineto_order.h"
 
 namespace strobe {
 namespace {
 
 constexpr Nanos kMaxFlightRecorder = std::chrono::minutes(10);
+constexpr Nanos kMinKinetoDuration = std::chrono::milliseconds(1),
+                kMaxKinetoDuration = std::chrono::minutes(10);
 
 std::string DefaultWorkerName() {
   if (const char* pod = std::getenv("POD_NAME"); pod != nullptr && *pod != '\0') return pod;
@@ -77,6 +80,24 @@ void AddSourceFlags(CLI::App& app, SidecarFlags& flags) {
                "record host annotations also through profiler servers from before 2026; a trainer "
                "with jaxlib 0.5.0 to 0.8.3 that cannot import TensorFlow then crashes")
       ->envname("STROBE_HOST_TRACING_ON_OLD_SERVERS");
+}
+
+void AddKinetoFlags(CLI::App& app, SidecarFlags& flags) {
+  app.add_option("--kineto-daemon", flags.kineto_daemon,
+                 "be the daemon of PyTorch's Kineto (dynolog's part): a directory that trainers "
+                 "see under the same path, for their traces; off when empty; see "
+                 "docs/how-to/kineto.md")
+      ->envname("STROBE_KINETO_DAEMON");
+  app.add_flag("--kineto-socket-files", flags.kineto_socket_files,
+               "have Kineto's sockets in that directory too, where trainers have "
+               "KINETO_IPC_SOCKET_DIR set to it; for pods with the host's network, which share "
+               "abstract names with others")
+      ->envname("STROBE_KINETO_SOCKET_FILES");
+  app.add_option("--kineto-max-duration", flags.kineto_max_duration,
+                 "longest recording by Kineto's daemon, which nothing can end early; of a longer "
+                 "window the beginning is recorded")
+      ->capture_default_str()
+      ->envname("STROBE_KINETO_MAX_DURATION");
 }
 
 void AddAgentFlags(CLI::App& app, SidecarFlags& flags) {
@@ -186,6 +207,24 @@ absl::Status CheckSourceFlags(const SidecarFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status CheckKinetoFlags(const SidecarFlags& flags) {
+  const absl::StatusOr<Nanos> most = ParseDuration(flags.kineto_max_duration);
+  if (!most.ok())
+    return absl::InvalidArgumentError(StrCat("--kineto-max-duration: ", MessageOf(most.status())));
+  if (*most < kMinKinetoDuration || *most > kMaxKinetoDuration)
+    return absl::InvalidArgumentError("--kineto-max-duration must be from 1ms to 10m");
+  if (flags.kineto_daemon.empty()) return absl::OkStatus();
+  if (const std::string why = WhyNoKinetoDirectory(flags.kineto_daemon); !why.empty())
+    return absl::InvalidArgumentError(
+        StrCat("--kineto-daemon \"", flags.kineto_daemon, "\" ", why));
+  if (flags.agent_dir.empty() || flags.agent_only_parent) {
+    return absl::InvalidArgumentError(
+        "--kineto-daemon serves all processes of a pod and needs --agent-dir without "
+        "--agent-only-parent");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckStorageFlags(const SidecarFlags& flags) {
   if (const absl::StatusOr<Nanos> keep = ParseDuration(flags.spool_keep); !keep.ok())
     return absl::InvalidArgumentError(StrCat("--spool-keep: ", MessageOf(keep.status())));
@@ -202,6 +241,7 @@ void AddFlags(CLI::App& app, SidecarFlags& flags) {
   AddServerFlags(app, flags);
   AddIdentityFlags(app, flags);
   AddSourceFlags(app, flags);
+  AddKinetoFlags(app, flags);
   AddAgentFlags(app, flags);
   AddStorageFlags(app, flags);
   AddProcessFlags(app, flags);
@@ -211,7 +251,8 @@ absl::Status CheckFlags(const SidecarFlags& flags) {
   LogLevel level;
   if (!ParseLogLevel(flags.log_level, level))
     return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
-  for (const auto check : {CheckIdentityFlags, CheckStorageFlags, CheckSourceFlags}) {
+  for (const auto check :
+       {CheckIdentityFlags, CheckStorageFlags, CheckSourceFlags, CheckKinetoFlags}) {
     if (const absl::Status status = check(flags); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -25,6 +25,8 @@ struct SidecarFlags {
   std::vector<std::string> framework = {"localhost:9012"};
   std::string shared_dir;
   bool host_tracing_on_old_servers = false;
+  std::string kineto_daemon, kineto_max_duration = "2s";
+  bool kineto_socket_files = false;
 
   std::string agent_dir, install_dir;
   bool agent_only_parent = false;

@@ -31,6 +31,13 @@ absl::Status Annotate(std::string_view what, const absl::Status& status) {
 
 Nanos ParsedDuration(const std::string& flag) { return ParseDuration(flag).value_or(Nanos{0}); }
 
+std::optional<KinetoDaemonOptions> KinetoOptionsOf(const SidecarFlags& flags) {
+  if (flags.kineto_daemon.empty()) return std::nullopt;
+  return KinetoDaemonOptions{.directory = flags.kineto_daemon,
+                             .socket_files = flags.kineto_socket_files,
+                             .max_duration = ParsedDuration(flags.kineto_max_duration)};
+}
+
 OnRetry CountRetries(SidecarMetrics& metrics) {
   return [&metrics](const absl::Status& failure, Nanos wait) {
     metrics.UploadRetried();
@@ -73,7 +80,8 @@ SidecarServer::SidecarServer(SidecarFlags flags, StorageConfig storage,
       agent_(agent_directory == nullptr
                  ? nullptr
                  : std::make_unique<AgentParts>(clock_, framework_, std::move(agent_directory),
-                                                ParsedDuration(flags_.flight_recorder))),
+                                                ParsedDuration(flags_.flight_recorder),
+                                                KinetoOptionsOf(flags_))),
       source_(agent_ == nullptr ? framework_ : agent_->source()),
       delivery_(clock_, stores_, spool_.get(),
                 {ParsedDuration(flags_.spool_keep), flags_.upload_rate},
@@ -177,9 +185,10 @@ absl::Status SidecarServer::ServeMetrics() {
 }
 
 Page SidecarServer::Metrics() {
-  return MetricsPage(
-      metrics_.Render({runner_.holder(), spool_ == nullptr ? 0 : spool_->used_bytes(),
-                       agent_ != nullptr && agent_->connected()}));
+  return MetricsPage(metrics_.Render(
+      {runner_.holder(), spool_ == nullptr ? 0 : spool_->used_bytes(),
+       agent_ != nullptr && agent_->connected(),
+       agent_ == nullptr ? std::map<std::string, std::uint64_t>() : agent_->kineto_refused()}));
 }
 
 bool SidecarServer::Stop() {

@@ -62,6 +62,13 @@ struct SidecarMetrics::Families {
           .Name("strobe_sidecar_refused_peers_total")
           .Help("Connections to the worker port that were turned away, by reason.")
           .Register(registry);
+  prometheus::Family<prometheus::Counter>& kineto_refused =
+      prometheus::BuildCounter()
+          .Name("strobe_sidecar_kineto_refused_total")
+          .Help(
+              "Datagrams to Kineto's daemon that were not used, by reason (forged, full, garbage, "
+              "late).")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& panics =
       prometheus::BuildCounter()
           .Name("strobe_sidecar_panics_total")
@@ -77,7 +84,7 @@ SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
   // These series exist from the start, so that Prometheus sees the first event as an increase.
   for (const char* reason : {"ring", "device"}) families_->dropped.Add({{"reason", reason}});
   for (const char* where : {"capture", "worker", "http", "kept_traces", "enroll", "executor",
-                            "files", "flight_recorder", "job_guard", "slow_work"})
+                            "files", "flight_recorder", "job_guard", "kineto", "slow_work"})
     families_->panics.Add({{"where", where}});
   families_->build_info.Add({{"version", kVersion}}).Set(1);
 }
@@ -105,6 +112,10 @@ void SidecarMetrics::PeerRefused(const std::string& reason) {
 std::string SidecarMetrics::Render(const State& state) {
   for (const auto& [where, count] : CaughtExceptions()) {
     prometheus::Counter& counter = families_->panics.Add({{"where", where}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
+  for (const auto& [reason, count] : state.kineto_refused) {
+    prometheus::Counter& counter = families_->kineto_refused.Add({{"reason", reason}});
     counter.Increment(static_cast<double>(count) - counter.Value());
   }
   families_->armed.Set(state.holder.empty() ? 0 : 1);

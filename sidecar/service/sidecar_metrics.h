@@ -1,6 +1,7 @@
 // The sidecar's metrics for Prometheus.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,7 @@ class SidecarMetrics {
     std::string holder{};  // The capture that holds the worker now, if any.
     std::uint64_t spool_bytes = 0;
     bool agent_connected = false;
+    std::map<std::string, std::uint64_t> kineto_refused{};  // See KinetoDaemon::refused.
   };
   // Returns all metrics in Prometheus' text format.
   std::string Render(const State& state);

@@ -95,8 +95,12 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
 
 std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   std::vector<v1::Source> servers = framework_.Probe(timeout), agents = agent_.Probe(timeout);
-  const std::vector<v1::Source> processes = inproc_.Probe(timeout);
+  std::vector<v1::Source> processes = inproc_.Probe(timeout), unready;
   const auto ready = [](const v1::Source& source) { return source.ready(); };
+  if (kineto_ != nullptr) {
+    for (v1::Source& process : kineto_->Probe(timeout))
+      (process.ready() ? processes : unready).push_back(std::move(process));
+  }
   // Injection configures one server address in every pod, whether the trainer has a server or not.
   // If another source is ready, that server may be missing. Several addresses are configured only
   // by users who have several servers.
@@ -107,11 +111,15 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   const bool all = std::all_of(servers.begin(), servers.end(), ready);
   if (!servers.empty() && all && !agent) agents.clear();
   servers.insert(servers.end(), agents.begin(), agents.end());
+  // First, because the pod was made for Kineto's daemon, and the first reason is the one told.
+  if (std::none_of(servers.begin(), servers.end(), ready))
+    servers.insert(servers.begin(), unready.begin(), unready.end());
   return servers;
 }
 
 Nanos AutoSource::lead() const {
-  return std::max({framework_.lead() + kLook, inproc_.lead() + kLook, agent_.lead()});
+  const Nanos kineto = kineto_ == nullptr ? Nanos{0} : kineto_->lead() + kLook;
+  return std::max({framework_.lead() + kLook, inproc_.lead() + kLook, agent_.lead(), kineto});
 }
 
 v1::CapturePlan AutoSource::WithServers(const v1::CapturePlan& plan) {
@@ -132,6 +140,7 @@ std::vector<Recording> AutoSource::Record(const v1::CapturePlan& plan, const Can
   std::vector<Part> parts;
   if (!contained) parts.push_back({framework_, "framework"});
   parts.push_back({inproc_, "in-process", false});
+  if (!contained && kineto_ != nullptr) parts.push_back({*kineto_, "kineto", false});
   // The agent's source also runs if there is no program yet. A program that starts during the
   // window belongs to the worker, and without it the recording would wrongly seem complete.
   if (plan.source() != v1::SOURCE_FRAMEWORK) parts.push_back({agent_, "agent"});

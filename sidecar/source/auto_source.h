@@ -1,5 +1,5 @@
 // Combines the sources of a worker: the framework's profiler servers, the profilers of processes
-// that announced themselves, and the agent.
+// that announced themselves, Kineto's daemon, and the agent.
 #pragma once
 #include "sidecar/session/ports.h"
 
@@ -9,9 +9,10 @@ namespace strobe {
 // results.
 class AutoSource final : public session::Source {
  public:
-  // All must outlive this object.
-  AutoSource(session::Source& framework, session::Source& inproc, session::Source& agent)
-      : framework_(framework), inproc_(inproc), agent_(agent) {}
+  // All must outlive this object. `kineto` is null where the sidecar is no daemon of Kineto's.
+  AutoSource(session::Source& framework, session::Source& inproc, session::Source& agent,
+             session::Source* kineto = nullptr)
+      : framework_(framework), inproc_(inproc), agent_(agent), kineto_(kineto) {}
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
@@ -26,6 +27,7 @@ class AutoSource final : public session::Source {
   session::Source& framework_;
   session::Source& inproc_;
   session::Source& agent_;
+  session::Source* const kineto_;
 };
 
 }  // namespace strobe

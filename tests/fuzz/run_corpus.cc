@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
       {"query", strobe::fuzz::Query},     {"admission", strobe::fuzz::Admission},
       {"watch", strobe::fuzz::Watch},     {"yaml", strobe::fuzz::Yaml},
       {"rings", strobe::fuzz::Rings},     {"http", strobe::fuzz::Http},
-      {"answers", strobe::fuzz::Answers},
+      {"answers", strobe::fuzz::Answers}, {"kineto", strobe::fuzz::Kineto},
   };
   const auto found = argc < 4 ? targets.end() : targets.find(argv[1]);
   if (found == targets.end()) {

@@ -15,6 +15,7 @@ void Watch(std::string_view bytes);      // A list, a watch, and the objects in 
 void Yaml(std::string_view bytes);       // The configuration files.
 void Rings(std::string_view bytes);      // Changes to a program's ring file.
 void Answers(std::string_view bytes);    // A worker's answers in a whole capture.
+void Kineto(std::string_view bytes);     // A datagram to Kineto's daemon.
 void Http(std::string_view bytes);       // A client's bytes on an HTTP port.
 
 }  // namespace strobe::fuzz

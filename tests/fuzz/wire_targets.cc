@@ -23,6 +23,7 @@
 #include "operator/objects/job_json.h"
 #include "operator/objects/pod_json.h"
 #include "operator/objects/request_json.h"
+#include "sidecar/source/kineto_messages.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/recorded_program.h"
 #include "sidecar/source/ring_files.h"
@@ -203,6 +204,11 @@ void Rings(std::string_view bytes) {
   const std::string trace = host.Encode() + devices.Encode();
   if (!xplane::Space::Read(trace).ok() || !tensorflow::profiler::XSpace().ParseFromString(trace))
     std::abort();
+}
+
+void Kineto(std::string_view bytes) {
+  const auto message = ParseKinetoMessage(bytes);
+  if (message.ok() && (message->pids.empty() || bytes.size() > kKinetoRoom)) std::abort();
 }
 
 void Http(std::string_view bytes) {

@@ -40,6 +40,12 @@ TEST(AnnotationValues, LookingBackTakesADuration) {
   for (const char* bad : {"", "10", "11m", ";", "10 s", "1h"}) EXPECT_FALSE(IsLookBack(bad)) << bad;
 }
 
+TEST(AnnotationValues, KinetoRecordsForSomeTime) {
+  for (const char* good : {"1ms", "2s", "10m"}) EXPECT_TRUE(IsKinetoDuration(good)) << good;
+  for (const char* bad : {"", "0", "999us", "11m", "2", "-1s"})
+    EXPECT_FALSE(IsKinetoDuration(bad)) << bad;
+}
+
 TEST(AnnotationValues, ResourcesThatAContainerCanStartWith) {
   EXPECT_TRUE(IsCpu("1m"));
   EXPECT_FALSE(IsCpu("0.1m"));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/base/strings.h"
 #include "operator/objects/pod_json.h"
 
 namespace strobe {
@@ -182,6 +183,78 @@ TEST(Inject, TheTrainersProfilerPortsAreClosedIfAsked) {
   EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, IsEmpty());
   pod["metadata"]["annotations"]["strobe.dev/close-profiler-port"] = "yes";
   EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, Contains(HasSubstr("close-profiler-port")));
+}
+
+Json KinetoPod() {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/kineto-daemon", "true"}};
+  return pod;
+}
+
+TEST(Inject, ProcessesWithPyTorchFindTheSidecarAsKinetosDaemon) {
+  const Json plain = Apply(Pod());
+  EXPECT_EQ(Variable(plain["spec"]["containers"][0], "KINETO_USE_DAEMON"), "(not set)")
+      << "it delays and endangers the end of programs, so only by choice";
+  Json pod = KinetoPod();
+  pod["metadata"]["annotations"]["strobe.dev/kineto-max-duration"] = "5s";
+  const Json patched = Apply(pod);
+  const Json& trainer = patched["spec"]["containers"][0];
+  EXPECT_EQ(Variable(trainer, "KINETO_USE_DAEMON"), "1");
+  EXPECT_EQ(Variable(trainer, "KINETO_CONFIG"), "/var/strobe/kineto/libkineto.conf");
+  EXPECT_EQ(Variable(trainer, "KINETO_ONDEMAND_TRACE_DIR"), "/var/strobe/kineto/");
+  EXPECT_EQ(Variable(trainer, "KINETO_IPC_SOCKET_DIR"), "(not set)");
+  EXPECT_EQ(Variable(trainer, "KINETO_LOG_LEVEL"), "(not set)")
+      << "it would silence the job's own profiler";
+  EXPECT_THAT(Sidecar(patched)["args"],
+              testing::IsSupersetOf<Json>(
+                  {"--kineto-daemon=/var/strobe/kineto", "--kineto-max-duration=5s"}));
+  EXPECT_THAT(Sidecar(patched)["args"], testing::Not(Contains("--kineto-socket-files")));
+  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+}
+
+// Abstract names belong to the network namespace, which such pods share with their whole node.
+TEST(Inject, OnTheHostsNetworkKinetosSocketsAreFiles) {
+  Json pod = KinetoPod();
+  pod["spec"]["hostNetwork"] = true;
+  const Json patched = Apply(pod);
+  EXPECT_EQ(Variable(patched["spec"]["containers"][0], "KINETO_IPC_SOCKET_DIR"),
+            "/var/strobe/kineto");
+  EXPECT_THAT(Sidecar(patched)["args"], Contains("--kineto-socket-files"));
+}
+
+TEST(Inject, WhatThePodSetsForKinetoStays) {
+  const auto warnings = [](const char* name, const char* value, Json pod = KinetoPod()) {
+    pod["spec"]["containers"][0]["env"] = {{{"name", name}, {"value", value}}};
+    const Injection injection = Inject(pod, kSettings, kRoots);
+    EXPECT_EQ(Variable(pod.patch(injection.patch)["spec"]["containers"][0], name), value);
+    return Join(injection.warnings, "; ");
+  };
+  EXPECT_THAT(warnings("KINETO_CONFIG", "/mine"), HasSubstr("INTERVAL_SECS=1"));
+  EXPECT_THAT(warnings("KINETO_ONDEMAND_TRACE_DIR", "/mine"), HasSubstr("does not find them"));
+  EXPECT_THAT(warnings("KINETO_USE_DAEMON", "0"), HasSubstr("sets KINETO_USE_DAEMON itself"));
+  EXPECT_EQ(warnings("KINETO_LOG_LEVEL", "6"), "");
+  EXPECT_THAT(warnings("KINETO_IPC_SOCKET_DIR", "/mine"), HasSubstr("remove that variable"));
+  Json pod = KinetoPod();
+  pod["spec"]["hostNetwork"] = true;
+  EXPECT_EQ(warnings("KINETO_IPC_SOCKET_DIR", "/var/strobe/kineto", pod), "");
+  // Its processes look for another daemon, or cannot write where the sidecar looks.
+  pod["spec"]["containers"][0]["env"] = {{{"name", "KINETO_IPC_SOCKET_DIR"}, {"value", "/mine"}}};
+  EXPECT_EQ(Variable(Apply(pod)["spec"]["containers"][0], "KINETO_USE_DAEMON"), "(not set)");
+  pod = KinetoPod();
+  pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/var/strobe"}}};
+  EXPECT_EQ(Variable(Apply(pod)["spec"]["containers"][0], "KINETO_USE_DAEMON"), "(not set)");
+}
+
+TEST(Inject, AWrongValueForKinetoIsAWarning) {
+  Json pod = KinetoPod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/kineto-daemon", "yes"},
+                                    {"strobe.dev/kineto-max-duration", "1h"}};
+  const Injection injection = Inject(pod, kSettings, kRoots);
+  EXPECT_THAT(injection.warnings,
+              testing::UnorderedElementsAre(HasSubstr("strobe.dev/kineto-daemon must be \"true\""),
+                                            HasSubstr("strobe.dev/kineto-max-duration must be")));
+  EXPECT_EQ(Variable(pod.patch(injection.patch)["spec"]["containers"][0], "KINETO_USE_DAEMON"),
+            "(not set)");
 }
 
 TEST(Inject, ALogdirMayLieOnAVolumeOfThePods) {

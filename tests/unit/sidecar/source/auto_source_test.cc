@@ -135,6 +135,41 @@ TEST_F(AutoSourceTest, ProcessesThatAnnouncedThemselvesAreRecordedToo) {
   EXPECT_EQ(both_.Probe(Nanos{0}).size(), 2u);
 }
 
+TEST_F(AutoSourceTest, KinetosDaemonIsAFourthPart) {
+  OneSource kineto(v1::SOURCE_FRAMEWORK);
+  AutoSource all(framework_, inproc_, agent_, &kineto);
+  v1::CapturePlan plan;
+  EXPECT_EQ(Planes(all.Record(plan, cancel_, terminate_, [] {})), 6);
+  plan.set_container("trainer");
+  EXPECT_EQ(Planes(all.Record(plan, cancel_, terminate_, [] {})), 2)
+      << "it does not know containers";
+  plan.clear_container();
+  kineto.outcome = Outcome::kTruncated;
+  EXPECT_EQ(all.Record(plan, cancel_, terminate_, [] {}).outcome, Outcome::kTruncated);
+  kineto.there = false;
+  EXPECT_EQ(all.Record(plan, cancel_, terminate_, [] {}).outcome, Outcome::kOk);
+}
+
+TEST_F(AutoSourceTest, KinetosDaemonIsMissedOnlyWhereNothingElseIsThere) {
+  OneSource kineto(v1::SOURCE_FRAMEWORK);
+  AutoSource all(framework_, inproc_, agent_, &kineto);
+  kineto.ready = false;
+  EXPECT_EQ(all.Probe(Nanos{0}).size(), 2u) << "server and agent";
+  framework_.ready = false;
+  EXPECT_EQ(all.Probe(Nanos{0}).size(), 1u) << "the agent is enough";
+  agent_.ready = false;
+  EXPECT_EQ(all.Probe(Nanos{0}).size(), 3u) << "nothing is there: say all";
+  kineto.ready = true;
+  EXPECT_EQ(all.Probe(Nanos{0}).size(), 1u) << "nobody misses the others";
+}
+
+TEST_F(AutoSourceTest, OnlyWithProcessesThatAskTheLeadIsKinetos) {
+  OneSource none(v1::SOURCE_AUTO), some(static_cast<v1::SourceKind>(5000));
+  const Nanos without = both_.lead();
+  EXPECT_EQ(AutoSource(framework_, inproc_, agent_, &none).lead(), without);
+  EXPECT_GE(AutoSource(framework_, inproc_, agent_, &some).lead(), std::chrono::seconds(5));
+}
+
 TEST_F(AutoSourceTest, WithoutThemTheServersMessageStands) {
   framework_.outcome = Outcome::kNoSource;
   EXPECT_EQ(Record(v1::SOURCE_FRAMEWORK).message, "nobody");

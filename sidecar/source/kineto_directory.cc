@@ -1,0 +1,98 @@
+#include "sidecar/source/kineto_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "common/base/strings.h"
+#include "sidecar/source/kineto_socket.h"
+
+namespace strobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kOurTrace = "strobe-", kFinished = ".json", kUnfinished = ".json.tmp";
+constexpr std::string_view kClientSocket = "dynoconfigclient";
+constexpr char kConfiguration[] = "libkineto.conf";
+constexpr int kMaxEntries = 4096;
+
+bool IsOlder(int directory, const char* name, Nanos age) {
+  struct stat info {};
+  if (fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const auto changed = std::chrono::system_clock::time_point(std::chrono::seconds(info.st_mtime));
+  return std::chrono::system_clock::now() - changed > age;
+}
+
+bool MayGo(const std::string& path, int directory, const char* entry,
+           const std::vector<std::string>& awaited, Nanos stale) {
+  const std::string_view name = entry;
+  if (name.starts_with(kClientSocket))
+    return IsOlder(directory, entry, stale) && !IsKinetoClientThere(path, entry);
+  if (!name.starts_with(kOurTrace)) return false;
+  const bool is_awaited = std::any_of(awaited.begin(), awaited.end(), [&](const std::string& stem) {
+    return name.starts_with(stem);
+  });
+  if (is_awaited) return false;
+  // An unfinished one may belong to a process that is still recording.
+  if (name.ends_with(kUnfinished)) return IsOlder(directory, entry, stale);
+  return name.ends_with(kFinished);
+}
+
+}  // namespace
+
+absl::Status PrepareKinetoDirectory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  // As any user may run the trainer; sticky, so that the sidecar can remove what others leave.
+  if (error || chmod(directory.c_str(), 01777) != 0)
+    return absl::UnavailableError(StrCat(directory, " cannot be created and shared"));
+  const fs::path hidden = fs::path(directory) / StrCat(".", kConfiguration);
+  std::ofstream(hidden) << "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n";
+  fs::rename(hidden, fs::path(directory) / kConfiguration, error);
+  if (error) return absl::UnavailableError(StrCat(directory, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+std::string NewKinetoTrace(const std::string& directory) {
+  std::random_device random;
+  const std::uint64_t number = (std::uint64_t{random()} << 32) | random();
+  return StrCat(directory, "/", kOurTrace, absl::StrFormat("%016x", number), kFinished);
+}
+
+void LookForTrace(const std::string& path, MonoTime now, KinetoSigns& signs) {
+  struct stat info {};
+  signs.finished = lstat(path.c_str(), &info) == 0;
+  const bool unfinished = lstat((path + ".tmp").c_str(), &info) == 0;
+  const std::uint64_t bytes = unfinished ? static_cast<std::uint64_t>(info.st_size) : 0;
+  if (bytes != std::exchange(signs.unfinished_bytes, bytes)) signs.grew = now;
+  signs.began = signs.began || signs.finished || unfinished;
+}
+
+void RemoveUnfinishedTrace(const std::string& path) { (void)unlink((path + ".tmp").c_str()); }
+
+void TidyKinetoDirectory(const std::string& directory, const std::vector<std::string>& awaited,
+                         Nanos stale) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(directory.c_str()), closedir);
+  if (entries == nullptr) return;
+  for (int i = 0; i < kMaxEntries; ++i) {
+    const dirent* entry = readdir(entries.get());
+    if (entry == nullptr) return;
+    if (MayGo(directory, dirfd(entries.get()), entry->d_name, awaited, stale))
+      (void)unlinkat(dirfd(entries.get()), entry->d_name, 0);
+  }
+}
+
+}  // namespace strobe

@@ -1,0 +1,305 @@
+#include "sidecar/source/kineto_source.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "collector/xplane/summary.h"
+#include "common/base/duration.h"
+#include "common/base/parallel.h"
+#include "common/base/strings.h"
+#include "sidecar/source/framework_answers.h"
+#include "sidecar/source/kineto_directory.h"
+#include "sidecar/source/kineto_verdict.h"
+#include "sidecar/source/left_trace.h"
+#include "sidecar/source/memory_room.h"
+#include "sidecar/source/process_ranks.h"
+#include "sidecar/source/recording_times.h"
+#include "sidecar/source/ring_files.h"
+
+namespace strobe {
+namespace {
+
+using session::Recording;
+using std::chrono::milliseconds;
+
+constexpr Nanos kTurn = milliseconds(20), kLookForTraces = milliseconds(100);
+// For a question that comes late.
+constexpr Nanos kLeadMargin = milliseconds(300);
+constexpr std::size_t kConverters = 2;
+
+std::vector<std::string> LabelsOf(const std::vector<KinetoClient>& clients) {
+  std::vector<std::string> labels;
+  for (const KinetoClient& client : clients) {
+    const auto same = std::count_if(clients.begin(), clients.end(),
+                                    [&](const auto& other) { return other.pid() == client.pid(); });
+    labels.push_back(client.Label(same > 1));
+  }
+  return labels;
+}
+
+// The ranks of programs with the agent, by process ID. Kineto's protocol does not tell them. A pod
+// with several containers may have several programs of one ID, of which none is known then.
+std::map<std::uint32_t, Rank> RanksByPid(const std::string& agent_directory) {
+  std::map<std::uint32_t, Rank> ranks;
+  for (const std::string& path : RingFiles(agent_directory)) {
+    const OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone || !opened.lives) continue;
+    const auto [place, first] =
+        ranks.emplace(opened.pid, RankIn(*opened.rings.file.header()));
+    if (!first) place->second.reset();
+  }
+  return ranks;
+}
+
+Rank RankOfClient(const KinetoClient& client, const std::map<std::uint32_t, Rank>& ranks) {
+  const auto found = ranks.find(client.pid());
+  return found == ranks.end() ? std::nullopt : found->second;
+}
+
+// The recording of one process.
+struct KinetoRun {
+  KinetoClient client{};
+  std::string trace{};  // Its path.
+  KinetoTold told{};
+  KinetoSigns signs{};
+  FrameworkAnswer answer{};
+  bool decided = false;
+};
+
+// One capture of all processes that ask. Ends the orders at the latest when it is destroyed.
+class KinetoCapture {
+ public:
+  KinetoCapture(const Clock& clock, KinetoDaemon& daemon, const v1::CapturePlan& plan,
+                RecordingTimes& times, const std::vector<KinetoClient>& clients,
+                const std::map<std::uint32_t, Rank>& ranks)
+      : clock_(clock), daemon_(daemon), plan_(plan), times_(times) {
+    const std::vector<std::string> labels = LabelsOf(clients);
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      const Rank rank = RankOfClient(clients[i], ranks);
+      if (!IsWanted(plan, rank)) continue;
+      Begin(clients[i], labels[i]);
+      runs_.back().answer.rank = rank;
+    }
+  }
+  ~KinetoCapture() {
+    for (const KinetoRun& run : runs_) daemon_.End(run.client.socket, false);
+  }
+  KinetoCapture(const KinetoCapture&) = delete;
+  KinetoCapture& operator=(const KinetoCapture&) = delete;
+
+  bool decided() const {
+    return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run.decided; });
+  }
+
+  // Looks at what has become of the orders.
+  void Look() {
+    const MonoTime now = clock_.MonoNow();
+    for (KinetoRun& run : runs_) {
+      if (run.decided) continue;
+      // Before the files, because a process finishes its trace before it ends.
+      run.told = daemon_.Told(run.client.socket).value_or(run.told);
+      LookForTrace(run.trace, now, run.signs);
+      if (auto verdict = JudgeKineto(run.told, run.signs, run.answer.who, now))
+        Decide(*std::move(verdict), run);
+    }
+  }
+
+  // Takes back the orders that no process has been told yet.
+  void Withdraw() {
+    Look();
+    for (KinetoRun& run : runs_) {
+      if (run.decided || run.told.stage != KinetoTold::Stage::kWaiting) continue;
+      Decide({Outcome::kCancelled,
+              StrCat(run.answer.who, ": the recording was ended before it was told to begin")},
+             run);
+    }
+  }
+
+  void Cancel() {
+    for (KinetoRun& run : runs_) {
+      if (!run.decided) Decide(KinetoCancelled(run.told, run.answer.who, clock_.MonoNow()), run);
+    }
+  }
+
+  void GiveUp() {
+    for (KinetoRun& run : runs_) {
+      if (!run.decided)
+        Decide({Outcome::kDeadlineExceeded, StrCat(run.answer.who, " did not finish its trace")},
+               run);
+    }
+  }
+
+  std::vector<FrameworkAnswer> Take() {
+    const std::uint64_t max_bytes = MaxTrace(plan_, room());
+    ParallelFor(runs_.size(), kConverters, [&](std::size_t i) {
+      KinetoRun& run = runs_[i];
+      if (!run.signs.finished) return;
+      const std::size_t slash = run.trace.rfind('/');
+      TakeLeftTrace(run.trace.substr(0, slash),
+                    {.name = run.trace.substr(slash + 1),
+                     .format = "kineto",
+                     .suffix = StrCat(run.client.pid())},
+                    max_bytes, plan_.tracers(), run.answer);
+      TellCap(run);
+    });
+    std::vector<FrameworkAnswer> answers;
+    for (KinetoRun& run : runs_) {
+      if (!IsLauncher(run)) answers.push_back(std::move(run.answer));
+    }
+    return answers;
+  }
+
+  std::uint64_t room() const { return room_; }
+
+ private:
+  void Begin(const KinetoClient& client, const std::string& label) {
+    const KinetoDaemonOptions& options = daemon_.options();
+    KinetoRun& run = runs_.emplace_back();
+    run.client = client;
+    run.answer = {.address = label, .who = StrCat("Kineto in ", label)};
+    run.told.order = MakeKinetoOrder(plan_, clock_.MonoNow() + times_.UntilStart(),
+                                     options.max_duration, NewKinetoTrace(options.directory));
+    run.trace = KinetoTracePath(run.told.order, client.pid());
+    run.told.gone = !daemon_.Place(client.socket, run.told.order);
+    room_ = MemoryRoom(kTraceCopies * runs_.size());
+  }
+
+  void Decide(CallVerdict verdict, KinetoRun& run) {
+    run.decided = true;
+    daemon_.End(run.client.socket, run.signs.finished);
+    // What its process will not finish takes memory of the trainer. After a cancellation it does.
+    if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
+    run.answer.verdict = std::move(verdict);
+  }
+
+  void TellCap(KinetoRun& run) const {
+    const Nanos most = daemon_.options().max_duration;
+    if (run.answer.verdict.outcome != Outcome::kOk || times_.Recorded() <= most) return;
+    run.answer.verdict = {
+        Outcome::kLateStart,
+        StrCat(run.answer.who, ": only the first ", FormatDuration(most),
+               " of the window were recorded (--kineto-max-duration), because nothing can end a "
+               "recording by Kineto's protocol early")};
+  }
+
+  bool IsEmpty(const KinetoRun& run) const {
+    if (run.answer.trace.empty()) return false;
+    const auto summary = xplane::Summarize(run.answer.trace, room_);
+    constexpr std::uint64_t kEndOfWindow = 1;  // An event of Kineto's own.
+    return summary.ok() && summary->events <= kEndOfWindow;
+  }
+
+  // A process that started others of the worker, or was started by one, and ran no operator:
+  // torchrun's launcher, for example.
+  bool IsLauncher(const KinetoRun& run) const {
+    const bool related = std::any_of(runs_.begin(), runs_.end(), [&](const KinetoRun& other) {
+      return &other != &run && AreRelated(run.client, other.client);
+    });
+    return related && run.signs.finished && IsEmpty(run);
+  }
+
+  const Clock& clock_;
+  KinetoDaemon& daemon_;
+  const v1::CapturePlan& plan_;
+  RecordingTimes& times_;
+  std::uint64_t room_ = 0;
+  std::vector<KinetoRun> runs_;
+};
+
+v1::Source SourceOf(std::string address, std::string detail, bool ready) {
+  v1::Source source;
+  source.set_kind(v1::SOURCE_FRAMEWORK);
+  source.set_address(std::move(address));
+  source.set_detail(std::move(detail));
+  source.set_ready(ready);
+  return source;
+}
+
+constexpr char kDaemon[] = "Kineto's daemon";
+
+}  // namespace
+
+std::vector<KinetoClient> WithoutAnnounced(std::vector<KinetoClient> clients,
+                                           const std::vector<Announcement>& announced) {
+  std::erase_if(clients, [&](const KinetoClient& client) {
+    return std::any_of(announced.begin(), announced.end(), [&](const Announcement& process) {
+      return process.framework == "torch" && process.pid == client.pid();
+    });
+  });
+  return clients;
+}
+
+std::vector<KinetoClient> KinetoSource::ToRecord() const {
+  std::vector<KinetoClient> clients = daemon_.clients();
+  if (clients.empty()) return clients;
+  return WithoutAnnounced(std::move(clients), ReadAnnouncements(agent_directory_));
+}
+
+std::vector<v1::Source> KinetoSource::Probe(Nanos) {
+  if (const std::string problem = daemon_.problem(); !problem.empty())
+    return {SourceOf(kDaemon, problem, false)};
+  const std::vector<KinetoClient> clients = ToRecord();
+  const std::vector<std::string> labels = LabelsOf(clients);
+  const std::map<std::uint32_t, Rank> ranks = RanksByPid(agent_directory_);
+  std::vector<v1::Source> sources;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    sources.push_back(SourceOf(
+        labels[i], StrCat("Kineto, asks every ", FormatDuration(clients[i].Interval())), true));
+    if (const Rank rank = RankOfClient(clients[i], ranks)) *sources.back().add_ranks() = *rank;
+  }
+  if (!sources.empty() || !daemon_.clients().empty()) return sources;
+  return {SourceOf(kDaemon,
+                   "no process with PyTorch asks it; they need KINETO_USE_DAEMON=1 when they "
+                   "import torch",
+                   false)};
+}
+
+Nanos KinetoSource::lead() const {
+  Nanos longest{0};
+  for (const KinetoClient& client : ToRecord()) longest = std::max(longest, client.Interval());
+  if (longest == Nanos{0}) return longest;
+  return longest + KinetoOrder{.warm_up = kKinetoWarmUp}.Ahead() + kLeadMargin;
+}
+
+std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan,
+                                            const Cancellation& cancel,
+                                            const Cancellation& terminate,
+                                            const std::function<void()>& collecting) {
+  RecordingTimes times(clock_, plan);
+  times.Look();
+  if (const std::string problem = daemon_.problem(); !problem.empty()) {
+    collecting();
+    std::vector<FrameworkAnswer> answers(1);
+    answers.front().address = answers.front().who = kDaemon;
+    answers.front().verdict = {Outcome::kNoSource, StrCat(kDaemon, ": ", problem)};
+    return JoinAnswers(plan, times, 0, std::move(answers));
+  }
+  KinetoCapture capture(clock_, daemon_, plan, times, ToRecord(), RanksByPid(agent_directory_));
+  if (capture.decided()) {
+    collecting();
+    return session::OneRecording({.outcome = Outcome::kNoSource,
+                                  .message = "no process with PyTorch asks Kineto's daemon"});
+  }
+  bool stopped = false;
+  for (Nanos since_look = kLookForTraces; !capture.decided(); since_look += kTurn) {
+    if (cancel.WaitFor(kTurn)) capture.Cancel();
+    times.Look();
+    if (terminate.cancelled()) {
+      times.StopNow();
+      capture.Withdraw();
+    }
+    if (times.UntilStop() == Nanos{0} && !std::exchange(stopped, true)) collecting();
+    if (since_look < kLookForTraces) continue;
+    since_look = Nanos{0};
+    capture.Look();
+    if (times.UntilDeadline() == Nanos{0}) capture.GiveUp();
+  }
+  times.Ended();
+  if (!stopped) collecting();
+  std::vector<FrameworkAnswer> answers = capture.Take();
+  return JoinAnswers(plan, times, capture.room(), std::move(answers));
+}
+
+}  // namespace strobe

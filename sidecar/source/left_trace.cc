@@ -1,0 +1,97 @@
+#include "sidecar/source/left_trace.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "collector/kineto/trace_file.h"
+#include "collector/storage/beneath.h"
+#include "common/base/file_descriptor.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr std::string_view kKineto = "kineto";
+// All released versions up to 2.15 are such.
+constexpr std::string_view kNoMemory =
+    "no allocation was recorded: PyTorch without the fix of its issue 166121 records none where it "
+    "records all threads";
+
+// Opens a trace that a process left in the directory. The file is then ours alone, and gone when it
+// is closed.
+absl::StatusOr<FileDescriptor> OpenTrace(const std::string& directory, const std::string& name,
+                                         std::uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(const FileDescriptor folder, OpenFolder(directory, "", Missing::kIsAnError));
+  absl::StatusOr<FileDescriptor> file = OpenFileIn(folder, name);
+  (void)unlinkat(folder.get(), name.c_str(), 0);
+  struct stat info {};
+  if (file.ok() && fstat(file->get(), &info) == 0 &&
+      static_cast<std::uint64_t>(info.st_size) > max_bytes) {
+    return absl::ResourceExhaustedError(
+        StrCat("its trace has ", info.st_size, " bytes, allowed are ", max_bytes));
+  }
+  return file;
+}
+
+absl::StatusOr<std::string> ReadAll(const FileDescriptor& file, std::uint64_t max_bytes) {
+  std::string bytes;
+  constexpr std::size_t kPiece = 1 << 20;
+  while (true) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + kPiece);
+    ASSIGN_OR_RETURN(const std::size_t size, ReadSome(file, std::span(bytes).subspan(before)));
+    bytes.resize(before + size);
+    if (size == 0) return bytes;
+    if (bytes.size() > max_bytes) return absl::ResourceExhaustedError("its trace grows");
+  }
+}
+
+// The trace as an XSpace. `report` tells what was read of Kineto's format.
+absl::StatusOr<std::string> ReadTrace(const FileDescriptor& file, const LeftTrace& left,
+                                      std::uint64_t max_bytes, kineto::ReadReport& report) {
+  if (left.format != kKineto) return ReadAll(file, max_bytes);
+  return kineto::ReadTraceFile([&](std::span<char> room) { return ReadSome(file, room); }, report,
+                               {.began_ns = left.started_ns, .ended_ns = left.stopped_ns});
+}
+
+}  // namespace
+
+void TakeLeftTrace(const std::string& directory, const LeftTrace& left, std::uint64_t max_bytes,
+                   const v1::Tracers& tracers, FrameworkAnswer& answer) {
+  const bool is_json = left.format == kKineto;
+  const std::uint64_t most = is_json ? MaxJson(max_bytes) : max_bytes;
+  absl::StatusOr<FileDescriptor> file = OpenTrace(directory, left.name, most);
+  kineto::ReadReport report;
+  absl::StatusOr<std::string> trace =
+      file.ok() ? ReadTrace(*file, left, most, report) : file.status();
+  if (trace.ok() && trace->size() <= max_bytes) {
+    answer.trace = *std::move(trace);
+    if (tracers.memory() && is_json && report.allocations == 0)
+      answer.note += StrCat(answer.note.empty() ? "" : "; ", kNoMemory);
+    if (tracers.keep_original() && is_json)
+      answer.original = {answer.address, left.suffix, *std::move(file)};
+  } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {
+    answer.verdict = {
+        Outcome::kTruncated,
+        StrCat(answer.who, ": the trace is too large; allowed are ", max_bytes, " bytes")};
+  } else {
+    answer.verdict = {Outcome::kProfilerStartFailed,
+                      StrCat(answer.who, ": ", MessageOf(trace.status()))};
+  }
+}
+
+std::uint64_t MaxTrace(const v1::CapturePlan& plan, std::uint64_t room) {
+  return plan.max_bytes() > 0 ? std::min(plan.max_bytes(), room) : room;
+}
+
+std::uint64_t MaxJson(std::uint64_t xspace_bytes) {
+  constexpr std::uint64_t kJsonPerXSpace = 4;
+  return xspace_bytes < (1ull << 61) ? kJsonPerXSpace * xspace_bytes : xspace_bytes;
+}
+
+}  // namespace strobe
