@@ -128,7 +128,7 @@ TEST_F(ProgramSetTest, WhoeverCannotBeRecordedIsMissing) {
     missing[static_cast<Outcome>(row.outcome())] = row.message();
   EXPECT_THAT(missing, SizeIs(3));
   EXPECT_THAT(missing[Outcome::kBusy], HasSubstr("capture \xef\xbf\xbd of somebody"));
-  EXPECT_THAT(missing[Outcome::kVersionMismatch], HasSubstr("version 4, this sidecar reads 5"));
+  EXPECT_THAT(missing[Outcome::kVersionMismatch], HasSubstr("version 5, this sidecar reads 6"));
   EXPECT_THAT(missing[Outcome::kProfilerStartFailed], HasSubstr("damaged"));
   EXPECT_THAT(set.Counted(), SizeIs(1));
 }
