@@ -15,6 +15,7 @@ class AutoSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
+  std::vector<v1::StepPace> Steps() override;
   session::Recording Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                             const Cancellation& terminate,
                             const std::function<void()>& collecting) override;
@@ -22,6 +23,9 @@ class AutoSource final : public session::Source {
  private:
   // The plan with the servers that answer.
   v1::CapturePlan WithServers(const v1::CapturePlan& plan);
+  session::Recording RecordSteps(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                 const Cancellation& terminate,
+                                 const std::function<void()>& collecting);
 
   session::Source& framework_;
   session::Source& inproc_;

@@ -29,6 +29,9 @@ using session::Recording;
 // stream, and has several times the size of its XSpace.
 constexpr std::uint64_t kCopies = 3;
 constexpr std::uint64_t kJsonPerXSpace = 4;
+// A program may hold its interpreter for that long.
+constexpr Nanos kAskStepsFor = std::chrono::milliseconds(200);
+constexpr std::size_t kAskers = 8;
 
 // Opens a trace that a process left in the directory.
 absl::StatusOr<FileDescriptor> OpenTrace(const std::string& directory, const std::string& name,
@@ -105,13 +108,34 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   return answer;
 }
 
+// Processes that do not tell the steps of the plan's loop are recorded by time. Returns the number
+// of those that do.
+std::size_t TakeStepsFromOthers(const std::string& directory,
+                                const std::vector<Announcement>& processes,
+                                std::vector<v1::CapturePlan>& plans) {
+  std::atomic<std::size_t> stepping{0};
+  ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
+    if (plans[i].steps() == 0) return;
+    const auto told = AskSteps(directory, processes[i], kAskStepsFor);
+    const bool tells = std::any_of(told.begin(), told.end(), [&](const v1::StepPace& pace) {
+      return pace.loop() == plans[i].step_loop();
+    });
+    if (tells)
+      ++stepping;
+    else
+      plans[i].set_steps(0);
+  });
+  return stepping;
+}
+
 }  // namespace
 
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all) {
   const bool servers = !plan.framework_servers().empty();
   std::erase_if(all, [&](const Announcement& process) {
-    return !process.trains || !process.address.empty() ||
-           (servers && process.framework != "torch") ||
+    // Its server knows no steps; the process itself begins at one.
+    const bool by_server = !process.address.empty() && (plan.steps() == 0 || servers);
+    return !process.trains || by_server || (servers && process.framework != "torch") ||
            (!plan.container().empty() && process.container != plan.container());
   });
   return all;
@@ -132,6 +156,18 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
   return sources;
 }
 
+std::vector<v1::StepPace> InprocSource::Steps() {
+  std::vector<Announcement> processes = ReadAnnouncements(directory_);
+  std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
+  std::vector<std::vector<v1::StepPace>> told(processes.size());
+  ParallelFor(processes.size(), kAskers,
+              [&](std::size_t i) { told[i] = AskSteps(directory_, processes[i], kAskStepsFor); });
+  std::vector<v1::StepPace> all;
+  for (std::vector<v1::StepPace>& loops : told)
+    std::move(loops.begin(), loops.end(), std::back_inserter(all));
+  return all;
+}
+
 // PyTorch needs tens of milliseconds when it prepares its first recording.
 Nanos InprocSource::lead() const { return 2 * kProfilerSendAhead; }
 
@@ -147,6 +183,8 @@ Recording InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& 
   RecordingTimes times(clock_, plan);
   times.Look();
   const v1::CapturePlan planned = session::OnClockSetBy(times.set(), plan);
+  std::vector<v1::CapturePlan> plans(processes.size(), planned);
+  const std::size_t stepping = TakeStepsFromOthers(directory_, processes, plans);
   const std::uint64_t room = MemoryRoom(kCopies * processes.size());
   std::atomic<std::size_t> recording{processes.size() + 1};
   const auto stopped = [&] {
@@ -160,7 +198,7 @@ Recording InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& 
   ParallelFor(processes.size() + 1, processes.size() + 1, [&](std::size_t i) {
     if (i > 0) {
       answers[i - 1] =
-          RecordOne(directory_, planned, processes[i - 1], room, cancel, terminate, callbacks);
+          RecordOne(directory_, plans[i - 1], processes[i - 1], room, cancel, terminate, callbacks);
       return;
     }
     constexpr Nanos kEvery = std::chrono::milliseconds(10);
@@ -171,7 +209,9 @@ Recording InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& 
     times.Ended();
     stopped();
   });
-  return JoinAnswers(plan, times, room, std::move(answers));
+  Recording joined = JoinAnswers(plan, times, room, std::move(answers));
+  joined.stepping_processes = stepping;
+  return joined;
 }
 
 }  // namespace strobe

@@ -19,10 +19,18 @@ class OneSource final : public session::Source {
     source.set_ready(ready);
     return {source};
   }
+  std::vector<v1::StepPace> Steps() override {
+    if (loop.empty()) return {};
+    v1::StepPace pace;
+    pace.set_loop(loop);
+    return {pace};
+  }
   Nanos lead() const override { return std::chrono::milliseconds(kind_); }
-  Recording Record(const v1::CapturePlan&, const Cancellation&, const Cancellation&,
+  Recording Record(const v1::CapturePlan& plan, const Cancellation&, const Cancellation& terminate,
                    const std::function<void()>& collecting) override {
     ++records;
+    recorded = plan;
+    if (waits_for_end) ended = terminate.WaitFor(std::chrono::seconds(10));
     collecting();
     if (!there) return {Outcome::kNoSource, "nobody announced himself", ""};
     if (outcome == Outcome::kNoSource) return {outcome, "nobody", ""};
@@ -32,6 +40,9 @@ class OneSource final : public session::Source {
   bool there = true, ready = true;
   Outcome outcome = Outcome::kOk;
   int records = 0;
+  std::string loop{};  // The loop whose steps it tells.
+  bool waits_for_end = false, ended = false;
+  v1::CapturePlan recorded{};
 };
 
 class AutoSourceTest : public testing::Test {
@@ -104,6 +115,45 @@ TEST_F(AutoSourceTest, ProcessesThatAnnouncedThemselvesAreRecordedToo) {
   EXPECT_EQ(Record(v1::SOURCE_AUTO).outcome, Outcome::kTruncated);
   framework_.ready = false;
   EXPECT_EQ(both_.Probe(Nanos{0}).size(), 2u);
+}
+
+class AutoStepsTest : public AutoSourceTest {
+ protected:
+  AutoStepsTest() { inproc_.there = true; }
+  Recording RecordSteps() {
+    v1::CapturePlan plan;
+    plan.set_steps(5);
+    plan.set_step_loop("train");
+    plan.set_duration_ns(10);
+    plan.set_steps_by_ns(1000);
+    return both_.Record(plan, cancel_, terminate_, [this] { ++collecting_; });
+  }
+};
+
+TEST_F(AutoStepsTest, WhoTellsNoStepsIsRecordedAsLongAsThosesWhoDo) {
+  inproc_.loop = "train";
+  agent_.loop = "eval";
+  agent_.waits_for_end = true;
+  EXPECT_EQ(Planes(RecordSteps()), 4);
+  EXPECT_TRUE(agent_.ended);
+  EXPECT_EQ(framework_.records, 0) << "a process has one profiler session";
+  EXPECT_EQ(collecting_, 1);
+  EXPECT_EQ(inproc_.recorded.steps_by_ns(), 1000);
+}
+
+TEST_F(AutoStepsTest, WhoTellsStepsEndsByItself) {
+  inproc_.loop = agent_.loop = "train";
+  EXPECT_EQ(Planes(RecordSteps()), 4);
+  agent_.waits_for_end = true;
+  terminate_.Cancel();
+  RecordSteps();
+  EXPECT_TRUE(agent_.ended) << "somebody ended it early";
+}
+
+TEST_F(AutoStepsTest, WithoutTellersTheExpectedTimeIsRecorded) {
+  RecordSteps();
+  EXPECT_EQ(framework_.records, 1);
+  EXPECT_EQ(agent_.recorded.steps_by_ns(), 10);
 }
 
 TEST_F(AutoSourceTest, WithoutThemTheServersMessageStands) {
