@@ -2,11 +2,13 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "collector/analysis/skew.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/common_steps.h"
 #include "operator/core/start_plan.h"
 #include "strobe/v1/manifest.pb.h"
 
@@ -21,7 +23,12 @@ struct WorkerResult {
   Nanos offset{};                // Worker clock minus operator clock.
   std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
   Nanos wall_less_monotonic{};   // See CapturePlan.
+  // When it is expected to record the plan's steps; none without steps.
+  std::optional<ExpectedSteps> expected_steps{};
 };
+
+// AttemptResult::reason when the workers cannot record the step that was asked for.
+inline constexpr std::string_view kStepOutOfReach = "StepOutOfReach";
 
 struct AttemptResult {
   bool succeeded = false;
@@ -31,16 +38,20 @@ struct AttemptResult {
   int attempt = 1;  // Counts from 1.
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
-  std::optional<Nanos> duration{};      // What was recorded of an attempt that was ended early.
+  // What was recorded of an attempt that was ended early, or that recorded steps.
+  std::optional<Nanos> duration{};
   std::vector<WorkerResult> workers{};  // In the order of the targets.
   // Copied from CaptureSpec.
   std::string workers_note{};
   std::optional<std::size_t> expected_workers{};
-  std::size_t ok = 0;          // Workers that count towards minWorkers; see Counts.
-  std::size_t armed = 0;       // Workers that accepted a plan.
-  std::size_t empty = 0;       // Workers whose trace lacks all or some of the wanted events.
-  std::optional<Skew> skew{};  // None when no worker recorded anything.
-  bool synchronized = false;   // Every recording covers the window, and maxSkew holds.
+  std::size_t ok = 0;     // Workers that count towards minWorkers; see Counts.
+  std::size_t armed = 0;  // Workers that accepted a plan.
+  std::size_t empty = 0;  // Workers whose trace lacks all or some of the wanted events.
+  // None when no worker recorded anything, or the capture began at a step: each worker then begins
+  // in its own time.
+  std::optional<Skew> skew{};
+  std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
+  bool synchronized = false;           // Every recording covers the window, and maxSkew holds.
   std::string sync_reason{}, sync_message{};
   std::uint64_t bytes = 0;             // The size of all traces in the logdir.
   std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
@@ -49,7 +60,7 @@ struct AttemptResult {
 };
 
 // Start of the recording minus the planned start of the guard, on the worker's clock; positive =
-// late. None when the trace does not tell when it started.
+// late. None when the trace does not tell when it started, or the capture began at a step.
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
 // Whether this worker counts towards minWorkers: it has a trace that ended well. A late start
