@@ -42,8 +42,10 @@ class ProgressLine {
     std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed,
                               "/", progress.matched, " armed");
     if (progress.phase == Phase::kDelay && progress.plan) {
-      text +=
-          StrCat(", starts in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
+      const auto& steps = progress.plan->steps;
+      text += StrCat(", starts ",
+                     steps ? StrCat("at step ", steps->first, " of ", steps->loop, ", about ") : "",
+                     "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
     }
     if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
     if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "absl/strings/numbers.h"
 #include "cli/common_flags.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
@@ -48,6 +49,36 @@ absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
+  if (flags.steps == 0) {
+    if (flags.at_step.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--at-step needs --steps, the number of steps to record");
+  }
+  if (spec.delay || spec.max_skew)
+    return absl::InvalidArgumentError("--steps goes with neither --delay nor --max-skew");
+  if (flags.host == 0)
+    return absl::InvalidArgumentError("--steps needs --host-tracer-level of at least 1");
+  StepsWanted wanted{.count = flags.steps};
+  std::string_view number = flags.at_step;
+  if (number.starts_with('*')) {
+    wanted.from = StepsWanted::From::kMultipleOf;
+    number.remove_prefix(1);
+  } else if (!number.empty() && number != "next") {
+    wanted.from = StepsWanted::From::kNumber;
+  }
+  constexpr std::int64_t kLast = std::int64_t{1} << 53;
+  const std::int64_t least = wanted.from == StepsWanted::From::kMultipleOf ? 1 : 0;
+  if (wanted.from != StepsWanted::From::kNext &&
+      (!absl::SimpleAtoi(absl::string_view(number.data(), number.size()), &wanted.number) ||
+       wanted.number < least || wanted.number > kLast)) {
+    return absl::InvalidArgumentError(
+        StrCat("--at-step \"", flags.at_step,
+               "\" must be next, the number of a step, or * and a number for the next multiple"));
+  }
+  spec.steps = wanted;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::size_t workers,
@@ -65,6 +96,7 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
         "--run must be 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot");
   }
   RETURN_IF_ERROR(ParseTimes(flags, spec));
+  RETURN_IF_ERROR(ParseSteps(flags, spec));
   spec.on_late_start =
       flags.on_late_start == "Discard" ? OnLateStart::kDiscard : OnLateStart::kKeep;
   const absl::StatusOr<std::size_t> least = ResolveMinWorkers(flags.min_workers, workers);
@@ -93,6 +125,15 @@ namespace {
 void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--duration", flags.duration, "how long to record, from 1ms to 10m")
       ->capture_default_str();
+  command
+      .add_option("--steps", flags.steps,
+                  "record this many training steps, the same on all workers, instead of a window "
+                  "of time; --duration counts only if the workers tell no steps; 0 = by time")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000));
+  command.add_option("--at-step", flags.at_step,
+                     "with --steps, the first step: a number, *N for the next multiple of N, or "
+                     "next [next]");
   command.add_option("--delay", flags.delay,
                      "time from now to the start, at most 1h [the shortest one that is safe]");
   command

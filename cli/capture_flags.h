@@ -17,6 +17,8 @@ struct CaptureFlags {
   std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
               collect_timeout{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table";
+  std::string at_step{};
+  unsigned steps = 0;  // 0 = a window of time.
   int attempts = 3;
   unsigned host = 2, host_filter = 0, device = 1, python = 0;
   bool shapes = false, stacks = false, memory = false, flops = false, modules = false,

@@ -69,6 +69,7 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
                                       : StrCat(" (", FormatDuration(result.skew->achieved),
                                                " if all clocks agree)"),
                    "\n");
+  if (result.steps) text += StrCat("complete on all workers: ", Describe(*result.steps), "\n");
   text +=
       StrCat("synchronized: ", result.synchronized ? "yes" : "no", ", ", result.sync_message, "\n");
   for (const WorkerResult* worker : WorstFirst(result)) {

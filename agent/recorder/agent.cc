@@ -27,6 +27,7 @@
 #include "agent/sdk/strobe/agent_api.h"
 #include "agent/wire/ring_file.h"
 #include "agent/wire/ring_writer.h"
+#include "agent/wire/step_marks.h"
 #include "agent/wire/ticks.h"
 
 namespace strobe {
@@ -94,7 +95,9 @@ class Agent {
             BestClock(),
             &Agent::RecordScope,
             usable ? reinterpret_cast<const std::uint32_t*>(&file_.header()->filter) : &kOff,
-            &Agent::NameThread};
+            &Agent::NameThread,
+            &Agent::BeginStep,
+            &Agent::EndStep};
     if (usable) header_ = file_.header();
   }
 
@@ -155,6 +158,8 @@ class Agent {
   static void RecordScope(int level, std::uint64_t begin, std::uint64_t end, const char* text,
                           std::size_t size);
   static void NameThread(const char* text, std::size_t size);
+  static std::uint64_t BeginStep(const char* loop, std::size_t size, std::int64_t number);
+  static void EndStep(std::uint64_t step);
   static void LookForCuda();
   static void LeaveRing(void* ring);
 
@@ -339,6 +344,17 @@ void Agent::NameThread(const char* text, std::size_t size) {
   char name[wire::kThreadNameBytes] = {};
   std::memcpy(name, text, wire::WholeCharacters({text, size}, sizeof name));
   ring->writer.Thread(static_cast<std::uint32_t>(syscall(SYS_gettid)), name);
+}
+
+// A forked child tells its steps once it has a file of its own.
+std::uint64_t Agent::BeginStep(const char* loop, std::size_t size, std::int64_t number) {
+  if (header_ == nullptr || TheAgent().looks_at_parent_.load(std::memory_order_relaxed)) return 0;
+  return wire::BeginStep(*header_, {loop, size}, number, wire::MonotonicNs());
+}
+
+void Agent::EndStep(std::uint64_t step) {
+  if (header_ == nullptr || TheAgent().looks_at_parent_.load(std::memory_order_relaxed)) return;
+  wire::EndStep(*header_, step, wire::MonotonicNs());
 }
 
 void Agent::RecordScope(int level, std::uint64_t begin, std::uint64_t end, const char* text,

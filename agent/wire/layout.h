@@ -56,6 +56,25 @@ struct alignas(64) StripedCounter {
 };
 inline constexpr std::size_t kStripes = 16;
 
+// A training step, as its annotation told it.
+struct StepMark {
+  std::atomic<std::int64_t> number;
+  std::atomic<std::uint64_t> began_ns;  // CLOCK_MONOTONIC; 0 while the mark is being written.
+  std::atomic<std::uint64_t> ended_ns;  // CLOCK_MONOTONIC; 0 until the step has ended.
+};
+inline constexpr std::size_t kStepMarks = 16;
+inline constexpr std::size_t kLoopNameBytes = 48;
+
+// The steps of one loop: those with the same annotation. The mark of the n-th step that began is at
+// index n % kStepMarks, counted from 0.
+struct StepLoop {
+  std::atomic<std::uint64_t> id;     // The hash of the loop's name; 0 if no loop uses this entry.
+  std::atomic<std::uint64_t> begun;  // The number of steps that began.
+  char name[kLoopNameBytes];         // Cut if it is longer. Not NUL-terminated.
+  std::array<StepMark, kStepMarks> marks;
+};
+inline constexpr std::size_t kStepLoops = 4;  // The steps of further loops are not told.
+
 struct FileHeader {
   // Fields that the program writes before the file is visible to others.
   std::uint64_t magic;
@@ -117,6 +136,7 @@ struct FileHeader {
   std::atomic<std::uint64_t> memory_limit;    // Limit of that cgroup in bytes; 0 if there is none.
   std::atomic<std::uint64_t> memory_read_at;  // CLOCK_MONOTONIC in ns; 0 if never read.
   std::array<StripedCounter, kStripes> without_ring;  // Records of threads that got no ring.
+  std::array<StepLoop, kStepLoops> step_loops;        // Written whether or not a capture runs.
 };
 // The header occupies one page before the first ring.
 inline constexpr std::size_t kHeaderBytes = 4096;

@@ -1,6 +1,9 @@
 // Finds the training steps in a trace.
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +20,25 @@ struct Step {
 
 // Returns the annotations on host threads that have the stat step_num, ordered by begin. Two of
 // them may have the same number, because several threads or loops may count steps. Names refer to
-// the trace's bytes. DataLoss when the trace is damaged.
-absl::StatusOr<std::vector<Step>> FindSteps(const xplane::Space& space);
+// the trace's bytes. At most `max` are returned. DataLoss when the trace is damaged.
+absl::StatusOr<std::vector<Step>> FindSteps(
+    const xplane::Space& space, std::size_t max = std::numeric_limits<std::size_t>::max());
+
+// Consecutive steps of one loop.
+struct StepRun {
+  std::string_view name{};
+  std::int64_t first = 0, last = 0;       // Numbers; all steps between them are part of the run.
+  std::int64_t begin_ps = 0, end_ps = 0;  // The earliest begin of the first, the latest end of the
+                                          // last.
+};
+
+// The longest run of the steps with this name whose numbers are from `first` to `last`, and which
+// `processes` recorded or, with 0, all that recorded any of them. Of equal runs the earliest.
+std::optional<StepRun> LongestRun(std::span<const Step> steps, std::string_view name,
+                                  std::size_t processes = 0,
+                                  std::int64_t first = std::numeric_limits<std::int64_t>::min(),
+                                  std::int64_t last = std::numeric_limits<std::int64_t>::max());
+// The name of the steps that take most of the time; empty without steps.
+std::string_view MainLoop(std::span<const Step> steps);
 
 }  // namespace strobe

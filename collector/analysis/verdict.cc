@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "collector/xplane/names.h"
 #include "common/base/duration.h"
+#include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -26,6 +27,10 @@ struct Stamp {
   Judgement judged{};  // kUnknown when the plane has no outcome.
   // How the job fared; 0 where nothing was measured.
   std::int64_t memory_percent = 0, step_before_ns = 0, step_during_ns = 0;
+  // The steps that were asked for, and the complete ones.
+  std::int64_t steps_asked = 0, first_asked = 0;
+  std::optional<std::int64_t> first_step{}, last_step{};
+  std::string loop{};
 };
 
 absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
@@ -42,6 +47,11 @@ absl::StatusOr<Stamp> ReadStamp(const xplane::Space& space) {
       stamp.asked.host_level = static_cast<std::uint32_t>(stat.Integer().value_or(0));
     if (name == "outcome") stamp.judged.outcome = OutcomeOfName(TextOf(stat));
     if (name == "message") stamp.judged.message = std::string(TextOf(stat));
+    if (name == "steps_asked") stamp.steps_asked = stat.Integer().value_or(0);
+    if (name == "steps_asked_first") stamp.first_asked = stat.Integer().value_or(0);
+    if (name == "steps_first") stamp.first_step = stat.Integer();
+    if (name == "steps_last") stamp.last_step = stat.Integer();
+    if (name == "steps_loop") stamp.loop = std::string(TextOf(stat));
     if (name == "job_memory_percent") stamp.memory_percent = stat.Integer().value_or(0);
     if (name == "job_step_before_ns") stamp.step_before_ns = stat.Integer().value_or(0);
     if (name == "job_step_during_ns") stamp.step_during_ns = stat.Integer().value_or(0);
@@ -99,6 +109,16 @@ void AddSteps(const std::vector<Step>& steps, std::vector<std::string>& evidence
                             FormatDuration(Nanos{lengths[lengths.size() / 2] / 1000})));
 }
 
+void AddCompleteSteps(const Stamp& stamp, std::vector<std::string>& evidence) {
+  if (!stamp.first_step || !stamp.last_step) return;
+  std::string text =
+      StrCat("complete: steps ", *stamp.first_step, " to ", *stamp.last_step, " of ", stamp.loop);
+  if (stamp.steps_asked > 0)
+    text += StrCat(", asked for ", stamp.first_asked, " to ",
+                   AddSaturated(stamp.first_asked, stamp.steps_asked - 1));
+  evidence.push_back(std::move(text));
+}
+
 // Tells what the capture cost the job, as far as it was measured.
 void AddJob(const Stamp& stamp, std::vector<std::string>& evidence) {
   if (stamp.step_before_ns > 0 && stamp.step_during_ns > 0) {
@@ -131,6 +151,7 @@ absl::StatusOr<Verdict> JudgeSpace(const xplane::Space& space, const std::vector
   AddTimes(trace, stamp.asked.window, verdict.evidence);
   AddPlanes(trace, verdict.evidence);
   AddSteps(steps, verdict.evidence);
+  AddCompleteSteps(stamp, verdict.evidence);
   AddJob(stamp, verdict.evidence);
   return verdict;
 }

@@ -56,6 +56,28 @@ v1::Outcome Known(v1::Outcome outcome, bool ended, std::string* message) {
   return v1::VERSION_MISMATCH;
 }
 
+// Step numbers are added to and multiplied with.
+std::int64_t StepNumber(std::int64_t number) {
+  return std::clamp<std::int64_t>(number, 0, std::int64_t{1} << 53);
+}
+
+void Bound(v1::StepPace& pace) {
+  Cut(pace.mutable_loop(), kMaxNameBytes);
+  Cut(pace.mutable_process(), kMaxNameBytes);
+  pace.set_number(StepNumber(pace.number()));
+  pace.set_began_ns(Time(pace.began_ns()));
+  pace.set_ended_ns(Time(pace.ended_ns()));
+  pace.set_period_ns(Span(pace.period_ns(), kMaxStage));
+}
+
+void Bound(v1::RecordedSteps& steps) {
+  Cut(steps.mutable_loop(), kMaxTextBytes);
+  steps.set_first(StepNumber(steps.first()));
+  steps.set_last(std::max(steps.first(), StepNumber(steps.last())));
+  steps.set_began_ns(Time(steps.began_ns()));
+  steps.set_ended_ns(Time(steps.ended_ns()));
+}
+
 void Bound(v1::CapturePlan& plan) {
   for (std::string* text : {plan.mutable_capture_id(), plan.mutable_worker(), plan.mutable_run()})
     Cut(text, kMaxTextBytes);
@@ -63,6 +85,9 @@ void Bound(v1::CapturePlan& plan) {
   Cut(plan.mutable_logdir(), kMaxUrlBytes);
   plan.set_instant_ns(Time(plan.instant_ns()));
   plan.set_deadline_ns(Time(plan.deadline_ns()));
+  plan.set_first_step(StepNumber(plan.first_step()));
+  Cut(plan.mutable_step_loop(), kMaxNameBytes);
+  plan.set_steps_by_ns(Time(plan.steps_by_ns()));
   plan.set_duration_ns(Span(plan.duration_ns(), kMaxStage));
   plan.set_guard_ns(Span(plan.guard_ns(), kMaxStage));
   plan.set_clock_offset_ns(
@@ -132,6 +157,7 @@ void BoundAnswer(v1::Report& report) {
     worker.set_state(report.state());
     BoundAnswer(worker);
   }
+  if (report.has_steps()) Bound(*report.mutable_steps());
   BoundDropped(report);
   Shorten(report.mutable_processes(), kMaxProcesses);
   for (v1::ProcessReport& process : *report.mutable_processes()) Bound(process);
@@ -148,6 +174,8 @@ void BoundAnswer(v1::DescribeResponse& response) {
     Shorten(source.mutable_ranks(), kMaxRanks);
     for (v1::ProcessRank& rank : *source.mutable_ranks()) Bound(rank);
   }
+  Shorten(response.mutable_steps(), kMaxSources);
+  for (v1::StepPace& pace : *response.mutable_steps()) Bound(pace);
   response.set_wake_lateness_ns(Span(response.wake_lateness_ns(), kMaxLateness));
   response.set_capture_lateness_ns(Span(response.capture_lateness_ns(), kMaxLateness));
   response.set_lead_ns(Span(response.lead_ns(), kMaxSourceLead));

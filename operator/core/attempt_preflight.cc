@@ -25,6 +25,32 @@ bool MayBecomeReady(const Member& member) {
          Describe(member.result.outcome).waitable;
 }
 
+WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& description,
+                  Nanos offset) {
+  WorkerPace pace{.worker = worker};
+  for (const v1::StepPace& told : description.steps()) {
+    pace.loops.push_back({.loop = told.loop(),
+                          .by_framework = told.source() == v1::SOURCE_FRAMEWORK,
+                          .number = told.number(),
+                          .began = FromUnixNanos(told.began_ns()) - offset,
+                          .period = Nanos{told.period_ns()}});
+  }
+  return pace;
+}
+
+// The plan that another worker was given, as it is for all workers.
+StartPlan PlanOf(const v1::CapturePlan& plan) {
+  const auto ours = [&](std::int64_t ns) { return FromUnixNanos(ns - plan.clock_offset_ns()); };
+  StartPlan start{.instant = ours(plan.instant_ns()), .guard = Nanos{plan.guard_ns()}};
+  if (plan.steps() == 0) return start;
+  start.steps = StepPlan{.loop = plan.step_loop(),
+                         .first = plan.first_step(),
+                         .count = plan.steps(),
+                         .begin = start.instant,
+                         .by = ours(plan.steps_by_ns())};
+  return start;
+}
+
 // What a worker that was armed by an operator before us was told then.
 void Adopt(const v1::Report& report, Member& member) {
   member.state = MemberState::kArmed;
@@ -94,6 +120,7 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
                     Nanos{description.wake_lateness_ns()},
                     Nanos{description.capture_lateness_ns()},
                     Nanos{description.lead_ns()}};
+    member.pace = PaceOf(target.name, description, member.result.offset);
   }
   switch (judgement.kind) {
     case PreflightJudgement::Kind::kReady:
@@ -115,10 +142,7 @@ void AttemptPreflight::Settle() {
   for (const Member& member : state_.members) {
     if (member.state != MemberState::kArmed || state_.result.plan) continue;
     // The workers that are armed already cannot be given another instant.
-    const v1::CapturePlan& plan = member.result.report.plan();
-    state_.result.plan =
-        StartPlan{.instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns()),
-                  .guard = Nanos{plan.guard_ns()}};
+    state_.result.plan = PlanOf(member.result.report.plan());
   }
   const std::size_t able = state_.Count(MemberState::kArmed) + state_.Count(MemberState::kReady);
   if (able < state_.Wanted() || able == 0) {

@@ -23,6 +23,33 @@ bool IsEmptyKind(Outcome outcome) {
          outcome == Outcome::kDeviceTraceMissing;
 }
 
+// The steps that all workers with a trace in the logdir recorded.
+std::optional<CommonSteps> StepsOnAll(const std::vector<WorkerResult>& workers) {
+  std::vector<StepsOfWorker> recorded;
+  for (const WorkerResult& worker : workers) {
+    if (worker.report.url().empty()) continue;
+    if (!worker.report.has_steps()) return std::nullopt;
+    recorded.push_back({worker.report.steps(), worker.offset, worker.error});
+  }
+  return FindCommonSteps(recorded);
+}
+
+std::string WithError(const Skew& difference) {
+  return StrCat(FormatDuration(difference.achieved),
+                difference.error ? StrCat(" +-", FormatDuration(*difference.error))
+                                 : std::string(", clocks not measured"));
+}
+
+void JudgeStepsOnAll(AttemptResult& result) {
+  result.synchronized = true;
+  result.sync_reason = "AllCoverSteps";
+  result.sync_message = StrCat("every recording has ", Describe(*result.steps));
+  if (result.steps->spread && result.workers.size() > 1)
+    result.sync_message +=
+        StrCat("; the workers began it within ", WithError(*result.steps->spread),
+               ", which is the job's own pace");
+}
+
 void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   std::vector<CorrectedStart> starts;
   const WorkerResult* gap = nullptr;
@@ -33,26 +60,27 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
     const bool kept = worker.report.covers_window() && !worker.report.url().empty();
     if (!kept && gap == nullptr) gap = &worker;
   }
-  result.skew = ComputeSkew(starts);
+  const bool by_steps = result.plan && result.plan->steps;
+  if (!by_steps) result.skew = ComputeSkew(starts);
+  result.steps = StepsOnAll(result.workers);
   result.synchronized = false;
   if (gap != nullptr) {
-    result.sync_reason = "WindowNotCovered";
+    result.sync_reason = by_steps ? "StepsNotCovered" : "WindowNotCovered";
     result.sync_message =
         StrCat(gap->target.name, ": ",
-               gap->report.started_ns() == 0  ? "no recording"
+               gap->report.started_ns() == 0              ? "no recording"
+               : by_steps && !gap->report.covers_window() ? "its recording lacks some of the steps"
                : !gap->report.covers_window() ? "its recording does not cover the window"
                                               : "its trace is not in the logdir");
     return;
   }
+  if (by_steps && result.steps) return JudgeStepsOnAll(result);
   if (!result.skew) {
     result.sync_reason = "NothingRecorded";
     result.sync_message = "no worker recorded anything";
     return;
   }
-  const std::string skew =
-      StrCat("skew ", FormatDuration(result.skew->achieved),
-             result.skew->error ? StrCat(" +-", FormatDuration(*result.skew->error))
-                                : std::string(", clocks not measured"));
+  const std::string skew = StrCat("skew ", WithError(*result.skew));
   if (spec.max_skew &&
       (!result.skew->error || result.skew->achieved + *result.skew->error > *spec.max_skew)) {
     result.sync_reason = "SkewTooLarge";
@@ -63,6 +91,12 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
   result.sync_reason = "AllCoverWindow";
   result.sync_message = starts.size() == 1 ? "the only recording covers the window"
                                            : StrCat("every recording covers the window; ", skew);
+  if (!spec.steps) return;
+  result.sync_message +=
+      StrCat("; it is a window of time, because ",
+             result.plan && !result.plan->no_steps.empty() ? result.plan->no_steps
+                                                           : std::string("no steps were planned"),
+             result.steps ? StrCat("; complete on all workers: ", Describe(*result.steps)) : "");
 }
 
 absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
@@ -122,7 +156,7 @@ PodCount CountPods(const CaptureSpec& spec, const std::vector<WorkerResult>& wor
 }  // namespace
 
 std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
-  if (worker.report.started_ns() == 0) return std::nullopt;
+  if (worker.report.started_ns() == 0 || worker.report.plan().steps() > 0) return std::nullopt;
   return Nanos{worker.report.started_ns() -
                (worker.report.plan().instant_ns() - worker.report.plan().guard_ns())};
 }
@@ -207,6 +241,15 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     manifest.set_skew_ns(result.skew->achieved.count());
     manifest.set_skew_error_ns(result.skew->error.value_or(Nanos{-1}).count());
   }
+  if (result.steps) {
+    v1::CommonSteps& steps = *manifest.mutable_steps();
+    steps.set_loop(result.steps->loop);
+    steps.set_first(result.steps->first);
+    steps.set_last(result.steps->last);
+    const auto& spread = result.steps->spread;
+    steps.set_spread_ns(spread ? spread->achieved.count() : -1);
+    steps.set_spread_error_ns(spread ? spread->error.value_or(Nanos{-1}).count() : -1);
+  }
   std::vector<const WorkerResult*> workers;
   for (const WorkerResult& worker : result.workers) workers.push_back(&worker);
   std::stable_sort(workers.begin(), workers.end(),
@@ -232,6 +275,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     *entry.mutable_planes() = worker->report.planes();
     *entry.mutable_notes() = worker->report.notes();
     if (worker->report.has_job()) *entry.mutable_job() = worker->report.job();
+    if (worker->report.has_steps()) *entry.mutable_steps() = worker->report.steps();
     *entry.mutable_processes() = worker->report.processes();
     entry.set_processes_left_out(worker->report.processes_left_out());
   }

@@ -2,11 +2,13 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "collector/analysis/skew.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/common_steps.h"
 #include "operator/core/start_plan.h"
 #include "strobe/v1/manifest.pb.h"
 
@@ -24,7 +26,12 @@ struct WorkerResult {
   // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
   std::vector<v1::ProcessRank> ranks{};
   int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.
+  // When it is expected to record the plan's steps; none without steps.
+  std::optional<ExpectedSteps> expected_steps{};
 };
+
+// AttemptResult::reason when the workers cannot record the step that was asked for.
+inline constexpr std::string_view kStepOutOfReach = "StepOutOfReach";
 
 struct AttemptResult {
   bool succeeded = false;
@@ -34,17 +41,21 @@ struct AttemptResult {
   int attempt = 1;  // Counts from 1.
   std::string capture_id{}, run{};
   std::optional<StartPlan> plan{};
-  std::optional<Nanos> duration{};  // What was recorded of an attempt that was ended early.
+  // What was recorded of an attempt that was ended early, or that recorded steps.
+  std::optional<Nanos> duration{};
   // In the order of the targets; pods with several processes have several.
   std::vector<WorkerResult> workers{};
   // Copied from CaptureSpec.
   std::string workers_note{};
   std::optional<std::size_t> expected_workers{};
-  std::size_t ok = 0;          // Workers with a trace that ended well; see Counts.
-  std::size_t armed = 0;       // Workers that accepted a plan.
-  std::size_t empty = 0;       // Workers whose trace lacks all or some of the wanted events.
-  std::optional<Skew> skew{};  // None when no worker recorded anything.
-  bool synchronized = false;   // Every recording covers the window, and maxSkew holds.
+  std::size_t ok = 0;     // Workers with a trace that ended well; see Counts.
+  std::size_t armed = 0;  // Workers that accepted a plan.
+  std::size_t empty = 0;  // Workers whose trace lacks all or some of the wanted events.
+  // None when no worker recorded anything, or the capture began at a step: each worker then begins
+  // in its own time.
+  std::optional<Skew> skew{};
+  std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
+  bool synchronized = false;           // Every recording covers the window, and maxSkew holds.
   std::string sync_reason{}, sync_message{};
   std::uint64_t bytes = 0;             // The size of all traces in the logdir.
   std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
@@ -53,7 +64,7 @@ struct AttemptResult {
 };
 
 // Start of the recording minus the planned start of the guard, on the worker's clock; positive =
-// late. None when the trace does not tell when it started.
+// late. None when the trace does not tell when it started, or the capture began at a step.
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
 // Whether this worker has a trace that ended well. A late start counts if the request keeps late

@@ -27,6 +27,7 @@ std::optional<WallTime> AttemptState::RequestedStart() const {
 Nanos AttemptState::Until(WallTime time) const { return std::max(time - Now(), Nanos{0}); }
 
 WallTime AttemptState::RecordedBy() const {
+  if (result.plan->steps) return result.plan->steps->by;
   return result.plan->instant + spec.duration + result.plan->guard;
 }
 

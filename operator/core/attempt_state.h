@@ -32,6 +32,7 @@ struct Member {
   MemberState state = MemberState::kChecking;
   std::shared_ptr<Worker> worker{};  // Null for a target that could not take part to begin with.
   ClockReading clock{};              // Measured by preflight.
+  WorkerPace pace{};                 // The steps that it told preflight.
   bool framework = false;            // A profiler server answers in its trainer.
   MonoTime asked{};                  // When preflight asked it last.
   std::shared_ptr<void> watch{};     // The stream of its reports.

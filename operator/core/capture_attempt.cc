@@ -130,11 +130,41 @@ void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
       return recording_.CallOff(result.message);
     }
     result.plan = *plan;
+    if (const absl::Status planned = PlanSteps(); !planned.ok()) {
+      result.reason = std::string(kStepOutOfReach);
+      result.message = MessageOf(planned);
+      return recording_.CallOff(result.message);
+    }
   }
   state_.deadline = state_.RecordedBy() +
                     state_.spec.collect_timeout.value_or(CollectBudget(state_.spec.duration));
   Enter(Phase::kArming);
   recording_.Arm();
+}
+
+// Replaces the plan's instant by a step, if the request asks for one and the workers tell steps.
+absl::Status CaptureAttempt::PlanSteps() {
+  if (!state_.spec.steps) return absl::OkStatus();
+  StartPlan& plan = *state_.result.plan;
+  std::vector<Member*> ready;
+  std::vector<WorkerPace> paces;
+  for (Member& member : state_.members) {
+    if (member.state != MemberState::kReady) continue;
+    ready.push_back(&member);
+    paces.push_back(member.pace);
+  }
+  const absl::StatusOr<StepPlan> steps =
+      PlanStep(*state_.spec.steps, state_.Now(), plan.instant, paces);
+  if (absl::IsNotFound(steps.status())) {
+    plan.no_steps = MessageOf(steps.status());
+    return absl::OkStatus();
+  }
+  if (!steps.ok()) return steps.status();
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    ready[i]->result.expected_steps = steps->expected[i];
+  plan.instant = steps->begin;
+  plan.steps = *steps;
+  return absl::OkStatus();
 }
 
 void CaptureAttempt::OnArmed(const absl::Status& enough) {
@@ -199,10 +229,11 @@ void CaptureAttempt::OnEvidence(const std::map<std::string, std::string>& eviden
 void CaptureAttempt::Conclude() {
   AttemptResult& result = state_.result;
   for (const Member& member : state_.members) result.workers.push_back(member.result);
-  if (ended_early_) result.duration = LongestRecorded(result.workers);
   const std::size_t pods = result.workers.size();
   SplitByProcess(result.workers);
   if (result.expected_workers) *result.expected_workers += result.workers.size() - pods;
+  if (ended_early_ || (result.plan && result.plan->steps))
+    result.duration = LongestRecorded(result.workers);
   if (result.cancelled) {
     result.reason = "Cancelled";
     result.message = state_.cancel_reason;

@@ -62,6 +62,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   void Abandon(const std::string& why);
   void Begin();
   void OnPreflightDone(const absl::Status& enough);
+  absl::Status PlanSteps();
   void OnArmed(const absl::Status& enough);
   void EnterAt(WallTime time, Phase phase);
   void OnCancel(const std::string& reason);

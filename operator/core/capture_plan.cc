@@ -1,5 +1,7 @@
 #include "operator/core/capture_plan.h"
 
+#include <algorithm>
+
 namespace strobe {
 namespace {
 
@@ -11,6 +13,21 @@ bool ExpectsDevice(const CaptureSpec& spec, const Target& target, bool framework
       spec.source == v1::SOURCE_FRAMEWORK ||
       (spec.source == v1::SOURCE_AUTO && framework && target.only_container.empty());
   return by_framework ? target.planes.framework : target.planes.agent;
+}
+
+// Replaces the window by the steps. A worker that joins a capture of an operator before us gets the
+// times of the other workers; its sidecar finds out its own.
+void AddSteps(const StepPlan& steps, const WorkerResult& worker, v1::CapturePlan& plan) {
+  constexpr Nanos kShortest = std::chrono::milliseconds(1);
+  const ExpectedSteps expected =
+      worker.expected_steps.value_or(ExpectedSteps{steps.begin, steps.begin + kShortest});
+  plan.set_instant_ns(ToUnixNanos(expected.begin + worker.offset));
+  plan.set_duration_ns(
+      std::clamp<Nanos>(expected.end - expected.begin, kShortest, kMaxStepsTime).count());
+  plan.set_steps(steps.count);
+  plan.set_first_step(steps.first);
+  plan.set_step_loop(steps.loop);
+  plan.set_steps_by_ns(ToUnixNanos(steps.by + worker.offset));
 }
 
 }  // namespace
@@ -40,6 +57,7 @@ v1::CapturePlan MakePlan(const CaptureSpec& spec, const AttemptResult& attempt, 
   for (const std::uint32_t rank : worker.target.ranks) plan.add_ranks(rank);
   for (const std::uint32_t rank : worker.target.local_ranks) plan.add_local_ranks(rank);
   plan.set_discard_late(spec.on_late_start == OnLateStart::kDiscard);
+  if (attempt.plan->steps) AddSteps(*attempt.plan->steps, worker, plan);
   return plan;
 }
 

@@ -39,12 +39,24 @@ struct Target {
 // What becomes of a trace that started after the instant.
 enum class OnLateStart { kKeep, kDiscard };
 
+// The training steps to record.
+struct StepsWanted {
+  // Which step is the first: the next one that all workers can begin with, `number`, or the next
+  // multiple of it.
+  enum class From { kNext, kNumber, kMultipleOf };
+  From from = From::kNext;
+  std::int64_t number = 0;
+  std::uint32_t count = 1;  // How many steps.
+};
+
 struct CaptureSpec {
   std::string request{};  // Shown to people: namespace/name, or who asks without Kubernetes.
   std::string uid{};      // Unique to the request; see CaptureId.
   std::string logdir{};   // URL or path; see collector/logdir.
   std::string run{};      // Name of the first attempt's run; see RunOfAttempt.
   Nanos duration = std::chrono::seconds(2);  // The window's length, without the guard.
+  // None = the window is given by time. If the workers tell no steps, it is given by time too.
+  std::optional<StepsWanted> steps{};
   // When to start: after `delay`, or at `at`. At most one is set; none = as soon as is safe.
   std::optional<Nanos> delay{};
   std::optional<WallTime> at{};

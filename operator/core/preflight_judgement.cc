@@ -5,6 +5,7 @@
 
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "operator/core/step_plan.h"
 
 namespace strobe {
 namespace {
@@ -13,6 +14,8 @@ constexpr Nanos kMaxAdoptedGuard = std::chrono::seconds(10);  // Sidecars accept
 // Arming, the sources' lead and differing operator clocks move an instant by far less than this
 // behind the start that was asked for.
 constexpr Nanos kMaxAdoptedLead = std::chrono::minutes(5);
+// PlanStep allows twice the time that the steps are expected to take.
+constexpr Nanos kMaxAdoptedSteps = 2 * (kMaxStepWait + kMaxStepsTime) + kMaxAdoptedLead;
 
 PreflightJudgement Unable(Outcome outcome, std::string message) {
   return {PreflightJudgement::Kind::kUnable, outcome, std::move(message)};
@@ -33,6 +36,17 @@ std::string WhyNotContainer(const Target& target, v1::SourceKind source,
                 "only that container in the annotation strobe.dev/containers and recreate the pod");
 }
 
+// The same as WhyNotAdopted, for a plan that counts steps.
+std::string WhyNotAdoptedSteps(const PreflightQuestion& question, const v1::CapturePlan& plan) {
+  if (!question.spec.steps || plan.steps() > question.spec.steps->count ||
+      Nanos{plan.guard_ns()} > kMaxAdoptedGuard)
+    return "it records more steps than anybody asked for";
+  const WallTime by = FromUnixNanos(plan.steps_by_ns() - plan.clock_offset_ns());
+  if (by > question.now + kMaxAdoptedSteps)
+    return StrCat("its steps may end only at ", FormatRfc3339(by));
+  return "";
+}
+
 // Why the capture that the sidecar reports cannot be this attempt's; empty when it can. The plan of
 // an adopted capture becomes the plan for all workers, so a sidecar that lies must not choose it.
 std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& report) {
@@ -40,6 +54,7 @@ std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& r
   if (report.capture_id() != question.capture_id || plan.capture_id() != question.capture_id)
     return "its report is of another one";
   if (plan.run() != question.run) return "it records into another run";
+  if (plan.steps() > 0) return WhyNotAdoptedSteps(question, plan);
   if (Nanos{plan.duration_ns()} > question.spec.duration ||
       Nanos{plan.guard_ns()} > kMaxAdoptedGuard)
     return "it records for longer than anybody asked it to";

@@ -56,6 +56,8 @@ struct RequestStatus {
   std::size_t matched = 0, armed = 0, ok = 0, empty = 0, failed = 0;
   std::optional<std::size_t> expected{};  // How many workers the job should have; none = not known.
   std::string skew{}, skew_error{};       // Empty = not known.
+  std::string steps_loop{}, steps_spread{};  // Empty = not known.
+  std::int64_t first_step = 0, last_step = 0;
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::uint64_t bytes = 0;
   std::vector<StatusOutcome> outcomes{};

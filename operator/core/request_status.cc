@@ -72,6 +72,16 @@ void FillClock(const AttemptResult& result, RequestStatus& status) {
   status.clock_error = FormatDuration(*widest->error);
 }
 
+void FillSteps(const AttemptResult& result, RequestStatus& status) {
+  constexpr std::size_t kMaxLoopBytes = 64;
+  status.steps_loop = status.steps_spread = "";
+  if (!result.steps) return;
+  status.steps_loop = CutUtf8(result.steps->loop, kMaxLoopBytes);
+  status.first_step = result.steps->first;
+  status.last_step = result.steps->last;
+  if (result.steps->spread) status.steps_spread = FormatDuration(result.steps->spread->achieved);
+}
+
 void FillResult(const ProfileRequest& request, const AttemptResult& result, RequestStatus& status) {
   status.attempt = result.attempt;
   status.matched = result.workers.size();
@@ -85,12 +95,21 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   if (result.plan && result.armed > 0) status.start_time = WholeSeconds(result.plan->instant);
   status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";
   status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
+  FillSteps(result, status);
   FillOutcomes(result, status);
   FillClock(result, status);
 }
 
 std::string AcceptedWords(std::size_t matched, const std::string& note) {
   return note.empty() ? StrCat(matched, " workers") : note;
+}
+
+std::string WhichStep(const std::optional<StartPlan>& plan) {
+  if (!plan) return "";
+  if (!plan->no_steps.empty()) return StrCat("; a window of time: ", plan->no_steps);
+  if (!plan->steps) return "";
+  return StrCat("; begins at step ", plan->steps->first, " of ", plan->steps->loop,
+                ", expected at ", FormatRfc3339(WholeSeconds(plan->steps->begin)));
 }
 
 std::string ReasonOf(Phase phase) {
@@ -162,7 +181,9 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
       now, status);
   if (started)
     Set(request, "Started", kTrue, "Armed",
-        StrCat(progress.armed, " of ", progress.matched, " workers armed"), now, status);
+        StrCat(progress.armed, " of ", progress.matched, " workers armed",
+               WhichStep(progress.plan)),
+        now, status);
   else
     Set(request, "Started", kUnknown, "Preflight", "", now, status);
   Set(request, "Synchronized", kUnknown, "InProgress", "", now, status);
@@ -231,8 +252,8 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   const auto key = [](const RequestStatus& s) {
     return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time,
                     s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok, s.empty,
-                    s.failed, s.skew, s.skew_error, s.clock_pod, s.clock_offset, s.clock_error,
-                    s.bytes);
+                    s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread, s.first_step,
+                    s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
   };
   return key(a) == key(b) &&
          std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(),

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/step_plan.h"
 
 namespace strobe {
 
@@ -25,6 +26,10 @@ struct StartPlan {
   WallTime instant{};  // On the operator's clock.
   Nanos guard{};       // Recorded before and after the window.
   Nanos skew_bound{};  // The error of the clocks alone: two starts may be this far apart.
+  // The steps to record, for captures that begin at one. `instant` is then when the first worker is
+  // expected to begin the first of them.
+  std::optional<StepPlan> steps{};
+  std::string no_steps{};  // Why there are none although they were asked for.
 };
 
 inline constexpr Nanos kMinGuard = std::chrono::milliseconds(5);

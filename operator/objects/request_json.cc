@@ -19,6 +19,8 @@ using Json = nlohmann::json;
 
 // The CRD's default, which objects from before that default lack.
 constexpr Nanos kReadyTimeout = std::chrono::seconds(30);
+constexpr std::uint32_t kMaxSteps = 10'000;
+constexpr std::int64_t kMaxStepNumber = std::int64_t{1} << 53;
 constexpr Nanos kMaxStart = std::chrono::hours(1), kMaxCollect = std::chrono::hours(2);
 
 absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
@@ -50,11 +52,31 @@ absl::StatusOr<TargetSpec> ReadTarget(const Json& target) {
   return spec;
 }
 
+absl::Status ReadSteps(const Json& spec, const Json& step, CaptureSpec& capture) {
+  if (!spec.contains("steps")) {
+    return step.empty() ? absl::OkStatus() : absl::InvalidArgumentError("start.step needs steps");
+  }
+  StepsWanted wanted{.count = spec["steps"].get<std::uint32_t>()};
+  if (wanted.count < 1 || wanted.count > kMaxSteps)
+    return absl::InvalidArgumentError(StrCat("steps must be from 1 to ", kMaxSteps));
+  if (step.contains("number")) wanted.from = StepsWanted::From::kNumber;
+  if (step.contains("multipleOf")) wanted.from = StepsWanted::From::kMultipleOf;
+  wanted.number = step.value("number", step.value("multipleOf", std::int64_t{0}));
+  const bool multiple = wanted.from == StepsWanted::From::kMultipleOf;
+  if (wanted.number < (multiple ? 1 : 0) || wanted.number > kMaxStepNumber) {
+    return absl::InvalidArgumentError(
+        "start.step.number must be from 0, start.step.multipleOf from 1, to 2^53");
+  }
+  capture.steps = wanted;
+  return absl::OkStatus();
+}
+
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
   ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
   RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
   const Json start = spec.value("start", Json::object());
+  RETURN_IF_ERROR(ReadSteps(spec, start.value("step", Json::object()), capture));
   RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
   RETURN_IF_ERROR(ReadDuration(start, "guard", capture.guard));
   capture.ready_timeout = kReadyTimeout;
@@ -157,6 +179,11 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   const Json skew = object.value("skew", Json::object());
   status.skew = skew.value("achieved", "");
   status.skew_error = skew.value("error", "");
+  const Json steps = object.value("steps", Json::object());
+  status.steps_loop = steps.value("loop", "");
+  status.first_step = steps.value("first", std::int64_t{0});
+  status.last_step = steps.value("last", std::int64_t{0});
+  status.steps_spread = steps.value("spread", "");
   const Json clock = object.value("clock", Json::object());
   status.clock_pod = clock.value("pod", "");
   status.clock_offset = clock.value("offset", "");
@@ -245,6 +272,11 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
   if (status.retry_time) json["retryTime"] = FormatRfc3339(*status.retry_time);
   if (!status.skew.empty())
     json["skew"] = Texts({{"achieved", status.skew}, {"error", status.skew_error}});
+  if (!status.steps_loop.empty()) {
+    json["steps"] = Texts({{"loop", status.steps_loop}, {"spread", status.steps_spread}});
+    json["steps"]["first"] = status.first_step;
+    json["steps"]["last"] = status.last_step;
+  }
   if (!status.clock_pod.empty()) {
     json["clock"] = Texts({{"pod", status.clock_pod},
                            {"offset", status.clock_offset},

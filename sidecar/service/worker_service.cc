@@ -77,6 +77,7 @@ grpc::Status WorkerService::Describe(grpc::ServerContext* context,
        source_.Probe(std::clamp<Nanos>(left / 2, Nanos{0}, std::chrono::seconds(2)))) {
     *response->add_sources() = std::move(source);
   }
+  for (v1::StepPace& pace : source_.Steps()) *response->add_steps() = std::move(pace);
   return grpc::Status::OK;
 }
 

@@ -10,12 +10,17 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "sidecar/session/job_guard.h"
+#include "sidecar/session/step_progress.h"
 #include "sidecar/session/trace_file.h"
 #include "sidecar/session/trace_report.h"
 #include "sidecar/session/worker_reports.h"
 
 namespace strobe::session {
 namespace {
+
+// How often the processes are asked how far their steps are.
+constexpr Nanos kLookAtStepsAtMost = std::chrono::milliseconds(10),
+                kLookAtStepsAtLeast = std::chrono::seconds(1);
 
 Outcome OutcomeOf(const absl::Status& upload) {
   switch (upload.code()) {
@@ -334,7 +339,10 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   Stopwatch watch(clock_);
   std::vector<Recording> recordings = RecordWindow(report, live, watch);
   if (recordings.empty() || live.cancel.cancelled()) return FinishCancelled(report, live);
-  if (live.terminate.cancelled()) Shorten(live, report);
+  if (live.terminate.cancelled()) {
+    for (Recording& recording : recordings) recording.ended_early = true;
+    Shorten(live, report);
+  }
   if (live.harm) {  // The guard has stopped, so nothing writes it any more.
     for (Recording& recording : recordings) {
       recording.outcome = Outcome::kAborted;
@@ -350,18 +358,41 @@ void CaptureRunner::RunCapture(v1::Report report, Live& live) {
   Deliver(std::move(traces), originals, std::move(report), live, watch);
 }
 
+void CaptureRunner::AwaitStep(Nanos ahead, const Live& live, v1::CapturePlan& plan) {
+  while (!live.cancel.cancelled() && !live.terminate.cancelled()) {
+    std::vector<v1::StepPace> told = source_.Steps();
+    const Nanos set = live.steps.Since();
+    for (v1::StepPace& pace : told) MoveTimes(-set, pace);
+    const WallTime now = clock_.WallNow() - set;
+    const StepProgress progress = ProgressOf(plan, told, now);
+    if (progress.processes > 0) {
+      plan.set_instant_ns(ToUnixNanos(progress.soonest));
+      plan.set_duration_ns(Nanos(progress.latest - progress.soonest).count());
+    }
+    const Nanos left = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - ahead - now;
+    if (left <= Nanos{0} || FromUnixNanos(plan.steps_by_ns()) <= now) return;
+    // Looks more often the nearer the step is. An hour ahead, the pace may be wrong by minutes.
+    live.cancel.WaitFor(std::clamp<Nanos>(left / 2, kLookAtStepsAtMost, kLookAtStepsAtLeast));
+  }
+}
+
 std::vector<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
                                                    Stopwatch& watch) {
-  const v1::CapturePlan plan = report.plan();
-  // A monotonic time, so that all workers start together even if this wall clock is set meanwhile.
-  const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
-  const auto wait_until = [&](MonoTime time) { live.cancel.WaitFor(time - clock_.MonoNow()); };
+  v1::CapturePlan& plan = *report.mutable_plan();
+  // Waits until recording must begin in `ahead`, and returns when. A monotonic time, so that all
+  // workers start together even if this wall clock is set meanwhile.
+  const auto await = [&](Nanos ahead) {
+    if (plan.steps() > 0) AwaitStep(ahead, live, plan);
+    const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
+    live.cancel.WaitFor(start - ahead - clock_.MonoNow());
+    return start;
+  };
   std::optional<JobGuard> guard;
   if (monitor_ != nullptr) {
-    wait_until(start - source_.lead() - JobGuard::kLookBefore);
+    await(source_.lead() + JobGuard::kLookBefore);
     guard.emplace(clock_, *monitor_, plan, [&](const Harm& harm) { Abort(harm, live); });
   }
-  wait_until(start - source_.lead());
+  const MonoTime start = await(source_.lead());
   if (live.cancel.cancelled()) {
     if (guard) *report.mutable_job() = guard->Stop();
     return {};

@@ -77,6 +77,9 @@ class CaptureRunner {
   void Shorten(const Live& live, v1::Report& report) const;
   // Runs one capture from its present state to its end.
   void RunCapture(v1::Report report, Live& live);
+  // Waits until recording must begin in `ahead` so that the plan's first step is covered, and moves
+  // the plan's window to when the processes' pace lets expect its steps.
+  void AwaitStep(Nanos ahead, const Live& live, v1::CapturePlan& plan);
   // Waits for the start and records. Empty if the capture was cancelled before the start.
   std::vector<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
   // `originals` are those of each trace.

@@ -10,6 +10,8 @@ constexpr std::string_view kComment = "strobe capture ";
 }  // namespace
 
 std::string OriginalName(std::string_view worker, std::string_view suffix) {
+  // A worker that is one of several in its pod has the local rank in its name.
+  if (worker.ends_with(StrCat(".", suffix))) return StrCat(worker, kOriginalSuffix);
   return StrCat(worker, ".", suffix, kOriginalSuffix);
 }
 

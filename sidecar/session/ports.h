@@ -39,6 +39,9 @@ struct Recording {
   // How far the wall clock had been set, since the call of Record, when the trace's start and its
   // end were read from it. The trace's own times are wrong by these amounts.
   Nanos clock_set_at_start{0}, clock_set_at_stop{0};
+  // How many processes told steps of the plan's loop; 0 if the plan counts no steps.
+  std::size_t stepping_processes = 0;
+  bool ended_early = false;  // Somebody ended the recording and keeps what there is.
 };
 
 // The result of a source that recorded no ranks apart. A Recording cannot be copied.
@@ -56,7 +59,12 @@ class Source {
   virtual std::vector<v1::Source> Probe(Nanos timeout) = 0;
   // How long before the start of the guard Record must be called.
   virtual Nanos lead() const = 0;
-  // Records [instant - guard, instant + duration + guard). Returns when the trace is collected, the
+  // The training steps that the worker's processes tell, whether or not they are recorded. Times
+  // refer to the wall clock as it is now. A process that is being recorded need not tell.
+  virtual std::vector<v1::StepPace> Steps() { return {}; }
+  // Records [instant - guard, instant + duration + guard). If the plan counts steps, the instant is
+  // a time before the first step, and processes that tell steps are recorded until they have ended
+  // the last one, at most until plan.steps_by_ns. Returns when the trace is collected, the
   // plan's deadline has passed, or the capture is cancelled. Calls `collecting` when recording has
   // stopped. `terminate` ends the recording early and keeps what was recorded. Returns one
   // recording, or, if processes tell different local ranks, one for each local rank, in ascending

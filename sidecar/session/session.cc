@@ -26,6 +26,17 @@ absl::Status CheckName(std::string_view field, const std::string& value, std::si
              " characters of [A-Za-z0-9._-], not starting with a dot"));
 }
 
+absl::Status CheckSteps(const v1::CapturePlan& plan) {
+  if (plan.steps() > kMostSteps)
+    return absl::InvalidArgumentError(StrCat("steps must be at most ", kMostSteps));
+  if (plan.first_step() < 0 || plan.first_step() > kLastStep)
+    return absl::InvalidArgumentError(StrCat("first_step must be from 0 to ", kLastStep));
+  if (plan.step_loop().empty()) return absl::InvalidArgumentError("step_loop is missing");
+  if (plan.steps_by_ns() <= plan.instant_ns() || plan.steps_by_ns() >= plan.deadline_ns())
+    return absl::InvalidArgumentError("steps_by must be after the instant, before the deadline");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string TooLarge(const v1::CapturePlan& plan, std::uint64_t bytes) {
@@ -47,6 +58,7 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
         "ranks has more than ", kMaxRanks, " entries, or local_ranks more than ", kMaxLocalRanks)));
   }
   status.Update(Logdir::Parse(plan.logdir()).status());
+  if (plan.steps() > 0) status.Update(CheckSteps(plan));
   if (plan.deadline_ns() <= plan.instant_ns() + plan.duration_ns()) {
     status.Update(absl::InvalidArgumentError("deadline must be after the end of the window"));
   }
@@ -113,6 +125,7 @@ Nanos Session::WorstLateness() const {
 }
 
 Nanos Lateness(const v1::Report& report) {
+  if (report.plan().steps() > 0) return Nanos{0};
   return Nanos{report.started_ns() - (report.plan().instant_ns() - report.plan().guard_ns())};
 }
 

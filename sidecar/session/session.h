@@ -19,6 +19,8 @@ inline constexpr Nanos kLongestLead = std::chrono::hours(1);
 inline constexpr Nanos kShortestDuration = std::chrono::milliseconds(1);
 inline constexpr Nanos kLongestDuration = std::chrono::minutes(10);
 inline constexpr Nanos kLongestGuard = std::chrono::seconds(10);
+inline constexpr std::uint32_t kMostSteps = 10'000;
+inline constexpr std::int64_t kLastStep = std::int64_t{1} << 53;  // What JSON can carry exactly.
 inline constexpr std::size_t kRemembered = 64;
 
 // XProf parses a worker's file as one protobuf message, which cannot have 2 GiB. For a larger file
@@ -59,7 +61,8 @@ class Session {
   std::deque<v1::Report> reports_;  // Oldest first; only the last may be live.
 };
 
-// The actual start minus the planned start of the guard; positive if late.
+// The actual start minus the planned start of the guard; positive if late. 0 if the plan counts
+// steps, because then no start is planned.
 Nanos Lateness(const v1::Report& report);
 
 }  // namespace strobe::session

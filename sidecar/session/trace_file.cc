@@ -10,6 +10,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "sidecar/session/session.h"
+#include "sidecar/session/step_report.h"
 #include "sidecar/session/trace_report.h"
 #include "sidecar/session/worker_reports.h"
 
@@ -48,11 +49,16 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
   }
   CorrectTimes(recording, *summary);
   FillFromTrace(*summary, report);
+  if (const absl::Status steps = FillSteps(recording, report); !steps.ok())
+    return nothing(Outcome::kProfilerStartFailed,
+                   StrCat("the trace's steps cannot be read: ", steps.message()));
   const v1::CapturePlan& plan = report.plan();
-  const Judgement judged = JudgeTrace(
-      *summary, {.window = Window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}},
-                 .expects_device = plan.expects_device(),
-                 .host_level = plan.tracers().host()});
+  Asked asked{.window = Window{FromUnixNanos(plan.instant_ns()), Nanos{plan.duration_ns()}},
+              .expects_device = plan.expects_device(),
+              .host_level = plan.tracers().host()};
+  if (plan.steps() > 0) asked.window.reset();
+  Judgement judged = JudgeTrace(*summary, asked);
+  if (plan.steps() > 0) judged = JudgeSteps(report, std::move(judged));
   report.set_covers_window(judged.covers_window);
   if (Explains(recording.outcome, judged.outcome))
     SetOutcome(recording.outcome, recording.message, report);

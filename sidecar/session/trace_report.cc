@@ -63,12 +63,18 @@ void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report)
 v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan) {
   plan.set_instant_ns(plan.instant_ns() + set.count());
   plan.set_deadline_ns(plan.deadline_ns() + set.count());
+  if (plan.steps() > 0) plan.set_steps_by_ns(plan.steps_by_ns() + set.count());
   return plan;
 }
 
 void MoveTimes(Nanos by, v1::ProcessReport& process) {
   if (process.started_ns() != 0) process.set_started_ns(process.started_ns() + by.count());
   if (process.stopped_ns() != 0) process.set_stopped_ns(process.stopped_ns() + by.count());
+}
+
+void MoveTimes(Nanos by, v1::StepPace& pace) {
+  pace.set_began_ns(pace.began_ns() + by.count());
+  if (pace.ended_ns() != 0) pace.set_ended_ns(pace.ended_ns() + by.count());
 }
 
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace) {
@@ -147,6 +153,15 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set) {
   if (report.has_rank()) {
     stats.emplace_back("local_rank", std::int64_t{report.rank().local_rank()});
     if (report.rank().has_rank()) stats.emplace_back("rank", std::int64_t{report.rank().rank()});
+  }
+  if (report.has_steps()) {
+    stats.emplace_back("steps_loop", report.steps().loop());
+    stats.emplace_back("steps_first", report.steps().first());
+    stats.emplace_back("steps_last", report.steps().last());
+  }
+  if (plan.steps() > 0) {
+    stats.emplace_back("steps_asked", std::int64_t{plan.steps()});
+    stats.emplace_back("steps_asked_first", plan.first_step());
   }
   for (v1::ProcessReport process : report.processes()) {
     MoveTimes(clock_set, process);

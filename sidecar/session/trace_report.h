@@ -32,6 +32,7 @@ std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set = Nanos{
 v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan);
 // Moves the times that are known.
 void MoveTimes(Nanos by, v1::ProcessReport& process);
+void MoveTimes(Nanos by, v1::StepPace& pace);
 // Converts the trace's times to the clock as it was at arming.
 void CorrectTimes(const Recording& recording, xplane::TraceSummary& trace);
 // Adds a note for people if the plan asks for options that only PyTorch's profiler has, and no

@@ -15,12 +15,14 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/session/step_progress.h"
 #include "sidecar/source/announcements.h"
 #include "sidecar/source/device_planes.h"
 #include "sidecar/source/inproc_source.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/monotonic_now.h"
 #include "sidecar/source/process_reports.h"
+#include "sidecar/source/told_steps.h"
 
 namespace strobe {
 namespace {
@@ -110,6 +112,22 @@ Nanos AgentSource::lead() const {
   return kAnnotationLead;
 }
 
+std::vector<v1::StepPace> AgentSource::Steps() {
+  const std::int64_t wall = ToUnixNanos(clock_.WallNow()), monotonic = MonotonicNow();
+  std::vector<v1::StepPace> told;
+  for (const std::string& path : RingFiles(directory_.path())) {
+    const OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone || !opened.lives ||
+        !directory_.Concerns(opened.rings.file, false))
+      continue;
+    const wire::RingFile& file = opened.rings.file;
+    AddToldSteps(*file.header(),
+                 StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid),
+                 wall - monotonic, told);
+  }
+  return told;
+}
+
 // Converts the plan's times to the monotonic clock, because the wall clock may be set during the
 // window.
 CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
@@ -117,9 +135,10 @@ CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
   const std::int64_t wall = ToUnixNanos(clock_.WallNow());
   const std::int64_t offset = wall - (before + (MonotonicNow() - before) / 2);
   const std::int64_t instant = plan.instant_ns() - offset;
-  const std::int64_t end = instant + plan.duration_ns();
+  const bool by_steps = plan.steps() > 0;
+  const std::int64_t end = by_steps ? plan.steps_by_ns() - offset : instant + plan.duration_ns();
   return {.start_ns = instant - plan.guard_ns(),
-          .stop_ns = end + plan.guard_ns(),
+          .stop_ns = by_steps ? end : end + plan.guard_ns(),
           .instant_ns = instant,
           .end_ns = end,
           .wall_minus_monotonic_ns = offset};
@@ -145,13 +164,26 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
               std::max(plan.deadline_ns() - times.wall_minus_monotonic_ns, times.stop_ns))};
 }
 
-void AgentSource::RecordUntilEnd(const Cancellation& cancel, const Cancellation& terminate,
-                                 CaptureTimes& times, ProgramSet& programs,
-                                 std::uint64_t& budget) const {
+std::size_t AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                        const Cancellation& terminate, CaptureTimes& times,
+                                        ProgramSet& programs, std::uint64_t& budget) const {
   const auto device_time = [&] { return Nanos{times.stop_ns - MonotonicNow()} + kDeviceGrace; };
   programs.Find(device_time());
   std::int64_t found = MonotonicNow();
   bool on = false;
+  std::size_t stepping = 0;
+  const auto stop_now = [&] {
+    times.stop_ns = std::min(times.stop_ns, MonotonicNow());
+    times.end_ns = std::min(times.end_ns, times.stop_ns);
+  };
+  // All programs that told steps of the loop have ended the last one, or have ended themselves.
+  const auto steps_ended = [&] {
+    if (plan.steps() == 0) return false;
+    const session::StepProgress progress =
+        session::ProgressOf(plan, programs.Steps(times.wall_minus_monotonic_ns), clock_.WallNow());
+    stepping = std::max(stepping, progress.processes);
+    return stepping > 0 && (progress.ended || progress.processes == 0);
+  };
   while (!cancel.cancelled() && MonotonicNow() < times.stop_ns) {
     if (!on && Nanos{times.start_ns - MonotonicNow()} <= kAnnotationLead) {
       on = true;
@@ -163,13 +195,32 @@ void AgentSource::RecordUntilEnd(const Cancellation& cancel, const Cancellation&
       programs.Settle(budget);
       found = MonotonicNow();
     }
-    if (terminate.cancelled()) {
-      times.stop_ns = std::min(times.stop_ns, MonotonicNow());
-      times.end_ns = std::min(times.end_ns, times.stop_ns);
-    }
+    if (terminate.cancelled() || steps_ended()) stop_now();
     cancel.WaitFor(std::clamp<Nanos>(Nanos{times.stop_ns - MonotonicNow()}, Nanos{0}, kDrainEvery));
   }
   programs.SwitchOff();
+  return stepping;
+}
+
+// Recording begins before the first step and ends after the last one; what is around them, but for
+// the guard, is left out of the trace.
+void AgentSource::CutToSteps(const v1::CapturePlan& plan, const ProgramSet& programs,
+                             CaptureTimes& times) const {
+  const TraceSpan span{.start_ns = times.start_ns, .stop_ns = times.stop_ns};
+  std::optional<RecordedProgram::StepTimes> steps;
+  for (const RecordedProgram* program : programs.Counted()) {
+    const auto found = program->TimesOfSteps(plan.step_loop(), plan.first_step(),
+                                             plan.first_step() + plan.steps() - 1, span);
+    if (!found) continue;
+    if (!steps) steps = found;
+    steps->begin_ns = std::min(steps->begin_ns, found->begin_ns);
+    steps->end_ns = std::max(steps->end_ns, found->end_ns);
+  }
+  if (!steps) return;
+  times.instant_ns = steps->begin_ns;
+  times.end_ns = steps->end_ns;
+  times.start_ns = std::max(times.start_ns, steps->begin_ns - plan.guard_ns());
+  times.stop_ns = std::min(times.stop_ns, steps->end_ns + plan.guard_ns());
 }
 
 std::vector<Recording> AgentSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
@@ -180,14 +231,18 @@ std::vector<Recording> AgentSource::Record(const v1::CapturePlan& plan, const Ca
   // built.
   std::uint64_t budget = std::min(options_.max_bytes, MemoryRoom(4));
   ProgramSet programs(directory_, WishesOf(plan, times));
-  RecordUntilEnd(cancel, terminate, times, programs, budget);
+  const std::size_t stepping = RecordUntilEnd(plan, cancel, terminate, times, programs, budget);
   collecting();
   if (cancel.cancelled()) return session::OneRecording({.outcome = Outcome::kCancelled});
   AwaitDevices(cancel, programs, budget);
   programs.Drain(budget);
   programs.Settle(budget);
   programs.CountUnseen();
-  return Collect(plan, times, programs);
+  if (stepping > 0) CutToSteps(plan, programs, times);
+  std::vector<Recording> recordings = Collect(plan, times, programs);
+  for (Recording& recording : recordings)
+    recording.stepping_processes = SteppingIn(recordings.size(), stepping);
+  return recordings;
 }
 
 // CUPTI returns its last records when it is disabled. They may not fit into the ring at once, so

@@ -30,6 +30,7 @@ class AgentSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
+  std::vector<v1::StepPace> Steps() override;
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                          const Cancellation& terminate,
                                          const std::function<void()>& collecting) override;
@@ -37,8 +38,12 @@ class AgentSource final : public session::Source {
  private:
   CaptureTimes TimesOf(const v1::CapturePlan& plan) const;
   ProgramWishes WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const;
-  void RecordUntilEnd(const Cancellation& cancel, const Cancellation& terminate,
-                      CaptureTimes& times, ProgramSet& programs, std::uint64_t& budget) const;
+  // Returns how many programs told steps of the plan's loop.
+  std::size_t RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation& cancel,
+                             const Cancellation& terminate, CaptureTimes& times,
+                             ProgramSet& programs, std::uint64_t& budget) const;
+  void CutToSteps(const v1::CapturePlan& plan, const ProgramSet& programs,
+                  CaptureTimes& times) const;
   void AwaitDevices(const Cancellation& cancel, ProgramSet& programs, std::uint64_t& budget) const;
   // What was recorded, by local rank.
   std::vector<session::Recording> Collect(const v1::CapturePlan& plan, const CaptureTimes& times,

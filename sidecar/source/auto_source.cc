@@ -11,6 +11,7 @@
 #include "common/base/strings.h"
 #include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_reports.h"
+#include "sidecar/source/told_steps.h"
 
 namespace strobe {
 
@@ -25,6 +26,7 @@ struct Part {
   session::Source& source;
   std::string_view name;
   bool explains = true;  // Its message says best why nobody could be recorded.
+  bool follows = false;  // Its processes tell no steps, and are recorded as long as the others.
 };
 
 // What one part recorded of one worker.
@@ -71,6 +73,26 @@ std::vector<Recording> JoinByRank(const v1::CapturePlan& plan, std::vector<Recor
   return joined;
 }
 
+// Ends the followers when the last leader is gone, even by an exception.
+class Leader {
+ public:
+  Leader(std::atomic<std::size_t>& left, Cancellation& followers)
+      : left_(left), followers_(followers) {}
+  ~Leader() {
+    if (--left_ == 0) followers_.Cancel();
+  }
+
+ private:
+  std::atomic<std::size_t>& left_;
+  Cancellation& followers_;
+};
+
+bool Tells(session::Source& source, const v1::CapturePlan& plan) {
+  const std::vector<v1::StepPace> told = source.Steps();
+  return std::any_of(told.begin(), told.end(),
+                     [&](const v1::StepPace& pace) { return pace.loop() == plan.step_loop(); });
+}
+
 // Records with all parts at once. Collecting begins when all of them have stopped.
 std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::CapturePlan& plan,
                                  const Cancellation& cancel, const Cancellation& terminate,
@@ -80,9 +102,31 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
     if (--running == 0) collecting();
   };
   std::vector<std::vector<Recording>> recordings(parts.size());
-  ParallelFor(parts.size(), parts.size(), [&](std::size_t i) {
-    recordings[i] = parts[i].source.Record(plan, cancel, terminate, stopped);
-  });
+  const auto leaders = static_cast<std::size_t>(
+      std::count_if(parts.begin(), parts.end(), [](const Part& part) { return !part.follows; }));
+  std::atomic<std::size_t> leading{leaders}, present{leaders};
+  Cancellation end_followers;
+  const auto led = [&] {
+    if (--leading == 0) end_followers.Cancel();
+    stopped();
+  };
+  const auto record = [&](std::size_t i) {
+    if (i == parts.size()) {
+      // Somebody who ends the recording early ends that of the followers too.
+      while (!end_followers.cancelled() && !terminate.WaitFor(kLook / 10)) {
+      }
+      return end_followers.Cancel();
+    }
+    session::Source& source = parts[i].source;
+    if (parts[i].follows) {
+      recordings[i] = source.Record(plan, cancel, end_followers, stopped);
+    } else {
+      const Leader leader(present, end_followers);
+      recordings[i] = source.Record(plan, cancel, terminate, led);
+    }
+  };
+  const bool follow = leaders < parts.size();
+  ParallelFor(parts.size() + (follow ? 1 : 0), parts.size() + 1, record);
   std::vector<Recorded> recorded;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     for (Recording& recording : recordings[i])
@@ -117,6 +161,13 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   return servers;
 }
 
+std::vector<v1::StepPace> AutoSource::Steps() {
+  std::vector<v1::StepPace> told = inproc_.Steps(), agents = agent_.Steps();
+  std::move(agents.begin(), agents.end(), std::back_inserter(told));
+  if (told.size() > kMaxToldLoops) told.resize(kMaxToldLoops);
+  return told;
+}
+
 Nanos AutoSource::lead() const {
   const Nanos kineto = kineto_ == nullptr ? Nanos{0} : kineto_->lead() + kLook;
   return std::max({framework_.lead() + kLook, inproc_.lead() + kLook, agent_.lead(), kineto});
@@ -131,11 +182,39 @@ v1::CapturePlan AutoSource::WithServers(const v1::CapturePlan& plan) {
   return with;
 }
 
+// Sources whose processes tell the plan's steps end with the last one. The others are recorded as
+// long, but for profiler servers, which are told a duration when they begin. Where processes begin
+// at a step by themselves, no server is asked: a process has one profiler session.
+std::vector<Recording> AutoSource::RecordSteps(const v1::CapturePlan& plan,
+                                               const Cancellation& cancel,
+                                               const Cancellation& terminate,
+                                               const std::function<void()>& collecting) {
+  const bool contained = !plan.container().empty();
+  const bool inproc_tells = plan.source() != v1::SOURCE_AGENT && Tells(inproc_, plan);
+  const bool agent_tells = plan.source() != v1::SOURCE_FRAMEWORK && Tells(agent_, plan);
+  v1::CapturePlan planned = contained || inproc_tells ? plan : WithServers(plan);
+  if (inproc_tells) planned.clear_framework_servers();
+  // Nobody says when the steps end, so the expected time is recorded.
+  if (!inproc_tells && !agent_tells)
+    planned.set_steps_by_ns(
+        std::min(plan.steps_by_ns(), plan.instant_ns() + plan.duration_ns() + plan.guard_ns()));
+  std::vector<Part> parts;
+  if (plan.source() != v1::SOURCE_AGENT) {
+    if (!contained && !inproc_tells) parts.push_back({framework_, "framework"});
+    parts.push_back({inproc_, "in-process", false, agent_tells && !inproc_tells});
+    if (!contained && kineto_ != nullptr) parts.push_back({*kineto_, "kineto", false});
+  }
+  if (plan.source() != v1::SOURCE_FRAMEWORK)
+    parts.push_back({agent_, "agent", true, inproc_tells && !agent_tells});
+  return RecordAll(parts, planned, cancel, terminate, collecting);
+}
+
 std::vector<Recording> AutoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                           const Cancellation& terminate,
                                           const std::function<void()>& collecting) {
   // Containers of a pod share its ports, so a profiler server's container cannot be determined.
   const bool contained = !plan.container().empty();
+  if (plan.steps() > 0) return RecordSteps(plan, cancel, terminate, collecting);
   if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
   std::vector<Part> parts;
   if (!contained) parts.push_back({framework_, "framework"});

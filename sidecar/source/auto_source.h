@@ -16,6 +16,7 @@ class AutoSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
+  std::vector<v1::StepPace> Steps() override;
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                          const Cancellation& terminate,
                                          const std::function<void()>& collecting) override;
@@ -23,6 +24,10 @@ class AutoSource final : public session::Source {
  private:
   // The plan with the servers that answer.
   v1::CapturePlan WithServers(const v1::CapturePlan& plan);
+  std::vector<session::Recording> RecordSteps(const v1::CapturePlan& plan,
+                                              const Cancellation& cancel,
+                                              const Cancellation& terminate,
+                                              const std::function<void()>& collecting);
 
   session::Source& framework_;
   session::Source& inproc_;

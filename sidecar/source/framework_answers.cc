@@ -73,12 +73,14 @@ Judgement JudgeProcess(const v1::CapturePlan& plan, const RecordingTimes& times,
                        const FrameworkAnswer& answer, const TraceSummary& summary,
                        bool expects_device) {
   const std::string& who = answer.who;
+  std::optional<Window> window;
+  // Whether the plan's steps were recorded is judged by the steps in the trace.
+  if (plan.steps() == 0) window = Window{FromUnixNanos(plan.instant_ns()), times.Recorded()};
   if (answer.age != ServerAge::kSince2026)
     return {Outcome::kVersionMismatch, StrCat(who, " ", WhyNoHostTracing(answer.age))};
-  Judgement judged =
-      JudgeTrace(summary, {.window = Window{FromUnixNanos(plan.instant_ns()), times.Recorded()},
-                           .expects_device = expects_device,
-                           .host_level = plan.tracers().host()});
+  Judgement judged = JudgeTrace(
+      summary,
+      {.window = window, .expects_device = expects_device, .host_level = plan.tracers().host()});
   const Nanos set = times.set_while_recording();
   const int badness = Describe(judged.outcome).badness;
   if (set != Nanos{0} && badness <= Describe(Outcome::kLateStart).badness) {

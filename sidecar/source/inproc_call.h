@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/cancellation.h"
 #include "common/base/clock.h"
@@ -19,9 +20,17 @@ namespace strobe {
 
 class InprocConnection;
 
-// The request for a plan, a line of JSON. `max_bytes` limits the trace. Pure.
+// The request for a plan, a line of JSON. `max_bytes` limits the trace. If the plan counts steps,
+// the process begins and ends at their boundaries itself. Pure.
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
                           std::uint64_t max_bytes);
+
+// The loops whose steps the process tells, at most 4. Empty if it does not answer within `timeout`,
+// or is being recorded.
+std::vector<v1::StepPace> AskSteps(const std::string& directory, const Announcement& process,
+                                   Nanos timeout);
+// Reads the answer, a line of JSON. Pure.
+std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const std::string& process);
 
 struct InprocAnswer {
   CallVerdict verdict{Outcome::kOk, ""};

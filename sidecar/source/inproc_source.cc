@@ -23,6 +23,9 @@ namespace {
 using session::Recording;
 
 constexpr std::string_view kTorch = "torch";
+// A program may hold its interpreter for that long.
+constexpr Nanos kAskStepsFor = std::chrono::milliseconds(200);
+constexpr std::size_t kAskers = 8;
 
 // Tells a process's file from those of the worker's other processes.
 std::string FileSuffix(const Announcement& process) {
@@ -55,13 +58,35 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   return answer;
 }
 
+// Processes that do not tell the steps of the plan's loop are recorded by time. Returns the number
+// of those that do.
+std::size_t TakeStepsFromOthers(const std::string& directory,
+                                const std::vector<Announcement>& processes,
+                                std::vector<v1::CapturePlan>& plans) {
+  std::atomic<std::size_t> stepping{0};
+  ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
+    if (plans[i].steps() == 0) return;
+    const auto told = AskSteps(directory, processes[i], kAskStepsFor);
+    const bool tells = std::any_of(told.begin(), told.end(), [&](const v1::StepPace& pace) {
+      return pace.loop() == plans[i].step_loop();
+    });
+    if (tells)
+      ++stepping;
+    else
+      plans[i].set_steps(0);
+  });
+  return stepping;
+}
+
 }  // namespace
 
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all) {
   // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
   const bool servers_are_asked = plan.container().empty();
   std::erase_if(all, [&](const Announcement& process) {
-    return !process.trains || (servers_are_asked && !process.address.empty()) ||
+    // Its server knows no steps; the process itself begins at one.
+    const bool by_server = !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
+    return !process.trains || (servers_are_asked && by_server) ||
            (!plan.container().empty() && process.container != plan.container()) ||
            !IsWanted(plan, process.place());
   });
@@ -88,6 +113,18 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
   return sources;
 }
 
+std::vector<v1::StepPace> InprocSource::Steps() {
+  std::vector<Announcement> processes = ReadAnnouncements(directory_);
+  std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
+  std::vector<std::vector<v1::StepPace>> told(processes.size());
+  ParallelFor(processes.size(), kAskers,
+              [&](std::size_t i) { told[i] = AskSteps(directory_, processes[i], kAskStepsFor); });
+  std::vector<v1::StepPace> all;
+  for (std::vector<v1::StepPace>& loops : told)
+    std::move(loops.begin(), loops.end(), std::back_inserter(all));
+  return all;
+}
+
 // PyTorch needs tens of milliseconds when it prepares its first recording.
 Nanos InprocSource::lead() const { return 2 * kProfilerSendAhead; }
 
@@ -103,6 +140,8 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   RecordingTimes times(clock_, plan);
   times.Look();
   const v1::CapturePlan planned = session::OnClockSetBy(times.set(), plan);
+  std::vector<v1::CapturePlan> plans(processes.size(), planned);
+  const std::size_t stepping = TakeStepsFromOthers(directory_, processes, plans);
   const std::uint64_t room = MemoryRoom(kTraceCopies * processes.size());
   const std::uint64_t max_bytes = MaxTrace(plan, room);
   std::atomic<std::size_t> recording{processes.size() + 1};
@@ -120,7 +159,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   ParallelFor(processes.size() + 1, processes.size() + 1, [&](std::size_t i) {
     if (i > 0) {
       answers[i - 1] =
-          RecordOne(directory_, planned, processes[i - 1], max_bytes, cancel, terminate, callbacks);
+          RecordOne(directory_, plans[i - 1], processes[i - 1], max_bytes, cancel, terminate, callbacks);
       return;
     }
     constexpr Nanos kEvery = std::chrono::milliseconds(10);
@@ -135,7 +174,10 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const bool has_torch_options =
       std::any_of(processes.begin(), processes.end(),
                   [](const Announcement& process) { return process.framework == kTorch; });
-  for (Recording& recorded : recordings) recorded.has_torch_options = has_torch_options;
+  for (Recording& recorded : recordings) {
+    recorded.has_torch_options = has_torch_options;
+    recorded.stepping_processes = SteppingIn(recordings.size(), stepping);
+  }
   return recordings;
 }
 

@@ -18,8 +18,11 @@ class InprocSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
+  std::vector<v1::StepPace> Steps() override;
   // NoSource without processes if none announced itself. Processes with a server of ours are left
-  // to it, unless the plan names a container.
+  // to it, unless the plan names a container. If the plan counts steps, a process that tells them
+  // records itself from the begin of the first to the end of the last one, and any other process
+  // records the time in which they are expected.
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                          const Cancellation& terminate,
                                          const std::function<void()>& collecting) override;

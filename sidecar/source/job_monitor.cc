@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "agent/wire/cgroup_memory.h"
-#include "collector/xplane/trace_me_text.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/source/told_steps.h"
 
 namespace strobe {
 namespace {
@@ -26,15 +26,6 @@ constexpr std::uint32_t kStepLevel = 1;
 constexpr std::size_t kMaxMonitoredPrograms = 512;
 // A longer step is not plausible.
 constexpr double kLongestStepNs = 3.6e12;
-
-// Returns the name of an annotation if it marks a training step.
-std::optional<std::string_view> LoopOf(std::string_view text) {
-  if (!Contains(text, "step_num=")) return std::nullopt;
-  const xplane::TraceMeText parsed = xplane::ParseTraceMe(text);
-  const bool step = std::any_of(parsed.args.begin(), parsed.args.end(),
-                                [](const auto& arg) { return arg.first == "step_num"; });
-  return step ? std::optional(parsed.name) : std::nullopt;
-}
 
 }  // namespace
 
@@ -130,9 +121,9 @@ void RingMonitor::LookAtSteps(Program& program, JobSigns& signs) {
       if (record.begin > record.end || record.end > now.ticks ||
           now.ticks - record.begin > max_ticks)
         return;
-      if (const auto loop = LoopOf(record.text))
-        signs.steps.push_back(
-            {StrCat(program.name, " ", *loop), here - age(record.begin), here - age(record.end)});
+      if (const auto step = StepOf(record.text))
+        signs.steps.push_back({StrCat(program.name, " ", step->loop), here - age(record.begin),
+                               here - age(record.end)});
     });
     lost += reader.lost();
   }

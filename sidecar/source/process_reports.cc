@@ -70,6 +70,7 @@ Recording JoinRecordings(Recording framework, Recording other, std::string_view 
     joined.clock_set_at_start = other.clock_set_at_start;
     joined.clock_set_at_stop = other.clock_set_at_stop;
   }
+  joined.stepping_processes += other.stepping_processes;
   ConcludeProcesses(joined);
   if (other.xspace.empty()) return joined;
   const absl::Status status = xplane::AppendXSpace(other.xspace, source, joined.xspace);

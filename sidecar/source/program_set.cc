@@ -188,6 +188,14 @@ bool ProgramSet::ParentLives(const RecordedProgram& program) const {
   return parent != programs_.end() && parent->second->Lives();
 }
 
+std::vector<v1::StepPace> ProgramSet::Steps(std::int64_t wall_minus_monotonic_ns) const {
+  std::vector<v1::StepPace> told;
+  for (const auto& [path, program] : programs_) {
+    if (program->lived()) program->AddSteps(wall_minus_monotonic_ns, told);
+  }
+  return told;
+}
+
 bool ProgramSet::DevicesSettled() const {
   return std::all_of(programs_.begin(), programs_.end(),
                      [](const auto& entry) { return entry.second->DeviceSettled(); });

@@ -59,6 +59,8 @@ class ProgramSet {
   void Settle(std::uint64_t& budget);
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
+  // The training steps that the programs tell.
+  std::vector<v1::StepPace> Steps(std::int64_t wall_minus_monotonic_ns) const;
   // True if all programs have delivered their device records.
   bool DevicesSettled() const;
 

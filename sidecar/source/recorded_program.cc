@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "sidecar/source/monotonic_now.h"
+#include "sidecar/source/told_steps.h"
 
 namespace strobe {
 namespace {
@@ -359,6 +360,33 @@ std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
   constexpr double kDayNs = 86'400e9;
   return static_cast<std::int64_t>(begin_.other_ns) +
          static_cast<std::int64_t>(std::clamp(since * NsPerTick(), -kDayNs, kDayNs));
+}
+
+void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
+                               std::vector<v1::StepPace>& told) const {
+  if (!settled_) AddToldSteps(header(), label_, wall_minus_monotonic_ns, told);
+}
+
+std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(
+    std::string_view loop, std::int64_t first, std::int64_t last, const TraceSpan& span) const {
+  const TickScale scale = Scale(span);
+  const auto monotonic = [&](std::uint64_t ticks) {
+    return span.start_ns + scale.Ps(ticks) / 1000;
+  };
+  std::optional<StepTimes> times;
+  for (const auto& [id, thread] : threads_) {
+    for (const Event& event : thread.events) {
+      const auto step = StepOf(std::string_view(thread.text).substr(event.text, event.size));
+      if (!step || !step->number || step->loop != loop || *step->number < first ||
+          *step->number > last)
+        continue;
+      const StepTimes found{monotonic(event.begin), monotonic(event.end)};
+      if (!times) times = found;
+      times->begin_ns = std::min(times->begin_ns, found.begin_ns);
+      times->end_ns = std::max(times->end_ns, found.end_ns);
+    }
+  }
+  return times;
 }
 
 void RecordedProgram::Build(const TraceSpan& span, const std::string& label,

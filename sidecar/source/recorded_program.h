@@ -93,6 +93,16 @@ class RecordedProgram {
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
 
+  // Adds the loops whose steps the program tells; see AddToldSteps.
+  void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
+  // The begin of the first and the end of the last recorded step of the loop with a number from
+  // `first` to `last`, in ns of CLOCK_MONOTONIC. None if there is no such step.
+  struct StepTimes {
+    std::int64_t begin_ns = 0, end_ns = 0;
+  };
+  std::optional<StepTimes> TimesOfSteps(std::string_view loop, std::int64_t first,
+                                        std::int64_t last, const TraceSpan& span) const;
+
   // Adds a line per thread to the host plane, and the device planes. For `label`, see DeviceTrace.
   void Build(const TraceSpan& span, const std::string& label, xplane::PlaneBuilder& host,
              DevicePlanes& devices) const;

@@ -1,4 +1,4 @@
-"""A JAX or TensorFlow training loop that knows nothing of Strobe: framework_loop.py FRAMEWORK NOTES ORDERS. See torch_loop.py.
+"""A JAX or TensorFlow training loop that knows nothing of Strobe: framework_loop.py FRAMEWORK NOTES ORDERS [PAUSE]. See torch_loop.py.
 
 FRAMEWORK is jax, tensorflow, or bare-tensorflow, which does not even import Strobe's package.
 """
@@ -9,6 +9,7 @@ import time
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 framework, notes_path, orders = sys.argv[1:4]
+pause = float(sys.argv[4]) if len(sys.argv) > 4 else 0.001
 if framework == "jax":
     import jax
     import jax.numpy as jnp
@@ -43,7 +44,7 @@ while os.getppid() == parent:
     train(step)
     notes.write(f"{step} {begin} {time.time_ns()}\n")
     step += 1
-    time.sleep(0.001)
+    time.sleep(pause)
     if os.path.exists(orders):
         with open(orders) as file:
             code = file.read()

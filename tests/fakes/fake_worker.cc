@@ -35,6 +35,7 @@ class FakeWorker final : public Worker {
                       source.set_kind(s->source);
                       for (const std::string& name : s->containers)
                         description.add_containers(name);
+                      for (const v1::StepPace& pace : s->steps) *description.add_steps() = pace;
                       source.set_ready(s->source_ready);
                       if (!s->source_ready) source.set_detail("nobody listens");
                       const auto known = s->reports.find(capture_id);
@@ -136,6 +137,14 @@ class FakeWorker final : public Worker {
     done.set_started_ns(plan.instant_ns() - plan.guard_ns() + sidecar.lateness.count());
     done.set_stopped_ns(plan.instant_ns() + plan.duration_ns() + plan.guard_ns());
     done.set_covers_window(done.started_ns() <= plan.instant_ns());
+    if (plan.steps() > 0) {
+      v1::RecordedSteps& steps = *done.mutable_steps();
+      steps.set_loop(plan.step_loop());
+      steps.set_first(plan.first_step());
+      steps.set_last(plan.first_step() + plan.steps() - 1);
+      steps.set_began_ns(plan.instant_ns());
+      steps.set_ended_ns(plan.instant_ns() + plan.duration_ns());
+    }
     done.set_bytes(1000);
     done.set_events(sidecar.events);
     done.set_url(

@@ -40,6 +40,7 @@ struct FakeSidecar {
   absl::Status reclaim{};
   int floods = 0;             // Number of reports that it sends at once when a watch begins.
   absl::Status watch_ends{};  // Status with which each watch ends after the flood.
+  std::vector<v1::StepPace> steps{};  // What its processes tell.
   unsigned protocol = kWorkerProtocol;
   Nanos wake_lateness{};
 

@@ -26,6 +26,16 @@ def refused(kubectl, request):
     ({"start": {"delay": "1s", "at": "2030-01-01T00:00:00Z"}}, "at most one of start.delay and start.at"),
     ({"start": {"delay": "2h"}}, "start.delay must be at most 1h"),
     ({"start": {"guard": "11s"}}, "start.guard must be at most 10s"),
+    ({"start": {"step": {"next": True}}}, "start.step needs steps"),
+    ({"steps": 5, "start": {"step": {}}}, "spec.start.step"),
+    ({"steps": 5, "start": {"step": {"next": True, "number": 3}}}, "spec.start.step"),
+    ({"steps": 5, "start": {"step": {"next": False}}}, "start.step.next can only be true"),
+    ({"steps": 5, "start": {"step": {"number": -1}}}, "spec.start.step.number"),
+    ({"steps": 5, "start": {"step": {"multipleOf": 0}}}, "spec.start.step.multipleOf"),
+    ({"steps": 5, "start": {"delay": "1s"}}, "leave start.delay and start.at out"),
+    ({"steps": 5, "maxSkew": "1ms"}, "leave it out with steps"),
+    ({"steps": 5, "tracers": {"host": 0}}, "need tracers.host of at least 1"),
+    ({"steps": 0}, "spec.steps"),
     ({"maxSkew": "0s"}, "maxSkew must be a positive duration"),
     ({"minWorkers": 0}, "minWorkers must be a number from 1"),
     ({"minWorkers": "101%"}, "minWorkers must be a number from 1"),
@@ -51,7 +61,7 @@ def test_the_schema_refuses(kubectl, change, words):
 
 
 @pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),
-                                          ("run", "other"), ("start", {"delay": "1s"}), ("attempts", 1), ("abortWhen", {"memoryPercent": 50}), ("target", {"pods": ["b"]})])
+                                          ("run", "other"), ("start", {"delay": "1s"}), ("steps", 5), ("attempts", 1), ("abortWhen", {"memoryPercent": 50}), ("target", {"pods": ["b"]})])
 def test_the_spec_is_immutable(kubectl, field, value):
     request = profile_request("fixed", "/logs", target={"pods": ["a"]})
     kubectl.apply(request)

@@ -30,6 +30,13 @@ typedef struct strobe_agent_api {
    * name that the kernel knows. Call it before the thread's first scope while `control` is not 0;
    * it may take memory for the thread's records. Libraries before 2026-11 lack it; see `size`. */
   void (*name_thread)(const char* name, size_t size);
+  /* Tells that a training step begins. Call it also while `control` is 0, so that a capture can
+   * begin at a step. `loop` is the name of the step's annotation; the first 48 bytes count, and the
+   * first four loops of a process. Returns a number for end_step, or 0. Never blocks. Libraries
+   * before 2026-12 lack this and end_step; see `size`. */
+  uint64_t (*begin_step)(const char* loop, size_t size, int64_t number);
+  /* Tells that the step has ended. 0 is allowed. */
+  void (*end_step)(uint64_t step);
 } strobe_agent_api;
 
 /* Returns the same pointer each time, never NULL. If the library cannot record, because $STROBE_DIR

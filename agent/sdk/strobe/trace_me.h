@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
@@ -37,7 +38,9 @@ inline const strobe_agent_api kNoAgent = {
     []() -> std::uint64_t { return 0; },
     [](int, std::uint64_t, std::uint64_t, const char*, std::size_t) {},
     &kOff,
-    [](const char*, std::size_t) {}};
+    [](const char*, std::size_t) {},
+    [](const char*, std::size_t, std::int64_t) -> std::uint64_t { return 0; },
+    [](std::uint64_t) {}};
 
 inline const strobe_agent_api* FindAgent() {
   using Get = const strobe_agent_api* (*)();
@@ -208,11 +211,34 @@ class TraceMe {
   };
 };
 
-// A training step. XProf's step views require them.
-class StepTraceMe : public TraceMe {
+namespace trace_me_internal {
+
+// Tells when a step begins and ends, whether or not a capture runs.
+class ToldStep {
+ public:
+  ToldStep(std::string_view loop, std::int64_t number) {
+    constexpr std::size_t kSize = offsetof(strobe_agent_api, end_step) + sizeof agent->end_step;
+    if (agent->size >= kSize) told_ = agent->begin_step(loop.data(), loop.size(), number);
+  }
+  ~ToldStep() {
+    if (told_ != 0) agent->end_step(told_);
+  }
+  ToldStep(const ToldStep&) = delete;
+  ToldStep& operator=(const ToldStep&) = delete;
+
+ private:
+  std::uint64_t told_ = 0;
+};
+
+}  // namespace trace_me_internal
+
+// A training step. XProf's step views require them, and captures can begin at one. While no capture
+// runs, a step costs two readings of a clock. The order of the bases matters: when it is told that
+// a step has ended, its record is complete.
+class StepTraceMe : private trace_me_internal::ToldStep, public TraceMe {
  public:
   explicit StepTraceMe(std::string_view name, std::int64_t step)
-      : TraceMe([&] {
+      : ToldStep(name, step), TraceMe([&] {
           return TraceMeEncode(name, {{"_r", 1}, {"step_num", step}});
         }) {}
 };

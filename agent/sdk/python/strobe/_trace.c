@@ -45,8 +45,10 @@ typedef struct {
   PyObject* metadata; /* Of the constructor: a dict, or NULL when there is none. */
   PyObject* more;     /* Of set_metadata, for one use of the object: a dict or NULL. */
   uint64_t begin;     /* 0 = not recorded. */
+  uint64_t told;      /* What begin_step returned for the step that runs; 0 = none. */
   uint32_t level;
   int entered;
+  int is_step; /* The constructor had an int as step_num. */
 } Trace;
 
 /* ---- text */
@@ -198,6 +200,7 @@ static int Init(Trace* self, PyObject* args, PyObject* kwargs) {
     return 0;
   }
   self->level = 1;
+  self->is_step = 0;
   if (count == 2 && !TakeLevel(self, PyTuple_GetItem(args, 1))) return 0;
   Py_INCREF(name);
   Py_XDECREF(self->name);
@@ -207,8 +210,9 @@ static int Init(Trace* self, PyObject* args, PyObject* kwargs) {
   if (kwargs == NULL) return 1;
   if (by_keyword && PyDict_DelItem(kwargs, name_key) < 0) return 0;
   /* "_r" marks a step, by which viewers group a trace. */
-  if (PyDict_GetItem(kwargs, step_num_key) != NULL && PyDict_SetItem(kwargs, root_key, one) < 0)
-    return 0;
+  PyObject* step = PyDict_GetItem(kwargs, step_num_key);
+  self->is_step = step != NULL && PyLong_Check(step);
+  if (step != NULL && PyDict_SetItem(kwargs, root_key, one) < 0) return 0;
   if (PyDict_Size(kwargs) > 0) {
     Py_INCREF(kwargs);
     self->metadata = kwargs;
@@ -223,6 +227,7 @@ static PyObject* TraceNew(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
   if (self == NULL) return NULL;
   self->name = self->metadata = self->more = NULL;
   self->begin = 0;
+  self->told = 0;
   self->entered = 0;
   if (!Init(self, args, kwargs)) {
     Py_DECREF(self);
@@ -249,6 +254,18 @@ static void TraceFree(PyObject* object) {
   Py_DECREF(type);
 }
 
+/* Tells that this step begins, whether or not a capture runs. */
+static void BeginStep(Trace* self) {
+  const size_t with_steps = offsetof(strobe_agent_api, end_step) + sizeof agent->end_step;
+  if (agent->size < with_steps || agent->begin_step == NULL) return;
+  const long long number = PyLong_AsLongLong(PyDict_GetItem(self->metadata, step_num_key));
+  PyObject* name = PyUnicode_AsUTF8String(self->name);
+  if (name != NULL && !PyErr_Occurred())
+    self->told = agent->begin_step(PyBytes_AsString(name), (size_t)PyBytes_Size(name), number);
+  PyErr_Clear(); /* A number beyond 64 bits, or a name with surrogates. */
+  Py_XDECREF(name);
+}
+
 static PyObject* TraceEnter(PyObject* object, PyObject* unused) {
   (void)unused;
   Trace* self = (Trace*)object;
@@ -261,6 +278,7 @@ static PyObject* TraceEnter(PyObject* object, PyObject* unused) {
     NameThread();
     self->begin = agent->now();
   }
+  if (self->is_step) BeginStep(self);
   Py_INCREF(object);
   return object;
 }
@@ -277,6 +295,8 @@ static PyObject* TraceExit(PyObject* object, PyObject* const* args, Py_ssize_t c
     agent->scope((int)self->level, begin, end, text.bytes, text.size);
     FreeText(&text);
   }
+  if (self->told != 0) agent->end_step(self->told); /* Its record is complete by now. */
+  self->told = 0;
   self->entered = 0;
   Py_CLEAR(self->more);
   Py_RETURN_NONE;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "operator/core/retry.h"
 #include "tests/fakes/fake_worker.h"
 
 namespace strobe {
@@ -546,6 +547,78 @@ TEST_F(CaptureAttemptTest, AStreamThatWasEndedForMisbehaviourEndsItsWorker) {
   EXPECT_THAT(result.workers[1].message, HasSubstr("more than 64 reports"));
   EXPECT_THAT(fleet_["b"].cancelled, ElementsAre("uid-1"));
   EXPECT_EQ(result.workers[0].outcome, Outcome::kOk) << "the others go on";
+}
+
+class StepAttemptTest : public CaptureAttemptTest {
+ protected:
+  StepAttemptTest() { spec_.steps = StepsWanted{.count = 5}; }
+  void Tells(const std::string& worker, std::int64_t number, Nanos period) {
+    v1::StepPace& pace = fleet_[worker].steps.emplace_back();
+    pace.set_loop("train");
+    pace.set_number(number);
+    pace.set_began_ns(ToUnixNanos(time_.WallNow() + fleet_[worker].offset));
+    pace.set_period_ns(period.count());
+  }
+};
+
+TEST_F(StepAttemptTest, AllWorkersGetTheSameStepsAndEachItsOwnTime) {
+  fleet_["b"].offset = 7s;
+  Tells("a", 100, 100ms);
+  Tells("b", 100, 200ms);
+  const WallTime began = time_.WallNow();
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  const v1::CapturePlan &a = fleet_["a"].plans.at(0), &b = fleet_["b"].plans.at(0);
+  EXPECT_EQ(a.steps(), 5u);
+  EXPECT_EQ(a.step_loop(), "train");
+  EXPECT_EQ(a.first_step(), b.first_step());
+  const std::int64_t ahead = a.first_step() - 100;
+  EXPECT_EQ(FromUnixNanos(a.instant_ns()), began + ahead * 100ms);
+  EXPECT_EQ(FromUnixNanos(b.instant_ns()), began + ahead * 200ms + 7s);
+  EXPECT_EQ(a.duration_ns(), Nanos(500ms).count());
+  EXPECT_EQ(b.steps_by_ns() - a.steps_by_ns(), Nanos(7s).count());
+  EXPECT_TRUE(result.synchronized) << result.sync_message;
+  EXPECT_EQ(result.sync_reason, "AllCoverSteps");
+  EXPECT_FALSE(result.skew) << "the difference is the job's own";
+  EXPECT_EQ(result.steps->spread->achieved, ahead * 100ms);
+}
+
+TEST_F(StepAttemptTest, AWorkerThatTellsNoStepsMakesItAWindowOfTime) {
+  Tells("a", 100, 100ms);
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(fleet_["a"].plans.at(0).steps(), 0u);
+  EXPECT_EQ(fleet_["a"].plans.at(0).duration_ns(), Nanos(1s).count());
+  EXPECT_TRUE(result.skew);
+  EXPECT_THAT(result.sync_message, HasSubstr("because b tells no steps"));
+}
+
+TEST_F(StepAttemptTest, AStepThatHasPassedFailsAtOnceAndForGood) {
+  spec_.steps->from = StepsWanted::From::kNumber;
+  spec_.steps->number = 50;
+  Tells("a", 10, 100ms);
+  Tells("b", 70, 100ms);
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, kStepOutOfReach);
+  EXPECT_EQ(result.message, "b: step 50 has passed, it is at step 70");
+  EXPECT_THAT(fleet_["a"].plans, IsEmpty());
+  EXPECT_FALSE(RetryAfter(spec_, result));
+}
+
+TEST_F(StepAttemptTest, AnOperatorThatStartsAgainFindsTheCaptureAndItsSteps) {
+  Tells("a", 100, 100ms);
+  Tells("b", 100, 200ms);
+  auto attempt = Start({"a", "b"});
+  time_.Advance(200ms);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDelay);
+  const std::int64_t first = attempt->progress().plan->steps->first;
+  attempt.reset();
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.plan->steps->first, first);
+  EXPECT_EQ(result.sync_reason, "AllCoverSteps");
+  EXPECT_EQ(fleet_["a"].plans.size(), 1u);
 }
 
 }  // namespace

@@ -58,6 +58,25 @@ TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
   EXPECT_FALSE(ParseRequest(json::object()).ok());
 }
 
+TEST(ParseRequest, ReadsStepsAndTheFirstOfThem) {
+  json object = Object();
+  object["spec"]["start"] = json::object();
+  object["spec"]["steps"] = 5;
+  EXPECT_EQ(ParseRequest(object)->capture.steps->from, StepsWanted::From::kNext);
+  EXPECT_EQ(ParseRequest(object)->capture.steps->count, 5u);
+  object["spec"]["start"]["step"]["number"] = 1200;
+  EXPECT_EQ(ParseRequest(object)->capture.steps->from, StepsWanted::From::kNumber);
+  EXPECT_EQ(ParseRequest(object)->capture.steps->number, 1200);
+  object["spec"]["start"]["step"] = {{"multipleOf", 50}};
+  EXPECT_EQ(ParseRequest(object)->capture.steps->from, StepsWanted::From::kMultipleOf);
+  object["spec"]["start"]["step"] = {{"multipleOf", 0}};
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("start.step.multipleOf from 1"));
+  object["spec"]["steps"] = 0;
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("steps must be from 1"));
+  object["spec"].erase("steps");
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("start.step needs steps"));
+}
+
 TEST(ParseRequest, TakesASelectorWithAllOperators) {
   json object = Object();
   object["spec"]["target"]["selector"] =

@@ -30,6 +30,7 @@ TEST(CaptureOfHead, FilesOfOthersNameNone) {
 
 TEST(OriginalName, IsOneThatToolsOfPyTorchKnow) {
   EXPECT_EQ(OriginalName("w0", "3"), "w0.3.pt.trace.json.gz");
+  EXPECT_EQ(OriginalName("w0.3", "3"), "w0.3.pt.trace.json.gz") << "a worker of its own";
 }
 
 }  // namespace

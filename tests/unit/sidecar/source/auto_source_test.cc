@@ -20,10 +20,19 @@ class OneSource final : public session::Source {
     source.set_ready(ready);
     return {source};
   }
+  std::vector<v1::StepPace> Steps() override {
+    if (loop.empty()) return {};
+    v1::StepPace pace;
+    pace.set_loop(loop);
+    return {pace};
+  }
   Nanos lead() const override { return std::chrono::milliseconds(kind_); }
-  std::vector<Recording> Record(const v1::CapturePlan&, const Cancellation&, const Cancellation&,
+  std::vector<Recording> Record(const v1::CapturePlan& plan, const Cancellation&,
+                                const Cancellation& terminate,
                                 const std::function<void()>& collecting) override {
     ++records;
+    recorded = plan;
+    if (waits_for_end) ended = terminate.WaitFor(std::chrono::seconds(10));
     collecting();
     if (!there) return session::OneRecording({Outcome::kNoSource, "nobody announced himself", ""});
     if (outcome == Outcome::kNoSource) return session::OneRecording({outcome, "nobody", ""});
@@ -40,6 +49,9 @@ class OneSource final : public session::Source {
   Outcome outcome = Outcome::kOk;
   int records = 0;
   std::vector<int> local_ranks{};
+  std::string loop{};  // The loop whose steps it tells.
+  bool waits_for_end = false, ended = false;
+  v1::CapturePlan recorded{};
 };
 
 class AutoSourceTest : public testing::Test {
@@ -139,15 +151,15 @@ TEST_F(AutoSourceTest, KinetosDaemonIsAFourthPart) {
   OneSource kineto(v1::SOURCE_FRAMEWORK);
   AutoSource all(framework_, inproc_, agent_, &kineto);
   v1::CapturePlan plan;
-  EXPECT_EQ(Planes(all.Record(plan, cancel_, terminate_, [] {})), 6);
+  EXPECT_EQ(Planes(all.Record(plan, cancel_, terminate_, [] {}).front()), 6);
   plan.set_container("trainer");
-  EXPECT_EQ(Planes(all.Record(plan, cancel_, terminate_, [] {})), 2)
+  EXPECT_EQ(Planes(all.Record(plan, cancel_, terminate_, [] {}).front()), 2)
       << "it does not know containers";
   plan.clear_container();
   kineto.outcome = Outcome::kTruncated;
-  EXPECT_EQ(all.Record(plan, cancel_, terminate_, [] {}).outcome, Outcome::kTruncated);
+  EXPECT_EQ(all.Record(plan, cancel_, terminate_, [] {}).front().outcome, Outcome::kTruncated);
   kineto.there = false;
-  EXPECT_EQ(all.Record(plan, cancel_, terminate_, [] {}).outcome, Outcome::kOk);
+  EXPECT_EQ(all.Record(plan, cancel_, terminate_, [] {}).front().outcome, Outcome::kOk);
 }
 
 TEST_F(AutoSourceTest, KinetosDaemonIsMissedOnlyWhereNothingElseIsThere) {
@@ -168,6 +180,45 @@ TEST_F(AutoSourceTest, OnlyWithProcessesThatAskTheLeadIsKinetos) {
   const Nanos without = both_.lead();
   EXPECT_EQ(AutoSource(framework_, inproc_, agent_, &none).lead(), without);
   EXPECT_GE(AutoSource(framework_, inproc_, agent_, &some).lead(), std::chrono::seconds(5));
+}
+
+class AutoStepsTest : public AutoSourceTest {
+ protected:
+  AutoStepsTest() { inproc_.there = true; }
+  Recording RecordSteps() {
+    v1::CapturePlan plan;
+    plan.set_steps(5);
+    plan.set_step_loop("train");
+    plan.set_duration_ns(10);
+    plan.set_steps_by_ns(1000);
+    return std::move(RecordAll(plan).front());
+  }
+};
+
+TEST_F(AutoStepsTest, WhoTellsNoStepsIsRecordedAsLongAsThosesWhoDo) {
+  inproc_.loop = "train";
+  agent_.loop = "eval";
+  agent_.waits_for_end = true;
+  EXPECT_EQ(Planes(RecordSteps()), 4);
+  EXPECT_TRUE(agent_.ended);
+  EXPECT_EQ(framework_.records, 0) << "a process has one profiler session";
+  EXPECT_EQ(collecting_, 1);
+  EXPECT_EQ(inproc_.recorded.steps_by_ns(), 1000);
+}
+
+TEST_F(AutoStepsTest, WhoTellsStepsEndsByItself) {
+  inproc_.loop = agent_.loop = "train";
+  EXPECT_EQ(Planes(RecordSteps()), 4);
+  agent_.waits_for_end = true;
+  terminate_.Cancel();
+  RecordSteps();
+  EXPECT_TRUE(agent_.ended) << "somebody ended it early";
+}
+
+TEST_F(AutoStepsTest, WithoutTellersTheExpectedTimeIsRecorded) {
+  RecordSteps();
+  EXPECT_EQ(framework_.records, 1);
+  EXPECT_EQ(agent_.recorded.steps_by_ns(), 10);
 }
 
 TEST_F(AutoSourceTest, WithoutThemTheServersMessageStands) {

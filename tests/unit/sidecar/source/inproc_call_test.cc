@@ -49,6 +49,38 @@ TEST(InprocRequest, AsksForTheWindowWithItsGuards) {
   EXPECT_EQ(request["torch"], nlohmann::json::parse(R"({"shapes": false, "stacks": true,
       "memory": true, "flops": false, "modules": false})"));
   EXPECT_EQ(request["max_bytes"], 1 << 20);
+  EXPECT_FALSE(request.contains("step"));
+}
+
+TEST(InprocRequest, AsksForStepsByTheirNumbers) {
+  v1::CapturePlan plan;
+  plan.set_steps(5);
+  plan.set_first_step(120);
+  plan.set_step_loop("train");
+  plan.set_steps_by_ns(77);
+  const auto request = nlohmann::json::parse(InprocRequest(plan, Torch(), 1));
+  EXPECT_EQ(request["step"],
+            (nlohmann::json{{"loop", "train"}, {"first", 120}, {"count", 5}, {"by_ns", 77}}));
+}
+
+TEST(ReadStepsLine, TakesWhatIsPlausible) {
+  const auto told = ReadStepsLine(
+      R"({"state":"steps","steps":[{"loop":"train","number":7,"began_ns":5,"ended_ns":0,"period_ns":3},
+          {"loop":"none","number":-1,"began_ns":5},{"loop":"unbegun","number":1}]})",
+      "train.py 42");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].loop(), "train");
+  EXPECT_EQ(told[0].process(), "train.py 42");
+  EXPECT_EQ(told[0].number(), 7);
+  EXPECT_EQ(told[0].period_ns(), 3);
+  EXPECT_EQ(told[0].source(), v1::SOURCE_FRAMEWORK);
+  for (const char* line :
+       {"", "[]", "{}", R"({"steps":3})", R"({"steps":[3]})", R"({"steps":[{"number":1e30}]})"})
+    EXPECT_TRUE(ReadStepsLine(line, "p").empty()) << line;
+  std::string many = R"({"steps":[)";
+  for (int i = 0; i < 50; ++i) many += R"({"loop":"l","number":1,"began_ns":5},)";
+  many.back() = ']';
+  EXPECT_EQ(ReadStepsLine(many + "}", "p").size(), 4u);
 }
 
 TEST(ReadInprocLine, FollowsARecordingToItsEnd) {

@@ -52,7 +52,7 @@ TEST(KinetoSource, SaysWhyNobodyIsThereAndTakesNoTimeThen) {
     const Cancellation never;
     int collecting = 0;
     const auto record = [&](KinetoSource& from) {
-      return from.Record(plan, never, never, [&] { ++collecting; });
+      return std::move(from.Record(plan, never, never, [&] { ++collecting; }).front());
     };
     session::Recording recording = record(source);
     EXPECT_EQ(recording.outcome, Outcome::kNoSource);

@@ -44,6 +44,10 @@ def bootstrap(framework=None):
                 os.register_at_fork(after_in_child=_after_fork)
                 atexit.register(_at_exit)
             _owner = os.getpid()
+            if framework == "torch":  # All ranks must count from the first step, which the thread might miss.
+                from .steps import count
+
+                count(framework)
             _thread = threading.Thread(target=_run, name="strobe-inproc", daemon=True)
             _thread.start()
     except Exception as error:  # The program must not notice.

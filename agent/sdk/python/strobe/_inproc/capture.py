@@ -6,6 +6,8 @@ import time
 
 from .process import ranks
 from .request import Refused, decode
+from .step_gate import StepGate
+from .steps import set_gate, told
 
 _SPIN_FREE_NS = 3 * 10**6  # poll() counts milliseconds; the rest is slept exactly.
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
@@ -30,7 +32,7 @@ class Capture:
             if message is not None or not self.recorder.turn.take(self.service.channel.wake):
                 raise Refused("Busy", message or "the program profiles itself")
             try:
-                self._hold() if self.request.op == "hold" else self._record()
+                self._hold() if self.request.op == "hold" else self._record_steps() if self.request.step else self._record()
             except Exiting:
                 raise
             except Exception:
@@ -99,19 +101,55 @@ class Capture:
         start_ns = max(request.start_ns, time.time_ns())
         self._wait(start_ns - recorder.prepare_ahead_ns())
         if self.early is None:
-            recorder.prepare(request, start_ns)
-            note = {"note": recorder.note} if recorder.note else {}
-            if not self.connection.say(state="prepared", **ranks(), **note):
-                self.early = "cancel"
+            self._prepare(start_ns)
         self._wait(start_ns - recorder.wake_ahead_ns - 10 * _SPIN_FREE_NS)
         if self.early is not None:
             return self._end_before_start()
         self._start(start_ns)
-        began = recorder.started_ns
-        if not self.connection.say(state="recording", started_ns=began):
-            self.early = "cancel"
+        self._say_recording()
         self._wait(start_ns + request.duration_ns)
         self._stop()
+
+    def _prepare(self, start_ns):
+        self.recorder.prepare(self.request, start_ns)
+        note = {"note": self.recorder.note} if self.recorder.note else {}
+        if not self.connection.say(state="prepared", **ranks(), **note):
+            self.early = "cancel"
+
+    def _say_recording(self):
+        if not self.connection.say(state="recording", started_ns=self.recorder.started_ns):
+            self.early = "cancel"
+
+    def _record_steps(self):
+        """The program's thread starts the recording where it begins the first step, and says where it ends the last one."""
+        step = self.request.step
+        self._prepare(time.time_ns())
+        gate = StepGate(step, self.recorder, self.service.channel.wake)
+        set_gate(gate)
+        try:
+            self._wait_for(lambda: gate.began is not None or gate.ended, step.by_ns)
+            if gate.began is not None:
+                self._say_recording()
+            self._wait_for(lambda: gate.ended, step.by_ns)
+        finally:
+            set_gate(None)
+            gate.close()
+        if gate.error is not None:
+            raise gate.error
+        if gate.began is not None:
+            return self._stop()
+        if self.early is not None:
+            return self._end_before_start()
+        self.recorder.discard()
+        at = [loop["number"] for loop in told() if loop["loop"] == step.loop]
+        self._fail("LateStart", f"step {step.first} of {step.loop} did not begin in time; the process is at {f'step {at[0]}' if at else 'no step'}")
+
+    def _wait_for(self, happened, until_ns):
+        while self.early is None and not happened():
+            left = until_ns - time.time_ns()
+            if left <= 0:
+                return
+            self.early = self._what_happens(min(left / 1e9 + 0.001, 10))
 
     def _start(self, start_ns):
         """A thread that wants the interpreter waits for the switch interval; at the instant it should not wait for 5 ms."""

@@ -7,9 +7,12 @@ from collections import namedtuple
 MAX_LINE = 8192
 _MAX_ID = 128
 _MAX_AHEAD_NS = _MAX_DURATION_NS = 3600 * 10**9
+_MAX_STEPS, _LAST_STEP = 10_000, 1 << 53
 _TORCH = ("shapes", "stacks", "memory", "flops", "modules")
 
-Request = namedtuple("Request", "op id framework start_ns duration_ns host device python torch max_bytes")
+# `step` is None, or the steps to record instead of the time.
+Request = namedtuple("Request", "op id framework start_ns duration_ns host device python torch max_bytes step")
+Step = namedtuple("Step", "loop first count by_ns")
 
 
 class Refused(Exception):
@@ -43,6 +46,14 @@ def _text(fields, name, default):
     return value
 
 
+def _step(fields, now):
+    if "step" not in fields:
+        return None
+    step = _object(fields, "step")
+    return Step(loop=_text(step, "loop", ""), first=_number(step, "first", 0, _LAST_STEP, None),
+                count=_number(step, "count", 1, _MAX_STEPS, None), by_ns=_number(step, "by_ns", 0, now + 3 * _MAX_AHEAD_NS, None))
+
+
 def decode(line):
     """The JSON object in a line."""
     try:
@@ -55,11 +66,13 @@ def decode(line):
 
 
 def parse(line, frameworks):
-    """The request in a line. `frameworks` are those that this process has; the first is the default."""
+    """The request in a line; None if it asks for the steps. `frameworks` are those that this process has; the first is the default."""
     fields = decode(line)
     op = fields.get("op")
+    if op == "steps":
+        return None
     if op not in ("capture", "hold"):
-        raise _invalid("op must be capture or hold")
+        raise _invalid("op must be capture, hold or steps")
     framework = _text(fields, "framework", frameworks[0] if frameworks else None)
     if framework not in frameworks:
         raise Refused("NoSource", "this process has no such framework")
@@ -74,7 +87,8 @@ def parse(line, frameworks):
         start_ns=_number(fields, "start_ns", 0, now + _MAX_AHEAD_NS, 0),
         duration_ns=_number(fields, "duration_ns", 10**6 if capture else 0, _MAX_DURATION_NS, None if capture else 0),
         host=_number(tracers, "host", 0, 3, 2), device=_number(tracers, "device", 0, 1, 1), python=_number(tracers, "python", 0, 1, 0),
-        torch=frozenset(name for name in _TORCH if options.get(name)), max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31))
+        torch=frozenset(name for name in _TORCH if options.get(name)), max_bytes=_number(fields, "max_bytes", 1, 1 << 62, 1 << 31),
+        step=_step(fields, now))
 
 
 def line_of(**fields):

@@ -8,6 +8,7 @@ from .frameworks import is_usable, open_server, recorder_for, version
 from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
 from .request import Refused, parse
+from .steps import count, forget, told
 
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
 
@@ -64,6 +65,7 @@ class Service:
         self.recorders[name] = recorder
         self.servers.watch(name)
         self.servers.look()
+        count(name)
         # The first framework has the process's own name; a program with two has a second announcement.
         file = self.directory.stem + (".process" if len(self.recorders) == 1 else f"-{name}.process")
         self.told[file] = {
@@ -83,6 +85,9 @@ class Service:
             request = parse(line, list(self.recorders))
         except Refused as refused:
             return connection.refuse(refused.outcome, refused.message)
+        if request is None:
+            connection.say(state="steps", steps=told())
+            return connection.close()
         self.channel.refuse_others()
         Capture(request, self.recorders[request.framework], connection, self).run()
 
@@ -93,6 +98,7 @@ class Service:
 
     def forget(self):
         """In a forked child."""
+        forget()
         self.channel.close()
         self.directory.forget()
         for recorder in self.recorders.values():

@@ -4,11 +4,31 @@ import ctypes
 import json
 import os
 import sys
+import threading
 import time
 
 from .recorder import Recorder, intercept
 from .request import Refused
+from .steps import TORCH_LOOP, set_annotator
 from .torch_unlocked import empty, save
+
+
+class _StepAnnotations:
+    """Annotates steps as torch.profiler does. Called in the program's threads."""
+
+    def __init__(self, record_function):
+        self.record_function = record_function
+        self.open = None  # The annotation of the step that runs, and its thread.
+
+    def enter(self, number):
+        annotation = self.record_function(f"{TORCH_LOOP}#{number}")
+        annotation.__enter__()
+        self.open = annotation, threading.get_ident()
+
+    def leave(self):
+        opened, self.open = self.open, None
+        if opened is not None and opened[1] == threading.get_ident():
+            opened[0].__exit__(None, None, None)
 
 
 class TorchRecorder(Recorder):
@@ -95,9 +115,11 @@ class TorchRecorder(Recorder):
         self.session._start_trace()
         self.started_ns = time.time_ns()
         self.recording = True
+        set_annotator(_StepAnnotations(self.autograd.record_function))
 
     def _stop(self):
         self.recording = False
+        set_annotator(None)
         try:  # As torch.profiler does.
             distributed = sys.modules["torch.distributed"]
             if distributed.is_available() and distributed.is_initialized():

@@ -1,5 +1,6 @@
 """Whose turn it is to profile: the program's own session wins at once, and a capture of ours ends first."""
 
+import contextlib
 import threading
 
 _LONGEST_WAIT_S = 10.0  # Stopping a large recording takes seconds. After that the program goes on whatever happens.
@@ -28,6 +29,15 @@ class Turn:
         with self._changed:
             self._ours, self._wake, self.demanded, self.thread = False, None, False, None
             self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def lent(self):
+        """Within it, the calling thread of the program captures for us."""
+        ours, self.thread = self.thread, threading.get_ident()
+        try:
+            yield
+        finally:
+            self.thread = ours
 
     def is_ours(self):
         """Whether the calling thread is the one that captures, whose own calls the wrappers let pass."""

@@ -1,0 +1,48 @@
+"""Starts a recording at the boundary of a step, in the program's own thread: nothing of the step runs before it."""
+
+import threading
+
+
+class StepGate:
+    """The hooks of steps.py call begin() and end(); the service's thread reads the rest."""
+
+    def __init__(self, step, recorder, wake):
+        self.loop, self.first, self.last = step.loop, step.first, step.first + step.count - 1
+        self.recorder, self.wake = recorder, wake
+        self.began = None  # The step at which the recording began.
+        self.ended = False  # The last step has ended, or the recording could not begin.
+        self.error = None
+        self._lock = threading.Lock()  # Held while the recording is started; for good once the gate is closed.
+
+    def begin(self, loop, number):
+        if loop != self.loop or self.ended or number < self.first:
+            return
+        if self.began is None:
+            self._start(number)
+        elif number > self.last:
+            self._end()
+
+    def end(self, loop, number):
+        if loop == self.loop and number >= self.last and self.began is not None and not self.ended:
+            self._end()
+
+    def close(self):
+        """After this nothing is started any more."""
+        self._lock.acquire()
+
+    def _start(self, number):
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            with self.recorder.turn.lent():
+                self.recorder.start(0)
+            self.began = number
+        except Exception as error:
+            self.error, self.ended = error, True
+        finally:
+            self._lock.release()
+        self.wake()
+
+    def _end(self):
+        self.ended = True
+        self.wake()

@@ -1,0 +1,25 @@
+// Where the processes of a worker are, relative to the training steps that a plan asks for. Pure.
+#pragma once
+#include <optional>
+#include <span>
+
+#include "common/base/clock.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe::session {
+
+struct StepProgress {
+  std::size_t processes = 0;  // How many tell steps of the plan's loop.
+  bool begun = false;         // One of them has begun the first step, or a later one.
+  bool ended = false;         // All of them have ended the last step; false without processes.
+  // When the first step may begin, if all steps were as fast as kFast of the usual ones; and when
+  // the last one may end, if they were as slow as kSlow of them. `now` where no pace is known.
+  WallTime soonest{}, latest{};
+};
+inline constexpr double kFast = 0.75, kSlow = 1.5;
+
+// `told` is what Source::Steps returned at `now`.
+StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,
+                        WallTime now);
+
+}  // namespace strobe::session

@@ -1,0 +1,28 @@
+// The training steps that programs with the agent tell in their ring files and annotate.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/wire/layout.h"
+#include "common/base/clock.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+inline constexpr std::size_t kMaxToldLoops = 64;
+
+// Adds the loops of one program, up to kMaxToldLoops in all. The program may write anything into
+// the header. `wall_minus_monotonic_ns` converts its times.
+void AddToldSteps(const wire::FileHeader& header, const std::string& process,
+                  std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
+
+struct AnnotatedStep {
+  std::string_view loop{};
+  std::optional<std::int64_t> number{};  // None if it is no whole number.
+};
+// The step that an annotation marks: one with step_num. None if it marks no step.
+std::optional<AnnotatedStep> StepOf(std::string_view annotation);
+
+}  // namespace strobe

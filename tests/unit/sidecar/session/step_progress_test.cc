@@ -1,0 +1,72 @@
+#include "sidecar/session/step_progress.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe::session {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr WallTime kStepNow{1000s};
+
+v1::StepPace PaceAt(std::int64_t number, Nanos ago, Nanos period, bool ended = false) {
+  v1::StepPace pace;
+  pace.set_loop("train");
+  pace.set_number(number);
+  pace.set_began_ns(ToUnixNanos(kStepNow - ago));
+  if (ended) pace.set_ended_ns(ToUnixNanos(kStepNow));
+  pace.set_period_ns(period.count());
+  return pace;
+}
+
+class ProgressOfTest : public testing::Test {
+ protected:
+  ProgressOfTest() {
+    plan_.set_steps(3);
+    plan_.set_first_step(110);
+    plan_.set_step_loop("train");
+  }
+  StepProgress Of(std::vector<v1::StepPace> told) { return ProgressOf(plan_, told, kStepNow); }
+  v1::CapturePlan plan_;
+};
+
+TEST_F(ProgressOfTest, NothingIsKnownOfAnotherLoop) {
+  plan_.set_step_loop("eval");
+  const StepProgress progress = Of({PaceAt(200, 10ms, 100ms)});
+  EXPECT_EQ(progress.processes, 0u);
+  EXPECT_FALSE(progress.begun || progress.ended);
+  EXPECT_EQ(progress.soonest, kStepNow);
+}
+
+TEST_F(ProgressOfTest, TheFastestProcessTellsWhenTheFirstStepMayBegin) {
+  const StepProgress progress = Of({PaceAt(100, 10ms, 100ms), PaceAt(105, 20ms, 100ms)});
+  EXPECT_EQ(progress.processes, 2u);
+  EXPECT_FALSE(progress.begun || progress.ended);
+  // Steps 106 to 109 are left to the second one.
+  EXPECT_EQ(progress.soonest, kStepNow - 20ms + 75ms * 5);
+  EXPECT_EQ(progress.latest, kStepNow - 10ms + 150ms * 13) << "the first one ends step 112 last";
+}
+
+TEST_F(ProgressOfTest, AStepThatIsOverdueMayEndAtOnce) {
+  EXPECT_EQ(Of({PaceAt(109, 5s, 100ms)}).soonest, kStepNow);
+  EXPECT_EQ(Of({PaceAt(108, 5s, 100ms)}).soonest, kStepNow + 75ms);
+}
+
+TEST_F(ProgressOfTest, ItHasEndedWhenAllHaveEndedTheLastStep) {
+  EXPECT_TRUE(Of({PaceAt(110, 1ms, 100ms)}).begun);
+  EXPECT_FALSE(Of({PaceAt(112, 1ms, 100ms)}).ended) << "the last one runs";
+  EXPECT_TRUE(Of({PaceAt(112, 1ms, 100ms, true)}).ended);
+  EXPECT_TRUE(Of({PaceAt(113, 1ms, 100ms)}).ended);
+  EXPECT_FALSE(Of({PaceAt(113, 1ms, 100ms), PaceAt(111, 1ms, 100ms)}).ended);
+}
+
+TEST_F(ProgressOfTest, ForgedNumbersDoNotOverflow) {
+  v1::StepPace pace = PaceAt(0, 0ms, Nanos::max());
+  plan_.set_first_step(std::int64_t{1} << 53);
+  EXPECT_GT(Of({pace}).soonest, kStepNow);
+  pace.set_period_ns(-5);
+  EXPECT_GE(Of({pace}).soonest, kStepNow);
+}
+
+}  // namespace
+}  // namespace strobe::session
