@@ -251,7 +251,7 @@ def test_a_forked_child_is_not_announced(trainer, recording):
     """Nor does its end hang in Kineto's destructors, as it does in a process that used torch.profiler."""
     trainer.announced()
     client = trainer.client()
-    client.capture(duration_ms=1500 if recording else 50)
+    client.capture(duration_ms=60_000 if recording else 50)
     client.until("recording" if recording else "done")
     trainer.order("""
 child = os.fork()
@@ -266,6 +266,8 @@ print("child ended with", os.waitpid(child, 0)[1], flush=True)
     assert "strobe-inproc" not in trainer.process.output().split("child has")[1].split("\n")[0]
     assert len(trainer.announcements()) == 1 and all(is_locked(path) for path in trainer.agent.glob("*.process"))
     if recording:
+        assert trainer.trains()
+        client.ask(op="stop")
         assert check_operators(trainer, client.until("done"))
     other = trainer.client()
     other.capture(duration_ms=100)
