@@ -56,7 +56,7 @@ class KinetoCapture {
     for (std::size_t i = 0; i < clients.size(); ++i) Begin(clients[i], labels[i]);
   }
   ~KinetoCapture() {
-    for (const KinetoRun& run : runs_) daemon_.End(run.client.socket, false);
+    for (const KinetoRun& run : runs_) daemon_.End(run.client.socket, run.signs.finished);
   }
   KinetoCapture(const KinetoCapture&) = delete;
   KinetoCapture& operator=(const KinetoCapture&) = delete;
@@ -138,7 +138,8 @@ class KinetoCapture {
 
   void Decide(CallVerdict verdict, KinetoRun& run) {
     run.decided = true;
-    daemon_.End(run.client.socket, run.signs.finished);
+    // A finished trace is removed when nobody awaits it, so its order ends after Take.
+    if (!run.signs.finished) daemon_.End(run.client.socket, false);
     // What its process will not finish takes memory of the trainer. After a cancellation it does.
     if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
     run.answer.verdict = std::move(verdict);
@@ -214,8 +215,9 @@ std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   const std::vector<std::string> labels = LabelsOf(clients);
   std::vector<v1::Source> sources;
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    sources.push_back(SourceOf(
-        labels[i], StrCat("Kineto, asks every ", FormatDuration(clients[i].Interval())), true));
+    sources.push_back(
+        SourceOf(labels[i],
+                 StrCat("Kineto, asks every ", KinetoClient::Words(clients[i].Interval())), true));
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;
   return {SourceOf(kDaemon,
