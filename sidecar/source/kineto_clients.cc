@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/duration.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -34,6 +35,11 @@ Nanos KinetoClient::Interval() const {
   const Nanos longest = *std::max_element(gaps.begin(), gaps.end());
   return longest == Nanos{0} ? kUsualInterval
                              : std::clamp(longest, kShortestInterval, kLongestInterval);
+}
+
+std::string KinetoClient::Words(Nanos interval) {
+  using Tenths = std::chrono::duration<std::int64_t, std::deci>;
+  return FormatDuration(std::chrono::round<Tenths>(interval));
 }
 
 std::string KinetoClient::Label(bool several) const {

@@ -84,7 +84,7 @@ class KinetoCapture {
     }
   }
   ~KinetoCapture() {
-    for (const KinetoRun& run : runs_) daemon_.End(run.client.socket, false);
+    for (const KinetoRun& run : runs_) daemon_.End(run.client.socket, run.signs.finished);
   }
   KinetoCapture(const KinetoCapture&) = delete;
   KinetoCapture& operator=(const KinetoCapture&) = delete;
@@ -168,7 +168,8 @@ class KinetoCapture {
 
   void Decide(CallVerdict verdict, KinetoRun& run) {
     run.decided = true;
-    daemon_.End(run.client.socket, run.signs.finished);
+    // A finished trace is removed when nobody awaits it, so its order ends after Take.
+    if (!run.signs.finished) daemon_.End(run.client.socket, false);
     // What its process will not finish takes memory of the trainer. After a cancellation it does.
     if (verdict.outcome != Outcome::kCancelled) RemoveUnfinishedTrace(run.trace);
     run.answer.verdict = std::move(verdict);
@@ -245,8 +246,9 @@ std::vector<v1::Source> KinetoSource::Probe(Nanos) {
   const std::map<std::uint32_t, Rank> ranks = RanksByPid(agent_directory_);
   std::vector<v1::Source> sources;
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    sources.push_back(SourceOf(
-        labels[i], StrCat("Kineto, asks every ", FormatDuration(clients[i].Interval())), true));
+    sources.push_back(
+        SourceOf(labels[i],
+                 StrCat("Kineto, asks every ", KinetoClient::Words(clients[i].Interval())), true));
     if (const Rank rank = RankOfClient(clients[i], ranks)) *sources.back().add_ranks() = *rank;
   }
   if (!sources.empty() || !daemon_.clients().empty()) return sources;

@@ -42,7 +42,7 @@ CallVerdict WhyMissed(const KinetoTold& told, std::string_view who) {
     case Held::kNotAsked:
       break;
   }
-  return failed(StrCat("asks every ", FormatDuration(told.interval)));
+  return failed(StrCat("asks every ", KinetoClient::Words(told.interval)));
 }
 
 // The process was told and nothing came of it.

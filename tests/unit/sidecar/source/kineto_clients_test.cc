@@ -200,6 +200,11 @@ TEST_F(KinetoClientsTest, WhoEndsIsGoneAtOnce) {
   EXPECT_TRUE(Told().gone);
 }
 
+TEST(KinetoClient, IntervalsAreToldRounded) {
+  EXPECT_EQ(KinetoClient::Words(999'700us), "1s");
+  EXPECT_EQ(KinetoClient::Words(1'449ms), "1.4s");
+}
+
 // In two containers both processes may be process 1.
 TEST(KinetoClient, ProcessesWithTheSameIdAreToldApart) {
   const KinetoClient client{.socket = "dynoconfigclient0123-456789ab", .pids = {1}};
