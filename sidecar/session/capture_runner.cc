@@ -367,7 +367,8 @@ void CaptureRunner::AwaitStep(Nanos ahead, const Live& live, v1::CapturePlan& pl
     const StepProgress progress = ProgressOf(plan, told, now);
     if (progress.processes > 0) {
       plan.set_instant_ns(ToUnixNanos(progress.soonest));
-      plan.set_duration_ns(Nanos(progress.latest - progress.soonest).count());
+      plan.set_duration_ns(
+          std::min<Nanos>(progress.latest - progress.soonest, kLongestDuration).count());
     }
     const Nanos left = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - ahead - now;
     if (left <= Nanos{0} || FromUnixNanos(plan.steps_by_ns()) <= now) return;
@@ -384,7 +385,7 @@ std::vector<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& liv
   const auto await = [&](Nanos ahead) {
     if (plan.steps() > 0) AwaitStep(ahead, live, plan);
     const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
-    live.cancel.WaitFor(start - ahead - clock_.MonoNow());
+    if (plan.steps() == 0) live.cancel.WaitFor(start - ahead - clock_.MonoNow());
     return start;
   };
   std::optional<JobGuard> guard;

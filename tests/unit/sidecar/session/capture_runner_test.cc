@@ -22,10 +22,14 @@ class FakeSource final : public Source {
  public:
   std::vector<v1::Source> Probe(Nanos) override { return {}; }
   Nanos lead() const override { return 10ms; }
+  std::vector<v1::StepPace> Steps() override {
+    return steps ? std::vector{steps()} : std::vector<v1::StepPace>();
+  }
   std::vector<Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                 const Cancellation& terminate,
                                 const std::function<void()>& collecting) override {
     ++records;
+    recorded = plan;
     if (throws) throw std::runtime_error("no memory");
     for (Nanos left = hold; left > 0ns && !cancel.cancelled() && !terminate.cancelled();
          left -= 5ms)
@@ -59,6 +63,8 @@ class FakeSource final : public Source {
 
   bool dropped = false, torch = false;
   std::vector<std::string> originals;  // Of processes with these names.
+  std::function<v1::StepPace()> steps{};  // Set before a capture is armed.
+  v1::CapturePlan recorded{};
   std::atomic<int> records{0};
   std::atomic<bool> throws{false};
   Outcome outcome = Outcome::kOk;
@@ -551,6 +557,51 @@ TEST_F(GuardedRunnerTest, WhoCancelsIsHeardBeforeTheGuard) {
   guarded_.Cancel("a", "enough");
   monitor_.memory_used = 99;
   EXPECT_EQ(WaitForEnd().outcome(), v1::CANCELLED);
+}
+
+class StepRunnerTest : public CaptureRunnerTest {
+ protected:
+  // The worker begins a step each `period`, step 10 now. It is asked for steps 20 to 22.
+  v1::CapturePlan StepPlan(const std::string& id, Nanos period) {
+    const WallTime began = clock_.WallNow();
+    source_.steps = [this, began, period] {
+      const std::int64_t more = (clock_.WallNow() - began) / period;
+      v1::StepPace pace;
+      pace.set_loop("train");
+      pace.set_number(10 + more);
+      pace.set_began_ns(ToUnixNanos(began + more * period));
+      pace.set_period_ns(period.count());
+      return pace;
+    };
+    v1::CapturePlan plan = Plan(id, 30min);
+    plan.set_first_step(20);
+    plan.set_steps(3);
+    plan.set_step_loop("train");
+    plan.set_steps_by_ns(plan.deadline_ns() - 1);
+    return plan;
+  }
+};
+
+TEST_F(StepRunnerTest, FollowsThePaceOfTheProcessesAndNotTheExpectedTime) {
+  const v1::CapturePlan plan = StepPlan("a", 20ms);
+  ASSERT_TRUE(runner_.Arm(plan).accepted());
+  const v1::Report report = WaitForEnd("a");
+  EXPECT_EQ(source_.records, 1);
+  EXPECT_LT(source_.recorded.instant_ns(), plan.instant_ns() - Nanos(10min).count());
+  EXPECT_EQ(source_.recorded.steps_by_ns(), plan.steps_by_ns());
+  EXPECT_EQ(report.outcome(), v1::LATE_START);
+  EXPECT_EQ(report.message(), "none of steps 20 to 22 of train was recorded completely");
+  EXPECT_FALSE(report.covers_window());
+}
+
+TEST_F(StepRunnerTest, WaitsAndCanBeCancelledAndEndedEarly) {
+  ASSERT_TRUE(runner_.Arm(StepPlan("a", 1min)).accepted());
+  EXPECT_EQ(runner_.WaitForChange("a", v1::ARMED, 50ms)->state(), v1::ARMED);
+  runner_.Cancel("a", "enough");
+  EXPECT_EQ(WaitForEnd("a").outcome(), v1::CANCELLED);
+  ASSERT_TRUE(runner_.Arm(StepPlan("b", 1min)).accepted());
+  runner_.Terminate("b");
+  EXPECT_EQ(WaitForEnd("b").state(), v1::DONE);
 }
 
 }  // namespace
