@@ -114,7 +114,9 @@ class Pod:
 def result(process, timeout=120):
     out, err = process.communicate(timeout=timeout)
     try:
-        return json.loads(out)["workers"][0]
+        manifest = json.loads(out)
+        begin = int(manifest["instantNs"])
+        return {**manifest["workers"][0], "window": (begin, begin + int(manifest["durationNs"]))}
     except ValueError:
         raise AssertionError(f"no manifest: {out}\n{err}") from None
 
