@@ -262,11 +262,12 @@ std::vector<Recording> AgentSource::Collect(const v1::CapturePlan& plan, const C
   const std::vector<ProgramFacts> facts = programs.Facts();
   std::vector<v1::ProcessReport> missing = programs.Missing();
   if (counted.empty() && missing.empty()) {
-    return session::OneRecording({.outcome = Outcome::kNoSource,
-             .message =
-                 StrCat("no program with the agent runs",
-                        programs.container().empty() ? "" : " in container ", programs.container(),
-                        "; ", directory_.path(), " has no ring file of a running program")});
+    return session::OneRecording(
+        {.outcome = Outcome::kNoSource,
+         .message =
+             StrCat("no program with the agent runs",
+                    programs.container().empty() ? "" : " in container ", programs.container(),
+                    "; ", directory_.path(), " has no ring file of a running program")});
   }
   std::vector<Rank> ranks;
   for (const RecordedProgram* program : counted) ranks.push_back(program->rank());

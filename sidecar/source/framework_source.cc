@@ -202,7 +202,8 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   const std::vector<Server> servers = Servers(plan, kConnectFor);
   if (servers.empty()) {
     collecting();
-    return session::OneRecording({.outcome = Outcome::kNoSource, .message = "no process has a profiler server to ask"});
+    return session::OneRecording(
+        {.outcome = Outcome::kNoSource, .message = "no process has a profiler server to ask"});
   }
   const AnswerLimit limit = LimitOf(plan, servers.size());
   std::vector<std::shared_ptr<grpc::Channel>> channels;
@@ -215,7 +216,8 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
   // After a server has received the request, it cannot be cancelled before the start.
   if (cancel.WaitFor(std::max(times.UntilStart() - kProfilerSendAhead, Nanos{0}))) {
     collecting();
-    return session::OneRecording({.outcome = Outcome::kCancelled, .message = "cancelled before the start"});
+    return session::OneRecording(
+        {.outcome = Outcome::kCancelled, .message = "cancelled before the start"});
   }
   times.Look();
   Holds holds;

@@ -85,7 +85,8 @@ std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Anno
   const bool servers_are_asked = plan.container().empty();
   std::erase_if(all, [&](const Announcement& process) {
     // Its server knows no steps; the process itself begins at one.
-    const bool by_server = !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
+    const bool by_server =
+        !process.address.empty() && (plan.steps() == 0 || !plan.framework_servers().empty());
     return !process.trains || (servers_are_asked && by_server) ||
            (!plan.container().empty() && process.container != plan.container()) ||
            !IsWanted(plan, process.place());
@@ -135,7 +136,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   if (processes.empty()) {
     collecting();
     return session::OneRecording({.outcome = Outcome::kNoSource,
-             .message = "no process announced a profiler of its framework"});
+                                  .message = "no process announced a profiler of its framework"});
   }
   RecordingTimes times(clock_, plan);
   times.Look();
@@ -158,8 +159,8 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   // The first task watches the clock; the others talk to a process each.
   ParallelFor(processes.size() + 1, processes.size() + 1, [&](std::size_t i) {
     if (i > 0) {
-      answers[i - 1] =
-          RecordOne(directory_, plans[i - 1], processes[i - 1], max_bytes, cancel, terminate, callbacks);
+      answers[i - 1] = RecordOne(directory_, plans[i - 1], processes[i - 1], max_bytes, cancel,
+                                 terminate, callbacks);
       return;
     }
     constexpr Nanos kEvery = std::chrono::milliseconds(10);

@@ -46,8 +46,7 @@ std::map<std::uint32_t, Rank> RanksByPid(const std::string& agent_directory) {
   for (const std::string& path : RingFiles(agent_directory)) {
     const OpenedRings opened = OpenRings(path);
     if (opened.error != wire::RingFileError::kNone || !opened.lives) continue;
-    const auto [place, first] =
-        ranks.emplace(opened.pid, RankIn(*opened.rings.file.header()));
+    const auto [place, first] = ranks.emplace(opened.pid, RankIn(*opened.rings.file.header()));
     if (!first) place->second.reset();
   }
   return ranks;
@@ -265,8 +264,7 @@ Nanos KinetoSource::lead() const {
   return longest + KinetoOrder{.warm_up = kKinetoWarmUp}.Ahead() + kLeadMargin;
 }
 
-std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan,
-                                            const Cancellation& cancel,
+std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                             const Cancellation& terminate,
                                             const std::function<void()>& collecting) {
   RecordingTimes times(clock_, plan);
@@ -281,8 +279,8 @@ std::vector<Recording> KinetoSource::Record(const v1::CapturePlan& plan,
   KinetoCapture capture(clock_, daemon_, plan, times, ToRecord(), RanksByPid(agent_directory_));
   if (capture.decided()) {
     collecting();
-    return session::OneRecording({.outcome = Outcome::kNoSource,
-                                  .message = "no process with PyTorch asks Kineto's daemon"});
+    return session::OneRecording(
+        {.outcome = Outcome::kNoSource, .message = "no process with PyTorch asks Kineto's daemon"});
   }
   bool stopped = false;
   for (Nanos since_look = kLookForTraces; !capture.decided(); since_look += kTurn) {

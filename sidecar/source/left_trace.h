@@ -17,8 +17,8 @@ struct LeftTrace {
 };
 
 // Puts the trace into the answer as an XSpace, or the reason into its verdict: Truncated if the
-// XSpace, or JSON for it, has more than `max_bytes`. Removes the file whatever happens; JSON is kept
-// open in the answer if the tracers ask for originals.
+// XSpace, or JSON for it, has more than `max_bytes`. Removes the file whatever happens; JSON is
+// kept open in the answer if the tracers ask for originals.
 void TakeLeftTrace(const std::string& directory, const LeftTrace& left, std::uint64_t max_bytes,
                    const v1::Tracers& tracers, FrameworkAnswer& answer);
 

@@ -62,7 +62,7 @@ class FakeSource final : public Source {
   std::uint32_t workers = 1;  // The last one of several fails.
 
   bool dropped = false, torch = false;
-  std::vector<std::string> originals;  // Of processes with these names.
+  std::vector<std::string> originals;     // Of processes with these names.
   std::function<v1::StepPace()> steps{};  // Set before a capture is armed.
   v1::CapturePlan recorded{};
   std::atomic<int> records{0};
@@ -217,6 +217,8 @@ TEST_F(CaptureRunnerTest, ACaptureThatIsCancelledIsSoForAllWorkers) {
   const v1::Report report = WaitForEnd("a");
   EXPECT_EQ(report.outcome(), v1::CANCELLED);
   for (const v1::Report& worker : report.workers()) EXPECT_EQ(worker.outcome(), v1::CANCELLED);
+}
+
 TEST_F(CaptureRunnerTest, OptionsThatNobodyHasAreTold) {
   v1::CapturePlan plan = Plan("a");
   plan.mutable_tracers()->set_shapes(true);

@@ -36,7 +36,8 @@ class OneSource final : public session::Source {
     collecting();
     if (!there) return session::OneRecording({Outcome::kNoSource, "nobody announced himself", ""});
     if (outcome == Outcome::kNoSource) return session::OneRecording({outcome, "nobody", ""});
-    if (local_ranks.empty()) return session::OneRecording({outcome, "", FakeTrace(1, 2).SerializeAsString()});
+    if (local_ranks.empty())
+      return session::OneRecording({outcome, "", FakeTrace(1, 2).SerializeAsString()});
     std::vector<Recording> recordings;
     for (const int local_rank : local_ranks) {
       recordings.push_back({outcome, "", FakeTrace(1, 2).SerializeAsString()});
