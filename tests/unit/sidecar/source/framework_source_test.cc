@@ -32,7 +32,7 @@ class FrameworkSourceTest : public testing::Test {
   Recording Record(std::vector<std::string> addresses, const std::string& shared = "") {
     FrameworkSource source(clock_, {std::move(addresses), shared, trust_});
     source.Probe(5s);  // The operator probes before it plans.
-    return source.Record(Plan(), cancel_, terminate_, [this] { ++collecting_; }).front();
+    return std::move(source.Record(Plan(), cancel_, terminate_, [this] { ++collecting_; }).front());
   }
   static Outcome OutcomeOf(const v1::ProcessReport& row) {
     return static_cast<Outcome>(row.outcome());
@@ -188,7 +188,7 @@ class ClockSteppedTest : public FrameworkSourceTest, public testing::WithParamIn
       std::this_thread::sleep_for(armed + step.at - clock_.MonoNow());
       clock_.Step(step.by);
     });
-    Recording recording = source.Record(plan_, cancel_, terminate_, [] {}).front();
+    Recording recording = std::move(source.Record(plan_, cancel_, terminate_, [] {}).front());
     took_ = clock_.MonoNow() - armed;
     stepper.join();
     return recording;
@@ -230,7 +230,8 @@ TEST_F(FrameworkSourceTest, CancelEndsItQuickly) {
     cancel_.Cancel();
   });
   const MonoTime began = clock_.MonoNow();
-  const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {}).front();
+  const Recording recording =
+      std::move(source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {}).front());
   canceller.join();
   EXPECT_LT(clock_.MonoNow() - began, 10s);
   EXPECT_EQ(recording.outcome, Outcome::kCancelled);
@@ -243,7 +244,8 @@ TEST_F(FrameworkSourceTest, TerminateKeepsWhatWasRecorded) {
     std::this_thread::sleep_for(kGuard + 100ms);  // Part of the window is over.
     terminate_.Cancel();
   });
-  const Recording recording = source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {}).front();
+  const Recording recording =
+      std::move(source.Record(Plan(50ms, 20s), cancel_, terminate_, [] {}).front());
   terminator.join();
   EXPECT_EQ(recording.outcome, Outcome::kOk);
   EXPECT_FALSE(recording.xspace.empty());
