@@ -62,8 +62,8 @@ std::vector<std::string_view> Elements(std::string_view list, char open, char cl
   return elements;
 }
 
-// Of the event's inputs; an input that is no tensor has no dimensions. A list of tensors, which
-// none of the operators takes, ends the list.
+// Returns the shapes of the event's inputs. An input that is no tensor has no dimensions. A list of
+// tensors, which none of the operators takes, ends the result.
 std::vector<Shape> ShapesOf(const TraceEvent& event) {
   std::vector<Shape> shapes;
   for (const std::string_view element : Elements(Nested(event, "Input Dims"), '[', ']')) {
@@ -74,7 +74,7 @@ std::vector<Shape> ShapesOf(const TraceEvent& event) {
   return shapes;
 }
 
-// Of [n, k] and [k, m], or of a batch of such pairs.
+// Counts the product of [n, k] and [k, m], or that of a batch of such pairs.
 Flops MatrixProduct(const Shape& a, const Shape& b, std::size_t dimensions) {
   if (a.size() != dimensions || b.size() != dimensions) return std::nullopt;
   const std::uint64_t batch = dimensions == 3 ? a[0] : 1;
@@ -89,7 +89,7 @@ std::optional<Shape> Pair(const std::vector<std::string_view>& inputs, std::size
   return pair && pair->size() == 2 ? pair : std::nullopt;
 }
 
-// Of images [n, c, h, w] and kernels [o, c / groups, h, w].
+// Counts the convolution of images [n, c, h, w] with kernels [o, c / groups, h, w].
 Flops Convolution(const TraceEvent& event, const Shape& image, const Shape& kernel) {
   const std::vector<std::string_view> inputs = Elements(Nested(event, "Concrete Inputs"), '"', '"');
   const std::optional<Shape> stride = Pair(inputs, 3), padding = Pair(inputs, 4),

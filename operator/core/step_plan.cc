@@ -109,7 +109,7 @@ absl::StatusOr<StepPlan> PlanStep(const StepsWanted& wanted, WallTime now, WallT
   if (workers.empty()) return absl::InvalidArgumentError("no worker is ready");
   StepPlan plan{.count = wanted.count};
   ASSIGN_OR_RETURN(plan.loop, CommonLoop(workers));
-  std::vector<std::vector<LoopPace>> paces;  // Of the loop, by worker.
+  std::vector<std::vector<LoopPace>> paces;  // Each worker's paces of the loop.
   std::int64_t first = 0;
   const WorkerPace* farthest = &workers.front();
   for (const WorkerPace& worker : workers) {

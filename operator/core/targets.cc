@@ -235,7 +235,7 @@ void KeepRanks(const TargetSpec& spec, std::vector<Target>& targets) {
                                  [](const Target& target) { return target.rank >= 0; });
   const int processes = ProcessesPerPod(targets);
   std::vector<Target> kept;
-  std::map<int, std::size_t> places;  // Of the pods in `kept`, by their ranks.
+  std::map<int, std::size_t> places;  // Where the pod of a rank is in `kept`.
   for (const int rank : std::set<int>(spec.ranks.begin(), spec.ranks.end())) {
     const int pod = rank / processes;
     const auto found = std::find_if(targets.begin(), targets.end(),

@@ -20,7 +20,7 @@ struct FrameworkAnswer {
   ServerAge age = ServerAge::kSince2026;
   CallVerdict verdict{Outcome::kOk, ""};  // The reason if there is no trace.
   std::string trace{};
-  Rank rank{};                    // Of the process.
+  Rank rank{};                    // The place of the process in its job.
   std::string note{};             // What the process says about its recording.
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
   session::Original original{};   // Without a file if it is not kept.

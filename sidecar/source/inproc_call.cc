@@ -62,7 +62,7 @@ class InprocConnection {
   }
 
  private:
-  static constexpr std::size_t kMaxBytes = 16 << 10;  // Of lines that have arrived.
+  static constexpr std::size_t kMaxBytes = 16 << 10;  // The most that is kept of what has arrived.
 
   FileDescriptor socket_{};
   std::string buffer_{};

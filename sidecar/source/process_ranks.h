@@ -26,7 +26,7 @@ bool IsWanted(const v1::CapturePlan& plan, const Rank& rank);
 
 // The processes of one trace.
 struct RankGroup {
-  Rank rank{};                       // Of all its processes that tell one.
+  Rank rank{};                       // The place that its processes tell; none if none does.
   std::vector<std::size_t> members;  // Their positions, ascending.
 };
 

@@ -10,7 +10,7 @@
 namespace strobe {
 
 struct GzipLimits {
-  std::uint64_t max_bytes = 0;  // Of the compressed file.
+  std::uint64_t max_bytes = 0;  // The largest compressed file.
   // Asked regularly; the first error ends the work.
   std::function<absl::Status()> check = nullptr;
 };

@@ -56,8 +56,8 @@ class UploadDelivery final : public session::Delivery {
 
  private:
   struct Kept {
-    std::string id;     // Of the trace.
-    v1::Report report;  // Of the trace.
+    std::string id;     // The trace's id; see SpooledTrace.
+    v1::Report report;  // The report of that trace alone.
     MonoTime next{};
     Nanos wait{};
     WallTime until{};

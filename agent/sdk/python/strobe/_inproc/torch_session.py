@@ -103,7 +103,7 @@ class TorchRecorder(Recorder):
         # Not torch.profiler.profile, which imports the compiler: a second and more.
         session = self.autograd.profile(
             use_cpu=request.host > 0, use_device="cuda" if device else None, use_kineto=True, experimental_config=setting,
-            # PyTorch's own count of FLOPs is not in its trace. Whoever reads the trace counts them from the shapes.
+            # PyTorch does not write its count of FLOPs into the trace, so the sidecar counts them from the shapes.
             record_shapes=bool({"shapes", "flops"} & options), profile_memory="memory" in options, with_stack=stacks)
         # As an argument it would make PyTorch warn, in the program's output, that it is deprecated.
         session.with_modules = "modules" in options
