@@ -22,6 +22,7 @@ using kube::Find;
 using kube::FindBy;
 using kube::Member;
 using kube::TextOf;
+using kube::VariableOf;
 
 // Returns the indices of the trainers: the containers that an annotation names, otherwise those
 // that ChooseTrainers selects.
@@ -120,34 +121,29 @@ struct Variable {
   std::string name, value, otherwise = "the mount is not changed";
 };
 
-// The value of an environment variable that the container sets; nothing if it does not set it.
-std::optional<std::string> ValueOf(const Json& container, const std::string& name) {
-  const Json& environment = Member(container, "env");
-  const std::optional<std::size_t> set = Find(environment, name);
-  return set ? std::optional(TextOf(environment[*set], "value")) : std::nullopt;
+template <typename Condition>
+bool AnyMount(const Json& container, const Condition& holds) {
+  const Json& mounts = Member(container, "volumeMounts");
+  return mounts.is_array() && std::any_of(mounts.begin(), mounts.end(), holds);
 }
 
 // True if the container mounts something else where the shared volume belongs.
 bool MountsInstead(const Json& container, const std::string& volume) {
-  const Json& mounts = Member(container, "volumeMounts");
-  return mounts.is_array() && std::any_of(mounts.begin(), mounts.end(), [&](const Json& mount) {
-           return WithoutSlashes(TextOf(mount, "mountPath")) == kSharedPath &&
-                  TextOf(mount, "name") != volume;
-         });
+  return AnyMount(container, [&](const Json& mount) {
+    return WithoutSlashes(TextOf(mount, "mountPath")) == kSharedPath &&
+           TextOf(mount, "name") != volume;
+  });
 }
 
 bool HasVolume(const Json& container, const std::string& volume) {
-  const Json& mounts = Member(container, "volumeMounts");
-  return mounts.is_array() && std::any_of(mounts.begin(), mounts.end(), [&](const Json& mount) {
-           return TextOf(mount, "name") == volume;
-         });
+  return AnyMount(container, [&](const Json& mount) { return TextOf(mount, "name") == volume; });
 }
 
 // What lets processes with PyTorch find the sidecar as Kineto's daemon. Nothing, and a warning,
 // where they would look for another daemon.
 std::vector<Variable> KinetoVariables(const Json& container, bool host_network,
                                       std::vector<std::string>& warnings) {
-  const std::optional<std::string> sockets = ValueOf(container, "KINETO_IPC_SOCKET_DIR");
+  const std::optional<std::string> sockets = VariableOf(container, "KINETO_IPC_SOCKET_DIR");
   if (sockets && (!host_network || *sockets != kKinetoPath)) {
     warnings.push_back(StrCat("container ", TextOf(container, "name"),
                               " sets KINETO_IPC_SOCKET_DIR itself; strobe.dev/kineto-daemon is "
@@ -194,7 +190,7 @@ void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes&
     variables.insert(variables.end(), more.begin(), more.end());
   }
   for (const Variable& variable : variables) {
-    const std::optional<std::string> set = ValueOf(container, variable.name);
+    const std::optional<std::string> set = VariableOf(container, variable.name);
     if (!set) {
       patch.Append(path + "/env", {{"name", variable.name}, {"value", variable.value}});
     } else if (*set != variable.value) {

@@ -33,4 +33,13 @@ inline std::optional<std::size_t> Find(const nlohmann::json& list, std::string_v
   return FindBy(list, "name", name);
 }
 
+// The value that a container's own object gives the environment variable; nothing if it does not
+// set it. Empty for a value from elsewhere.
+inline std::optional<std::string> VariableOf(const nlohmann::json& container,
+                                             std::string_view name) {
+  const nlohmann::json& environment = Member(container, "env");
+  const std::optional<std::size_t> set = Find(environment, name);
+  return set ? std::optional(TextOf(environment[*set], "value")) : std::nullopt;
+}
+
 }  // namespace strobe::kube

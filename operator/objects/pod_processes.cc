@@ -70,17 +70,6 @@ std::string_view OptionIn(std::string_view line, std::string_view option) {
       0, static_cast<std::size_t>(std::find_if(line.begin(), line.end(), is_space) - line.begin()));
 }
 
-std::string_view VariableOf(const Json& container, std::string_view name) {
-  const Json& variables = Member(container, "env");
-  if (!variables.is_array()) return "";
-  for (const Json& variable : variables) {
-    const Json &key = Member(variable, "name"), &value = Member(variable, "value");
-    if (key.is_string() && value.is_string() && key.get_ref<const std::string&>() == name)
-      return value.get_ref<const std::string&>();
-  }
-  return "";
-}
-
 }  // namespace
 
 std::size_t ProcessesOf(const Json& container) {
@@ -89,7 +78,7 @@ std::size_t ProcessesOf(const Json& container) {
     if (const std::size_t count = Meaning(OptionIn(line, option), container); count > 0)
       return count;
   }
-  return Meaning(VariableOf(container, "PET_NPROC_PER_NODE"), container);
+  return Meaning(VariableOf(container, "PET_NPROC_PER_NODE").value_or(""), container);
 }
 
 }  // namespace strobe::kube

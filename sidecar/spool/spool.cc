@@ -21,6 +21,7 @@
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
 #include "sidecar/session/session.h"
+#include "sidecar/session/worker_reports.h"
 #include "strobe/v1/spool.pb.h"
 
 namespace strobe {
@@ -57,10 +58,13 @@ std::uint64_t Sum(const std::map<std::string, std::uint64_t>& traces) {
 }  // namespace
 
 std::vector<SpooledTrace> TracesOf(const v1::Report& report) {
-  if (report.workers().empty()) return {{report.capture_id(), &report}};
   std::vector<SpooledTrace> traces;
-  for (const v1::Report& worker : report.workers())
-    traces.push_back({StrCat(report.capture_id(), "@", worker.rank().local_rank()), &worker});
+  for (const v1::Report* trace : session::TraceReports(report)) {
+    traces.push_back({trace == &report
+                          ? report.capture_id()
+                          : StrCat(report.capture_id(), "@", trace->rank().local_rank()),
+                      trace});
+  }
   return traces;
 }
 

@@ -14,6 +14,7 @@ from tests.support.inproc import MS, TORCH_PYTHON, Trainer
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT, wait_until
+from tests.support.workers import mark_running
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
@@ -131,8 +132,7 @@ def register(kubectl, job, name="train-0"):
                    "spec": {"nodeName": "node", "containers": [
                        {"name": "trainer", "image": "scratch", "command": ["torchrun", "--nproc-per-node=4", "train.py"]},
                        {"name": "strobe-sidecar", "image": "scratch", "ports": [{"name": "strobe", "containerPort": port}]}]}})
-    status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
-    kubectl.run("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    mark_running(kubectl, name)
 
 
 def test_the_operator_tells_of_every_process(shared_job, kubectl, operator, protos):

@@ -77,14 +77,19 @@ class Worker:
 
     def register(self, kubectl, labels=None):
         kubectl.apply(self.pod(labels))
-        status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
-        kubectl.run("patch", "pod", self.name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+        mark_running(kubectl, self.name)
         return self
 
     def stop(self):
         for process in (self.sidecar, self.trainer):
             if process:
                 process.kill()
+
+
+def mark_running(kubectl, pod):
+    """Gives a pod the status that a kubelet would, with an address on the loopback."""
+    status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
+    kubectl.run("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", json.dumps(status))
 
 
 def hold_session(port, milliseconds):
