@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <limits>
 #include <string>
 
 #include "common/base/duration.h"
@@ -78,6 +79,27 @@ bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 bool IsSize(std::string_view text) {
   Size size;
   return ParseSize(text, size);
+}
+
+std::int64_t MostBytesOf(std::string_view text) {
+  Size size;
+  if (!ParseSize(text, size)) return 0;
+  std::int64_t bytes = std::stoll(std::string(size.digits));
+  for (const char unit : {'K', 'M', 'G', 'T'}) {
+    if (size.unit == '\0') break;
+    bytes = std::min(bytes, std::numeric_limits<std::int64_t>::max() >> 20) * 1024;
+    if (unit == size.unit) break;
+  }
+  return bytes;
+}
+
+bool IsUser(std::string_view text) {
+  const std::vector<std::string> ids = Split(text, ':');
+  return ids.size() <= 2 && std::all_of(ids.begin(), ids.end(), [](std::string_view id) {
+           int number = 0;
+           const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+           return error == std::errc() && end == id.data() + id.size() && number > 0;
+         });
 }
 
 bool IsUploadRate(std::string_view text) {

@@ -216,7 +216,9 @@ bool IsWellFormed(const Json& pod) {
   const Json& containers = Member(spec, "containers");
   if (!metadata.is_object() || !fits(Member(metadata, "labels"), false) ||
       !fits(Member(metadata, "annotations"), false) || !fits(Member(spec, "volumes"), true) ||
-      !fits(Member(spec, "initContainers"), true) || !containers.is_array() || containers.empty()) {
+      !fits(Member(spec, "initContainers"), true) ||
+      !fits(Member(spec, "imagePullSecrets"), true) || !containers.is_array() ||
+      containers.empty()) {
     return false;
   }
   return std::all_of(containers.begin(), containers.end(), [&](const Json& container) {
@@ -262,13 +264,24 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   Sha256 hash;
   hash.Update(Dump(made.container));
   const Json& inits = Member(spec, "initContainers");
-  if (const std::optional<std::size_t> index = Find(inits, kSidecarContainer)) {
+  const std::optional<std::size_t> present = Find(inits, kSidecarContainer);
+  for (Json& volume : made.volumes) {
+    const std::string name = TextOf(volume, "name");
+    // A sidecar from before the settings changed does not need the volume.
+    if (!Find(Member(spec, "volumes"), name) && (!present || HasVolume(inits[*present], name)))
+      patch.Append("/spec/volumes", std::move(volume));
+  }
+  if (present) {
     // Some webhooks do not know this field and drop it.
-    if (TextOf(inits[*index], "restartPolicy") != "Always")
-      patch.Set(StrCat("/spec/initContainers/", *index), "restartPolicy", "Always");
+    if (TextOf(inits[*present], "restartPolicy") != "Always")
+      patch.Set(StrCat("/spec/initContainers/", *present), "restartPolicy", "Always");
   } else {
     // Appended last, so that other webhooks' indices stay valid.
     patch.Append("/spec/initContainers", std::move(made.container));
+    for (const std::string& secret : settings.pull_secrets) {
+      if (!Find(Member(spec, "imagePullSecrets"), secret))
+        patch.Append("/spec/imagePullSecrets", {{"name", secret}});
+    }
     injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
                               wishes_warnings.end());
   }

@@ -9,6 +9,11 @@
 
 namespace strobe {
 
+// A key of a Secret or ConfigMap in the pod's namespace. None if both names are empty.
+struct InjectedFile {
+  std::string secret{}, config_map{}, key{};
+};
+
 struct InjectionSettings {
   std::string image{};
   std::string pull_policy{};  // Empty for Kubernetes' default.
@@ -21,7 +26,17 @@ struct InjectionSettings {
   std::string agent_memory = "512Mi";
   // The sidecar's user and group. Unset for the namespace's own range, as in OpenShift.
   std::optional<std::int64_t> user = 65532;
-  int framework_port = 9012;
+  int framework_port = 9012, metrics_port = 9472;
+  // The sidecar's request for local disk, as a quantity; empty for none.
+  std::string ephemeral_storage{};
+  // Secrets of the pod's namespace, with which the kubelet can pull the sidecar's image.
+  std::vector<std::string> pull_secrets{};
+  // More variables of the sidecar, as EnvVar objects.
+  nlohmann::json environment = nlohmann::json::array();
+  // A Secret whose keys become variables of the sidecar, for pods without an annotation for it.
+  std::string storage_secret{};
+  // The storage configuration, and the authorities of the stores' certificates.
+  InjectedFile storage_config{}, storage_ca{};
   std::string enrollment{};  // host:port of the operator's enrollment service; empty for no TLS.
   std::string log_level = "info";
 };

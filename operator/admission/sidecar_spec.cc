@@ -11,6 +11,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/admission/sidecar_defaults.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/pod_json.h"
@@ -25,7 +26,7 @@ using kube::FindBy;
 using kube::Member;
 using kube::TextOf;
 
-constexpr int kWorkerPort = 9470, kMetricsPort = 9472;
+constexpr int kWorkerPort = 9470;
 
 // Paths where a logdir volume cannot be mounted in the sidecar, because the sidecar, its image or
 // the kubelet uses them.
@@ -94,13 +95,19 @@ int PortFor(Wishes& wishes, const char* name, int otherwise, Ports& ports) {
   return ports.TakeFrom(otherwise);
 }
 
-Json SecurityContext(const InjectionSettings& settings) {
+Json SecurityContext(const InjectionSettings& settings, Wishes& wishes) {
+  const std::string user =
+      wishes.Get("user", "", IsUser, "UID or UID:GID of a user that is not root, such as 1000");
   Json context = {{"allowPrivilegeEscalation", false},
                   {"capabilities", {{"drop", {"ALL"}}}},
                   {"readOnlyRootFilesystem", true},
                   {"runAsNonRoot", true},
                   {"seccompProfile", {{"type", "RuntimeDefault"}}}};
-  if (settings.user) {
+  if (!user.empty()) {
+    const std::vector<std::string> ids = Split(user, ':');
+    context["runAsUser"] = std::stoll(ids.front());
+    context["runAsGroup"] = std::stoll(ids.back());
+  } else if (settings.user) {
     context["runAsUser"] = *settings.user;
     context["runAsGroup"] = *settings.user;
   }
@@ -260,7 +267,8 @@ SidecarVolumes VolumesFor(const Json& pod) {
     return FreeName(volumes, otherwise);
   };
   return {name(kSharedPath, "strobe"), name(kSpoolPath, "strobe-spool"),
-          name(kTokenPath, "strobe-token")};
+          name(kTokenPath, "strobe-token"), name(kStorageConfigPath, "strobe-storage-config"),
+          name(kStorageCaPath, "strobe-storage-ca")};
 }
 
 SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
@@ -274,15 +282,16 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                                                  IsPorts, "a port, or several with commas");
   const std::string framework = FrameworkAddresses(framework_ports, ports);
   const int port = PortFor(wishes, "port", kWorkerPort, ports);
-  const int metrics = PortFor(wishes, "metrics-port", kMetricsPort, ports);
+  const int metrics = PortFor(wishes, "metrics-port", settings.metrics_port, ports);
+  const std::string spool_size =
+      wishes.Get("spool-size", settings.spool_size, IsSize, "a size such as 2GiB");
   Json arguments = {StrCat("--listen=0.0.0.0:", port),
                     StrCat("--http-listen=0.0.0.0:", metrics),
                     StrCat("--framework=", framework),
                     StrCat("--install-dir=", kSharedPath),
                     StrCat("--agent-dir=", kSharedPath, "/agent"),
                     StrCat("--spool-dir=", kSpoolPath, "/spool"),
-                    StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
-                                                       "a size such as 2GiB")),
+                    StrCat("--spool-size=", spool_size),
                     StrCat("--log-level=", settings.log_level)};
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
@@ -302,10 +311,13 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   }
   AddLogdirVolume(spec, wishes, volumes, mounts);
   const std::string secret = wishes.Get(
-      "storage-secret", "", [](const std::string& name) { return IsSafeName(name); },
-      "the name of a Secret");
+      "storage-secret", settings.storage_secret,
+      [](const std::string& name) { return IsSafeName(name); }, "the name of a Secret");
 
   SidecarSpec made;
+  made.volumes = AddDefaults(settings, volumes, environment, mounts);
+  Json resources = Resources(spec, settings, wishes);
+  AddDisk(spec, settings, spool_size, resources);
   made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,
                                  "at least 32Mi, such as 512Mi");
   if (!wishes.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())
@@ -319,8 +331,8 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
       {"ports",
        {{{"name", kSidecarPort}, {"containerPort", port}, {"protocol", "TCP"}},
         {{"name", "strobe-metrics"}, {"containerPort", metrics}, {"protocol", "TCP"}}}},
-      {"resources", Resources(spec, settings, wishes)},
-      {"securityContext", SecurityContext(settings)},
+      {"resources", std::move(resources)},
+      {"securityContext", SecurityContext(settings, wishes)},
       // Succeeds when the agent's files are in place. The trainer starts only after that, so the
       // probe must not wait for the trainer.
       {"startupProbe",

@@ -10,19 +10,23 @@ namespace strobe {
 
 inline constexpr char kSharedPath[] = "/var/strobe", kSpoolPath[] = "/var/lib/strobe",
                       kTokenPath[] = "/var/run/secrets/strobe";
+// The files that InjectionSettings names.
+inline constexpr char kStorageConfigPath[] = "/etc/strobe/storage-config",
+                      kStorageCaPath[] = "/etc/strobe/storage-ca";
 // Where processes with PyTorch leave the traces of Kineto's on-demand protocol.
 inline constexpr char kKinetoPath[] = "/var/strobe/kineto";
 
 // Names of Strobe's volumes in a pod.
 struct SidecarVolumes {
-  std::string shared{}, spool{}, token{};
+  std::string shared{}, spool{}, token{}, storage_config{}, storage_ca{};
 };
 // The names that the pod's sidecar uses, or new names that no other volume has.
 SidecarVolumes VolumesFor(const nlohmann::json& pod);
 
 struct SidecarSpec {
   nlohmann::json container{};
-  std::string agent_memory{};  // The size of the shared volume, as a quantity.
+  std::string agent_memory{};             // The size of the shared volume, as a quantity.
+  std::vector<nlohmann::json> volumes{};  // Those that only this sidecar's mounts need.
   // The ports of the trainer's profiler servers that the trainer is to close to other machines,
   // separated by commas; empty if it is not asked to.
   std::string ports_to_close{};
@@ -30,7 +34,6 @@ struct SidecarSpec {
 // Builds the sidecar of a pod. `trainers` are the names of the containers that train. An annotation
 // that is invalid or cannot be followed causes a warning and is ignored, so that the API server
 // always accepts the pod and the pod starts.
-
 SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& settings,
                         const std::string& roots, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,

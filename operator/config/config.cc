@@ -2,10 +2,12 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
 #include "common/base/duration.h"
+#include "common/base/name_rules.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -24,6 +26,21 @@ class Parser {
   absl::Status At(const YAML::Mark& mark, std::string_view message) const {
     return absl::InvalidArgumentError(
         StrCat(file_, ":", mark.line + 1, ":", mark.column + 1, ": ", message));
+  }
+
+  Setter Nested(std::string where, Fields fields) const {
+    return [this, where = std::move(where), fields = std::move(fields)](const YAML::Node& node) {
+      return Map(node, where, fields);
+    };
+  }
+
+  // Reads each entry of a list of maps; `fields` returns the fields of a new entry.
+  absl::Status List(const YAML::Node& node, const std::string& where,
+                    const std::function<Fields()>& fields) const {
+    if (!node.IsSequence() && !node.IsNull())
+      return At(node.Mark(), StrCat(where, " must be a list"));
+    for (const auto& entry : node) RETURN_IF_ERROR(Map(entry, where, fields()));
+    return absl::OkStatus();
   }
 
   absl::Status Map(const YAML::Node& node, const std::string& where, const Fields& fields) const {
@@ -86,6 +103,63 @@ Setter Choice(std::string& target, std::vector<std::string> choices) {
   };
 }
 
+// A name or key of an object, as the API server accepts it.
+bool IsObjectName(const std::string& name) {
+  return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+bool IsVariableName(const std::string& name) {
+  return !name.empty() && name.find('=') == std::string::npos &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+absl::Status CheckFile(std::string_view where, const InjectedFileConfig& file) {
+  if (!file.secret.empty() && !file.config_map.empty())
+    return absl::InvalidArgumentError(
+        StrCat(where, " must name a Secret or a ConfigMap, not both"));
+  const std::string& name = file.secret.empty() ? file.config_map : file.secret;
+  if (name.empty()) return absl::OkStatus();
+  if (!IsObjectName(name))
+    return absl::InvalidArgumentError(StrCat(where, ": \"", name, "\" cannot be an object's name"));
+  if (!IsSafeName(file.key))
+    return absl::InvalidArgumentError(StrCat(where, ".key must be a key of the object"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckVariable(const InjectedVariableConfig& variable) {
+  if (!IsVariableName(variable.name))
+    return absl::InvalidArgumentError("each entry of injection.env needs the name of a variable");
+  const std::string where = StrCat("injection.env: ", variable.name);
+  for (const char* ours : {"POD_NAME", "STROBE_ROOTS"}) {
+    if (variable.name == ours)
+      return absl::InvalidArgumentError(StrCat(where, " is set by Strobe itself"));
+  }
+  RETURN_IF_ERROR(CheckFile(where, variable.from));
+  const bool from_object = !variable.from.secret.empty() || !variable.from.config_map.empty();
+  const int sources =
+      (variable.value.empty() ? 0 : 1) + (variable.field.empty() ? 0 : 1) + (from_object ? 1 : 0);
+  return sources <= 1 ? absl::OkStatus()
+                      : absl::InvalidArgumentError(StrCat(where, " has more than one value"));
+}
+
+// These objects are named in every injected pod, so that the API server would refuse all pods if
+// one of the names were wrong.
+absl::Status CheckInjectedObjects(const InjectionConfig& injection) {
+  for (const std::string& secret : injection.image_pull_secrets) {
+    if (!IsObjectName(secret)) {
+      return absl::InvalidArgumentError(
+          StrCat("injection.imagePullSecrets: \"", secret, "\" cannot be a Secret's name"));
+    }
+  }
+  for (const InjectedVariableConfig& variable : injection.env)
+    RETURN_IF_ERROR(CheckVariable(variable));
+  if (!injection.storage_secret.empty() && !IsObjectName(injection.storage_secret))
+    return absl::InvalidArgumentError("injection.storage.secret must be a Secret's name");
+  RETURN_IF_ERROR(CheckFile("injection.storage.config", injection.storage_config));
+  return CheckFile("injection.storage.caBundle", injection.storage_ca);
+}
+
 // These values are written into every injected pod, so that the API server would refuse all pods if
 // one of them were wrong.
 absl::Status CheckInjection(const InjectionConfig& injection) {
@@ -101,15 +175,69 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
     return absl::InvalidArgumentError("injection.memory must be at most injection.memoryLimit");
   if (injection.framework_port < 1 || injection.framework_port > 65535)
     return absl::InvalidArgumentError("injection.frameworkPort must be a port");
+  if (injection.metrics_port < 1 || injection.metrics_port > 65535)
+    return absl::InvalidArgumentError("injection.metricsPort must be a port");
+  if (!injection.ephemeral_storage.empty() &&
+      ParseQuantity(injection.ephemeral_storage).value_or(0) <= 0)
+    return absl::InvalidArgumentError("injection.ephemeralStorage must be a quantity such as 2Gi");
+  RETURN_IF_ERROR(CheckInjectedObjects(injection));
   return absl::OkStatus();
+}
+
+// The entries of `env` are EnvVar objects of Kubernetes. Their `optional` has no effect: a missing
+// object must never keep a pod from starting.
+Fields VariableFields(const Parser& parser, InjectedVariableConfig& made) {
+  const auto key_of = [&](std::string where, std::string& object) {
+    return parser.Nested(std::move(where),
+                         {{"name", Scalar(object, "a name")},
+                          {"key", Scalar(made.from.key, "a key")},
+                          {"optional", [](const YAML::Node&) { return absl::OkStatus(); }}});
+  };
+  const std::string from = "injection.env.valueFrom";
+  return {
+      {"name", Scalar(made.name, "a name")},
+      {"value", Scalar(made.value, "a text")},
+      {"valueFrom",
+       parser.Nested(
+           from, {{"secretKeyRef", key_of(from + ".secretKeyRef", made.from.secret)},
+                  {"configMapKeyRef", key_of(from + ".configMapKeyRef", made.from.config_map)},
+                  {"fieldRef", parser.Nested(from + ".fieldRef",
+                                             {{"fieldPath", Scalar(made.field, "a field")}})}})}};
+}
+
+Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
+  const auto file = [&parser](const std::string& where, InjectedFileConfig& target) {
+    return parser.Nested(where, {{"secret", Scalar(target.secret, "a name")},
+                                 {"configMap", Scalar(target.config_map, "a name")},
+                                 {"key", Scalar(target.key, "a key")}});
+  };
+  const Setter variables = [&parser, &injection](const YAML::Node& node) {
+    return parser.List(node, "injection.env",
+                       [&]() { return VariableFields(parser, injection.env.emplace_back()); });
+  };
+  const Fields storage = {{"secret", Scalar(injection.storage_secret, "a name")},
+                          {"config", file("injection.storage.config", injection.storage_config)},
+                          {"caBundle", file("injection.storage.caBundle", injection.storage_ca)}};
+  return {{"image", Scalar(injection.image, "an image")},
+          {"pullPolicy", Choice(injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
+          {"cpu", Scalar(injection.cpu, "a quantity")},
+          {"memory", Scalar(injection.memory, "a quantity")},
+          {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
+          {"spoolSize", Scalar(injection.spool_size, "a size")},
+          {"agentMemory", Scalar(injection.agent_memory, "a quantity")},
+          {"user", Scalar(injection.user, "a whole number")},
+          {"frameworkPort", Scalar(injection.framework_port, "a port")},
+          {"metricsPort", Scalar(injection.metrics_port, "a port")},
+          {"ephemeralStorage", Scalar(injection.ephemeral_storage, "a quantity")},
+          {"imagePullSecrets", Scalar(injection.image_pull_secrets, "a list of names")},
+          {"env", variables},
+          {"storage", parser.Nested("injection.storage", storage)}};
 }
 
 absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& parser) {
   OperatorConfig config;
-  const auto map = [&parser](std::string where, Fields fields) -> Setter {
-    return [&parser, where = std::move(where), fields = std::move(fields)](const YAML::Node& node) {
-      return parser.Map(node, where, fields);
-    };
+  const auto map = [&parser](std::string where, Fields fields) {
+    return parser.Nested(std::move(where), std::move(fields));
   };
   const Fields lease = {{"enabled", Scalar(config.lease.enabled, "true or false")},
                         {"namespace", Scalar(config.lease.ns, "a text")},
@@ -131,16 +259,6 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
                       {"authorityLifetime", Duration(config.tls.authority_lifetime)},
                       {"settle", Duration(config.tls.settle)},
                       {"certificateLifetime", Duration(config.tls.certificate_lifetime)}};
-  const Fields injection = {
-      {"image", Scalar(config.injection.image, "an image")},
-      {"pullPolicy", Choice(config.injection.pull_policy, {"", "Always", "IfNotPresent", "Never"})},
-      {"cpu", Scalar(config.injection.cpu, "a quantity")},
-      {"memory", Scalar(config.injection.memory, "a quantity")},
-      {"memoryLimit", Scalar(config.injection.memory_limit, "a quantity")},
-      {"spoolSize", Scalar(config.injection.spool_size, "a size")},
-      {"agentMemory", Scalar(config.injection.agent_memory, "a quantity")},
-      {"user", Scalar(config.injection.user, "a whole number")},
-      {"frameworkPort", Scalar(config.injection.framework_port, "a port")}};
   RETURN_IF_ERROR(parser.Map(
       root, "",
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
@@ -151,7 +269,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
        {"lease", map("lease", lease)},
        {"webhook", map("webhook", webhook)},
        {"tls", map("tls", tls)},
-       {"injection", map("injection", injection)},
+       {"injection", map("injection", InjectionFields(parser, config.injection))},
        {"state", map("state", {{"configMap", Scalar(config.state_config_map, "a name")}})},
        {"allowWithoutPolicy", Scalar(config.allow_without_policy, "true or false")},
        {"log",

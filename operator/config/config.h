@@ -42,13 +42,31 @@ struct TlsConfig {
   Nanos certificate_lifetime = std::chrono::hours(24);
 };
 
+// A key of a Secret or ConfigMap in the pod's namespace.
+struct InjectedFileConfig {
+  std::string secret{}, config_map{};  // At most one of them; both empty = no file.
+  std::string key{};
+};
+
+// A variable of the sidecar: a value, a key of a Secret or ConfigMap, or a field of the pod.
+struct InjectedVariableConfig {
+  std::string name{}, value{}, field{};
+  InjectedFileConfig from{};
+};
+
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
   std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB",
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
-  int framework_port = 9012;
+  int framework_port = 9012, metrics_port = 9472;
+  std::string ephemeral_storage{};  // Empty = no request.
+  // Everything below names objects in the pods' namespaces.
+  std::vector<std::string> image_pull_secrets{};
+  std::vector<InjectedVariableConfig> env{};
+  std::string storage_secret{};  // For pods without the annotation strobe.dev/storage-secret.
+  InjectedFileConfig storage_config{.key = "storage.yaml"}, storage_ca{.key = "ca.crt"};
 };
 
 struct OperatorConfig {

@@ -20,6 +20,25 @@ constexpr int kMaxJudgedAtOnce = kThreads / 2;
 
 int PortOf(const std::string& listen) { return std::atoi(listen.c_str() + listen.rfind(':') + 1); }
 
+InjectedFile FileOf(const InjectedFileConfig& file) {
+  return {file.secret, file.config_map, file.key};
+}
+
+nlohmann::json EnvVarOf(const InjectedVariableConfig& variable) {
+  nlohmann::json entry = {{"name", variable.name}};
+  const InjectedFileConfig& from = variable.from;
+  if (!from.secret.empty() || !from.config_map.empty()) {
+    const bool secret = !from.secret.empty();
+    entry["valueFrom"][secret ? "secretKeyRef" : "configMapKeyRef"] = {
+        {"name", secret ? from.secret : from.config_map}, {"key", from.key}, {"optional", true}};
+  } else if (!variable.field.empty()) {
+    entry["valueFrom"]["fieldRef"] = {{"fieldPath", variable.field}};
+  } else {
+    entry["value"] = variable.value;
+  }
+  return entry;
+}
+
 InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns) {
   InjectionSettings settings;
   settings.image = config.injection.image;
@@ -32,6 +51,14 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   settings.user = config.injection.user == 0 ? std::nullopt
                                              : std::optional<std::int64_t>(config.injection.user);
   settings.framework_port = config.injection.framework_port;
+  settings.metrics_port = config.injection.metrics_port;
+  settings.ephemeral_storage = config.injection.ephemeral_storage;
+  settings.pull_secrets = config.injection.image_pull_secrets;
+  for (const InjectedVariableConfig& variable : config.injection.env)
+    settings.environment.push_back(EnvVarOf(variable));
+  settings.storage_secret = config.injection.storage_secret;
+  settings.storage_config = FileOf(config.injection.storage_config);
+  settings.storage_ca = FileOf(config.injection.storage_ca);
   settings.log_level = config.log_level;
   if (!config.insecure_plaintext) {
     settings.enrollment =

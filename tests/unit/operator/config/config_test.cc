@@ -28,6 +28,37 @@ TEST(ParseConfig, ReadsAllKeys) {
   EXPECT_EQ(config->log_format, "json");
 }
 
+TEST(ParseConfig, ReadsWhatEverySidecarGets) {
+  const auto config = ParseConfig(
+      "injection:\n"
+      "  metricsPort: 9100\n"
+      "  ephemeralStorage: 3Gi\n"
+      "  imagePullSecrets: [registry]\n"
+      "  env:\n"
+      "  - {name: HTTPS_PROXY, value: 'http://proxy:3128'}\n"
+      "  - {name: KEY, valueFrom: {secretKeyRef: {name: keys, key: id, optional: false}}}\n"
+      "  - {name: REGION, valueFrom: {configMapKeyRef: {name: places, key: region}}}\n"
+      "  - {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}\n"
+      "  storage: {secret: traces, config: {secret: store}, caBundle: {configMap: ca, key: "
+      "b.pem}}\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const InjectionConfig& injection = config->injection;
+  EXPECT_EQ(injection.metrics_port, 9100);
+  EXPECT_EQ(injection.ephemeral_storage, "3Gi");
+  EXPECT_THAT(injection.image_pull_secrets, testing::ElementsAre("registry"));
+  ASSERT_EQ(injection.env.size(), 4u);
+  EXPECT_EQ(injection.env[0].value, "http://proxy:3128");
+  EXPECT_EQ(injection.env[1].from.secret, "keys");
+  EXPECT_EQ(injection.env[1].from.key, "id");
+  EXPECT_EQ(injection.env[2].from.config_map, "places");
+  EXPECT_EQ(injection.env[3].field, "spec.nodeName");
+  EXPECT_EQ(injection.storage_secret, "traces");
+  EXPECT_EQ(injection.storage_config.key, "storage.yaml");
+  EXPECT_EQ(injection.storage_ca.config_map, "ca");
+  EXPECT_EQ(injection.storage_ca.key, "b.pem");
+}
+
 TEST(ParseConfig, AnEmptyFileMeansTheDefaults) { EXPECT_TRUE(ParseConfig("", "c.yaml").ok()); }
 
 TEST(ParseConfig, PointsAtWhatIsWrong) {
@@ -44,6 +75,22 @@ TEST(ParseConfig, PointsAtWhatIsWrong) {
   EXPECT_THAT(Complaint("- a\n"), HasSubstr("must be a map"));
   EXPECT_THAT(Complaint("injection: {memory: lots}\n"), HasSubstr("injection.memory"));
   EXPECT_THAT(Complaint("injection: {memory: 3Gi}\n"), HasSubstr("at most injection.memoryLimit"));
+  EXPECT_THAT(Complaint("injection: {metricsPort: 0}\n"), HasSubstr("injection.metricsPort"));
+  EXPECT_THAT(Complaint("injection: {ephemeralStorage: lots}\n"), HasSubstr("ephemeralStorage"));
+  EXPECT_THAT(Complaint("injection: {imagePullSecrets: [A b]}\n"),
+              HasSubstr("\"A b\" cannot be a Secret's name"));
+  EXPECT_THAT(Complaint("injection: {storage: {caBundle: {secret: a, configMap: b}}}\n"),
+              HasSubstr("injection.storage.caBundle must name a Secret or a ConfigMap, not both"));
+  EXPECT_THAT(Complaint("injection: {storage: {config: {secret: a, key: ../x}}}\n"),
+              HasSubstr("injection.storage.config.key"));
+  EXPECT_THAT(Complaint("injection:\n  env:\n  - {title: X}\n"),
+              HasSubstr("c.yaml:3:6: unknown key injection.env.title"));
+  EXPECT_THAT(Complaint("injection: {env: [{value: x}]}\n"), HasSubstr("needs the name"));
+  EXPECT_THAT(Complaint("injection: {env: [{name: STROBE_ROOTS, value: x}]}\n"),
+              HasSubstr("STROBE_ROOTS is set by Strobe itself"));
+  EXPECT_THAT(Complaint("injection: {env: [{name: X, value: y, valueFrom: {fieldRef: {fieldPath: "
+                        "spec.nodeName}}}]}\n"),
+              HasSubstr("X has more than one value"));
   EXPECT_THAT(Complaint("webhook: {clientNames: [x]}\n"), HasSubstr("webhook.clientAuthority"));
   EXPECT_FALSE(LoadConfig("/nowhere.yaml").ok());
 }
