@@ -168,6 +168,7 @@ absl::StatusOr<StorageConfig> ReadStorageConfig(const std::string& file) {
 
 absl::StatusOr<OptionMap> ResolveStoreOptions(const Logdir& logdir, const StorageConfig& config,
                                               UrlOptions allowed, const Environment& environment) {
+  RETURN_IF_ERROR(config.wrong);
   OptionMap resolved;
   const std::string& scheme = logdir.scheme();
   FromEnvironment(scheme, environment, resolved);

@@ -18,6 +18,8 @@ using OptionMap = std::map<std::string, std::string>;
 // object_store crate.
 struct StorageConfig {
   std::map<std::string, OptionMap> schemes{};
+  // Not OK if the file could not be used. Every store then ends with this error.
+  absl::Status wrong{};
 };
 // InvalidArgument, with file, line and column in the message.
 absl::StatusOr<StorageConfig> ParseStorageConfig(std::string_view yaml, std::string_view file);

@@ -37,7 +37,10 @@ int Serve(const SidecarFlags& flags) {
   absl::StatusOr<StorageConfig> storage = ReadStorageConfig(flags.storage_config);
   if (!storage.ok()) {
     LogError("the storage configuration is wrong", {{"error", MessageOf(storage.status())}});
-    return kWrongInput;
+    if (flags.install_dir.empty()) return kWrongInput;
+    // The trainer waits for the installation below. It can do without storage; captures report the
+    // error.
+    storage = StorageConfig{.schemes = {}, .wrong = storage.status()};
   }
   if (!flags.install_dir.empty()) {
     // The trainer can do without its annotations: no reason to hold it up.

@@ -1,6 +1,7 @@
 """The service strobe.v1.Worker as any client may use it, tested on a sidecar beside a real trainer."""
 
 import time
+import urllib.request
 
 import pytest
 
@@ -35,6 +36,23 @@ def test_describe_says_what_can_be_recorded(rig):
     assert described.worker == "worker-0" and described.protocol == 1
     assert described.sources[0].ready and described.holder == ""
     assert described.wake_lateness_ns > 0
+
+
+def test_a_missing_storage_configuration_holds_up_no_trainer(make_workers, protos, tmp_path):
+    """Kubernetes starts the trainer when the sidecar's /healthz answers. The file may come from a Secret that does not exist."""
+    import grpc
+    from strobe.v1 import worker_pb2 as pb
+    from strobe.v1 import worker_pb2_grpc
+
+    port, missing = free_port(), tmp_path / "storage.yaml"
+    worker, = make_workers(1, sidecar_flags=["--install-dir", tmp_path / "shared", "--http-listen", f"127.0.0.1:{port}"],
+                           sidecar_env={"STROBE_STORAGE_CONFIG": str(missing)})
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+        assert answer.status == 200
+    stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel(worker.address))
+    with pytest.raises(grpc.RpcError) as refused:
+        stub.Arm(pb.ArmRequest(plan=make_plan(pb, "s3://bucket/logs")), timeout=5)
+    assert f"cannot read storage configuration {missing}" in refused.value.details()
 
 
 def test_watch_can_be_left_and_resumed(rig, logdir):

@@ -31,6 +31,13 @@ std::string FileComplaint(const std::string& yaml) {
   return MessageOf(ParseStorageConfig(yaml, "storage.yaml").status());
 }
 
+TEST(ResolveStoreOptions, AWrongConfigurationIsTheErrorOfEveryStore) {
+  const StorageConfig config{.schemes = {}, .wrong = absl::InvalidArgumentError("no file")};
+  const auto options =
+      ResolveStoreOptions(*Logdir::Parse("s3://b"), config, UrlOptions::kAll, Nothing);
+  EXPECT_EQ(MessageOf(options.status()), "no file");
+}
+
 TEST(ResolveStoreOptions, SpeaksTheCratesLanguage) {
   EXPECT_THAT(Resolve("s3://b"), IsEmpty());
   EXPECT_THAT(Resolve("s3://b?endpoint=http://h:1/&region=eu&path_style=false"),
