@@ -15,6 +15,18 @@ EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.ena
               "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2147483648",
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
+# All that can be said about images, and what the operator's pods and every sidecar get.
+POD_VALUES = ["--set", "image.registry=registry.example/mirror/,image.tag=v1,injection.image.tag=v2",
+              "--set-json", 'imagePullSecrets=["first",{"name":"second"}]', "--set-json", 'global={"imagePullSecrets":[{"name":"second"},{"name":"third"}]}',
+              "--set-json", 'extraArgs=["--log-level=debug"]', "--set-json", 'extraEnv=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]',
+              "--set-json", 'extraVolumes=[{"name":"x","emptyDir":{}}]', "--set-json", 'extraVolumeMounts=[{"name":"x","mountPath":"/x"}]',
+              "--set-json", 'topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"a":"b"}}}]',
+              "--set", "podSecurityContext.fsGroup=2000,securityContext.runAsUser=1234,securityContext.seccompProfile.type=Unconfined"]
+INJECTION_VALUES = ["--set", "injection.storage.secret=traces,injection.storage.config.secret=store,injection.storage.caBundle.configMap=ca",
+                    "--set", "injection.ephemeralStorage=3Gi,injection.metricsPort=9100", "--set-json", 'injection.imagePullSecrets=["a",{"name":"b"}]',
+                    "--set-json", 'injection.env=[{"name":"A","value":"1"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}]']
+DIGEST = f"sha256:{'0' * 63}f"
+
 
 # The kinds whose objects say how many workers a job should have; operator/objects/job_json.cc reads them.
 JOB_KINDS = ["jobs", "statefulsets", "replicasets", "daemonsets", "jobsets", "leaderworkersets", "pytorchjobs", "tfjobs", "jaxjobs", "mpijobs",
@@ -38,6 +50,91 @@ def test_values_that_are_refused(setting):
     assert done.returncode != 0 and setting.split("=")[0].split(".")[-1] in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(("setting", "complaint"), [
+    ("imagePullSecrets=[7]", ["imagePullSecrets/0", "got number, want string", "got number, want object"]),
+    ('imagePullSecrets=[{"title":"x"}]', ["imagePullSecrets/0", "missing property 'name'"]),
+    ('image={"digest":"latest"}', ["image/digest", "sha256"]),
+    ('injection={"imagePullSecrets":"x"}', ["injection/imagePullSecrets", "want array"]),
+    ('injection={"env":[{"name":"STROBE_ROOTS","value":"x"}]}', ["injection/env/0/name", "not"]),
+    ('injection={"env":[{"name":"A","value":1}]}', ["injection/env/0/value", "got number, want string"]),
+    ('injection={"env":[{"name":"A","valueFrom":{"secretKeyRef":{"name":"x"}}}]}', ["injection/env/0/valueFrom/secretKeyRef", "missing property 'key'"]),
+    ('injection={"storage":{"caBundle":{"file":"x"}}}', ["injection/storage/caBundle", "file"]),
+    ('extraArgs="--x"', ["extraArgs", "want array"]),
+    ('topologySpreadConstraints={}', ["topologySpreadConstraints", "want array"]),
+])
+def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
+    done = helm("template", "s", CHART, "--set-json", setting)
+    assert done.returncode != 0 and all(part in done.stderr for part in complaint), done.stderr
+
+
+def pod_templates(objects):
+    return {o["metadata"]["name"]: o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"]
+            for o in objects if o["kind"] in ("Deployment", "Job", "Pod")}
+
+
+def operator_config(objects):
+    (config,) = [o for o in objects if o["kind"] == "ConfigMap" and "operator.yaml" in o.get("data", {})]
+    return yaml.safe_load(config["data"]["operator.yaml"])
+
+
+def images(*arguments):
+    """The operator's image, which all pods of the chart run, and the sidecar's."""
+    objects = chart_objects(*arguments)
+    (operator,) = {c["image"] for spec in pod_templates(objects).values() for c in spec["containers"]}
+    assert len(pod_templates(objects)) == 5
+    return operator, operator_config(objects)["injection"]["image"]
+
+
+def test_where_images_come_from():
+    assert images("--set", "image.tag=v1,injection.image.tag=v2") == ("strobe-operator:v1", "strobe-sidecar:v2")
+    assert images(*POD_VALUES) == ("registry.example/mirror/strobe-operator:v1", "registry.example/mirror/strobe-sidecar:v2")
+    assert images("--set", "image.registry=a,injection.image.registry=b:5000,image.tag=v1,injection.image.tag=v2") == ("a/strobe-operator:v1", "b:5000/strobe-sidecar:v2")
+    assert images("--set", "global.imageRegistry=g,image.registry=a,injection.image.registry=b,image.tag=v1,injection.image.tag=v2") == (
+        "g/strobe-operator:v1", "g/strobe-sidecar:v2")
+    assert images("--set", f"image.registry=r,image.tag=v1,image.digest={DIGEST},injection.image.tag=v2,injection.image.digest={DIGEST}") == (
+        f"r/strobe-operator@{DIGEST}", f"r/strobe-sidecar@{DIGEST}")
+
+
+def test_every_pod_of_the_chart_has_what_it_is_pulled_and_run_with():
+    specs = pod_templates(chart_objects(*POD_VALUES, "--set", "image.pullPolicy=Always"))
+    assert set(specs) == {"strobe-operator", "strobe-crds", "strobe-check", "strobe-pre-delete", "strobe-post-delete"}
+    for spec in specs.values():
+        assert spec["imagePullSecrets"] == [{"name": "second"}, {"name": "third"}, {"name": "first"}]
+        assert spec["securityContext"] == {"fsGroup": 2000}
+        (container,) = spec["containers"]
+        assert container["imagePullPolicy"] == "Always"
+        security = container["securityContext"]
+        assert security["runAsUser"] == 1234 and "runAsGroup" not in security and security["seccompProfile"] == {"type": "Unconfined"}
+        assert security["readOnlyRootFilesystem"] is True, "what is not set keeps its default"
+    (container,) = specs["strobe-operator"]["containers"]
+    assert container["args"] == ["--config=/etc/strobe/operator.yaml", "--log-level=debug"]
+    assert container["env"] == [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]
+    assert {"name": "x", "mountPath": "/x"} in container["volumeMounts"] and {"name": "x", "emptyDir": {}} in specs["strobe-operator"]["volumes"]
+    assert specs["strobe-operator"]["topologySpreadConstraints"][0]["topologyKey"] == "zone"
+
+
+def test_hooks_are_those_that_argo_cd_runs():
+    """Argo CD maps pre-upgrade to PreSync, and pre-delete and post-delete to hooks of its own; tests it leaves out. Up to version 3.3 it compares the
+    whole annotation of hooks at deletion, so that each object must name one hook (argo-cd, controller/hook.go)."""
+    hooks = {}
+    for o in chart_objects("--set", "watchNamespace=ml"):
+        annotations = o["metadata"].get("annotations", {})
+        if hook := annotations.get("helm.sh/hook"):
+            hooks.setdefault(hook, set()).add(o["kind"])
+            assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+    rights = {"ServiceAccount", "Role", "RoleBinding"}
+    assert hooks == {"pre-upgrade": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}, "pre-delete": rights | {"Job"},
+                     "post-delete": rights | {"Job"}, "test": rights | {"Pod"}}
+
+
+def test_what_is_kept_is_kept_by_argo_cd_too():
+    kept = {o["kind"]: o["metadata"]["annotations"] for o in chart_objects() if "strobe-system-authority" in (o["metadata"]["name"], o["metadata"].get("namespace"))
+            and o["kind"] in ("Namespace", "Secret")}
+    assert set(kept) == {"Namespace", "Secret"}
+    for annotations in kept.values():
+        assert annotations == {"helm.sh/resource-policy": "keep", "argocd.argoproj.io/sync-options": "Prune=false"}
+
+
 def test_logdirs_are_looked_at():
     for bad in ("s3://key@bucket", "http://x", "relative", "gs://b?x=y"):
         assert helm("template", "s", CHART, "--set-json", f'logdirs=["{bad}"]').returncode != 0
@@ -55,22 +152,24 @@ def test_the_schema_knows_every_value_and_no_other():
             if isinstance(inner, dict):
                 yield from keys(inner, f"{prefix}{key}.")
 
-    def known(schema, prefix=""):
-        for key, inner in schema.get("properties", {}).items():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def known(part, prefix=""):
+        part = schema["definitions"][part["$ref"].split("/")[-1]] if "$ref" in part else part
+        for key, inner in part.get("properties", {}).items():
             yield prefix + key
             yield from known(inner, f"{prefix}{key}.")
 
-    schema = json.loads((CHART / "values.schema.json").read_text())
     values = set(keys(yaml.safe_load((CHART / "values.yaml").read_text())))
-    free = ("resources.", "namespaceSelector.", "metrics.dashboard.labels.")
-    assert {v for v in values if not v.startswith(free)} == set(known(schema)) - {"global"}
+    free = ("resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.")
+    assert {v for v in values if not v.startswith(free)} == set(known(schema))
 
 
 def test_the_api_server_takes_every_object(plane):
     kubectl = Kubectl(plane.kubeconfig)
     for space in ("strobe-system", "strobe-system-authority"):
         kubectl.run("create", "namespace", space, check=False)
-    objects = [o for o in chart_objects(*EVERYTHING) if "monitoring.coreos.com" not in o["apiVersion"]]
+    objects = [o for o in chart_objects(*EVERYTHING, *POD_VALUES, *INJECTION_VALUES) if "monitoring.coreos.com" not in o["apiVersion"]]
     assert len(objects) > 25
     for space in ("strobe-system", "strobe-system-authority"):
         of_space = [o for o in objects if o["metadata"].get("namespace", "strobe-system") == space]
@@ -80,10 +179,9 @@ def test_the_api_server_takes_every_object(plane):
 
 
 def test_the_operator_understands_its_configuration(tmp_path):
-    for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"]):
-        (config,) = [o for o in chart_objects(*arguments) if o["kind"] == "ConfigMap" and "data" in o]
+    for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"], INJECTION_VALUES):
         file = tmp_path / "operator.yaml"
-        file.write_text(config["data"]["operator.yaml"])
+        file.write_text(yaml.safe_dump(operator_config(chart_objects(*arguments))))
         done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
         # The configuration was accepted; only the kubeconfig is missing.
         assert done.returncode == 1 and "kubeconfig /nowhere" in done.stdout + done.stderr, done.stderr
@@ -149,9 +247,9 @@ def test_the_values_for_client_certificates(tmp_path):
     pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     values = tmp_path / "values.yaml"
     values.write_text(json.dumps({"webhook": {"clientAuthority": pem, "clientNames": ["kube-apiserver"]}}))
-    (config,) = [o for o in chart_objects("--values", str(values)) if o["kind"] == "ConfigMap" and "operator.yaml" in o.get("data", {})]
-    assert config["data"]["client-authority.crt"] == pem
-    webhook = yaml.safe_load(config["data"]["operator.yaml"])["webhook"]
+    objects = chart_objects("--values", str(values))
+    assert [o["data"]["client-authority.crt"] for o in objects if "client-authority.crt" in o.get("data", {})] == [pem]
+    webhook = operator_config(objects)["webhook"]
     assert webhook["clientAuthority"] == "/etc/strobe/client-authority.crt" and webhook["clientNames"] == ["kube-apiserver"]
 
 

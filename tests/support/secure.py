@@ -6,10 +6,12 @@ import subprocess
 
 import yaml
 
+from .control_plane import Kubectl
 from .metrics import total
 from .operator import Operator
 from .ports import free_port
 from .processes import BIN, ROOT, TOOLS
+from .tls import issue
 
 
 def chart_objects(*arguments):
@@ -70,6 +72,61 @@ class SecureOperator(Operator):
     def remove(self):
         for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
             self.kubectl.run("delete", kind, self.configuration, "--ignore-not-found", check=False)
+
+
+class ChartOperator(Operator):
+    """An operator with the configuration and the rights that the chart gives it. The chart's objects are in the cluster; there is no Deployment's
+    controller, so that this process is the operator. `kubectl` is for the namespace of the pods."""
+
+    SPACE = "strobe-system"
+    USER = f"system:serviceaccount:{SPACE}:strobe-operator"
+
+    def __init__(self, group, plane, kubectl, *values, name="chart-operator"):
+        self.kubectl = kubectl
+        self.webhook_port, self.enroll_port = free_port(), free_port()
+        self.admin = Kubectl(plane.kubeconfig, self.SPACE)
+        self.objects = [o for o in chart_objects(*values) if "helm.sh/hook" not in o["metadata"].get("annotations", {})]
+        (config,) = [o["data"]["operator.yaml"] for o in self.objects if o["kind"] == "ConfigMap" and "operator.yaml" in o.get("data", {})]
+        config = yaml.safe_load(config)
+        config["lease"] |= {"namespace": self.SPACE, "enabled": False}
+        config["webhook"]["listen"] = f"127.0.0.1:{self.webhook_port}"
+        config["tls"] |= {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"]}
+        config["log"]["format"] = "text"
+        del config["http"]
+        issue(plane.dir, name, f"/CN={self.USER}", server=False)
+        kubeconfig = plane.dir / f"{name}.kubeconfig"
+        plane.write_kubeconfig(kubeconfig, name)
+        super().__init__(group, kubeconfig, name=name, config=config)
+        self.command.remove("--insecure-plaintext")
+
+    def apply(self, *flags):
+        """Applies the chart's objects as GitOps controllers do."""
+        self.admin.run("create", "namespace", self.SPACE, check=False)
+        self.each_space("apply", *flags)
+        return self
+
+    def each_space(self, verb, *flags, check=True):
+        """Runs kubectl with the objects of each namespace, and returns what it writes. kubectl accepts only objects of one namespace."""
+        spaces = {o["metadata"].get("namespace", self.SPACE): None for o in self.objects}
+        return [self.admin.run(verb, *flags, "-n", space, "-f", "-", check=check, stdin="\n---\n".join(
+            json.dumps(o) for o in self.objects if o["metadata"].get("namespace", self.SPACE) == space)).stdout for space in spaces]
+
+    def lead_webhooks_here(self):
+        """The API server reaches no Service without a node, but it reaches this machine."""
+        for configuration in [o for o in self.objects if "webhooks" in o]:
+            for webhook in configuration["webhooks"]:
+                path = webhook["clientConfig"].pop("service")["path"]
+                webhook["clientConfig"]["url"] = f"https://localhost:{self.webhook_port}{path}"
+        return self
+
+    def authority(self):
+        """Returns (certificates, keys) of the authority in PEM."""
+        data = self.admin.get("secret", "strobe-authority", "-n", f"{self.SPACE}-authority")["data"]
+        return tuple(base64.b64decode(data[key]).decode() for key in ("ca.crt", "ca.key"))
+
+    def remove(self):
+        self.objects = [o for o in self.objects if o["kind"] != "Namespace"]  # The next operator needs it at once.
+        self.each_space("delete", "--ignore-not-found", "--wait=false", check=False)
 
 
 def allow(kubectl, logdir, **limits):

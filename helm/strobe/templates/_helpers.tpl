@@ -45,20 +45,41 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with .Values.watchNamespace }}{{ list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" (list .)) | toJson }}{{ else }}[]{{ end }}
 {{- end }}
 
+{{- /* The reference of an image: `image` is image or injection.image of the values. A digest names the bytes, so that the tag says nothing more. */ -}}
 {{- define "strobe.image" -}}
-{{ .repository }}:{{ default .appVersion .tag }}
+{{- $registry := coalesce (.root.Values.global | default dict).imageRegistry .image.registry .root.Values.image.registry }}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ default .root.Chart.AppVersion .image.tag }}{{ end }}
 {{- end }}
 
-{{- define "strobe.containerSecurity" -}}
-allowPrivilegeEscalation: false
-capabilities: {drop: [ALL]}
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-seccompProfile: {type: RuntimeDefault}
-{{- if .Values.runAsUser }}
-runAsUser: {{ .Values.runAsUser }}
-runAsGroup: {{ .Values.runAsUser }}
+{{- /* How the operator's image is run, in all pods of the chart. */ -}}
+{{- define "strobe.program" -}}
+image: {{ include "strobe.image" (dict "root" . "image" .Values.image) | quote }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
 {{- end }}
+securityContext:
+  {{- with .Values.securityContext }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- if and .Values.runAsUser (not (hasKey .Values.securityContext "runAsUser")) }}
+  runAsUser: {{ .Values.runAsUser }}
+  runAsGroup: {{ .Values.runAsUser }}
+{{- end }}
+{{- end }}
+
+{{- /* The names in a list of Secrets, as JSON. Each is a name, or an object with a name as in a pod. */ -}}
+{{- define "strobe.secretNames" -}}
+{{- $names := list }}
+{{- range . }}
+{{- $names = append $names (kindIs "string" . | ternary . (get (kindIs "map" . | ternary . dict) "name")) }}
+{{- end }}
+{{- $names | uniq | toJson }}
+{{- end }}
+
+{{- /* Helm keeps the object when the release or the object in it is removed. Argo CD takes the first annotation for the deletion of the application only; the second is for pruning. */ -}}
+{{- define "strobe.keep" -}}
+helm.sh/resource-policy: keep
+argocd.argoproj.io/sync-options: Prune=false
 {{- end }}
 
 {{- define "strobe.clientConfig" -}}
@@ -78,11 +99,14 @@ annotations:
 
 {{- /* Where pods of ours run and with what their image is pulled. */ -}}
 {{- define "strobe.placement" -}}
-{{- with .Values.imagePullSecrets }}
+{{- with include "strobe.secretNames" (concat ((.Values.global | default dict).imagePullSecrets | default list) .Values.imagePullSecrets) | fromJsonArray }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
   {{- end }}
+{{- end }}
+{{- with .Values.podSecurityContext }}
+securityContext: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}

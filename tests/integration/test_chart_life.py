@@ -1,0 +1,117 @@
+"""The chart's objects in a real API server, with an operator that has only the rights of the chart: installed by hand or by GitOps, applied again,
+and restricted to one namespace."""
+
+import json
+
+import pytest
+
+from tests.support.control_plane import Kubectl
+from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.processes import wait_until
+from tests.support.secure import ChartOperator, SecureSidecar, chart_objects
+
+# Argo CD applies in both ways, Flux and Helm 4 on the server.
+WAYS = {"server-side": ("--server-side", "--force-conflicts", "--field-manager=argocd-controller"), "client-side": ()}
+PULL = ["--set", "injection.image.registry=registry.example", "--set-json", 'injection.imagePullSecrets=[{"name":"registry"}]']
+STORE = ["--set", "injection.storage.secret=traces,injection.storage.caBundle.configMap=ca,injection.ephemeralStorage=3Gi,injection.metricsPort=9100",
+         "--set-json", 'injection.env=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"},{"name":"KEY","valueFrom":{"secretKeyRef":{"name":"k","key":"id"}}}]']
+
+
+@pytest.fixture
+def start(group, plane, kubectl):
+    """Starts an operator with the chart's objects, applied with `flags`."""
+    started = []
+
+    def start(*values, flags=WAYS["server-side"], reachable=False):
+        operator = ChartOperator(group, plane, kubectl, *values)
+        if reachable:
+            operator.lead_webhooks_here()
+        started.append(operator)
+        return operator.apply(*flags).start().wait_ready()
+
+    yield start
+    for operator in started:
+        operator.process.kill()
+        operator.remove()
+
+
+def live(operator):
+    """All of the chart's objects as they are in the API server, by kind and name."""
+    lists = map(json.loads, operator.each_space("get", "-o", "json"))
+    return {(o["kind"], o["metadata"]["name"]): o for found in lists for o in found["items"]}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_applying_again_changes_nothing(start, way):
+    """What the operator writes into the chart's objects is no drift: the next application neither changes nor removes it."""
+    operator = start("--set-json", 'logdirs=["gs://b/{namespace}"]', *PULL, *STORE, flags=WAYS[way])
+    bundles = lambda objects: [w["clientConfig"].get("caBundle") for o in objects.values() for w in o.get("webhooks", [])]  # noqa: E731
+    wait_until(lambda: all(bundles(live(operator))), 30, "the operator's certificate in the webhooks")
+    before = live(operator)
+    assert before["Secret", "strobe-authority"]["data"]["ca.key"] and len(before) > 15
+    operator.apply(*WAYS[way])
+    after = live(operator)
+    changed = [key for key in before if before[key]["metadata"]["resourceVersion"] != after[key]["metadata"]["resourceVersion"]]
+    assert changed == []
+    # A new version of the chart changes the webhooks, and the certificate stays.
+    for o in operator.objects:
+        for webhook in o.get("webhooks", []):
+            webhook["timeoutSeconds"] = 7
+    operator.apply(*WAYS[way])
+    later = live(operator)
+    assert bundles(later) == bundles(before)
+    assert {w["timeoutSeconds"] for o in later.values() for w in o.get("webhooks", [])} == {7}
+
+
+def test_a_capture_with_the_rights_in_one_namespace(start, group, plane, kubectl, trainers, tmp_path, logdir):
+    operator = start("--set", f"watchNamespace={kubectl.namespace}", "--set-json", f'logdirs=["{logdir}"]', reachable=True)
+    sidecar = SecureSidecar(group, operator, "worker-0", trainers[0].profiler_port, tmp_path / "w0").start().wait()
+    kubectl.apply(profile_request("look", logdir, ttlAfterFinished="1s"), profile_request("kept", logdir, reclaimPolicy="Delete"))
+    request = wait_finished(kubectl, "kept")
+    assert condition(request, "Succeeded")["status"] == "True", json.dumps(request["status"]) + operator.process.output()[-3000:]
+    wait_until(lambda: kubectl.run("get", "profreq", "look", check=False).returncode != 0, 30, "the deletion after its time")
+    kubectl.run("delete", "profreq", "kept", "--timeout=30s")
+    assert not list(logdir.glob("plugins/profile/kept*/*.xplane.pb")), "the run is reclaimed"
+    assert {e["reason"] for e in kubectl.get("events.events.k8s.io")["items"]} >= {"CaptureArmed", "CaptureSucceeded"}, "events are written"
+    assert "forbidden" not in operator.process.output().lower()
+    assert sidecar.process.running()
+    # A request in another namespace is left alone, because the webhooks are not called for it and the operator does not see it.
+    other = Kubectl(plane.kubeconfig, "default")
+    other.apply(profile_request("elsewhere", logdir))
+    assert "requester" not in str(other.get("profreq", "elsewhere")["metadata"].get("annotations"))
+    other.run("delete", "profreq", "elsewhere")
+
+
+def test_the_rights_end_at_the_watched_namespace(start, kubectl):
+    operator = start("--set", f"watchNamespace={kubectl.namespace}")
+
+    def may(verb, resource, space):
+        return operator.admin.run("auth", "can-i", verb, resource, "-n", space, f"--as={operator.USER}", check=False).stdout.strip() == "yes"
+
+    for verb, resource in (("list", "pods"), ("patch", "profilerequests.strobe.dev"), ("create", "events.events.k8s.io"), ("get", "jobs.batch")):
+        assert may(verb, resource, kubectl.namespace) and not may(verb, resource, "default"), (verb, resource)
+    assert not may("get", "secrets", kubectl.namespace) and not may("get", "namespaces/default", "default")
+    rules = [r for o in chart_objects("--set", f"watchNamespace={kubectl.namespace}") if o["kind"] == "ClusterRole"
+             and o["metadata"]["name"].startswith("strobe-operator") for rule in o["rules"] for r in rule["resources"]]
+    assert rules == ["profilepolicies", "namespaces", "subjectaccessreviews", "tokenreviews", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+
+
+def test_injected_pods_get_what_the_values_say(start, kubectl):
+    start(*PULL, *STORE, reachable=True)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"strobe.dev/inject": "true"}},
+           "spec": {"serviceAccountName": "default", "containers": [{"name": "train", "image": "jax"}], "imagePullSecrets": [{"name": "mine"}]}}
+    wait_until(lambda: "initContainers" in json.loads(kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(pod)).stdout)["spec"],
+               30, "the webhooks")
+    kubectl.apply(pod)
+    spec = kubectl.get("pod", "p")["spec"]
+    (sidecar,) = spec["initContainers"]
+    assert spec["imagePullSecrets"] == [{"name": "mine"}, {"name": "registry"}]
+    assert sidecar["image"].startswith("registry.example/strobe-sidecar:")
+    variables = {e["name"]: e for e in sidecar["env"]}
+    assert variables["HTTPS_PROXY"]["value"] == "http://proxy:3128"
+    assert variables["KEY"]["valueFrom"]["secretKeyRef"] == {"name": "k", "key": "id", "optional": True}
+    assert variables["STROBE_STORAGE_CA_BUNDLE"]["value"] == "/etc/strobe/storage-ca/ca.crt"
+    assert next(v for v in spec["volumes"] if v["name"] == "strobe-storage-ca")["configMap"]["optional"] is True
+    assert sidecar["envFrom"] == [{"secretRef": {"name": "traces", "optional": True}}]
+    assert sidecar["resources"]["requests"]["ephemeral-storage"] == "3Gi"
+    assert {p["name"]: p["containerPort"] for p in sidecar["ports"]}["strobe-metrics"] == 9100
