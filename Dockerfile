@@ -6,6 +6,7 @@ RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends ca-cert
 WORKDIR /strobe
 COPY . .
 RUN make build && cmake --build --preset release --target strobe_agent \
+ && tools/setup wheel && tools/wheel \
  && tools/image operator --rootfs /operator && tools/image sidecar --rootfs /sidecar
 
 FROM scratch AS operator

@@ -23,16 +23,25 @@ def _chart_readme():
 
 
 def _field(schema, name):
+    field = schema
     for part in name.split("."):
-        schema = schema.get("properties", {}).get(part)
-        if schema is None:
+        field = _resolved(schema, field.get("properties", {}).get(part))
+        if field is None:
             raise Missing(f"values.schema.json does not know {name}")
-    return schema
+    return field | ({"items": _resolved(schema, field["items"])} if "items" in field else {})
+
+
+def _resolved(schema, field):
+    """The definition that a field refers to."""
+    return schema["definitions"][field["$ref"].split("/")[-1]] if field and "$ref" in field else field
 
 
 def _type(field):
     kind = field.get("type") or "string"  # A field that has only an enum holds strings.
-    return f"list of {field.get('items', {}).get('type', 'value')}s" if kind == "array" else kind
+    if kind != "array":
+        return kind
+    items = field.get("items", {})
+    return "list of " + " or ".join(f"{choice.get('type', 'value')}s" for choice in items.get("anyOf", [items]))
 
 
 def _limits(field):

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -267,3 +268,23 @@ def test_images_are_the_same_each_time_and_small(tmp_path):
             done = subprocess.run([ROOT / "tools/image", kind, archive], capture_output=True, text=True)
             assert done.returncode == 0, done.stderr  # tools/image fails if the image is larger than 60 MiB.
         assert archives[0].read_bytes() == archives[1].read_bytes()
+
+
+def test_the_sidecars_image_has_what_it_installs_beside_trainers(tmp_path):
+    assert subprocess.run([ROOT / "tools/image", "sidecar", "--rootfs", tmp_path / "rootfs"]).returncode == 0
+    home = tmp_path / "rootfs/opt/strobe"
+    assert (home / "lib/libstrobe_agent.so").exists() and (home / "python/strobe/__init__.py").exists()
+    assert list(home.glob("python/*.dist-info/entry_points.txt")), "PyTorch and JAX find the package by it"
+
+
+def test_no_image_is_made_without_the_python_package(tmp_path):
+    """As in a fresh checkout, in which tools/wheel has not run; the Dockerfile runs it."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "build").mkdir()
+    (tmp_path / "tools/image").write_bytes((ROOT / "tools/image").read_bytes())
+    (tmp_path / "build/bin").symlink_to(BIN)
+    (tmp_path / "common").symlink_to(ROOT / "common")
+    done = subprocess.run([sys.executable, tmp_path / "tools/image", "sidecar", tmp_path / "s.tar"], capture_output=True, text=True)
+    assert done.returncode != 0 and "run tools/wheel" in done.stderr and not (tmp_path / "s.tar").exists()
+    steps = (ROOT / "Dockerfile").read_text()
+    assert steps.index("tools/wheel") < steps.index("tools/image sidecar")
