@@ -128,6 +128,26 @@ def test_hooks_are_those_that_argo_cd_runs():
                      "post-delete": rights | {"Job"}, "test": rights | {"Pod"}}
 
 
+def test_the_hooks_may_do_no_more_than_they_must():
+    """The complete rights of the jobs and the test. A change to this list needs a change to SECURITY.md."""
+    def rights(*arguments):
+        return {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o["rules"] for o in chart_objects(*arguments)
+                if o["kind"] in ("Role", "ClusterRole") and "helm.sh/hook" in o["metadata"].get("annotations", {})}
+
+    release = [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["list", "patch"]}]
+    everywhere = rights()
+    crds = everywhere.pop(("ClusterRole", "", "strobe-crds"))
+    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in crds] == [
+        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev"], ["get", "patch"]),
+        (["customresourcedefinitions"], None, ["create"])]
+    check = ("Role", "strobe-system", "strobe-check")
+    assert everywhere.pop(check) == [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create"]}]
+    assert everywhere == {("ClusterRole", "", f"strobe-{phase}-delete"): release for phase in ("pre", "post")}
+    watched = rights("--set", "watchNamespace=ml")
+    assert {key: rules for key, rules in watched.items() if key[2].endswith("-delete")} == {
+        ("Role", "ml", f"strobe-{phase}-delete"): release for phase in ("pre", "post")}
+
+
 def test_what_is_kept_is_kept_by_argo_cd_too():
     kept = {o["kind"]: o["metadata"]["annotations"] for o in chart_objects() if "strobe-system-authority" in (o["metadata"]["name"], o["metadata"].get("namespace"))
             and o["kind"] in ("Namespace", "Secret")}

@@ -2,13 +2,14 @@
 and restricted to one namespace."""
 
 import json
+import subprocess
 
 import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import wait_until
-from tests.support.secure import ChartOperator, SecureSidecar, chart_objects
+from tests.support.processes import BIN, ROOT, wait_until
+from tests.support.secure import ChartOperator, SecureSidecar, account_kubeconfig, chart_objects
 
 # Argo CD applies in both ways, Flux and Helm 4 on the server.
 WAYS = {"server-side": ("--server-side", "--force-conflicts", "--field-manager=argocd-controller"), "client-side": ()}
@@ -115,3 +116,64 @@ def test_injected_pods_get_what_the_values_say(start, kubectl):
     assert sidecar["envFrom"] == [{"secretRef": {"name": "traces", "optional": True}}]
     assert sidecar["resources"]["requests"]["ephemeral-storage"] == "3Gi"
     assert {p["name"]: p["containerPort"] for p in sidecar["ports"]}["strobe-metrics"] == 9100
+
+
+@pytest.fixture
+def hook(plane):
+    """Runs the program of a hook's job with the rights that the hook has, and no others."""
+    rights = []
+
+    def kubectl(right):
+        return Kubectl(plane.kubeconfig, right["metadata"].get("namespace", "default"))
+
+    def run(name, *values):
+        objects = [o for o in chart_objects(*values) if o["metadata"]["name"] == name]
+        (job,) = [o for o in objects if o["kind"] == "Job"]
+        rights.extend(o for o in objects if "Role" in o["kind"])
+        for right in rights:
+            kubectl(right).apply(right)
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        place = ["--dir", ROOT / "crds"] if container["args"] == ["apply-crds"] else []
+        done = subprocess.run([BIN / "strobe-operator", "--kubeconfig", account_kubeconfig(plane, name), *container["args"], *place],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    yield run
+    for right in rights:
+        kubectl(right).run("delete", "--ignore-not-found", "-f", "-", stdin=json.dumps(right), check=False)
+
+
+def crd_versions(admin):
+    return {o["metadata"]["name"]: o["metadata"]["resourceVersion"] for o in admin.get("crds")["items"]}
+
+
+def test_the_crds_job_and_gitops_do_not_fight(plane, hook):
+    """Argo CD runs the job before each synchronization, also before the first, and applies the CRDs itself too."""
+    admin = Kubectl(plane.kubeconfig)
+    admin.run("delete", "crd", "profilerequests.strobe.dev", "profilepolicies.strobe.dev", "--timeout=60s")
+
+    def synchronize(*flags):
+        hook("strobe-crds")
+        admin.run("apply", *flags, "-f", ROOT / "crds")
+        return crd_versions(admin)
+
+    assert set(crd_versions(admin)) == set()
+    synchronize()
+    admin.install_crds()  # Waits until they are established.
+    for flags in WAYS.values():
+        synchronize(*flags)
+        assert synchronize(*flags) == synchronize(*flags)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_the_deletion_jobs_let_go_of_requests(kubectl, plane, hook, logdir, watched):
+    values = ["--set", f"watchNamespace={kubectl.namespace}"] if watched else []
+    held = {**profile_request("held", logdir), "metadata": {"name": "held", "finalizers": ["strobe.dev/capture"]}}
+    kubectl.apply(held)
+    if watched:  # Once, because the job gives the operator, which is not there, 20 seconds.
+        hook("strobe-pre-delete", *values)
+        assert kubectl.get("profreq", "held")["spec"]["cancel"] is True
+    assert "let go of 1 ProfileRequests" in hook("strobe-post-delete", *values)
+    assert "finalizers" not in kubectl.get("profreq", "held")["metadata"]
+    kubectl.run("delete", "profreq", "held", "--timeout=10s")

@@ -35,7 +35,7 @@ def team(node, store):
 
 def set_up(node, store):
     admin = Kubectl(node.kubeconfig)
-    admin.run("create", "namespace", SPACE)
+    admin.run("create", "namespace", SPACE, check=False)
     install(node, store, "--set", "policy.maxConcurrent=4")
     admin.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane", "-n", "ml", check=False)
 
@@ -100,7 +100,15 @@ ORDERS = {
     "namespace": (remove_namespace, remove_what_is_left_of_the_chart, remove_requests, remove_crds),
     "crds": (remove_crds, remove_chart, remove_namespace),
     "requests": (remove_requests, remove_chart, remove_namespace, remove_crds),
+    "only the chart": (remove_chart,),
 }
+
+
+def finished(team):
+    """The status of each request that has ended."""
+    requests = team.get("profreq")["items"]
+    assert len(requests) >= 20
+    return {o["metadata"]["name"]: o["status"] for o in requests if condition(o, "Succeeded")["status"] in ("True", "False")}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -117,9 +125,10 @@ def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team)
         except RuntimeError as error:
             left = admin.run("get", "profilerequests,namespaces,crds", "-A", "-o", "wide", check=False).stdout
             raise AssertionError(f"{step.__name__}: {error}\n{left}\n{operator_log(node)}") from error
+    ended = {} if remove_requests in ORDERS[order] or remove_crds in ORDERS[order] else finished(team)
     terminating = [o["metadata"]["name"] for kind in ("namespaces", "crds") for o in admin.get(kind)["items"] if "deletionTimestamp" in o["metadata"]]
     assert terminating == []
-    assert not any("strobe.dev" in o["metadata"]["name"] for o in admin.get("crds")["items"])
+    assert any("strobe.dev" in o["metadata"]["name"] for o in admin.get("crds")["items"]) == (remove_crds not in ORDERS[order])
     # The next installation captures the same pods, which still have their first sidecars.
     set_up(node, store)
     for trainer in ("busy", "armed", "reclaimed"):
@@ -128,4 +137,7 @@ def test_nothing_is_stuck_and_a_new_installation_works(order, node, store, team)
         again = wait_finished(team, f"again-{trainer}", 180)
         assert condition(again, "Succeeded")["status"] == "True", json.dumps(again["status"], indent=1) + operator_log(node) + team.run(
             "logs", trainer, "-c", "strobe-sidecar", "--tail=20", check=False).stdout
+    # What was captured before is known as before, and its requests hold nothing.
+    now = finished(team)
+    assert {name: now[name] for name in ended} == ended
     remove_requests(node)

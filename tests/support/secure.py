@@ -74,6 +74,14 @@ class SecureOperator(Operator):
             self.kubectl.run("delete", kind, self.configuration, "--ignore-not-found", check=False)
 
 
+def account_kubeconfig(plane, account, space="strobe-system"):
+    """The kubeconfig of a service account. Its certificate has the account's name as its user, which is what roles are bound to."""
+    issue(plane.dir, account, f"/CN=system:serviceaccount:{space}:{account}", server=False)
+    kubeconfig = plane.dir / f"{account}.kubeconfig"
+    plane.write_kubeconfig(kubeconfig, account)
+    return kubeconfig
+
+
 class ChartOperator(Operator):
     """An operator with the configuration and the rights that the chart gives it. The chart's objects are in the cluster; there is no Deployment's
     controller, so that this process is the operator. `kubectl` is for the namespace of the pods."""
@@ -93,10 +101,7 @@ class ChartOperator(Operator):
         config["tls"] |= {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"]}
         config["log"]["format"] = "text"
         del config["http"]
-        issue(plane.dir, name, f"/CN={self.USER}", server=False)
-        kubeconfig = plane.dir / f"{name}.kubeconfig"
-        plane.write_kubeconfig(kubeconfig, name)
-        super().__init__(group, kubeconfig, name=name, config=config)
+        super().__init__(group, account_kubeconfig(plane, "strobe-operator", self.SPACE), name=name, config=config)
         self.command.remove("--insecure-plaintext")
 
     def apply(self, *flags):
