@@ -65,6 +65,8 @@ constexpr std::array<std::string_view, 6> kCredentials = {
     "token request",    "computeMetadata",           "latest/meta-data",
     "latest/api/token", "AssumeRoleWithWebIdentity", "metadata/identity"};
 
+constexpr std::array<std::string_view, 2> kUntrusted = {"UnknownIssuer", "invalid peer cert"};
+
 absl::StatusCode CodeOf(const StoreFailure& failure) {
   const std::string_view text = failure.message;
   const int status = failure.http_status;
@@ -81,6 +83,8 @@ absl::StatusCode CodeOf(const StoreFailure& failure) {
       return absl::StatusCode::kInvalidArgument;
     case STROBE_STORE_NETWORK:
     case STROBE_STORE_TIMEOUT:
+      // The store's certificate was refused, and will be refused again.
+      if (IsAnyOf(text, kUntrusted)) return absl::StatusCode::kFailedPrecondition;
       // If no credential service answers, the pod usually has no identity.
       return IsAnyOf(text, kCredentials) ? absl::StatusCode::kUnauthenticated
                                          : absl::StatusCode::kUnavailable;
@@ -120,8 +124,7 @@ std::string_view Hint(absl::StatusCode code, const StoreFailure& failure) {
     return "; there are no valid credentials; see docs/how-to/storage.md for how to give the pod "
            "an "
            "identity";
-  if (Contains(failure.message, "UnknownIssuer") || Contains(failure.message, "invalid peer cert"))
-    return "; for a private CA set ca_bundle";
+  if (IsAnyOf(failure.message, kUntrusted)) return "; for a private CA set ca_bundle";
   return "";
 }
 

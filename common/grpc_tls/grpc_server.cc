@@ -11,6 +11,9 @@ namespace strobe {
 namespace {
 
 constexpr Nanos kMaxHandshake = std::chrono::seconds(10);
+// gRPC's default is 5 minutes, after which the third ping of a client ends its connection. The
+// operator pings each 15 s, and nothing else is sent while a capture waits or uploads.
+constexpr Nanos kMinPingInterval = std::chrono::seconds(1);
 constexpr Nanos kStopPatience = std::chrono::seconds(1);
 
 int ToMillis(Nanos duration) { return static_cast<int>(duration / std::chrono::milliseconds(1)); }
@@ -28,6 +31,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   // gets some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, ToMillis(kMaxHandshake));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             ToMillis(kMinPingInterval));
   if (options.max_idle)
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, ToMillis(*options.max_idle));
   int port = 0;

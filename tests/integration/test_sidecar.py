@@ -38,6 +38,21 @@ def test_describe_says_what_can_be_recorded(rig):
     assert described.wake_lateness_ns > 0
 
 
+def test_a_quiet_watch_with_keepalive_lasts(make_workers, protos, logdir):
+    """The operator pings its sidecars. gRPC's servers take that for abuse unless they are told, and end the connection with "Too many pings"; a
+    capture whose upload took a minute was then lost."""
+    import grpc
+    from strobe.v1 import worker_pb2 as pb
+    from strobe.v1 import worker_pb2_grpc
+
+    worker, = make_workers(1)
+    pings = [("grpc.keepalive_time_ms", 1100), ("grpc.http2.max_pings_without_data", 0), ("grpc.use_local_subchannel_pool", 1)]
+    stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel(worker.address, pings))
+    plan = make_plan(pb, logdir, lead=8)
+    assert stub.Arm(pb.ArmRequest(plan=plan), timeout=5).accepted
+    assert last(stub, pb, plan.capture_id).outcome == pb.OK
+
+
 def test_a_missing_storage_configuration_holds_up_no_trainer(make_workers, protos, tmp_path):
     """Kubernetes starts the trainer when the sidecar's /healthz answers. The file may come from a Secret that does not exist."""
     import grpc

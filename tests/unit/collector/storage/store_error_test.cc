@@ -47,6 +47,9 @@ TEST(ToStatus, TellsTheClassesOfFailuresApart) {
   EXPECT_EQ(code({STROBE_STORE_NETWORK, 0, "Error performing token request: timed out"}),
             Code::kUnauthenticated)
       << "a token service that is silent may come back";
+  EXPECT_EQ(code({STROBE_STORE_NETWORK, 0, "invalid peer certificate: UnknownIssuer"}),
+            Code::kFailedPrecondition)
+      << "a certificate that is refused is refused again";
   EXPECT_EQ(code({STROBE_STORE_DENIED, 403, "Error performing token request: status code: 403"}),
             Code::kPermissionDenied);
 }
