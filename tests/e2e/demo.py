@@ -59,7 +59,7 @@ def main():
 
             say("applying a ProfileRequest")
             sample = (ROOT / "crds/samples/profilerequest.yaml").read_text()
-            sample = sample.replace("app: train", "app: demo-train").replace("/tmp/strobe-logs", str(logdir))
+            sample = sample.replace("app: train", "app: demo-train").replace("gs://team-traces/ml", str(logdir))
             print(sample.rstrip(), flush=True)
             print(kubectl.run("apply", "-f", "-", stdin=sample).stdout.rstrip(), flush=True)
             waited = show(kubectl, "wait", "--for=condition=Succeeded", "profilerequest/first-look", "--timeout=60s")

@@ -97,6 +97,20 @@ def test_the_rights_end_at_the_watched_namespace(start, kubectl):
     assert rules == ["profilepolicies", "namespaces", "subjectaccessreviews", "tokenreviews", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
 
 
+def test_the_samples_fit_together(start, plane):
+    """The sample request is admitted where the sample policy applies, and refused in other places."""
+    start(reachable=True)
+    admin, samples = Kubectl(plane.kubeconfig), ROOT / "crds/samples"
+    admin.run("create", "namespace", "ml")
+    admin.run("label", "namespace", "ml", "team=ml")
+    admin.run("apply", "-f", samples / "profilepolicy.yaml")
+    ask = ["create", "--dry-run=server", "-f", samples / "profilerequest.yaml"]
+    wait_until(lambda: "failed calling webhook" not in admin.run(*ask, check=False).stderr, 30, "the webhooks")
+    admin.run(*ask, "-n", "ml")
+    assert "no ProfilePolicy" in admin.run(*ask, check=False).stderr
+    admin.run("delete", "-f", samples / "profilepolicy.yaml")
+
+
 def test_injected_pods_get_what_the_values_say(start, kubectl):
     start(*PULL, *STORE, reachable=True)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"strobe.dev/inject": "true"}},

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.support.control_plane import Kubectl
-from tests.support.installation import SPACE, as_jane, helm, host_program, install, node, operator_log, store  # noqa: F401  Fixtures.
+from tests.support.installation import SPACE, annotated_pod, as_jane, helm, install, node, operator_log, store  # noqa: F401  Fixtures.
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import BIN, wait_until
 
@@ -26,9 +26,9 @@ def team(node, store):
     for name in TRAINERS:
         # The programs are annotated with the SDK; the idle pod has no program that could be recorded.
         program = ["/bin/sleep", "100000"] if name == "idle" else [str(BIN / "annotated_program"), "1", "50"]
-        pod = host_program("train", program, labels={"strobe.dev/inject": "true"}, annotations={"strobe.dev/storage-secret": "traces"})
-        pod["metadata"]["name"] = name
-        kubectl.apply({"apiVersion": "v1", "kind": "Pod", **pod})
+        pod = annotated_pod(name, {"strobe.dev/storage-secret": "traces"})
+        pod["spec"]["containers"][0]["command"] = program
+        kubectl.apply(pod)
     kubectl.run("wait", "--for=condition=Ready", *(f"pod/{name}" for name in TRAINERS), "--timeout=120s")
     return kubectl
 

@@ -11,8 +11,9 @@ from .control_plane import Kubectl
 from .metrics import total
 from .node import BRIDGE, HOST, Node
 from .operator import profile_request
-from .processes import PYTHON, ROOT, TOOLS, Group, wait_until
+from .processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
 from .stores import Versity
+from .tls import issue
 
 CHART = ROOT / "helm" / "strobe"
 SPACE = "strobe-system"
@@ -21,9 +22,14 @@ SPACE = "strobe-system"
 class NodeStore(Versity):
     """A store that pods can reach."""
 
+    def __init__(self, group, directory, tls=True):
+        super().__init__(group, directory, tls)
+        if tls:
+            issue(self.dir, "server", "/CN=store", names=[f"IP:{BRIDGE}"])
+
     @property
     def endpoint(self):
-        return f"http://{BRIDGE}:{self.port}"
+        return super().endpoint.replace("127.0.0.1", BRIDGE)
 
     def command(self):
         return [str(part).replace("127.0.0.1", BRIDGE) for part in super().command()]
@@ -85,6 +91,14 @@ def host_program(name, command, env=None, labels=None, annotations=None):
 def host_pod(name, command):
     pod = host_program("train", command, labels={"strobe.dev/inject": "true"})
     pod["metadata"]["name"] = name
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
+
+
+def annotated_pod(name, annotations=None, **spec):
+    """A pod whose program is annotated with the SDK."""
+    pod = host_program("train", [str(BIN / "annotated_program"), "1", "50"], labels={"strobe.dev/inject": "true"}, annotations=annotations)
+    pod["metadata"]["name"] = name
+    pod["spec"] |= spec
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
