@@ -195,7 +195,7 @@ def test_the_api_server_takes_every_object(plane):
     for space in ("strobe-system", "strobe-system-authority"):
         of_space = [o for o in objects if o["metadata"].get("namespace", "strobe-system") == space]
         assert of_space
-        done = kubectl.run("apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", space, "-f", "-", stdin="\n---\n".join(map(json.dumps, of_space)), check=False)
+        done = kubectl.run("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-n", space, "-f", "-", stdin="\n---\n".join(map(json.dumps, of_space)), check=False)
         assert done.returncode == 0, done.stderr
 
 

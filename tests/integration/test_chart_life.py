@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import BIN, ROOT, wait_until
+from tests.support.processes import BIN, ROOT, TOOLS, wait_until
 from tests.support.secure import ChartOperator, SecureSidecar, account_kubeconfig, chart_objects
 
 # Argo CD applies in both ways, Flux and Helm 4 on the server.
@@ -191,3 +191,29 @@ def test_the_deletion_jobs_let_go_of_requests(kubectl, plane, hook, logdir, watc
     assert "let go of 1 ProfileRequests" in hook("strobe-post-delete", *values)
     assert "finalizers" not in kubectl.get("profreq", "held")["metadata"]
     kubectl.run("delete", "profreq", "held", "--timeout=10s")
+
+
+def test_an_upgrade_from_an_older_chart_keeps_its_values_and_gets_new_ones(plane, tmp_path):
+    """The command that docs/how-to/install.md gives. With --reuse-values Helm leaves out the defaults of values that the older chart did not have."""
+    older = tmp_path / "older"
+    (older / "templates").mkdir(parents=True)
+    (older / "Chart.yaml").write_text("apiVersion: v2\nname: strobe\nversion: 0.0.1\n")
+    (older / "values.yaml").write_text("logdirs: []\nreplicaCount: 1\n")
+
+    def helm(*arguments, check=True):
+        done = subprocess.run([TOOLS / "helm", "--kubeconfig", plane.kubeconfig, "--namespace", "upgrades", *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == 0 or not check, done.stderr
+        return done
+
+    helm("install", "strobe", older, "--create-namespace", "--set-json", 'logdirs=["gs://kept"]', "--set", "replicaCount=3")
+    refused = helm("upgrade", "strobe", ROOT / "helm/strobe", "--reuse-values", "--no-hooks", check=False)
+    assert refused.returncode != 0 and "upgrade with --reset-then-reuse-values" in refused.stderr, refused.stderr
+    helm("upgrade", "strobe", ROOT / "helm/strobe", "--reset-then-reuse-values", "--no-hooks", "--set", "image.tag=new")
+    kubectl = Kubectl(plane.kubeconfig, "upgrades")
+    deployment = kubectl.get("deployment", "strobe-operator")["spec"]
+    assert deployment["replicas"] == 3
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert container["image"] == "strobe-operator:new" and container["securityContext"]["runAsNonRoot"] is True
+    assert kubectl.get("profilepolicy", "strobe")["spec"]["allowedLogdirs"] == ["gs://kept"]
+    assert "metricsPort: 9472" in kubectl.get("configmap", "strobe-operator")["data"]["operator.yaml"]
+    helm("uninstall", "strobe", "--no-hooks")

@@ -1,4 +1,7 @@
 {{- define "strobe.name" -}}
+{{- if not (hasKey (.Values.injection | default dict) "storage") }}
+{{- fail "values of this version of the chart are missing; upgrade with --reset-then-reuse-values instead of --reuse-values" }}
+{{- end }}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
@@ -61,7 +64,7 @@ securityContext:
   {{- with .Values.securityContext }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- if and .Values.runAsUser (not (hasKey .Values.securityContext "runAsUser")) }}
+{{- if and .Values.runAsUser (not (hasKey (.Values.securityContext | default dict) "runAsUser")) }}
   runAsUser: {{ .Values.runAsUser }}
   runAsGroup: {{ .Values.runAsUser }}
 {{- end }}
@@ -99,7 +102,7 @@ annotations:
 
 {{- /* Where pods of ours run and with what their image is pulled. */ -}}
 {{- define "strobe.placement" -}}
-{{- with include "strobe.secretNames" (concat ((.Values.global | default dict).imagePullSecrets | default list) .Values.imagePullSecrets) | fromJsonArray }}
+{{- with include "strobe.secretNames" (concat ((.Values.global | default dict).imagePullSecrets | default list) (.Values.imagePullSecrets | default list)) | fromJsonArray }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
