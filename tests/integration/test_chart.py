@@ -22,7 +22,7 @@ POD_VALUES = ["--set", "image.registry=registry.example/mirror/,image.tag=v1,inj
               "--set-json", 'extraArgs=["--log-level=debug"]', "--set-json", 'extraEnv=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]',
               "--set-json", 'extraVolumes=[{"name":"x","emptyDir":{}}]', "--set-json", 'extraVolumeMounts=[{"name":"x","mountPath":"/x"}]',
               "--set-json", 'topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"a":"b"}}}]',
-              "--set", "podSecurityContext.fsGroup=2000,securityContext.runAsUser=1234,securityContext.seccompProfile.type=Unconfined"]
+              "--set", "hostNetwork=true,podSecurityContext.fsGroup=2000,securityContext.runAsUser=1234,securityContext.seccompProfile.type=Unconfined"]
 INJECTION_VALUES = ["--set", "injection.storage.secret=traces,injection.storage.config.secret=store,injection.storage.caBundle.configMap=ca",
                     "--set", "injection.ephemeralStorage=3Gi,injection.metricsPort=9100", "--set-json", 'injection.imagePullSecrets=["a",{"name":"b"}]',
                     "--set-json", 'injection.env=[{"name":"A","value":"1"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}]']
@@ -114,6 +114,25 @@ def test_every_pod_of_the_chart_has_what_it_is_pulled_and_run_with():
     assert specs["strobe-operator"]["topologySpreadConstraints"][0]["topologyKey"] == "zone"
 
 
+def test_jobs_end_where_a_mesh_injects_its_proxy():
+    templates = [o if o["kind"] == "Pod" else o["spec"]["template"] for o in chart_objects("--set", "hooks.podLabels.team=ml") if o["kind"] in ("Job", "Pod")]
+    assert len(templates) == 4
+    for template in templates:
+        assert template["metadata"]["labels"].items() >= {"sidecar.istio.io/inject": "false", "team": "ml"}.items()
+        assert template["metadata"]["annotations"]["linkerd.io/inject"] == "disabled"
+        # They are no endpoints of the operator's Service.
+        assert template["metadata"]["labels"]["app.kubernetes.io/component"] != "operator"
+
+
+def test_an_operator_in_its_nodes_network():
+    (deployment,) = [o["spec"] for o in chart_objects("--set", "hostNetwork=true") if o["kind"] == "Deployment"]
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}, "a second pod on the node would find its ports taken"
+    spec = deployment["template"]["spec"]
+    assert spec["hostNetwork"] is True and spec["dnsPolicy"] == "ClusterFirstWithHostNet"
+    (spec,) = [o["spec"]["template"]["spec"] for o in chart_objects() if o["kind"] == "Deployment"]
+    assert "hostNetwork" not in spec
+
+
 def test_hooks_are_those_that_argo_cd_runs():
     """Argo CD maps pre-upgrade to PreSync, and pre-delete and post-delete to hooks of its own; tests it leaves out. Up to version 3.3 it compares the
     whole annotation of hooks at deletion, so that each object must name one hook (argo-cd, controller/hook.go)."""
@@ -182,7 +201,7 @@ def test_the_schema_knows_every_value_and_no_other():
             yield from known(inner, f"{prefix}{key}.")
 
     values = set(keys(yaml.safe_load((CHART / "values.yaml").read_text())))
-    free = ("resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.")
+    free = ("resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.", "hooks.podAnnotations.", "hooks.podLabels.")
     assert {v for v in values if not v.startswith(free)} == set(known(schema))
 
 

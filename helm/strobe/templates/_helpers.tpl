@@ -100,6 +100,20 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* Labels and annotations of the pods that end by themselves: `component` says which. */ -}}
+{{- define "strobe.hookMetadata" -}}
+labels:
+  app.kubernetes.io/name: {{ include "strobe.name" .root }}
+  app.kubernetes.io/component: {{ .component }}
+  {{- with .root.Values.hooks.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- $annotations := merge (.annotations | default dict) .root.Values.hooks.podAnnotations }}
+{{- with $annotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- /* Where pods of ours run and with what their image is pulled. */ -}}
 {{- define "strobe.placement" -}}
 {{- with include "strobe.secretNames" (concat ((.Values.global | default dict).imagePullSecrets | default list) (.Values.imagePullSecrets | default list)) | fromJsonArray }}
