@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tarfile
 
 import pytest
 import yaml
@@ -298,6 +299,9 @@ def test_a_package_carries_the_crds_and_no_sample(tmp_path):
     (package,) = tmp_path.glob("*.tgz")
     names = subprocess.run(["tar", "tf", package], capture_output=True, text=True).stdout.split()
     assert [n for n in names if "/crds/" in n] == ["strobe/crds/profilepolicies.yaml", "strobe/crds/profilerequests.yaml"]
+    # As files, because Flux's artifacts leave out links.
+    with tarfile.open(package) as archive:
+        assert all(archive.getmember(n).isfile() for n in names)
 
 
 def test_images_are_the_same_each_time_and_small(tmp_path):
