@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <limits>
 #include <string>
 
 #include "common/base/duration.h"
@@ -79,18 +78,6 @@ bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 bool IsSize(std::string_view text) {
   Size size;
   return ParseSize(text, size);
-}
-
-std::int64_t MostBytesOf(std::string_view text) {
-  Size size;
-  if (!ParseSize(text, size)) return 0;
-  std::int64_t bytes = std::stoll(std::string(size.digits));
-  for (const char unit : {'K', 'M', 'G', 'T'}) {
-    if (size.unit == '\0') break;
-    bytes = std::min(bytes, std::numeric_limits<std::int64_t>::max() >> 20) * 1024;
-    if (unit == size.unit) break;
-  }
-  return bytes;
 }
 
 bool IsUser(std::string_view text) {

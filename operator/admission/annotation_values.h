@@ -2,7 +2,6 @@
 // pod's fields and the sidecar's flags, and must neither get the pod refused nor keep it from
 // starting. Pure.
 #pragma once
-#include <cstdint>
 #include <string_view>
 
 namespace strobe {
@@ -19,8 +18,6 @@ bool IsAgentMemory(std::string_view text);    // At least 32Mi, which a program'
 // True for a positive size as the sidecar's flags accept it: a whole number with a unit such as MB,
 // MiB or Gi, up to TiB.
 bool IsSize(std::string_view text);
-// The number of bytes of such a size; the larger one where a unit such as MB has two meanings.
-std::int64_t MostBytesOf(std::string_view text);
 // True for a size of at least one megabyte.
 bool IsUploadRate(std::string_view text);
 // True for a duration of at most 10 minutes.

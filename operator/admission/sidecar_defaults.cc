@@ -1,9 +1,7 @@
 #include "operator/admission/sidecar_defaults.h"
 
-#include <algorithm>
-
+#include "common/base/quantity.h"
 #include "common/base/strings.h"
-#include "operator/admission/annotation_values.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe {
@@ -12,6 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 using kube::Member;
+using kube::TextOf;
 
 // A Secret or ConfigMap that does not exist must not keep the pod from starting, hence `optional`.
 // The sidecar reports what is missing when it needs it.
@@ -23,20 +22,6 @@ Json VolumeFor(const std::string& name, const InjectedFile& file) {
   }
   return {{"name", name},
           {"configMap", {{"name", file.config_map}, {"optional", true}, {"items", items}}}};
-}
-
-// For what the sidecar itself writes: its log.
-constexpr std::int64_t kLogBytes = 64 << 20;
-
-bool LimitsDisk(const Json& spec) {
-  for (const char* list : {"containers", "initContainers"}) {
-    const Json& containers = Member(spec, list);
-    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-      const Json& limits = Member(Member(containers[i], "resources"), "limits");
-      if (!Member(limits, "ephemeral-storage").is_null()) return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -57,13 +42,14 @@ std::vector<Json> AddDefaults(const InjectionSettings& settings, const SidecarVo
   return added;
 }
 
-void AddDisk(const Json& spec, const InjectionSettings& settings, const std::string& spool_size,
-             Json& resources) {
+void RequestDisk(const InjectionSettings& settings, Json& resources) {
+  constexpr char kDisk[] = "ephemeral-storage";
   const std::string& request = settings.ephemeral_storage;
-  if (!request.empty()) resources["requests"]["ephemeral-storage"] = request;
-  if (!LimitsDisk(spec)) return;
-  resources["limits"]["ephemeral-storage"] =
-      request.empty() ? StrCat(MostBytesOf(spool_size) + kLogBytes) : request;
+  if (request.empty()) return;
+  resources["requests"][kDisk] = request;
+  const std::string limit = TextOf(Member(resources, "limits"), kDisk);
+  if (!limit.empty() && ParseQuantity(limit).value_or(0) < ParseQuantity(request).value_or(0))
+    resources["limits"][kDisk] = request;
 }
 
 }  // namespace strobe

@@ -15,9 +15,8 @@ std::vector<nlohmann::json> AddDefaults(const InjectionSettings& settings,
                                         const SidecarVolumes& names, nlohmann::json& environment,
                                         nlohmann::json& mounts);
 
-// Adds the request for ephemeral storage, and a limit where the pod has limits: the kubelet evicts
-// a pod whose disk use exceeds the sum of its containers' limits, and the spool counts.
-void AddDisk(const nlohmann::json& spec, const InjectionSettings& settings,
-             const std::string& spool_size, nlohmann::json& resources);
+// Adds the installation's request for ephemeral storage. A limit that is smaller is raised, because
+// the API server would refuse the pod.
+void RequestDisk(const InjectionSettings& settings, nlohmann::json& resources);
 
 }  // namespace strobe

@@ -283,15 +283,14 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   const std::string framework = FrameworkAddresses(framework_ports, ports);
   const int port = PortFor(wishes, "port", kWorkerPort, ports);
   const int metrics = PortFor(wishes, "metrics-port", settings.metrics_port, ports);
-  const std::string spool_size =
-      wishes.Get("spool-size", settings.spool_size, IsSize, "a size such as 2GiB");
   Json arguments = {StrCat("--listen=0.0.0.0:", port),
                     StrCat("--http-listen=0.0.0.0:", metrics),
                     StrCat("--framework=", framework),
                     StrCat("--install-dir=", kSharedPath),
                     StrCat("--agent-dir=", kSharedPath, "/agent"),
                     StrCat("--spool-dir=", kSpoolPath, "/spool"),
-                    StrCat("--spool-size=", spool_size),
+                    StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
+                                                       "a size such as 2GiB")),
                     StrCat("--log-level=", settings.log_level)};
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
@@ -317,7 +316,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   SidecarSpec made;
   made.volumes = AddDefaults(settings, volumes, environment, mounts);
   Json resources = Resources(spec, settings, wishes);
-  AddDisk(spec, settings, spool_size, resources);
+  RequestDisk(settings, resources);
   made.agent_memory = wishes.Get("agent-memory", settings.agent_memory, IsAgentMemory,
                                  "at least 32Mi, such as 512Mi");
   if (!wishes.Get("close-profiler-port", "", IsTrue, "\"true\"").empty())

@@ -29,14 +29,6 @@ TEST(AnnotationValues, SizesThatTheSidecarTakes) {
     EXPECT_FALSE(IsSize(bad)) << bad;
 }
 
-TEST(AnnotationValues, SizesInBytes) {
-  EXPECT_EQ(MostBytesOf("4096"), 4096);
-  EXPECT_EQ(MostBytesOf("3k"), 3 << 10);
-  EXPECT_EQ(MostBytesOf("2GiB"), std::int64_t{2} << 30);
-  EXPECT_GT(MostBytesOf("9999999T"), std::int64_t{1} << 50) << "bounded, but large";
-  EXPECT_EQ(MostBytesOf("lots"), 0);
-}
-
 TEST(AnnotationValues, UsersOtherThanRoot) {
   for (const char* good : {"1", "1000", "1000:100", "2147483647"})
     EXPECT_TRUE(IsUser(good)) << good;

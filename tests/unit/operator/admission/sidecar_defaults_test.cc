@@ -97,22 +97,19 @@ TEST(SidecarDefaults, AVolumeOfTheUsersKeepsItsName) {
   EXPECT_THAT(Inject(patched, Installed(), "roots").patch, IsEmpty());
 }
 
-TEST(SidecarDefaults, DiskIsRequestedAndLimitedWhereThePodHasLimits) {
+TEST(SidecarDefaults, DiskIsRequested) {
   InjectionSettings settings = Installed();
-  EXPECT_EQ(SidecarOf(Injected(PodToTrain(), settings))["resources"].dump().find("ephemeral"),
-            std::string::npos);
-  Json limited = PodToTrain();
-  limited["spec"]["containers"][0]["resources"] = {{"limits", {{"ephemeral-storage", "10Gi"}}}};
-  // The spool of 2 GiB and 64 MiB for the log.
-  EXPECT_EQ(SidecarOf(Injected(limited, settings))["resources"]["limits"]["ephemeral-storage"],
-            "2214592512");
+  EXPECT_FALSE(SidecarOf(Injected(PodToTrain(), settings))["resources"]["requests"].contains(
+      "ephemeral-storage"));
   settings.ephemeral_storage = "3Gi";
-  const Json requested = SidecarOf(Injected(PodToTrain(), settings))["resources"];
-  EXPECT_EQ(requested["requests"]["ephemeral-storage"], "3Gi");
-  EXPECT_FALSE(requested["limits"].contains("ephemeral-storage"))
-      << "it would be the limit of the whole pod";
-  EXPECT_EQ(SidecarOf(Injected(limited, settings))["resources"]["limits"]["ephemeral-storage"],
-            "3Gi");
+  const Json sidecar = SidecarOf(Injected(PodToTrain(), settings));
+  EXPECT_EQ(sidecar["resources"]["requests"]["ephemeral-storage"], "3Gi");
+  Json resources = {{"limits", {{"ephemeral-storage", "2Gi"}}}};
+  RequestDisk(settings, resources);
+  EXPECT_EQ(resources["limits"]["ephemeral-storage"], "3Gi") << "a request is at most its limit";
+  resources["limits"]["ephemeral-storage"] = "4Gi";
+  RequestDisk(settings, resources);
+  EXPECT_EQ(resources["limits"]["ephemeral-storage"], "4Gi");
 }
 
 TEST(SidecarDefaults, TheUserAndTheMetricsPortCanBeChosen) {
