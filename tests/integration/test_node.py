@@ -3,6 +3,7 @@ tests/cluster/inside; needs a machine that can run a node."""
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
