@@ -44,9 +44,9 @@ def buckets(name, to_10ms, to_100ms):
 # event, the fault is that birth.
 BUILD = {'strobe_build_info{instance="a"}': "1x1700"}
 # An operator that has been followed from its start.
-FOLLOWED = {"strobe_build_info": "1x1700", "process_start_time_seconds": "0x1700"}
+FOLLOWED = {"strobe_captures_active": "0x1700", "process_start_time_seconds": "0x1700"}
 # The same operator, to a Prometheus that began to follow it an hour and a half after its start.
-FOUND = {"strobe_build_info": "_x90 1x120", "process_start_time_seconds": "_x90 0x120"}
+FOUND = {"strobe_captures_active": "_x90 0x120", "process_start_time_seconds": "_x90 0x120"}
 FAULTS = {
     "StrobeNoLeader": ({LEADER: "1 0x20 1x60", 'leader_election_master_status{name="strobe-operator",lease_namespace="elsewhere"}': "1x80",
                         'leader_election_master_status{name="another-strobe"}': "1x80"}, {}, 20, 60),
