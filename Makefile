@@ -19,9 +19,8 @@ setup:
 wheel: everything setup ## The Python package with the programs in it, in build/wheels
 	@tools/wheel
 
-demo: build ## A capture on a real API server with real JAX workers; KEEP=1 leaves it up
-	@tools/setup demo
-	@build/venv/bin/python tests/e2e/demo.py
+demo: ## Captures real JAX trainers, first without a cluster, then on a real API server; KEEP=1 leaves it up
+	@tools/demo
 
 test: everything ## Everything CI runs
 	@tools/setup test & setup=$$!; $(MAKE) --no-print-directory sanitize; code=$$?; wait $$setup && exit $$code

@@ -1,5 +1,6 @@
 // Decides whether the peer of a connection is the expected one. Pure functions.
 #pragma once
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ enum class PeerVerdict {
 
 // The verdict as a metric label: "ok", "no_certificate", "untrusted", "expired", "wrong_name".
 std::string_view Name(PeerVerdict verdict);
+
+// The verdicts that refuse a peer.
+inline constexpr std::array kRefusals = {PeerVerdict::kNoCertificate, PeerVerdict::kUntrusted,
+                                         PeerVerdict::kExpired, PeerVerdict::kWrongName};
 
 struct PeerRule {
   std::string roots{};  // PEM bundle of the trusted authorities.

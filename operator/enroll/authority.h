@@ -33,6 +33,8 @@ class Authorities {
   absl::StatusOr<bool> Rotate(const AuthorityRules& rules, WallTime now);
 
   bool empty() const { return members_.empty(); }
+  // When the newest authority is valid. Not to be called when empty.
+  const Validity& newest() const { return members_.back().validity; }
   std::string certificates() const;  // PEM bundle, oldest first; all of them are trusted.
   std::string keys() const;
   std::vector<std::string> KeyList() const;

@@ -143,6 +143,11 @@ std::vector<std::string> AuthorityKeeper::SealKeys() const {
   return keys;
 }
 
+std::optional<Validity> AuthorityKeeper::NewestAuthority() const {
+  MutexLock lock(&mutex_);
+  return authorities_.empty() ? std::nullopt : std::optional(authorities_.newest());
+}
+
 absl::StatusOr<std::string> AuthorityKeeper::CertifyPod(const std::string& signing_request,
                                                         const PodIdentity& pod) const {
   const WallTime now = clock_.WallNow();

@@ -36,8 +36,8 @@ class AuthorityKeeper {
   // Looks at the store once and brings everything up to date. The thread calls it periodically.
   absl::Status Look();
 
-  // Certificates exist. The functions below, but for SealKeys, are only to be called once this is
-  // true.
+  // Certificates exist. The functions below, but for SealKeys and NewestAuthority, are only to be
+  // called once this is true.
   bool ready() const { return ready_.is_set(); }
   const LiveIdentity& server() const { return *server_; }  // For webhooks and enrollment.
   const LiveIdentity& client() const { return *client_; }  // For calling sidecars.
@@ -45,6 +45,8 @@ class AuthorityKeeper {
   // be stored and rotated. The first belongs to the authority that signs and makes new seals; all
   // are good for checking. Empty when there is no authority yet.
   std::vector<std::string> SealKeys() const;
+  // When the newest authority is valid; nothing when there is no authority yet.
+  std::optional<Validity> NewestAuthority() const;
   // Certifies a sidecar's key for its pod.
   absl::StatusOr<std::string> CertifyPod(const std::string& signing_request,
                                          const PodIdentity& pod) const;

@@ -3,8 +3,12 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -43,6 +47,21 @@ kube::LeaseOptions LeaseOptionsOf(const LeaseConfig& lease, const kube::Credenti
           lease.duration,
           lease.renew_deadline,
           lease.retry_period};
+}
+
+std::map<std::string, OperatorMetrics::Pending> PendingOf(const kube::ObjectCache& requests,
+                                                          WallTime now) {
+  std::map<std::string, OperatorMetrics::Pending> by_namespace;
+  for (const std::string& key : requests.Keys()) {
+    const kube::Object request = requests.Get(key);
+    const std::optional<WallTime> since =
+        request == nullptr ? std::nullopt : kube::PendingSince(*request);
+    if (!since) continue;
+    OperatorMetrics::Pending& pending = by_namespace[key.substr(0, key.find('/'))];
+    ++pending.count;
+    pending.oldest = std::max(pending.oldest, now - *since);
+  }
+  return by_namespace;
 }
 
 // Whether the operator's namespace is being deleted, and the operator with it.
@@ -131,7 +150,7 @@ absl::Status OperatorServer::Start() {
   if (!config_.insecure_plaintext || has_webhooks()) StartTlsServers();
   RETURN_IF_ERROR(ServeHttp());
   reflector_.Start();
-  metrics_.Leading(false, access_.lease.name);
+  metrics_.Leading(false, access_.lease.ns, access_.lease.name);
   starter_ = std::thread([this] { RunThread("start", [this] { BeginReconciling(); }); });
   if (config_.lease.enabled) elector_.Start();
   LogInfo("strobe-operator runs", {{"version", kVersion},
@@ -173,6 +192,9 @@ Page OperatorServer::Readiness() const {
 
 Page OperatorServer::Metrics() {
   metrics_.QueueLoad(queue_.load(), config_.max_concurrent_reconciles);
+  metrics_.PendingRequests(PendingOf(requests_, clock_.WallNow()));
+  if (const auto newest = certificates_ ? certificates_->keeper().NewestAuthority() : std::nullopt)
+    metrics_.NewestAuthority(newest->from, newest->until);
   return MetricsPage(metrics_.Render());
 }
 
@@ -186,7 +208,7 @@ void OperatorServer::BeginReconciling() {
   // Before the cache is read, so that a request that changes meanwhile is not missed.
   milestones_.Reach(Milestone::kReconciling);
   history_.Reload();
-  metrics_.Leading(true, access_.lease.name);
+  metrics_.Leading(true, access_.lease.ns, access_.lease.name);
   for (const std::string& key : requests_.Keys()) queue_.Add(key);
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
       clock_, config_.max_concurrent_reconciles, queue_,

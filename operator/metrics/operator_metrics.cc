@@ -11,6 +11,7 @@
 #include "common/base/name_rules.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/tls/peer.h"
 
 namespace strobe {
 namespace {
@@ -62,17 +63,16 @@ struct OperatorMetrics::Families {
                                   .Name("strobe_worker_outcomes_total")
                                   .Help("Workers' captures that ended, by outcome.")
                                   .Register(registry);
-  Histogram& skew = BuildHistogram()
-                        .Name("strobe_capture_start_skew_seconds")
-                        .Help("Largest difference between two workers' starts in an attempt.")
-                        .Register(registry)
-                        .Add({}, kSkewBuckets);
-  Histogram& clock_error =
+  Family<Histogram>& skew =
+      BuildHistogram()
+          .Name("strobe_capture_start_skew_seconds")
+          .Help("Largest difference between two workers' starts in an attempt.")
+          .Register(registry);
+  Family<Histogram>& clock_error =
       BuildHistogram()
           .Name("strobe_clock_error_seconds")
           .Help("Uncertainty of a worker's clock offset, one observation per worker.")
-          .Register(registry)
-          .Add({}, kSkewBuckets);
+          .Register(registry);
   Family<Histogram>& stages = BuildHistogram()
                                   .Name("strobe_capture_stage_seconds")
                                   .Help(
@@ -92,6 +92,30 @@ struct OperatorMetrics::Families {
                                     .Name("strobe_last_success_timestamp_seconds")
                                     .Help("Unix time of the last capture that succeeded.")
                                     .Register(registry);
+  Family<Gauge>& pending = BuildGauge()
+                               .Name("strobe_pending_requests")
+                               .Help("ProfileRequests whose first attempt has not begun.")
+                               .Register(registry);
+  Family<Gauge>& oldest_pending =
+      BuildGauge()
+          .Name("strobe_oldest_pending_request_age_seconds")
+          .Help("Time since the oldest pending ProfileRequest was created; 0 when none is pending.")
+          .Register(registry);
+  Family<Gauge>& authority_issued =
+      BuildGauge()
+          .Name("strobe_authority_issued_timestamp_seconds")
+          .Help("Unix time from which the newest certificate authority is valid.")
+          .Register(registry);
+  Family<Gauge>& authority_expiry =
+      BuildGauge()
+          .Name("strobe_authority_expiry_timestamp_seconds")
+          .Help("Unix time at which the newest certificate authority expires.")
+          .Register(registry);
+  Gauge& process_start = BuildGauge()
+                             .Name("process_start_time_seconds")
+                             .Help("Unix time at which this process started.")
+                             .Register(registry)
+                             .Add({});
   Family<Gauge>& build_info = BuildGauge()
                                   .Name("strobe_build_info")
                                   .Help("Constant 1, with the version as a label.")
@@ -222,11 +246,18 @@ struct OperatorMetrics::Families {
 
 OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
   families_->build_info.Add({{"version", kVersion}}).Set(1);
+  families_->process_start.SetToCurrentTime();
   for (const char* result : {"success", "requeue_after", "requeue", "error"}) {
     families_->reconciles.Add({{"controller", kController}, {"result", result}});
   }
   families_->reconcile_errors.Add({{"controller", kController}});
-  // Created at the start, so that the first exception is an increase from 0.
+  // The series below exist from the start, so that Prometheus sees the first event as an increase
+  // from 0. The series of namespaces cannot: which namespaces there are is not known.
+  for (const char* result : {"ok", "denied", "invalid", "failed"})
+    families_->enrollments.Add({{"result", result}});
+  families_->refused_peers.Add({{"server", "enrollment"}, {"reason", "handshake"}});
+  for (const PeerVerdict verdict : kRefusals)
+    families_->refused_peers.Add({{"server", "worker"}, {"reason", std::string(Name(verdict))}});
   for (const char* where :
        {"reconcile", "capture", "events", "executor", "http", "slow_work", "webhook", "watch",
         "lease", "lease.watchdog", "authorities", "enroll", "tls_servers", "start"})
@@ -244,19 +275,25 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
     families_->outcomes
         .Add({{"namespace", request.ns}, {"cause", std::string(Name(worker.outcome))}})
         .Increment();
-    if (worker.error) families_->clock_error.Observe(Seconds(*worker.error));
+    if (worker.error)
+      families_->clock_error.Add({{"namespace", request.ns}}, kSkewBuckets)
+          .Observe(Seconds(*worker.error));
     upload = std::max(upload, Nanos{worker.report.upload_took_ns()});
   }
-  if (result.skew && result.ok > 1) families_->skew.Observe(Seconds(result.skew->achieved));
+  if (result.skew && result.ok > 1)
+    families_->skew.Add({{"namespace", request.ns}}, kSkewBuckets)
+        .Observe(Seconds(result.skew->achieved));
   for (const auto& [phase, took] : progress.took) {
-    families_->stages.Add({{"stage", std::string(Name(phase))}}, kStageBuckets)
+    families_->stages
+        .Add({{"namespace", request.ns}, {"stage", std::string(Name(phase))}}, kStageBuckets)
         .Observe(Seconds(took));
   }
   if (upload > Nanos{0})
-    families_->stages.Add({{"stage", "upload"}}, kStageBuckets).Observe(Seconds(upload));
+    families_->stages.Add({{"namespace", request.ns}, {"stage", "upload"}}, kStageBuckets)
+        .Observe(Seconds(upload));
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
   if (logdir.ok() && result.bytes > 0)
-    families_->bytes.Add({{"scheme", logdir->scheme()}})
+    families_->bytes.Add({{"namespace", request.ns}, {"scheme", logdir->scheme()}})
         .Increment(static_cast<double>(result.bytes));
   if (result.reports_replaced > 0)
     families_->reports_replaced.Add({{"namespace", request.ns}})
@@ -269,8 +306,8 @@ void OperatorMetrics::CaptureEnded(const ProfileRequest& request, CaptureEnd end
     return families_->captures.Add(
         {{"namespace", request.ns}, {"result", std::string(Name(result))}});
   };
-  // Creates all counters of a namespace together, so that a rate of failures sees the first
-  // failure.
+  // Creates all counters of a namespace together, so that a failure after a success is an increase
+  // from 0.
   for (const CaptureEnd known :
        {CaptureEnd::kSucceeded, CaptureEnd::kFailed, CaptureEnd::kCancelled})
     counter(known);
@@ -326,6 +363,26 @@ void OperatorMetrics::UninjectedPods(const std::map<std::string, int>& by_namesp
   }
 }
 
+void OperatorMetrics::PendingRequests(const std::map<std::string, Pending>& by_namespace) {
+  const auto set = [this](const std::string& ns, const Pending& pending) {
+    families_->pending.Add({{"namespace", ns}}).Set(static_cast<double>(pending.count));
+    families_->oldest_pending.Add({{"namespace", ns}}).Set(Seconds(pending.oldest));
+  };
+  MutexLock lock(&mutex_);
+  for (const std::string& ns : known_pending_) {
+    if (!by_namespace.contains(ns)) set(ns, {});
+  }
+  for (const auto& [ns, pending] : by_namespace) {
+    set(ns, pending);
+    known_pending_.insert(ns);
+  }
+}
+
+void OperatorMetrics::NewestAuthority(WallTime from, WallTime until) {
+  families_->authority_issued.Add({}).Set(Seconds(from.time_since_epoch()));
+  families_->authority_expiry.Add({}).Set(Seconds(until.time_since_epoch()));
+}
+
 void OperatorMetrics::Reconciled(const std::string& result, Nanos took) {
   families_->reconciles.Add({{"controller", kController}, {"result", result}}).Increment();
   if (result == "error") families_->reconcile_errors.Add({{"controller", kController}}).Increment();
@@ -351,8 +408,8 @@ void OperatorMetrics::Requested(const std::string& method, int status, Nanos too
   families_->request_time.Add({{"verb", method}}, kStageBuckets).Observe(Seconds(took));
 }
 
-void OperatorMetrics::Leading(bool leading, const std::string& lease) {
-  families_->leader.Add({{"name", lease}}).Set(leading ? 1 : 0);
+void OperatorMetrics::Leading(bool leading, const std::string& lease_ns, const std::string& lease) {
+  families_->leader.Add({{"name", lease}, {"lease_namespace", lease_ns}}).Set(leading ? 1 : 0);
 }
 
 std::string OperatorMetrics::Render() const {

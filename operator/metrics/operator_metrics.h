@@ -36,6 +36,15 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   void PeerRefused(const std::string& server, const std::string& reason);
   // Sets the number of pods that have the label but cannot be profiled.
   void UninjectedPods(const std::map<std::string, int>& by_namespace);
+  // The requests of a namespace whose first attempt has not begun.
+  struct Pending {
+    std::size_t count = 0;
+    Nanos oldest{};  // Since the creation of the oldest one.
+  };
+  // Sets what waits in each namespace. Call it before Render.
+  void PendingRequests(const std::map<std::string, Pending>& by_namespace);
+  // Sets the validity of the newest certificate authority.
+  void NewestAuthority(WallTime from, WallTime until);
 
   // `result` is success, requeue_after or error.
   void Reconciled(const std::string& result, Nanos took);
@@ -46,7 +55,8 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   // Sets the current load. Call it before Render.
   void QueueLoad(const WorkQueue::Load& load, int workers);
   void Requested(const std::string& method, int status, Nanos took);
-  void Leading(bool leading, const std::string& lease);
+  // The lease's namespace and name tell several installations in one cluster apart.
+  void Leading(bool leading, const std::string& lease_ns, const std::string& lease);
 
   // The metrics in Prometheus's text format.
   std::string Render() const;
@@ -60,6 +70,7 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
 
   std::set<std::string> known_uninjected_;  // Used only by the single caller of UninjectedPods.
   Mutex mutex_;
+  std::set<std::string> known_pending_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> namespaces_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -9,6 +9,7 @@
 #include "operator/core/job_shape.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
 #include "operator/objects/requester_json.h"
 #include "operator/objects/selector_json.h"
 
@@ -242,6 +243,18 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
   }
+}
+
+std::optional<WallTime> PendingSince(const Json& object) {
+  const Json& metadata = Member(object, "metadata");
+  const Json& status = Member(object, "status");
+  if (!Member(metadata, "deletionTimestamp").is_null()) return std::nullopt;
+  const Json& attempt = Member(status, "attempt");
+  if (attempt.is_number() && attempt > 0) return std::nullopt;
+  const Json& conditions = Member(status, "conditions");
+  const std::optional<std::size_t> succeeded = FindBy(conditions, "type", "Succeeded");
+  if (succeeded && TextOf(conditions[*succeeded], "status") != "Unknown") return std::nullopt;
+  return metadata.is_object() ? ReadTime(metadata, "creationTimestamp") : std::nullopt;
 }
 
 Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {

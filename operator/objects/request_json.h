@@ -2,6 +2,7 @@
 // paths.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,10 @@ std::string RequestPath(const std::string& ns, const std::string& name);
 // If the spec cannot be carried out, `invalid` has the reason and names the field; the schema
 // refuses most such objects. InvalidArgument if not even the metadata can be parsed.
 absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
+
+// Since when the request has waited for its first attempt; nothing if that began, or the request is
+// finished or being deleted. Does not parse the rest, so that it is cheap for all of them.
+std::optional<WallTime> PendingSince(const nlohmann::json& object);
 
 // The object to apply to /status. The API server refuses it if the request has changed since it was
 // read.

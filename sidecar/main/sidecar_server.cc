@@ -185,10 +185,17 @@ absl::Status SidecarServer::ServeMetrics() {
 }
 
 Page SidecarServer::Metrics() {
-  return MetricsPage(metrics_.Render(
-      {runner_.holder(), spool_ == nullptr ? 0 : spool_->used_bytes(),
-       agent_ != nullptr && agent_->connected(),
-       agent_ == nullptr ? std::map<std::string, std::uint64_t>() : agent_->kineto_refused()}));
+  SidecarMetrics::State state{.holder = runner_.holder()};
+  if (spool_ != nullptr) {
+    state.spool_bytes = spool_->used_bytes();
+    if (const std::optional<WallTime> oldest = spool_->oldest())
+      state.spool_age = std::max(Nanos{0}, clock_.WallNow() - *oldest);
+  }
+  if (agent_ != nullptr) {
+    state.agent_connected = agent_->connected();
+    state.kineto_refused = agent_->kineto_refused();
+  }
+  return MetricsPage(metrics_.Render(state));
 }
 
 bool SidecarServer::Stop() {

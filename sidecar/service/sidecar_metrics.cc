@@ -8,6 +8,7 @@
 #include "common/base/guard.h"
 #include "common/base/outcome.h"
 #include "common/base/version.h"
+#include "common/tls/peer.h"
 #include "sidecar/session/worker_reports.h"
 
 namespace strobe {
@@ -39,6 +40,12 @@ struct SidecarMetrics::Families {
                                        .Help("Bytes of traces that wait for their store.")
                                        .Register(registry)
                                        .Add({});
+  prometheus::Gauge& spool_age =
+      prometheus::BuildGauge()
+          .Name("strobe_sidecar_spool_age_seconds")
+          .Help("Time that the oldest trace has waited for its store; 0 when none waits.")
+          .Register(registry)
+          .Add({});
   prometheus::Gauge& agent_connected =
       prometheus::BuildGauge()
           .Name("strobe_sidecar_agent_connected")
@@ -83,6 +90,9 @@ struct SidecarMetrics::Families {
 SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
   // These series exist from the start, so that Prometheus sees the first event as an increase.
   for (const char* reason : {"ring", "device"}) families_->dropped.Add({{"reason", reason}});
+  families_->refused_peers.Add({{"reason", "handshake"}});
+  for (const PeerVerdict verdict : kRefusals)
+    families_->refused_peers.Add({{"reason", std::string(Name(verdict))}});
   for (const char* where : {"capture", "worker", "http", "kept_traces", "enroll", "executor",
                             "files", "flight_recorder", "job_guard", "kineto", "slow_work"})
     families_->panics.Add({{"where", where}});
@@ -120,6 +130,7 @@ std::string SidecarMetrics::Render(const State& state) {
   }
   families_->armed.Set(state.holder.empty() ? 0 : 1);
   families_->spool_bytes.Set(static_cast<double>(state.spool_bytes));
+  families_->spool_age.Set(std::chrono::duration<double>(state.spool_age).count());
   families_->agent_connected.Set(state.agent_connected ? 1 : 0);
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }

@@ -50,9 +50,18 @@ bool ReadFile(const std::string& path, google::protobuf::Message& message) {
   return text.ok() && ReadJson(*text, message);
 }
 
-std::uint64_t Sum(const std::map<std::string, std::uint64_t>& traces) {
-  return std::accumulate(traces.begin(), traces.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const auto& trace) { return sum + trace.second; });
+// A sum over what maps a trace's id to its `bytes`.
+template <typename Traces>
+std::uint64_t Sum(const Traces& traces) {
+  return std::accumulate(
+      traces.begin(), traces.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const auto& trace) { return sum + trace.second.bytes; });
+}
+
+WallTime WrittenAt(const std::string& path) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  return fs::file_time_type::clock::to_sys(error ? fs::file_time_type::clock::now() : time);
 }
 
 }  // namespace
@@ -118,7 +127,7 @@ absl::Status Spool::Recover() {
   for (auto& [time, report] : found) {
     for (const SpooledTrace& trace : TracesOf(report)) {
       if (const std::uint64_t bytes = fs::file_size(PathOf(trace.id, kTrace), error); !error)
-        traces_[trace.id] = bytes;
+        traces_[trace.id] = {bytes, WrittenAt(PathOf(trace.id, kTrace))};
     }
     reports_.push_back(report.capture_id());
     recovered_.push_back(std::move(report));
@@ -159,6 +168,14 @@ std::size_t Spool::traces() const {
   return traces_.size();
 }
 
+std::optional<WallTime> Spool::oldest() const {
+  MutexLock lock(&mutex_);
+  const auto oldest = std::min_element(
+      traces_.begin(), traces_.end(),
+      [](const auto& a, const auto& b) { return a.second.since < b.second.since; });
+  return oldest == traces_.end() ? std::nullopt : std::optional(oldest->second.since);
+}
+
 absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string_view> pieces) {
   const MemoryBytes bytes(pieces);
   if (bytes.size() > free_bytes()) {
@@ -168,7 +185,7 @@ absl::Status Spool::Add(const std::string& trace_id, std::span<const std::string
   FileStore files(directory_);
   RETURN_IF_ERROR(files.Put(trace_id + std::string(kTrace), bytes, {}));
   MutexLock lock(&mutex_);
-  traces_[trace_id] = bytes.size();
+  traces_[trace_id] = {bytes.size(), WrittenAt(PathOf(trace_id, kTrace))};
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "collector/logdir/byte_source.h"
 #include "collector/logdir/object_store.h"
 #include "collector/storage/upload.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -45,6 +47,8 @@ class Spool {
   std::uint64_t free_bytes() const;
   std::uint64_t used_bytes() const;
   std::size_t traces() const;
+  // When the oldest trace was written; nothing when the spool is empty.
+  std::optional<WallTime> oldest() const;
 
   // Stores a trace durably; SaveReport must follow, because a trace without a report is removed at
   // the next start. ResourceExhausted if there is not enough space.
@@ -69,9 +73,12 @@ class Spool {
   const int lock_;
   const std::uint64_t capacity_;
   mutable Mutex mutex_;
-  // Trace id to size in bytes.
-  std::map<std::string, std::uint64_t> traces_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);  // Capture ids, oldest first.
+  struct StoredTrace {
+    std::uint64_t bytes = 0;
+    WallTime since{};  // When its file was written, so that it also holds for a restarted sidecar.
+  };
+  std::map<std::string, StoredTrace> traces_ ABSL_GUARDED_BY(mutex_);  // By trace id.
+  std::vector<std::string> reports_ ABSL_GUARDED_BY(mutex_);           // Capture ids, oldest first.
   std::vector<v1::Report> recovered_ ABSL_GUARDED_BY(mutex_);
 };
 

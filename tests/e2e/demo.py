@@ -1,4 +1,4 @@
-"""make demo: runs two JAX workers, the operator and one ProfileRequest, and shows the result.
+"""The second part of make demo (tools/demo): runs two JAX workers, the operator and one ProfileRequest, and shows the result.
 
 With KUBECONFIG set, it uses that cluster's API server instead of starting one. With KEEP=1, everything
 keeps running until Ctrl-C.
@@ -36,7 +36,7 @@ def main():
     began = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     directory = Path(tempfile.mkdtemp(prefix="strobe-demo-"))
-    logdir = BUILD / "demo-logs"
+    logdir = BUILD / "demo-logs" / "cluster"
     shutil.rmtree(logdir, ignore_errors=True)
     own_cluster = not os.environ.get("KUBECONFIG")
     ok = False
@@ -71,9 +71,10 @@ def main():
                 print(subprocess.run(["find", logdir, "-type", "f", "-printf", "%10s  %p\n"], capture_output=True, text=True).stdout.rstrip())
                 request = kubectl.get("profilerequest", "first-look")
                 skew = request["status"]["skew"]
-                say(f"skew {skew['achieved']} +-{skew.get('error', '?')}, {time.monotonic() - began:.1f} s since make demo was ready to begin")
+                say(f"skew {skew['achieved']} +-{skew.get('error', '?')}, {time.monotonic() - began:.1f} s from nothing to the result")
                 say(f"open it: {BIN}/strobe view {logdir}")
-                say(f"     or: {BUILD}/venv/bin/xprof --logdir {logdir} --port 8791   then http://localhost:8791")
+                if (BUILD / "venv/bin/xprof").exists():  # Installed with the tests, not with the demo.
+                    say(f"     or: {BUILD}/venv/bin/xprof --logdir {logdir} --port 8791   then http://localhost:8791")
             else:
                 print(operator.process.output()[-4000:])
             if os.environ.get("KEEP") == "1":

@@ -1,5 +1,6 @@
 """Leader election, with the real Lease of a real API server."""
 
+import re
 import signal
 import time
 
@@ -17,7 +18,7 @@ def make(group, kubeconfig, kubectl, name):
 
 
 def leading(operator):
-    return 'leader_election_master_status{name="strobe-operator"} 1' in operator.page("/metrics")
+    return re.search(r'^leader_election_master_status\{.*name="strobe-operator".*\} 1$', operator.page("/metrics"), re.MULTILINE) is not None
 
 
 def test_a_clean_stop_hands_over_within_seconds(group, kubectl, plane, make_workers, logdir):

@@ -4,6 +4,7 @@ front of it injects the faults."""
 import hashlib
 import os
 import random
+import re
 import signal
 import time
 
@@ -158,12 +159,17 @@ def test_a_storm_passes(sidecar, server, gate):
 
 def test_a_storm_that_outlasts_the_capture_loses_nothing(sidecar, server, gate):
     gate.add(lambda *_: True, times=1_000_000, answer=(503, error("SlowDown", "please wait")))
+    began = time.time()
     sidecar.start().arm(deadline=5)
     report = sidecar.finished()
     assert report.outcome == sidecar.pb.UPLOAD_FAILED and "HTTP 503" in report.message and "gave up after" in report.message
     assert sidecar.traces() == ["c.xplane.pb"]
+    # It was recorded before the upload, which took until the deadline.
+    age = re.search(r"^strobe_sidecar_spool_age_seconds (\S+)$", sidecar.metrics(), re.MULTILINE)
+    assert 0 < float(age[1]) < time.time() - began
     gate.clear()
     wait_until(lambda: 'strobe_sidecar_kept_traces_total{result="arrived"} 1' in sidecar.metrics(), 60, "the kept trace")
+    assert "\nstrobe_sidecar_spool_age_seconds 0\n" in sidecar.metrics()
     assert len(server.read("logs/plugins/profile/run-c/w0.xplane.pb")) > TRACE_MIB << 20
     assert sidecar.traces() == [] and server.open_uploads() == []
 

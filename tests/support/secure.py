@@ -14,9 +14,9 @@ from .processes import BIN, ROOT, TOOLS
 from .tls import issue
 
 
-def chart_objects(*arguments):
+def chart_objects(*arguments, release="strobe", namespace="strobe-system"):
     """The objects that `helm template` renders from our chart."""
-    done = subprocess.run([TOOLS / "helm", "template", "strobe", ROOT / "helm/strobe", "--namespace", "strobe-system", *arguments],
+    done = subprocess.run([TOOLS / "helm", "template", release, ROOT / "helm/strobe", "--namespace", namespace, *arguments],
                           check=True, capture_output=True, text=True)
     return [document for document in yaml.safe_load_all(done.stdout) if document]
 

@@ -66,6 +66,17 @@ TEST_F(Keeper, TheLeaderMakesTheFirstAuthorityAndAStandbyFollows) {
   EXPECT_EQ(JudgePeer(pod, {store_.told, PodName("u-1")}, clock_.WallNow()), PeerVerdict::kOk);
 }
 
+TEST_F(Keeper, TellsWhenTheNewestAuthorityIsValid) {
+  AuthorityKeeper keeper = Make(true);
+  EXPECT_EQ(keeper.NewestAuthority(), std::nullopt);
+  ASSERT_TRUE(keeper.Look().ok());
+  const WallTime first = keeper.NewestAuthority().value().until;
+  EXPECT_GT(first, clock_.WallNow() + AuthorityRules().lifetime - hours(1));
+  clock_.Advance(AuthorityRules().lifetime * 3 / 4);
+  ASSERT_TRUE(keeper.Look().ok());
+  EXPECT_GT(keeper.NewestAuthority().value().until, first) << "its successor was made";
+}
+
 // Regression: the authorities survive an uninstallation, so after the next installation the
 // operator was ready before the API server trusted it, and requests failed for ten seconds.
 TEST_F(Keeper, NobodyIsReadyBeforeTheApiServerKnowsWhomToTrust) {

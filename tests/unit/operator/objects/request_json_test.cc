@@ -142,5 +142,25 @@ TEST(StatusToJson, RoundTrips) {
   EXPECT_EQ(StatusToJson(request, read), written);
 }
 
+TEST(PendingSince, ARequestWaitsUntilItsFirstAttemptBeginsOrItEnds) {
+  json object = Object();
+  object.erase("status");
+  const WallTime created = ParseRequest(object)->created;
+  EXPECT_EQ(PendingSince(object), created);
+  const auto with_status = [&](int attempt, const char* succeeded) {
+    object["status"] = {{"attempt", attempt},
+                        {"conditions", {{{"type", "Succeeded"}, {"status", succeeded}}}}};
+    return PendingSince(object);
+  };
+  EXPECT_EQ(with_status(0, "Unknown"), created);
+  EXPECT_EQ(with_status(1, "Unknown"), std::nullopt);
+  EXPECT_EQ(with_status(0, "False"), std::nullopt) << "it was refused before it began";
+  object.erase("status");
+  object["metadata"]["deletionTimestamp"] = object["metadata"]["creationTimestamp"];
+  EXPECT_EQ(PendingSince(object), std::nullopt);
+  EXPECT_EQ(PendingSince(json::array()), std::nullopt);
+  EXPECT_EQ(PendingSince({{"metadata", 1}, {"status", "x"}}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace strobe::kube

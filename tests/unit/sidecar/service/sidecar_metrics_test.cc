@@ -20,7 +20,10 @@ TEST(SidecarMetrics, CountsCapturesAndBytes) {
   metrics.CaptureEnded(report);
   metrics.UploadRetried();
   metrics.KeptTraceDropped();
-  const std::string text = metrics.Render({"some capture", 17, true});
+  const std::string text = metrics.Render({.holder = "some capture",
+                                           .spool_bytes = 17,
+                                           .spool_age = std::chrono::minutes(2),
+                                           .agent_connected = true});
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"Ok\"} 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_captures_total{cause=\"UploadDenied\"} 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_bytes_total 1000"));
@@ -29,9 +32,19 @@ TEST(SidecarMetrics, CountsCapturesAndBytes) {
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"ring\"} 6"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_dropped_events_total{reason=\"device\"} 0"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_spool_bytes 17"));
+  EXPECT_THAT(text, HasSubstr("strobe_sidecar_spool_age_seconds 120"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_upload_retries_total 1"));
   EXPECT_THAT(text, HasSubstr("strobe_sidecar_kept_traces_total{result=\"dropped\"} 1"));
   EXPECT_THAT(metrics.Render({}), HasSubstr("strobe_sidecar_armed 0"));
+}
+
+TEST(SidecarMetrics, HasTheSeriesOfRefusalsBeforeTheFirstOne) {
+  SidecarMetrics metrics;
+  const std::string text = metrics.Render({});
+  for (const char* reason : {"handshake", "no_certificate", "untrusted", "expired", "wrong_name"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("strobe_sidecar_refused_peers_total{reason=\"") +
+                                reason + "\"} 0"));
+  }
 }
 
 }  // namespace

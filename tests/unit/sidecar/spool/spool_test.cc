@@ -84,6 +84,26 @@ TEST_F(SpoolTest, WhatWasAddedIsThereAfterARestart) {
   EXPECT_TRUE(spool->LoadUpload("a").id.empty());
 }
 
+TEST_F(SpoolTest, TellsHowOldItsOldestTraceIsAlsoAfterARestart) {
+  const auto time = [&](const std::string& id) {
+    return fs::file_time_type::clock::to_sys(
+        fs::last_write_time(directory_ + "/" + id + ".xplane.pb"));
+  };
+  {
+    const auto spool = Open();
+    EXPECT_EQ(spool->oldest(), std::nullopt);
+    ASSERT_TRUE(Add(*spool, "a", 10).ok());
+    ASSERT_TRUE(Add(*spool, "b", 10).ok());
+    EXPECT_EQ(spool->oldest(), std::min(time("a"), time("b")));
+  }
+  fs::last_write_time(directory_ + "/b.xplane.pb",
+                      fs::file_time_type::clock::now() - std::chrono::hours(2));
+  const auto spool = Open();
+  EXPECT_EQ(spool->oldest(), time("b"));
+  spool->RemoveTrace("b");
+  EXPECT_EQ(spool->oldest(), time("a"));
+}
+
 TEST_F(SpoolTest, RefusesWhatDoesNotFitAndLeavesTheRest) {
   const auto spool = Open(2000);
   ASSERT_TRUE(Add(*spool, "a", 1500).ok());
