@@ -23,9 +23,8 @@ demo: build ## A capture on a real API server with real JAX workers; KEEP=1 leav
 	@tools/setup demo
 	@build/venv/bin/python tests/e2e/demo.py
 
-test: everything ## Everything CI runs
-	@tools/setup test & setup=$$!; $(MAKE) --no-print-directory sanitize; code=$$?; wait $$setup && exit $$code
-	@ctest --preset release --output-junit tests.xml; code=$$?; tests/tools/times.py build/release/tests.xml; exit $$code
+test: ## Everything CI runs
+	@tests/tools/run_all
 
 unit: everything ## Only the unit tests, no sanitizer
 	@ctest --preset release -L unit
