@@ -22,9 +22,8 @@ wheel: everything setup ## The Python package with the programs in it, in build/
 demo: ## Captures real JAX trainers, first without a cluster, then on a real API server; KEEP=1 leaves it up
 	@tools/demo
 
-test: everything ## Everything CI runs
-	@tools/setup test & setup=$$!; $(MAKE) --no-print-directory sanitize; code=$$?; wait $$setup && exit $$code
-	@ctest --preset release --output-junit tests.xml; code=$$?; tests/tools/times.py build/release/tests.xml; exit $$code
+test: ## Everything CI runs
+	@tests/tools/run_all
 
 unit: everything ## Only the unit tests, no sanitizer
 	@ctest --preset release -L unit

@@ -29,8 +29,9 @@ class Cluster {
   // Pods of the namespace that the query selects, as the API server's own cache has them.
   virtual absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string& ns,
                                                         const PodQuery& query) = 0;
-  // How many workers a job should have. What will stay unknown, for example because the kind's API
-  // is not installed or not allowed, is told in JobShape::unknown. An error is worth another try.
+  // How many workers a job should have, and which object's pods they are. What will stay unknown,
+  // for example because the kind's API is not installed or not allowed, is told in
+  // JobShape::unknown. An error is worth another try.
   virtual absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status SetFinalizers(const ProfileRequest& request,

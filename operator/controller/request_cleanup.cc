@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/controller/finalizer.h"
+#include "operator/controller/target_pods.h"
 
 namespace strobe {
 namespace {
@@ -139,8 +140,8 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
 
 absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
     const std::string& key, const ProfileRequest& request) {
-  ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.ns, query));
+  ASSIGN_OR_RETURN(const TargetPods found, FindTargetPods(deps_.cluster, request.ns, request.target,
+                                                          /*patient=*/false));
   std::vector<v1::ReclaimRequest> runs;
   for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
     v1::ReclaimRequest& run = runs.emplace_back();
@@ -155,7 +156,7 @@ absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
   any.sample = false;
   any.container.clear();
   return RunReclaim::Start({deps_.clock, deps_.executor, deps_.workers},
-                           SelectTargets(any, query, pods).targets, std::move(runs),
+                           SelectTargets(any, found.query, found.pods).targets, std::move(runs),
                            [enqueue = deps_.enqueue, key] { enqueue(key); });
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/controller/finalizer.h"
+#include "operator/controller/target_pods.h"
 #include "operator/core/min_workers.h"
 #include "operator/core/pending_reason.h"
 #include "operator/core/pod_evidence.h"
@@ -132,12 +133,12 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
 absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key,
                                                           const ProfileRequest& request, int number,
                                                           const Crowd& crowd) {
-  const absl::StatusOr<PodQuery> query = QueryFor(request.target);
-  if (!query.ok()) return Refuse(request, "UnknownJobKind", MessageOf(query.status()));
+  if (const absl::StatusOr<PodQuery> query = QueryFor(request.target); !query.ok())
+    return Refuse(request, "UnknownJobKind", MessageOf(query.status()));
   const bool resumes = Resumes(request, number);
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(key, request, number);
   absl::StatusOr<Selection> selection =
-      Select(request, *query, /*patient=*/!resumes && waited < kTargetPatience);
+      Select(request, /*patient=*/!resumes && waited < kTargetPatience);
   if (absl::IsInvalidArgument(selection.status()))
     return Refuse(request, "InvalidTarget", MessageOf(selection.status()));
   if (absl::IsPermissionDenied(selection.status())) {
@@ -176,19 +177,11 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   return StartAttempt(key, request, number, std::move(selection->targets), std::move(spec));
 }
 
-// `patient`: a job that cannot be read now is an error; else it counts as unknown.
-absl::StatusOr<Selection> RequestReconciler::Select(const ProfileRequest& request,
-                                                    const PodQuery& query, bool patient) {
-  std::optional<JobShape> shape;
-  if (request.target.job && query.names.empty()) {
-    absl::StatusOr<JobShape> described = deps_.cluster.DescribeJob(request.ns, *request.target.job);
-    if (!described.ok() && patient) return described.status();
-    shape = described.ok() ? *std::move(described)
-                           : JobShape{.unknown = StrCat("the job could not be read: ",
-                                                        MessageOf(described.status()))};
-  }
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.ns, query));
-  return SelectTargets(request.target, query, pods, shape ? &*shape : nullptr);
+absl::StatusOr<Selection> RequestReconciler::Select(const ProfileRequest& request, bool patient) {
+  ASSIGN_OR_RETURN(const TargetPods found,
+                   FindTargetPods(deps_.cluster, request.ns, request.target, patient));
+  return SelectTargets(request.target, found.query, found.pods,
+                       found.shape ? &*found.shape : nullptr);
 }
 
 // None: enough workers are there, or the others are not waited for any longer.
@@ -376,9 +369,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
 
 absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(
     const ProfileRequest& request, const LiveCapture& live) {
-  ASSIGN_OR_RETURN(const PodQuery query, QueryFor(request.target));
-  ASSIGN_OR_RETURN(const std::vector<PodInfo> pods, deps_.cluster.ListPods(request.ns, query));
-  return EvidenceByTarget(live.targets, pods, live.began);
+  ASSIGN_OR_RETURN(const TargetPods found, FindTargetPods(deps_.cluster, request.ns, request.target,
+                                                          /*patient=*/false));
+  return EvidenceByTarget(live.targets, found.pods, live.began);
 }
 
 // Records the event once per attempt: the status remembers it.

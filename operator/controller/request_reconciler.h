@@ -44,8 +44,7 @@ class RequestReconciler {
                                        const Crowd& crowd, const PolicyVerdict& verdict);
   absl::StatusOr<ReconcileResult> Launch(const std::string& key, const ProfileRequest& request,
                                          int number, const Crowd& crowd);
-  absl::StatusOr<Selection> Select(const ProfileRequest& request, const PodQuery& query,
-                                   bool patient);
+  absl::StatusOr<Selection> Select(const ProfileRequest& request, bool patient);
   MaybeResult AwaitTargets(const std::string& key, const ProfileRequest& request, int number,
                            const Selection& selection, std::size_t wanted);
   MaybeResult AwaitTurn(const std::string& key, const ProfileRequest& request,

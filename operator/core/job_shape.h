@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/core/job_kinds.h"
+
 namespace strobe {
 
 // The most workers that a capture can have. A job with more is treated as one of unknown size.
@@ -21,7 +23,10 @@ struct JobShape {
   bool suspended = false;
   // Whether pods that have succeeded are no longer included in the numbers above.
   bool of_running_pods = false;
-  std::string unknown{};  // Why nothing is known of the job; then the other fields mean nothing.
+  std::string unknown{};  // Why no size is known; then the fields above mean nothing.
+  // The object that the pods belong to, if it is another one, such as a RayJob's cluster.
+  std::optional<JobRef> pods_of{};
+  std::vector<std::string> pods{};  // The pods' names, if the job itself lists them.
 };
 
 // How many pods train; none when that is not known, or more than kMaxWorkers.

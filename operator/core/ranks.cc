@@ -38,6 +38,8 @@ constexpr char kGroupIndexKey[] = "leaderworkerset.sigs.k8s.io/group-index",
 constexpr char kReplicaTypeKey[] = "training.kubeflow.org/replica-type",
                kReplicaIndexKey[] = "training.kubeflow.org/replica-index",
                kJobRoleKey[] = "training.kubeflow.org/job-role";
+constexpr char kVolcanoJobKey[] = "volcano.sh/job-name", kVolcanoTaskKey[] = "volcano.sh/task-spec",
+               kVolcanoIndexKey[] = "volcano.sh/task-index";
 constexpr char kRayNodeKey[] = "ray.io/node-type",
                kRayOriginKey[] = "ray.io/originated-from-cr-name";
 
@@ -108,11 +110,12 @@ int TpuRank(const PodInfo& pod, const std::string& container) {
   return worker < count ? Checked(std::int64_t{slice} * count + worker) : -1;
 }
 
-// How many pods of the JobSet come before job `index` of `role`, by the JobSet's own numbers. None
-// for a role that it does not have.
+// How many pods that train come before replica `index` of `role`, by the job's own numbers. None
+// for a role that it does not have, or that does not train.
 std::optional<std::int64_t> PodsBefore(const JobShape& shape, const std::string& role, int index) {
   std::int64_t before = 0;
   for (const JobShape::Role& entry : shape.roles) {
+    if (!entry.trains) continue;
     const auto pods = static_cast<std::int64_t>(entry.pods_per_replica);
     if (entry.name == role) return before + index * pods;
     before += static_cast<std::int64_t>(entry.replicas) * pods;
@@ -174,6 +177,30 @@ Ranks JobSetRanks(const Pods& pods, const JobShape* shape) {
   if (sets.size() != 1) return Ranks(pods.size(), -1);
   if (shape == nullptr || shape->roles.empty()) return JobSetRanksByPods(pods);
   return JobSetRanksByShape(pods, *shape);
+}
+
+// The name that all pods have under the key; empty if it is not the same everywhere.
+std::string SharedName(const Pods& pods, std::string_view key) {
+  std::set<std::string> names;
+  for (const PodInfo* pod : pods) names.insert(WrittenText(*pod, key));
+  return names.size() == 1 ? *names.begin() : "";
+}
+
+// Volcano numbers the pods of each task. Without the job's own object that is enough for one task.
+Ranks VolcanoRanks(const Pods& pods, const JobShape* shape) {
+  const bool shaped = shape != nullptr && !shape->roles.empty();
+  Ranks ranks(pods.size(), -1);
+  if (SharedName(pods, kVolcanoJobKey).empty() ||
+      (!shaped && SharedName(pods, kVolcanoTaskKey).empty()))
+    return ranks;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const int own = WrittenNumber(*pods[i], kVolcanoIndexKey);
+    if (own < 0) continue;
+    const std::optional<std::int64_t> rank =
+        shaped ? PodsBefore(*shape, WrittenText(*pods[i], kVolcanoTaskKey), own) : own;
+    if (rank) ranks[i] = Checked(*rank);
+  }
+  return ranks;
 }
 
 int LwsRank(const PodInfo& pod, const std::string& container) {
@@ -251,6 +278,15 @@ std::vector<PodRank> Unify(const Pods& pods, const Ranks& ranks) {
   return unified;
 }
 
+// What the shape says of the role: whether it trains; none if it has no such role.
+std::optional<bool> Trains(const JobShape* shape, const std::string& role) {
+  if (shape == nullptr || role.empty()) return std::nullopt;
+  for (const JobShape::Role& entry : shape->roles) {
+    if (Lower(entry.name) == role) return entry.trains;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool IsRankVariable(std::string_view name) {
@@ -272,6 +308,7 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
   }
   each([&container](const PodInfo& pod) { return TpuRank(pod, container); });
   evidence.push_back([&] { return JobSetRanks(pods, shape); });
+  evidence.push_back([&] { return VolcanoRanks(pods, shape); });
   each([&container](const PodInfo& pod) { return LwsRank(pod, container); });
   evidence.push_back([&] { return KubeflowRanks(pods, shape); });
   each([](const PodInfo& pod) { return WrittenNumber(pod, kCompletionKey); });
@@ -299,7 +336,11 @@ std::size_t ProcessesOf(const PodInfo& pod, const std::string& container) {
   return info == nullptr ? 1 : std::max<std::size_t>(info->processes, 1);
 }
 
-bool OnlyCoordinates(const PodInfo& pod) {
+bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape) {
+  for (const char* key : {kReplicatedJobKey, kVolcanoTaskKey, kReplicaTypeKey, kJobRoleKey}) {
+    if (const std::optional<bool> trains = Trains(shape, Lower(WrittenText(pod, key))))
+      return !*trains;
+  }
   constexpr std::array<std::string_view, 4> kRoles = {"launcher", "ps", "evaluator", "scheduler"};
   for (const char* key : {kReplicaTypeKey, kJobRoleKey}) {
     const std::string role = Lower(WrittenText(pod, key));

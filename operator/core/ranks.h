@@ -5,7 +5,7 @@
 //   2. The environment of the training container: RANK, NODE_RANK, PET_NODE_RANK, JAX_PROCESS_ID,
 //      PROCESS_ID, TPU_WORKER_ID with MEGASCALE_SLICE_ID. The process itself uses these.
 //   3. Labels and annotations by the job's controller, combined into one number for the whole job:
-//      JobSet, LeaderWorkerSet, Kubeflow, Job, StatefulSet.
+//      JobSet, Volcano, LeaderWorkerSet, Kubeflow, Job, StatefulSet.
 // One kind of evidence numbers all pods of a capture, because numbers of different kinds do not
 // count the same thing. It is the first kind that gives every pod a number, else the kind that
 // numbers most pods. A kind that gives two pods the same number is not used.
@@ -36,7 +36,7 @@ std::vector<PodRank> AssignRanks(const std::vector<const PodInfo*>& pods,
 std::size_t ProcessesOf(const PodInfo& pod, const std::string& container);
 
 // Whether the pod's role is to coordinate, not to train: a Ray head, MPI's launcher, a parameter
-// server.
-bool OnlyCoordinates(const PodInfo& pod);
+// server. What the shape says of the role counts first; it may be null.
+bool OnlyCoordinates(const PodInfo& pod, const JobShape* shape);
 
 }  // namespace strobe

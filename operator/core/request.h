@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "operator/core/admission_seal.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/job_kinds.h"
 #include "operator/core/requester.h"
 
 namespace strobe {
@@ -22,10 +23,6 @@ struct Condition {
   std::string reason{}, message{};
   std::int64_t observed_generation = 0;
   WallTime since{};  // lastTransitionTime, in whole seconds.
-};
-
-struct JobRef {
-  std::string api_version{}, kind{}, name{};
 };
 
 struct TargetSpec {

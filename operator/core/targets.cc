@@ -1,7 +1,6 @@
 #include "operator/core/targets.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -13,31 +12,6 @@
 
 namespace strobe {
 namespace {
-
-struct JobLabel {
-  std::string_view kind, label;
-};
-
-// The label by which a kind's controller marks every pod of a job with the job's name.
-constexpr std::array<JobLabel, 14> kJobLabels = {{
-    {"Job", "batch.kubernetes.io/job-name"},
-    {"JobSet", "jobset.sigs.k8s.io/jobset-name"},
-    {"LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name"},
-    {"PyTorchJob", "training.kubeflow.org/job-name"},
-    {"TFJob", "training.kubeflow.org/job-name"},
-    {"JAXJob", "training.kubeflow.org/job-name"},
-    {"MPIJob", "training.kubeflow.org/job-name"},
-    {"XGBoostJob", "training.kubeflow.org/job-name"},
-    {"PaddleJob", "training.kubeflow.org/job-name"},
-    {"TrainJob", "jobset.sigs.k8s.io/jobset-name"},
-    {"RayCluster", "ray.io/cluster"},
-    {"RayJob", "ray.io/originated-from-cr-name"},
-    {"RayService", "ray.io/originated-from-cr-name"},
-    {"Workload", "kueue.x-k8s.io/workload"},
-}};
-// Kinds without such a label. They own their pods directly, so pods are found by owner reference.
-constexpr std::array<std::string_view, 3> kDirectOwners = {"StatefulSet", "ReplicaSet",
-                                                           "DaemonSet"};
 
 std::string AddressOf(const PodInfo& pod) {
   return StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]", ":",
@@ -145,7 +119,8 @@ struct Members {
   std::size_t finished = 0;            // Workers whose pods have succeeded; not among `pods`.
 };
 
-Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vector<PodInfo>& pods) {
+Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vector<PodInfo>& pods,
+                  const JobShape* shape) {
   Members members;
   for (const PodInfo& pod : pods) {
     if (query.owner &&
@@ -154,7 +129,7 @@ Members MembersOf(const TargetSpec& spec, const PodQuery& query, const std::vect
         })) {
       continue;
     }
-    const bool coordinates = spec.job && query.names.empty() && OnlyCoordinates(pod);
+    const bool coordinates = spec.job && query.names.empty() && OnlyCoordinates(pod, shape);
     const bool can_train = pod.sidecar_port != 0 || pod.wants_injection ||
                            std::any_of(pod.containers.begin(), pod.containers.end(),
                                        [](const auto& c) { return c.devices.accelerator; });
@@ -266,35 +241,34 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
 
 }  // namespace
 
-absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target) {
+absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shape) {
   if (!target.job) return PodQuery{.selector = target.selector, .names = target.pods};
-  const auto label = std::find_if(kJobLabels.begin(), kJobLabels.end(), [&](const JobLabel& entry) {
-    return entry.kind == target.job->kind;
-  });
-  if (label != kJobLabels.end()) {
-    // The API server would refuse every list with such a selector.
-    if (const absl::Status good = CheckLabelValue(target.job->name); !good.ok()) {
-      return absl::InvalidArgumentError(StrCat("target.jobRef.name: pods are found by the label ",
-                                               label->label, ", and ", MessageOf(good)));
-    }
-    return PodQuery{.selector = StrCat(label->label, "=", target.job->name)};
+  if (shape != nullptr && !shape->pods.empty()) return PodQuery{.names = shape->pods};
+  const bool other = shape != nullptr && shape->pods_of;
+  const JobRef& job = other ? *shape->pods_of : *target.job;
+  if (job.kind == "Pod") return PodQuery{.names = {job.name}};
+  const JobKind* kind = FindJobKind(job);
+  if (kind == nullptr) return absl::InvalidArgumentError(UnknownJobKind(job));
+  switch (kind->pods) {
+    case JobKind::Pods::kLabelled:
+      // The API server would refuse every list with such a selector.
+      if (const absl::Status good = CheckLabelValue(job.name); !good.ok()) {
+        return absl::InvalidArgumentError(StrCat("target.jobRef.name: pods are found by the label ",
+                                                 kind->label, ", and ", MessageOf(good)));
+      }
+      return PodQuery{.selector = StrCat(kind->label, "=", job.name)};
+    case JobKind::Pods::kOwned:
+      return PodQuery{.owner = job};
+    case JobKind::Pods::kOfAnother:
+      return PodQuery{.nothing = true};
   }
-  if (target.job->kind == "Pod") return PodQuery{.names = {target.job->name}};
-  if (std::find(kDirectOwners.begin(), kDirectOwners.end(), target.job->kind) !=
-      kDirectOwners.end()) {
-    return PodQuery{.owner = target.job};
-  }
-  std::string kinds = "Pod, StatefulSet, ReplicaSet, DaemonSet";
-  for (const JobLabel& entry : kJobLabels) kinds += StrCat(", ", entry.kind);
-  return absl::InvalidArgumentError(StrCat("target.jobRef.kind ", target.job->kind,
-                                           " is not known; use target.selector, or one of ",
-                                           kinds));
+  return PodQuery{.nothing = true};
 }
 
 Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
                         const std::vector<PodInfo>& pods, const JobShape* shape) {
   Selection selection;
-  const Members members = MembersOf(spec, query, pods);
+  const Members members = MembersOf(spec, query, pods, shape);
   ExpectWorkers(spec, query, members, shape, selection);
   const std::vector<PodRank> ranks = AssignRanks(members.pods, spec.container, shape);
   const auto living = static_cast<std::size_t>(

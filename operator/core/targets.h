@@ -16,10 +16,12 @@ struct PodQuery {
   std::string selector{};            // Label selector for the API server; may be empty.
   std::vector<std::string> names{};  // Only these pods; empty = any.
   std::optional<JobRef> owner{};     // Only pods that this object owns directly; none = any.
+  bool nothing = false;              // No pods: the job does not say yet which are its own.
 };
 
-// InvalidArgument for a job whose pods cannot be found.
-absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target);
+// InvalidArgument for a job whose pods cannot be found. `shape` is the shape of target.jobRef;
+// while it is null, jobs whose pods belong to another object have none.
+absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shape = nullptr);
 
 struct Selection {
   // One target per worker that should take part, sorted by rank and name. Workers that are missing

@@ -56,6 +56,7 @@ void RequestCluster::Remember(const ProfileRequest& request, Json object) {
 absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& ns,
                                                               const PodQuery& query) {
   std::vector<PodInfo> pods;
+  if (query.nothing) return pods;
   const std::string base = StrCat("/api/v1/namespaces/", ns, "/pods");
   // A few pods are cheaper to get one by one than by listing the namespace.
   constexpr std::size_t kFewNames = 16;
@@ -77,30 +78,38 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
 }
 
 absl::StatusOr<JobShape> RequestCluster::DescribeJob(const std::string& ns, const JobRef& job) {
-  const std::string who = StrCat(job.kind, " ", ns, "/", job.name);
   JobRef ref = job;
-  for (int hops = 0; hops < 2; ++hops) {
+  JobShape shape;
+  // A Workload queues a RayJob, which has a RayCluster.
+  for (int hops = 0; hops < 3; ++hops) {
+    const std::string who = StrCat(ref.kind, " ", ns, "/", ref.name);
     const std::vector<std::string> paths = JobPaths(ns, ref);
-    if (paths.empty())
-      return JobShape{.unknown = StrCat("target.jobRef ", job.api_version, " ", job.kind,
-                                        " is not a kind whose size is known")};
     absl::StatusOr<Json> object = absl::NotFoundError("");
     for (const std::string& path : paths) {
       object = client_.Get(path);
       if (!absl::IsNotFound(object.status())) break;
     }
-    if (absl::IsNotFound(object.status()))
-      return JobShape{.unknown = StrCat("there is no ", who, ", or its API is not installed")};
-    if (absl::IsPermissionDenied(object.status())) {
-      return JobShape{.unknown = StrCat("the operator may not read ", who,
-                                        " (the chart's ClusterRole grants the verb get)")};
+    if (paths.empty()) {
+      shape.unknown = UnknownJobKind(ref);
+    } else if (absl::IsNotFound(object.status())) {
+      shape.unknown = StrCat("there is no ", who, ", or its API is not installed");
+    } else if (absl::IsPermissionDenied(object.status())) {
+      shape.unknown = StrCat("the operator may not read ", who,
+                             " (the chart's ClusterRole grants the verb get)");
     }
+    if (!shape.unknown.empty()) return shape;
     RETURN_IF_ERROR(object.status());
     const std::optional<JobRef> other = StandsFor(ref, *object);
-    if (!other) return ParseJob(ref.kind, *object);
+    if (!other) {
+      JobShape found = ParseJob(ref, *object);
+      found.pods_of = shape.pods_of;
+      return found;
+    }
     ref = *other;
+    shape.pods_of = ref;
   }
-  return JobShape{.unknown = StrCat(who, " has too many levels of references")};
+  shape.unknown = StrCat(job.kind, " ", ns, "/", job.name, " has too many levels of references");
+  return shape;
 }
 
 absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,

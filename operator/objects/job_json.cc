@@ -12,27 +12,6 @@ namespace {
 using Json = nlohmann::json;
 using Role = JobShape::Role;
 
-constexpr std::array<JobKind, 17> kKinds = {{
-    {"Job", "batch", "v1", "jobs"},
-    {"StatefulSet", "apps", "v1", "statefulsets"},
-    {"ReplicaSet", "apps", "v1", "replicasets"},
-    {"DaemonSet", "apps", "v1", "daemonsets"},
-    {"JobSet", "jobset.x-k8s.io", "v1alpha2", "jobsets"},
-    // A TrainJob runs as a JobSet of the same name, whose labels its pods have.
-    {"TrainJob", "jobset.x-k8s.io", "v1alpha2", "jobsets"},
-    {"LeaderWorkerSet", "leaderworkerset.x-k8s.io", "v1", "leaderworkersets"},
-    {"PyTorchJob", "kubeflow.org", "v1", "pytorchjobs"},
-    {"TFJob", "kubeflow.org", "v1", "tfjobs"},
-    {"JAXJob", "kubeflow.org", "v1", "jaxjobs"},
-    {"MPIJob", "kubeflow.org", "v2beta1,v1", "mpijobs"},
-    {"XGBoostJob", "kubeflow.org", "v1", "xgboostjobs"},
-    {"PaddleJob", "kubeflow.org", "v1", "paddlejobs"},
-    {"RayCluster", "ray.io", "v1,v1alpha1", "rayclusters"},
-    {"RayJob", "ray.io", "v1,v1alpha1", "rayjobs"},
-    {"RayService", "ray.io", "v1,v1alpha1", "rayservices"},
-    {"Workload", "kueue.x-k8s.io", "v1beta2,v1beta1", "workloads"},
-}};
-
 bool IsTrue(const Json& object, const char* name) {
   const Json& value = Member(object, name);
   return value.is_boolean() && value.get<bool>();
@@ -75,13 +54,24 @@ JobShape ParseBatchJob(const Json& object) {
   return shape;
 }
 
+// Kubeflow Trainer marks the jobs of the JobSets that it makes with what they do: trainer, or fetch
+// data and models before.
+std::string StepOfTrainJob(const Json& replicated_job) {
+  const Json& labels = Member(Member(Member(replicated_job, "template"), "metadata"), "labels");
+  return TextOf(labels, "trainer.kubeflow.org/trainjob-ancestor-step");
+}
+
 JobShape ParseJobSet(const Json& object) {
   const Json& spec = Member(object, "spec");
   JobShape shape{.suspended = IsTrue(spec, "suspend")};
+  bool of_train_job = false;
+  for (const Json& job : List(spec, "replicatedJobs"))
+    of_train_job |= StepOfTrainJob(job) == "trainer";
   for (const Json& job : List(spec, "replicatedJobs")) {
     shape.roles.push_back({.name = TextOf(job, "name"),
                            .replicas = Count(job, "replicas", 1),
-                           .pods_per_replica = PodsOfJob(Member(Member(job, "template"), "spec"))});
+                           .pods_per_replica = PodsOfJob(Member(Member(job, "template"), "spec")),
+                           .trains = !of_train_job || StepOfTrainJob(job) == "trainer"});
   }
   return shape;
 }
@@ -115,10 +105,12 @@ JobShape ParseKubeflowJob(const Json& object) {
     for (const auto& [name, role] : roles.items()) {
       constexpr std::array<std::string_view, 5> kCoordinators = {"Launcher", "PS", "Evaluator",
                                                                  "Eval", "Scheduler"};
+      const bool coordinates =
+          std::find(kCoordinators.begin(), kCoordinators.end(), name) != kCoordinators.end();
+      const bool works_too = name == "Launcher" && IsTrue(spec, "runLauncherAsWorker");
       shape.roles.push_back({.name = name,
                              .replicas = Count(role, "replicas", 1),
-                             .trains = std::find(kCoordinators.begin(), kCoordinators.end(),
-                                                 name) == kCoordinators.end()});
+                             .trains = !coordinates || works_too});
     }
   }
   if (shape.roles.empty()) shape.unknown = "the job has no ReplicaSpecs";
@@ -141,6 +133,61 @@ JobShape ParseRayCluster(const Json& object) {
   return shape;
 }
 
+// Before a RayJob or RayService has a cluster, its own object says how large that will be.
+JobShape ParseRayOwner(const Json& object, const char* cluster_field, std::string_view kind) {
+  const Json& spec = Member(object, "spec");
+  const Json& cluster = Member(spec, cluster_field);
+  JobShape shape;
+  if (cluster.is_object())
+    shape = ParseRayCluster({{"spec", cluster}});
+  else
+    shape.unknown = StrCat("the ", kind, " has no RayCluster yet");
+  shape.suspended = IsTrue(spec, "suspend");
+  return shape;
+}
+
+// The name of the task that has this role in one of Volcano's plugins, whose arguments are such as
+// "--master=launcher".
+std::string TaskOf(const Json& arguments, std::string_view role) {
+  const std::string flag = StrCat("--", role, "=");
+  for (const Json& argument : arguments) {
+    if (argument.is_string() && argument.get<std::string>().starts_with(flag))
+      return argument.get<std::string>().substr(flag.size());
+  }
+  return std::string(role);
+}
+
+JobShape ParseVolcanoJob(const Json& object) {
+  struct PluginRole {
+    const char *plugin, *role;
+  };
+  // A role has the task of its own name unless the plugin's arguments name another.
+  constexpr std::array<PluginRole, 4> kCoordinators = {
+      {{"mpi", "master"}, {"ray", "head"}, {"tensorflow", "ps"}, {"tensorflow", "evaluator"}}};
+  const Json& spec = Member(object, "spec");
+  std::vector<std::string> coordinators;
+  for (const auto& [plugin, role] : kCoordinators) {
+    const Json& arguments = Member(Member(spec, "plugins"), plugin);
+    if (arguments.is_array()) coordinators.push_back(TaskOf(arguments, role));
+  }
+  JobShape shape;
+  for (const Json& task : List(spec, "tasks")) {
+    const std::string name = TextOf(task, "name");
+    shape.roles.push_back({.name = name,
+                           .replicas = Count(task, "replicas", 1),
+                           .trains = std::find(coordinators.begin(), coordinators.end(), name) ==
+                                     coordinators.end()});
+  }
+  // Pending: the queue has no room for it yet. Aborted: its user has suspended it.
+  const std::string phase = TextOf(Member(Member(object, "status"), "state"), "phase");
+  shape.suspended = phase == "Pending" || phase == "Aborting" || phase == "Aborted";
+  return shape;
+}
+
+const Json& Owners(const Json& object) {
+  return List(Member(object, "metadata"), "ownerReferences");
+}
+
 JobShape ParseWorkload(const Json& object) {
   JobShape shape;
   for (const Json& set : List(Member(object, "spec"), "podSets"))
@@ -152,66 +199,88 @@ JobShape ParseWorkload(const Json& object) {
     if (TextOf(condition, "type") == "Admitted") admitted = TextOf(condition, "status") == "True";
   }
   shape.suspended |= !admitted;
+  for (const Json& owner : Owners(object)) {
+    if (TextOf(owner, "kind") == "Pod" && shape.pods.size() < kMaxWorkers)
+      shape.pods.push_back(TextOf(owner, "name"));
+    else if (shape.unknown.empty())
+      shape.unknown =
+          StrCat("the Workload queues a ", TextOf(owner, "kind"), " of ",
+                 TextOf(owner, "apiVersion"), ", whose pods are not known; use target.selector");
+  }
   return shape;
+}
+
+// The name comes from an object whose writer must not choose what else the operator reads.
+bool IsSafeName(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+
+// The job that a Workload queues. Groups of plain pods own theirs together.
+std::optional<JobRef> QueuedBy(const Json& workload) {
+  for (const Json& owner : Owners(workload)) {
+    const JobRef job{TextOf(owner, "apiVersion"), TextOf(owner, "kind"), TextOf(owner, "name")};
+    if (FindJobKind(job) != nullptr && job.kind != "Workload" && IsSafeName(job.name)) return job;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-const JobKind* FindJobKind(std::string_view kind) {
-  const auto found = std::find_if(kKinds.begin(), kKinds.end(),
-                                  [kind](const JobKind& entry) { return entry.kind == kind; });
-  return found == kKinds.end() ? nullptr : &*found;
-}
-
 std::vector<std::string> JobPaths(const std::string& ns, const JobRef& job) {
-  const JobKind* kind = FindJobKind(job.kind);
+  const JobKind* kind = FindJobKind(job);
   if (kind == nullptr) return {};
   std::vector<std::string> versions = Split(kind->versions, ',');
-  // A TrainJob's apiVersion is not that of its JobSet.
-  if (!job.api_version.empty() && job.kind != "TrainJob") {
+  // A TrainJob's version is not that of its JobSet.
+  if (!job.api_version.empty() && kind->group == kind->read_group) {
     const std::size_t slash = job.api_version.find('/');
     const std::string version = slash == std::string::npos ? "" : job.api_version.substr(slash + 1);
     const bool word = !version.empty() && std::all_of(version.begin(), version.end(), [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
     });
-    if (!word || job.api_version.substr(0, slash) != kind->group) return {};
+    if (!word) return {};
     versions = {version};
   }
   std::vector<std::string> paths;
   for (const std::string& version : versions) {
-    paths.push_back(StrCat("/apis/", kind->group, "/", version, "/namespaces/", ns, "/",
+    paths.push_back(StrCat("/apis/", kind->read_group, "/", version, "/namespaces/", ns, "/",
                            kind->plural, "/", job.name));
   }
   return paths;
 }
 
-JobShape ParseJob(std::string_view kind, const Json& object) {
-  JobShape shape = kind == "Job"                                   ? ParseBatchJob(object)
-                   : kind == "JobSet" || kind == "TrainJob"        ? ParseJobSet(object)
-                   : kind == "LeaderWorkerSet"                     ? ParseLeaderWorkerSet(object)
-                   : kind == "DaemonSet"                           ? ParseDaemonSet(object)
-                   : kind == "RayCluster"                          ? ParseRayCluster(object)
-                   : kind == "Workload"                            ? ParseWorkload(object)
+JobShape ParseJob(const JobRef& job, const Json& object) {
+  const JobKind* known = FindJobKind(job);
+  const std::string_view kind = job.kind;
+  JobShape shape = known == nullptr
+                       ? JobShape{.unknown = StrCat("a ", kind, " does not define its size")}
+                   : known->group == "batch.volcano.sh"     ? ParseVolcanoJob(object)
+                   : kind == "Job"                          ? ParseBatchJob(object)
+                   : kind == "JobSet" || kind == "TrainJob" ? ParseJobSet(object)
+                   : kind == "LeaderWorkerSet"              ? ParseLeaderWorkerSet(object)
+                   : kind == "DaemonSet"                    ? ParseDaemonSet(object)
+                   : kind == "RayCluster"                   ? ParseRayCluster(object)
+                   : kind == "RayJob"     ? ParseRayOwner(object, "rayClusterSpec", kind)
+                   : kind == "RayService" ? ParseRayOwner(object, "rayClusterConfig", kind)
+                   : kind == "Workload"   ? ParseWorkload(object)
                    : kind == "StatefulSet" || kind == "ReplicaSet" ? ParseReplicas(object)
-                   : kind.ends_with("Job") && kind != "RayJob"
-                       ? ParseKubeflowJob(object)
-                       : JobShape{.unknown = StrCat("a ", kind, " does not define its size")};
+                                                                   : ParseKubeflowJob(object);
   if (shape.unknown.empty() && shape.roles.empty())
     shape.unknown = StrCat("the ", kind, " defines no pods");
   return shape;
 }
 
 std::optional<JobRef> StandsFor(const JobRef& job, const Json& object) {
+  if (job.kind == "Workload") return QueuedBy(object);
   const Json& status = Member(object, "status");
   std::string name;
   if (job.kind == "RayJob") name = TextOf(status, "rayClusterName");
-  if (job.kind == "RayService")
+  if (job.kind == "RayService") {
     name = TextOf(Member(status, "activeServiceStatus"), "rayClusterName");
-  // The name comes from a status, whose writer must not choose what else the operator reads.
-  const bool safe = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-  if (!safe) return std::nullopt;
+    if (name.empty()) name = TextOf(Member(status, "pendingServiceStatus"), "rayClusterName");
+  }
+  if (!IsSafeName(name)) return std::nullopt;
   return JobRef{.api_version = "", .kind = "RayCluster", .name = name};
 }
 

@@ -1,7 +1,8 @@
-"""What Strobe's part of an unmodified PyTorch or JAX program costs, and how exactly it starts: python -m tests.bench.inproc [import] [start] [skew]
+"""What Strobe's part of an unmodified PyTorch or JAX program costs, and how exactly it starts: python -m tests.bench.inproc [import] [step] [start] [skew]
 
-Prints medians. `import`: the import of PyTorch and the first use of JAX's backend, in turns with and without. `start`: lateness of 20 captures
-of a busy PyTorch program. `skew`: 20 captures of two ranks under torchrun.
+Prints medians. `import`: the import of PyTorch and the first use of JAX's backend, in turns with and without. `step`: what a step costs that
+does nothing else, in turns with and without. `start`: lateness of 20 captures of a busy PyTorch program. `skew`: 20 captures of two ranks
+under torchrun.
 """
 
 import os
@@ -20,6 +21,37 @@ _TIMED = {
     "jax.devices()": (PYTHON, "import jax, time; t = time.perf_counter(); jax.devices(); print(time.perf_counter() - t)"),
 }
 
+# Prints the median nanoseconds of a step that does as little as a step can, after Strobe's part had time to find the framework.
+_STEP = {
+    "PyTorch, optimizer.step()": (TORCH_PYTHON, """
+import torch
+torch.set_num_threads(1)
+parameter = torch.nn.Parameter(torch.zeros(1))
+parameter.grad = torch.zeros(1)
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+def step(number):
+    optimizer.step()
+"""),
+    "JAX, StepTraceAnnotation": (PYTHON, """
+import jax
+jax.devices()
+def step(number):
+    with jax.profiler.StepTraceAnnotation("train", step_num=number):
+        pass
+"""),
+}
+_TIME_STEP = """
+import statistics, time
+time.sleep(2)
+times = []
+for block in range(200):
+    begin = time.perf_counter_ns()
+    for number in range(100):
+        step(number)
+    times.append((time.perf_counter_ns() - begin) / 100)
+print(statistics.median(times))
+"""
+
 
 def package(directory):
     target = directory / "site"
@@ -29,16 +61,27 @@ def package(directory):
     return target
 
 
+def in_turns(site, directory, python, code, rounds):
+    """Medians of what a program prints, without Strobe's package and with it."""
+    printed = {"": [], str(site): []}
+    for _ in range(rounds + 1):
+        for path, numbers in printed.items():
+            env = {**os.environ, "PYTHONPATH": path, "STROBE_DIR": str(directory), "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
+            numbers.append(float(subprocess.run([python, "-c", code], env=env, check=True, capture_output=True, text=True).stdout))
+    return (statistics.median(numbers[1:]) for numbers in printed.values())
+
+
 def measure_import(site, directory, rounds=20):
     for name, (python, code) in _TIMED.items():
-        times = {"": [], str(site): []}
-        for _ in range(rounds + 1):
-            for path, taken in times.items():
-                env = {**os.environ, "PYTHONPATH": path, "STROBE_DIR": str(directory), "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
-                said = subprocess.run([python, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
-                taken.append(float(said) * 1000)
-        without, with_us = (statistics.median(taken[1:]) for taken in times.values())
+        without, with_us = (seconds * 1000 for seconds in in_turns(site, directory, python, code, rounds))
         print(f"{name}: {without:.1f} ms without, {with_us:.1f} ms with, {with_us - without:+.1f} ms")
+
+
+def measure_step(site, directory, rounds=10):
+    for name, (python, code) in _STEP.items():
+        without, with_us = in_turns(site, directory, python, code + _TIME_STEP, rounds)
+        more = with_us - without
+        print(f"{name}: {without:.0f} ns without, {with_us:.0f} ns with, {more:+.0f} ns, {more / 10e6:.4%} of a step of 10 ms")
 
 
 def started(clients, start):
@@ -72,13 +115,13 @@ def measure_skew(site, directory, captures=20):
 
 
 def main():
-    chosen = sys.argv[1:] or ["import", "start", "skew"]
+    chosen = sys.argv[1:] or ["import", "step", "start", "skew"]
     with tempfile.TemporaryDirectory() as root:
         site = package(Path(root))
         for name in chosen:
             directory = Path(root) / name
             directory.mkdir()
-            {"import": measure_import, "start": measure_start, "skew": measure_skew}[name](site, directory)
+            {"import": measure_import, "step": measure_step, "start": measure_start, "skew": measure_skew}[name](site, directory)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """PyTorch in processes that nobody changed: PYTHONPATH and STROBE_DIR are all that they get. Real PyTorch (build/torch)."""
 
-import collections
 import json
 import os
 import random
@@ -24,14 +23,9 @@ def trainer(group, tmp_path, python_package):
 
 def check_operators(trainer, done, rank=0):
     """Each operator of each complete step is in the trace, as often as PyTorch's own profiler counted. Returns the number of steps."""
-    steps = trainer.steps(done["started_ns"], done["stopped_ns"], rank)
-    assert steps, "no complete step in the window"
-    expected = {name: count * len(steps) for name, count in trainer.operators(rank).items()}
-    first, last = steps[0][1], steps[-1][2]
-    found = collections.Counter(name for name, begin, end in kineto_events(trainer.agent / done["file"])
-                                if name.startswith("aten::") and first - MS // 4 <= begin and end <= last + MS // 4)
+    found, expected, steps = trainer.compare_operators(kineto_events(trainer.agent / done["file"]), done["started_ns"], done["stopped_ns"], rank)
     assert found == expected
-    return len(steps)
+    return steps
 
 
 def test_all_operators_of_the_window_are_recorded(trainer):

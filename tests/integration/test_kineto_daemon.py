@@ -11,11 +11,12 @@ import time
 
 import pytest
 
-from tests.integration.test_unchanged import check_operators as compare_operators
+from tests.integration.test_unchanged import check_operators as compare_operators, trace_of
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.kineto import DAEMON, Pod, await_phase, client_socket, kill, kineto_rows, question, result
 from tests.support.network import own_network
 from tests.support.processes import ROOT, Group, wait_until
+from tests.support.step_rig import host_events
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
@@ -77,11 +78,9 @@ def test_an_unchanged_program_is_captured(shared):
 
 
 def test_python_functions_are_recorded_if_asked_for(shared):
-    from tests.integration.test_unchanged import host_events
-
     worker = shared.capture("--python-tracer-level", "1", run="python", duration="100ms")
     assert worker["outcome"] == "Ok", worker
-    assert any(name.startswith("torch_loop.py") or "torch/" in name for name, _, _ in host_events(shared.dir, worker["run"]))
+    assert any(name.startswith("torch_loop.py") or "torch/" in name for name, _, _ in host_events(trace_of(shared.dir, worker["run"])))
 
 
 def test_garbage_and_forged_questions_harm_nobody(shared):

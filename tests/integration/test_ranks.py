@@ -1,6 +1,5 @@
 """A pod with several processes: each is a worker with a rank, an outcome, a trace and a start of its own. Real PyTorch under torchrun."""
 
-import collections
 import json
 import os
 import signal
@@ -10,73 +9,38 @@ import time
 
 import pytest
 
-from tests.support.inproc import MS, TORCH_PYTHON, Trainer
+from tests.support.inproc import TORCH_PYTHON
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.ports import free_port
-from tests.support.processes import BIN, ROOT, wait_until
+from tests.support.processes import BIN, wait_until
+from tests.support.step_rig import host_events
+from tests.support.torchrun_rig import TorchrunJob
 from tests.support.workers import mark_running
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
 
-def start(group, directory, package, ranks):
-    """Ranks under torchrun, and their sidecar."""
-    port = free_port()
-    sidecar = group.start(f"sidecar-{port}", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{port}", "--framework", f"127.0.0.1:{free_port()}",
-                                              "--agent-dir", directory / "strobe/agent", "--spool-dir", directory / "spool", "--insecure-plaintext"])
-    sidecar.wait_for("strobe-sidecar serves", 20)
-    command = [TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0", "--standalone",
-               ROOT / "tests/e2e/torch_loop.py", directory / "notes", directory / "orders", "0.02"]
-    job = Trainer(group, directory, package, command=command)
-    wait_until(lambda: sum(not a["is_launcher"] for a in job.announcements()) == ranks, 60, "all ranks to be announced")
-    job.address, job.sidecar, job.root, job.ranks = f"127.0.0.1:{port}", sidecar, directory, ranks
-    return job
-
-
 @pytest.fixture(scope="module")
 def shared_job(session_group, tmp_path_factory, python_package):
-    return start(session_group, tmp_path_factory.mktemp("job"), python_package, 4)
+    return TorchrunJob(session_group, tmp_path_factory.mktemp("job"), python_package, 4)
 
 
 @pytest.fixture
 def job(group, tmp_path, python_package):
-    return start(group, tmp_path, python_package, 2)
+    return TorchrunJob(group, tmp_path, python_package, 2)
 
 
 def capture(job, *flags, run="r", duration="1s"):
-    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", job.address, "--logdir", job.root / "logdir", "--run", run,
-                           "--duration", duration, "--guard", "300ms", "--output", "json", "--attempts", "1", *flags], capture_output=True, text=True, timeout=180)
-    return json.loads(done.stdout), done
+    return job.capture("--guard", "300ms", *flags, run=run, duration=duration)
 
 
 def folder(job, run="r"):
-    return job.root / "logdir/plugins/profile" / run
-
-
-def operators(path):
-    """(name, begin, end) of the operators in a trace, read by the stock protobuf classes."""
-    from tensorflow import xplane_pb2
-
-    space = xplane_pb2.XSpace.FromString(path.read_bytes())
-    (environment,) = [plane for plane in space.planes if plane.name.startswith("Task Environment")]
-    start = {environment.stat_metadata[stat.metadata_id].name: stat.uint64_value for stat in environment.stats}["profile_start_time"]
-    for plane in space.planes:
-        if plane.name.startswith("/host:CPU"):
-            for line in plane.lines:
-                for event in line.events:
-                    begin = start + line.timestamp_ns + event.offset_ps / 1000
-                    yield plane.event_metadata[event.metadata_id].name, begin, begin + event.duration_ps / 1000
+    return job.folder(run)
 
 
 def check_rank(job, worker, run="r"):
     """The worker's file has the operators of each complete step of its own rank, as often as PyTorch's profiler counted, by the rank's notes."""
-    rank = worker["rank"]
-    steps = job.steps(int(worker["startedNs"]), int(worker["stoppedNs"]), rank)
-    assert steps, "the window has a complete step"
-    first, last = steps[0][1], steps[-1][2]
-    found = collections.Counter(name for name, begin, end in operators(folder(job, run) / f"{worker['name']}.xplane.pb")
-                                if name.startswith("aten::") and first - MS // 4 <= begin and end <= last + MS // 4)
-    assert found == {name: count * len(steps) for name, count in job.operators(rank).items()}
+    found, expected, _ = job.compare_operators(host_events(job.trace(worker, run)), int(worker["startedNs"]), int(worker["stoppedNs"]), worker["rank"])
+    assert found == expected
 
 
 def test_each_rank_is_a_worker(shared_job, protos):

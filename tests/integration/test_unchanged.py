@@ -8,10 +8,11 @@ import time
 
 import pytest
 
-from tests.support.inproc import MS, TORCH_PYTHON, Trainer, records_memory
+from tests.support.inproc import TORCH_PYTHON, Trainer, records_memory
 from tests.support.perfetto import perfetto
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT
+from tests.support.step_rig import host_events
 from tests.support.xprof import XProf
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
@@ -50,33 +51,16 @@ def begin_capture(address, directory, duration, run="r"):
     return process
 
 
-def host_events(directory, run="r"):
-    """(name, begin ns, end ns) of the trace's host events."""
-    from tensorflow import xplane_pb2
-
+def trace_of(directory, run="r"):
     (path,) = (directory / "logdir/plugins/profile" / run).glob("*.xplane.pb")
-    space = xplane_pb2.XSpace.FromString(path.read_bytes())
-    (environment,) = [plane for plane in space.planes if plane.name.startswith("Task Environment")]
-    known = {environment.stat_metadata[stat.metadata_id].name: stat.uint64_value for stat in environment.stats}
-    start = known["profile_start_time"]  # Times of a trace count from there.
-    for plane in space.planes:
-        if not plane.name.startswith("/host:CPU"):
-            continue
-        names = {number: kind.name for number, kind in plane.event_metadata.items()}
-        for line in plane.lines:
-            for event in line.events:
-                begin = start + line.timestamp_ns + event.offset_ps / 1000
-                yield names[event.metadata_id], begin, begin + event.duration_ps / 1000
+    return path
 
 
 def check_operators(trainer, worker, directory, rank=0, run="r"):
     """Each operator of each complete step is in the trace, as often as PyTorch's own profiler counted."""
-    steps = trainer.steps(int(worker["startedNs"]), int(worker["stoppedNs"]), rank)
-    assert len(steps) > 10
-    first, last = steps[0][1], steps[-1][2]
-    found = collections.Counter(name for name, begin, end in host_events(directory, run)
-                                if name.startswith("aten::") and first - MS // 4 <= begin and end <= last + MS // 4)
-    return found, {name: count * len(steps) for name, count in trainer.operators(rank).items()}
+    found, expected, steps = trainer.compare_operators(host_events(trace_of(directory, run)), int(worker["startedNs"]), int(worker["stoppedNs"]), rank)
+    assert steps > 10
+    return found, expected
 
 
 def test_an_unchanged_program_is_captured(group, tmp_path, python_package, protos, sidecar):

@@ -1,5 +1,6 @@
 """Unmodified trainers with Strobe's in-process part, and a client of its session socket (agent/sdk/python/strobe/_inproc/README.md)."""
 
+import collections
 import fcntl
 import json
 import os
@@ -63,6 +64,15 @@ class Trainer:
             lines = notes.read().splitlines()
         steps = [json.loads(line) if line.startswith("[") else [int(part) for part in line.split()] for line in lines if not line.startswith("{")]
         return [step for step in steps if len(step) == 3 and begin_ns <= step[1] and step[2] <= end_ns]
+
+    def compare_operators(self, events, begin_ns, end_ns, rank=0):
+        """How often each operator is among the events (name, begin, end) during the complete steps of a window, how often PyTorch's own profiler
+        counted it, and the number of those steps."""
+        steps = self.steps(begin_ns, end_ns, rank)
+        assert steps, "no complete step in the window"
+        first, last = steps[0][1] - MS // 4, steps[-1][2] + MS // 4
+        found = collections.Counter(name for name, begin, end in events if name.startswith("aten::") and first <= begin and end <= last)
+        return found, {name: count * len(steps) for name, count in self.operators(rank).items()}, len(steps)
 
     def trains(self):
         """Whether it goes on."""

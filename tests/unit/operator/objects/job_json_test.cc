@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "operator/core/targets.h"
+#include "operator/objects/pod_json.h"
+
 namespace strobe::kube {
 namespace {
 
@@ -10,11 +17,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+JobRef Named(std::string_view kind) { return {"", std::string(kind), "llm"}; }
 std::optional<std::size_t> Workers(std::string_view kind, const char* object) {
-  return WorkersOf(ParseJob(kind, json::parse(object)));
+  return WorkersOf(ParseJob(Named(kind), json::parse(object)));
 }
 bool Suspended(std::string_view kind, const char* object) {
-  return ParseJob(kind, json::parse(object)).suspended;
+  return ParseJob(Named(kind), json::parse(object)).suspended;
 }
 
 TEST(ParseJob, AJobRunsSoManyPodsAtOnce) {
@@ -36,7 +44,7 @@ TEST(ParseJob, AJobSetIsTheSumOfItsJobs) {
     {"name": "workers", "replicas": 4, "template": {"spec": {"parallelism": 2, "completions": 2}}}]}})";
   EXPECT_EQ(Workers("JobSet", kSet), 9u);
   EXPECT_EQ(Workers("TrainJob", kSet), 9u);
-  const JobShape shape = ParseJob("JobSet", json::parse(kSet));
+  const JobShape shape = ParseJob(Named("JobSet"), json::parse(kSet));
   EXPECT_EQ(shape.roles[1].name, "workers");
   EXPECT_EQ(shape.roles[1].pods_per_replica, 2u);
   EXPECT_TRUE(Suspended("JobSet", R"({"spec": {"suspend": true, "replicatedJobs": [{}]}})"));
@@ -63,7 +71,7 @@ TEST(ParseJob, KubeflowJobsCountWhoTrains) {
   EXPECT_EQ(Workers("JAXJob", R"({"spec": {"jaxReplicaSpecs": {"Worker": {"replicas": 2}}}})"), 2u);
   EXPECT_TRUE(Suspended("PyTorchJob", R"({"spec": {"runPolicy": {"suspend": true},
                                           "pytorchReplicaSpecs": {"Worker": {}}}})"));
-  EXPECT_THAT(ParseJob("XGBoostJob", json::parse(R"({"spec": {}})")).unknown,
+  EXPECT_THAT(ParseJob(Named("XGBoostJob"), json::parse(R"({"spec": {}})")).unknown,
               HasSubstr("ReplicaSpecs"));
 }
 
@@ -115,8 +123,74 @@ TEST(ParseJob, ObjectsOfOddShapesThrowNothing) {
           R"({"spec": {"parallelism": "many", "replicatedJobs": [7], "podSets": [[]],
               "workerGroupSpecs": ["x"], "pytorchReplicaSpecs": {"Worker": 3}, "replicas": {}},
               "status": {"conditions": [1], "succeeded": []}})"})
-      ParseJob(kind, json::parse(object));
+      ParseJob(Named(kind), json::parse(object));
   }
+}
+
+TEST(ParseJob, AVolcanoJobIsItsTasks) {
+  const JobRef volcano{"batch.volcano.sh/v1alpha1", "Job", "llm"};
+  const auto parse = [&volcano](const char* object) {
+    return ParseJob(volcano, json::parse(object));
+  };
+  EXPECT_EQ(WorkersOf(parse(R"({"spec": {"tasks": [{"name": "master", "replicas": 1},
+                                                   {"name": "worker", "replicas": 3}]}})")),
+            4u);
+  EXPECT_EQ(WorkersOf(parse(R"({"spec": {"plugins": {"mpi": ["--master=launcher"]}, "tasks": [
+                {"name": "launcher", "replicas": 1}, {"name": "worker", "replicas": 3}]}})")),
+            3u)
+      << "MPI's launcher does not train";
+  EXPECT_TRUE(parse(R"({"spec": {"tasks": [{"name": "worker", "replicas": 3}]},
+                        "status": {"state": {"phase": "Pending"}}})")
+                  .suspended);
+  EXPECT_FALSE(parse(R"({"spec": {"tasks": [{"name": "worker", "replicas": 3}]},
+                         "status": {"state": {"phase": "Running"}}})")
+                   .suspended);
+  for (const char* odd : {"null", R"({"spec": {"tasks": {"a": 1}, "plugins": {"mpi": 7}}})",
+                          R"({"spec": {"tasks": [7], "plugins": {"ray": [1, {}]}}})"})
+    parse(odd);
+}
+
+TEST(ParseJob, MpisLauncherTrainsIfItIsAWorkerToo) {
+  EXPECT_EQ(Workers("MPIJob", R"({"spec": {"runLauncherAsWorker": true, "mpiReplicaSpecs": {
+              "Launcher": {"replicas": 1}, "Worker": {"replicas": 2}}}})"),
+            3u);
+}
+
+TEST(ParseJob, OfATrainJobOnlyTheTrainersCount) {
+  EXPECT_EQ(Workers("TrainJob", R"({"spec": {"replicatedJobs": [
+              {"name": "data", "template": {"metadata": {"labels": {
+                 "trainer.kubeflow.org/trainjob-ancestor-step": "dataset-initializer"}}}},
+              {"name": "node", "template": {"metadata": {"labels": {
+                 "trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                 "spec": {"parallelism": 4, "completions": 4}}}]}})"),
+            4u);
+}
+
+TEST(ParseJob, AWorkloadOfPlainPodsHasTheirNames) {
+  const JobShape shape = ParseJob(Named("Workload"), json::parse(R"({
+      "metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"},
+                                       {"apiVersion": "v1", "kind": "Pod", "name": "b"}]},
+      "spec": {"podSets": [{"count": 2}]}})"));
+  EXPECT_THAT(shape.pods, ElementsAre("a", "b"));
+  EXPECT_THAT(ParseJob(Named("Workload"), json::parse(R"({
+      "metadata": {"ownerReferences": [
+          {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "name": "a"}]},
+      "spec": {"podSets": [{"count": 2}]}})"))
+                  .unknown,
+              HasSubstr("AppWrapper"));
+}
+
+TEST(StandsFor, AWorkloadsOwnerMustBeAKindThatIsKnown) {
+  const auto owner = [](const char* version, const char* kind, const char* name) {
+    return StandsFor(
+        {"", "Workload", "w"},
+        json{{"metadata",
+              {{"ownerReferences", {{{"apiVersion", version}, {"kind", kind}, {"name", name}}}}}}});
+  };
+  EXPECT_EQ(owner("ray.io/v1", "RayJob", "llm")->kind, "RayJob");
+  EXPECT_FALSE(owner("v1", "Secret", "llm"));
+  EXPECT_FALSE(owner("kueue.x-k8s.io/v1beta1", "Workload", "llm"));
+  EXPECT_FALSE(owner("batch/v1", "Job", "../secrets/llm"));
 }
 
 TEST(JobPaths, TriesTheVersionsOfAKind) {
@@ -150,4 +224,86 @@ TEST(StandsFor, ARayJobsClusterSaysIt) {
 }
 
 }  // namespace
+// The job's objects and pods as a controller of another project made them; see
+// tests/controllers/record.py.
+class RecordedJob : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::ifstream file(STROBE_UNIT_DIR "/../golden/jobs/" + GetParam() + ".json");
+    recorded_ = json::parse(file);
+  }
+
+  // As RequestCluster::DescribeJob finds it at the API server.
+  JobShape Describe(JobRef job) const {
+    std::optional<JobRef> pods_of;
+    for (;;) {
+      const auto object = std::find_if(
+          recorded_["objects"].begin(), recorded_["objects"].end(), [&job](const json& entry) {
+            return entry["kind"] == job.kind && entry["metadata"]["name"] == job.name;
+          });
+      if (object == recorded_["objects"].end()) return {.unknown = "no " + job.kind};
+      const std::optional<JobRef> other = StandsFor(job, *object);
+      if (!other) {
+        JobShape shape = ParseJob(job, *object);
+        shape.pods_of = pods_of;
+        return shape;
+      }
+      pods_of = job = *other;
+    }
+  }
+
+  // As the API server's label selector does.
+  std::vector<PodInfo> Pods(const PodQuery& query) const {
+    std::vector<PodInfo> found;
+    for (const json& object : recorded_["pods"]) {
+      PodInfo pod = ParsePod(object);
+      const std::size_t equals = query.selector.find('=');
+      const auto label = pod.labels.find(query.selector.substr(0, equals));
+      if (query.nothing || label == pod.labels.end() ||
+          label->second != query.selector.substr(equals + 1))
+        continue;
+      found.push_back(std::move(pod));
+    }
+    return found;
+  }
+
+  json recorded_;
+};
+
+TEST_P(RecordedJob, ItsWorkersAreFound) {
+  const json& ref = recorded_["jobRef"];
+  TargetSpec target;
+  target.job = JobRef{ref.value("apiVersion", ""), ref["kind"], ref["name"]};
+  const JobShape shape = Describe(*target.job);
+  const absl::StatusOr<PodQuery> query = QueryFor(target, &shape);
+  ASSERT_TRUE(query.ok()) << query.status();
+  const std::vector<PodInfo> pods = Pods(*query);
+  const Selection selection = SelectTargets(target, *query, pods, &shape);
+  EXPECT_EQ(selection.expected, recorded_["workers"].get<std::size_t>()) << shape.unknown;
+  EXPECT_EQ(selection.suspended, recorded_["pods"].empty());
+  EXPECT_EQ(selection.present, recorded_["pods"].empty() ? 0 : *selection.expected);
+  for (const auto& [ending, rank] : recorded_["ranks"].items()) {
+    const auto found = std::find_if(
+        selection.targets.begin(), selection.targets.end(),
+        [&ending](const Target& worker) { return worker.pod.find(ending) != std::string::npos; });
+    ASSERT_NE(found, selection.targets.end()) << ending;
+    EXPECT_EQ(found->rank, rank.get<int>()) << ending;
+  }
+}
+
+std::vector<std::string> RecordedJobs() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/jobs"))
+    names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Controllers, RecordedJob, testing::ValuesIn(RecordedJobs()),
+                         [](const auto& recording) {
+                           std::string name = recording.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
 }  // namespace strobe::kube

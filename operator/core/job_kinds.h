@@ -1,0 +1,34 @@
+// The kinds of jobs that a request can name, and where the objects and the pods of each are found.
+// Pure.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace strobe {
+
+struct JobRef {
+  std::string api_version{}, kind{}, name{};  // Without api_version, the first of that kind.
+};
+
+struct JobKind {
+  enum class Pods {
+    kLabelled,   // Each pod has the label, with the job's name.
+    kOwned,      // The job owns its pods directly.
+    kOfAnother,  // They are pods of another object, which the job's own object names.
+  };
+
+  std::string_view kind, group;  // The API group of JobRef.api_version.
+  // Where the object that defines the job's size is: its group, its versions in the order in which
+  // they are tried if the user names none, and its resource.
+  std::string_view read_group, versions, plural;
+  Pods pods = Pods::kLabelled;
+  std::string_view label{};
+};
+
+// Null if the kind is not known, or not in the group of `job.api_version`.
+const JobKind* FindJobKind(const JobRef& job);
+
+// Why FindJobKind() gave null, for people, and which kinds there are.
+std::string UnknownJobKind(const JobRef& job);
+
+}  // namespace strobe

@@ -1,0 +1,75 @@
+"""The jobs that tests/controllers/record.py records. `ranks` maps an ending of a pod's name to the rank that Strobe should find, and `workers`
+says how many pods train. A jobRef without a name means the job of that kind that the controller made."""
+
+_TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "trainer", "image": "trainer", "command": ["train"]}]}}
+
+
+def _ray_group(kind):
+    return {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": f"ray-{kind}", "image": "rayproject/ray:2.46.0", "resources": {
+        "limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}}]}}}
+
+
+_RAY_CLUSTER = {"rayVersion": "2.46.0", "headGroupSpec": _ray_group("head"),
+                "workerGroupSpecs": [{"groupName": "gpus", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, **_ray_group("worker")}]}
+_KUBERAY = {"controller": "kuberay", "crds": ["config/crd/bases"], "pods": 3, "workers": 2, "ranks": {},
+            "flags": ["--metrics-addr=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0", "--enable-leader-election=false"]}
+
+
+def _ray(kind, name, **spec):
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _replicated_job(name, replicas, pods):
+    return {"name": name, "replicas": replicas, "template": {"spec": {
+        "parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": _TEMPLATE}}}
+
+
+def _queue(cpus):
+    """A queue of Kueue with room for so many processors."""
+    flavors = [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpus}]}]
+    return [{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": {"name": "default"}},
+            {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {
+                "namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]}},
+            {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "metadata": {"name": "team"}, "spec": {"clusterQueue": "all"}}]
+
+
+def _queued_job():
+    container = {**_TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "llm", "labels": {"kueue.x-k8s.io/queue-name": "team"}}, "spec": {
+        "suspend": True, "parallelism": 3, "completions": 3, "completionMode": "Indexed",
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+
+
+_KUEUE = {"controller": "kueue", "crds": ["config/components/crd/bases"], "objects": ["workloads", "job/llm"], "workers": 3,
+          "config": {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration", "namespace": "kueue-system", "manageJobsWithoutQueueName": False,
+                     "integrations": {"frameworks": ["batch/job"]}, "featureGates": {"VisibilityOnDemand": False}}}
+
+
+def _has_workload(kubectl):
+    return kubectl.get("workloads")["items"]
+
+
+RECORDINGS = [
+    {**_KUEUE, "name": "kueue-job", "pods": 3, "ranks": {"llm-0": 0, "llm-1": 1, "llm-2": 2}, "jobRef": {"kind": "Workload"},
+     "steps": [_queue(8), [_queued_job()]]},
+    {**_KUEUE, "name": "kueue-job-waiting", "pods": 0, "ranks": {}, "jobRef": {"kind": "Workload"},
+     "steps": [_queue(2), [_queued_job()], _has_workload]},
+    {**_KUBERAY, "name": "rayjob", "jobRef": {"kind": "RayJob", "name": "llm"},
+     "steps": [[_ray("RayJob", "llm", entrypoint="python train.py", rayClusterSpec=_RAY_CLUSTER)]],
+     "objects": ["rayjob/llm", "rayclusters"]},
+    {**_KUBERAY, "name": "rayjob-suspended", "jobRef": {"kind": "RayJob", "name": "llm"}, "pods": 0,
+     "steps": [[_ray("RayJob", "llm", entrypoint="python train.py", suspend=True, shutdownAfterJobFinishes=True, rayClusterSpec=_RAY_CLUSTER)],
+               lambda kubectl: kubectl.get("rayjob", "llm").get("status", {}).get("jobDeploymentStatus") == "Suspended"],
+     "objects": ["rayjob/llm"]},
+    {**_KUBERAY, "name": "rayservice", "jobRef": {"kind": "RayService", "name": "llm"},
+     "steps": [[_ray("RayService", "llm", serveConfigV2="applications: []", rayClusterConfig=_RAY_CLUSTER)]],
+     "objects": ["rayservice/llm", "rayclusters"]},
+    {"name": "jobset-slices", "controller": "jobset", "crds": ["config/components/crd/bases"], "pods": 5, "workers": 5,
+     "config": {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"},
+     "jobRef": {"kind": "JobSet", "name": "llm"},
+     "ranks": {"llm-leader-0-0": 0, "llm-slice-0-0": 1, "llm-slice-0-1": 2, "llm-slice-1-0": 3, "llm-slice-1-1": 4},
+     "steps": [[{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "llm"}, "spec": {
+         "network": {"enableDNSHostnames": True}, "successPolicy": {"operator": "All"},
+         "replicatedJobs": [_replicated_job("leader", 1, 1), _replicated_job("slice", 2, 2)]}}]],
+     "objects": ["jobset/llm"]},
+]
