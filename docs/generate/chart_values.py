@@ -32,6 +32,8 @@ def _field(schema, name):
 
 def _type(field):
     kind = field.get("type") or "string"  # A field that has only an enum holds strings.
+    if isinstance(kind, list):
+        return " or ".join(kind)
     return f"list of {field.get('items', {}).get('type', 'value')}s" if kind == "array" else kind
 
 

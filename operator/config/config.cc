@@ -92,6 +92,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
   for (const auto& [key, text] :
        {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),
         std::pair("memoryLimit", &injection.memory_limit),
+        std::pair("spoolSize", &injection.spool_size),
         std::pair("agentMemory", &injection.agent_memory)}) {
     if (ParseQuantity(*text).value_or(0) <= 0)
       return absl::InvalidArgumentError(
@@ -137,7 +138,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
       {"cpu", Scalar(config.injection.cpu, "a quantity")},
       {"memory", Scalar(config.injection.memory, "a quantity")},
       {"memoryLimit", Scalar(config.injection.memory_limit, "a quantity")},
-      {"spoolSize", Scalar(config.injection.spool_size, "a size")},
+      {"spoolSize", Scalar(config.injection.spool_size, "a quantity")},
       {"agentMemory", Scalar(config.injection.agent_memory, "a quantity")},
       {"user", Scalar(config.injection.user, "a whole number")},
       {"frameworkPort", Scalar(config.injection.framework_port, "a port")}};

@@ -5,6 +5,7 @@
 
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -41,8 +42,8 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                                   FormatDuration(*policy.max_duration), " (maxDuration)"));
   }
   if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
-    return Refused(policy,
-                   StrCat("maxBytesPerWorker must be given and at most ", *policy.max_bytes));
+    return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
+                                  FormatQuantity(*policy.max_bytes)));
   }
   // The message must not contain numbers that change while requests wait: each change would be a
   // write of each waiting request's status.

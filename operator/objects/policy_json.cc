@@ -17,9 +17,7 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
   RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();
-  if (spec.contains("maxBytesPerWorker"))
-    policy.max_bytes = spec["maxBytesPerWorker"].get<std::uint64_t>();
-  return absl::OkStatus();
+  return ReadBytes(spec, "maxBytesPerWorker", policy.max_bytes);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "common/base/strings.h"
 #include "operator/core/job_shape.h"
 #include "operator/core/names.h"
+#include "operator/core/tracer_levels.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/requester_json.h"
 #include "operator/objects/selector_json.h"
@@ -71,6 +72,52 @@ absl::Status ReadSteps(const Json& spec, const Json& step, CaptureSpec& capture)
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::uint32_t> ReadLevel(const Json& tracers, const char* field,
+                                        std::span<const std::string_view> names,
+                                        std::uint32_t preset) {
+  const auto found = tracers.find(field);
+  if (found == tracers.end()) return preset;
+  const std::optional<std::uint32_t> level =
+      LevelOfName(names, found->is_string() ? found->get_ref<const std::string&>() : "");
+  if (!level)
+    return absl::InvalidArgumentError(
+        StrCat("tracers.", field, " must be one of ", LevelNames(names)));
+  return *level;
+}
+
+absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
+  ASSIGN_OR_RETURN(const std::uint32_t host,
+                   ReadLevel(tracers, "host", kHostLevels, kDefaultHostLevel));
+  ASSIGN_OR_RETURN(const std::uint32_t device,
+                   ReadLevel(tracers, "device", kSwitchLevels, kDefaultDeviceLevel));
+  ASSIGN_OR_RETURN(const std::uint32_t python, ReadLevel(tracers, "python", kSwitchLevels, 0));
+  read.set_host(host);
+  read.set_device(device);
+  read.set_python(python);
+  read.set_host_filter(tracers.value("hostFilter", 0u));
+  read.set_shapes(tracers.value("shapes", false));
+  read.set_stacks(tracers.value("stacks", false));
+  read.set_memory(tracers.value("memory", false));
+  read.set_flops(tracers.value("flops", false));
+  read.set_modules(tracers.value("modules", false));
+  read.set_keep_original(tracers.value("keepOriginal", false));
+  return absl::OkStatus();
+}
+
+// On the wire, 0 is no limit.
+absl::Status ReadAbortWhen(const Json& abort, CaptureSpec& capture) {
+  if (abort.contains("memoryPercent")) {
+    const Json& percent = abort["memoryPercent"];
+    const bool never = percent == "Never";
+    if (!never && !percent.is_number_unsigned())
+      return absl::InvalidArgumentError(
+          "abortWhen.memoryPercent must be a number from 1 to 100, or Never for no limit");
+    capture.abort_memory_percent = never ? 0 : percent.get<std::uint32_t>();
+  }
+  capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  return absl::OkStatus();
+}
+
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
   ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
@@ -100,25 +147,13 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
       !begun.empty())
     capture.run = begun;
-  const Json tracers = spec.value("tracers", Json::object());
-  capture.tracers.set_host(tracers.value("host", 2u));
-  capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
-  capture.tracers.set_device(tracers.value("device", 1u));
-  capture.tracers.set_python(tracers.value("python", 0u));
-  capture.tracers.set_shapes(tracers.value("shapes", false));
-  capture.tracers.set_stacks(tracers.value("stacks", false));
-  capture.tracers.set_memory(tracers.value("memory", false));
-  capture.tracers.set_flops(tracers.value("flops", false));
-  capture.tracers.set_modules(tracers.value("modules", false));
-  capture.tracers.set_keep_original(tracers.value("keepOriginal", false));
+  RETURN_IF_ERROR(ReadTracers(spec.value("tracers", Json::object()), capture.tracers));
   const std::string source = spec.value("source", "Auto");
   capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
                    : source == "Agent"   ? v1::SOURCE_AGENT
                                          : v1::SOURCE_AUTO;
-  capture.max_bytes = spec.value("maxBytesPerWorker", std::uint64_t{0});
-  const Json abort = spec.value("abortWhen", Json::object());
-  capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
-  capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  RETURN_IF_ERROR(ReadBytes(spec, "maxBytesPerWorker", capture.max_bytes));
+  RETURN_IF_ERROR(ReadAbortWhen(spec.value("abortWhen", Json::object()), capture));
   // The CRD's schema refuses these values, but an older schema may be installed.
   if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
     return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
@@ -264,6 +299,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
         {"failed", status.failed},   {"summary", StrCat(status.ok, "/", status.matched)}};
     if (status.expected) json["workers"]["expected"] = *status.expected;
     json["bytes"] = status.bytes;
+    json["size"] = RoundedQuantity(status.bytes);
   }
   if (status.queue_position > 0) json["queuePosition"] = status.queue_position;
   if (!status.run.empty()) json["run"] = status.run;

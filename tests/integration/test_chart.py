@@ -12,7 +12,7 @@ from tests.support.secure import chart_objects
 
 CHART = ROOT / "helm" / "strobe"
 EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
-              "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2147483648",
+              "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2Gi",
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 
@@ -32,7 +32,7 @@ def test_the_same_values_make_the_same_bytes():
 
 
 @pytest.mark.parametrize("setting", ["nothing=1", "image.repositry=x", "replicaCount=many", "webhook.port=99999", "webhook.timeoutSeconds=60",
-                                     "policy.maxDuration=soon", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "workers=0"])
+                                     "policy.maxDuration=soon", "policy.maxConcurrent=0", "policy.maxBytesPerWorker=1GiB", "injection.spoolSize=2GiB", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "workers=0"])
 def test_values_that_are_refused(setting):
     done = helm("template", "s", CHART, "--set", setting)
     assert done.returncode != 0 and setting.split("=")[0].split(".")[-1] in done.stderr, done.stderr
