@@ -101,6 +101,33 @@ PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const 
   return best;
 }
 
+absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
+                                          const NamespaceFacts& ns) {
+  std::string logdir;
+  bool differ = false;
+  std::vector<std::string> named;
+  for (const ProfilePolicy& policy : policies) {
+    if (!policy.invalid.empty() || policy.default_logdir.empty() ||
+        !policy.namespaces.Matches(ns.labels))
+      continue;
+    std::string own = WithNamespace(policy.default_logdir, ns.name);
+    named.push_back(StrCat(policy.name, " (", own, ")"));
+    differ = differ || (!logdir.empty() && own != logdir);
+    logdir = std::move(own);
+  }
+  if (differ) {
+    return absl::FailedPreconditionError(
+        StrCat("spec.logdir is not given, and the ProfilePolicies of namespace ", ns.name,
+               " have different defaults: ", Join(named, ", "), "; give spec.logdir"));
+  }
+  if (logdir.empty()) {
+    return absl::NotFoundError(
+        StrCat("spec.logdir is not given, and no ProfilePolicy of namespace ", ns.name,
+               " has a defaultLogdir; give spec.logdir, or ask an administrator for a default"));
+  }
+  return logdir;
+}
+
 absl::Status CheckLogdirIsNoAddress(const std::string& text) {
   ASSIGN_OR_RETURN(const Logdir logdir, Logdir::Parse(text));
   if (!logdir.options().empty())

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/label_selector.h"
@@ -19,6 +19,7 @@ struct ProfilePolicy {
   LabelSelector namespaces{};
   // Prefixes of logdirs; "{namespace}" is replaced by the request's namespace.
   std::vector<std::string> allowed_logdirs{};
+  std::string default_logdir{};  // The same; empty = none.
   std::optional<Nanos> max_duration{};
   std::optional<int> max_concurrent{};  // Captures under way at once in one namespace.
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
@@ -53,6 +54,12 @@ struct PolicyVerdict {
 // refused when no policy matches. kWait: the obstacle will pass by itself.
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
                               const CaptureSpec& capture, WallTime now);
+
+// The logdir of a request that names none. NotFound if no policy that matches the namespace has a
+// default, and FailedPrecondition if they have different ones; the message tells the requester what
+// to do.
+absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
+                                          const NamespaceFacts& ns);
 
 // InvalidArgument for logdirs that are refused whatever policies allow: buckets that are addresses
 // or host names inside a cluster, and options, because they could send a pod's signed requests to

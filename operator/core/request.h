@@ -46,6 +46,12 @@ struct StatusOutcome {
   std::string pod{}, cause{}, message{}, lateness{};
 };
 
+// One of status.causes: how many workers ended with a cause.
+struct StatusCause {
+  std::string cause{};
+  std::size_t workers = 0;
+};
+
 struct RequestStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
@@ -61,6 +67,7 @@ struct RequestStatus {
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::uint64_t bytes = 0;
   std::vector<StatusOutcome> outcomes{};
+  std::vector<StatusCause> causes{};
 };
 
 struct ProfileRequest {

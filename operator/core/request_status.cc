@@ -48,10 +48,21 @@ std::string RunUrl(const ProfileRequest& request, const std::string& run) {
   return logdir.ok() ? logdir->RunUrl(run) : run;
 }
 
+void CountCause(const std::string& cause, std::vector<StatusCause>& causes) {
+  const auto known = std::find_if(causes.begin(), causes.end(),
+                                  [&](const StatusCause& each) { return each.cause == cause; });
+  if (known == causes.end())
+    causes.push_back({cause, 1});
+  else
+    ++known->workers;
+}
+
 void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   status.outcomes.clear();
+  status.causes.clear();
   for (const WorkerResult* worker : WorstFirst(result)) {
-    if (status.outcomes.size() == kMaxOutcomes) break;
+    CountCause(std::string(Name(worker->outcome)), status.causes);
+    if (status.outcomes.size() == kMaxOutcomes) continue;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
     status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
                                CutUtf8(worker->message, kMaxOutcomeMessageBytes),
@@ -267,6 +278,10 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
                     [](const StatusOutcome& x, const StatusOutcome& y) {
                       return std::tie(x.pod, x.cause, x.message, x.lateness) ==
                              std::tie(y.pod, y.cause, y.message, y.lateness);
+                    }) &&
+         std::equal(a.causes.begin(), a.causes.end(), b.causes.begin(), b.causes.end(),
+                    [](const StatusCause& x, const StatusCause& y) {
+                      return std::tie(x.cause, x.workers) == std::tie(y.cause, y.workers);
                     });
 }
 

@@ -111,6 +111,19 @@ std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& reques
   return *std::move(verdict);
 }
 
+absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  // The caller takes NotFound for the policies' answer.
+  const auto unknown = [](const absl::Status& status) {
+    return absl::UnavailableError(status.message());
+  };
+  const absl::StatusOr<std::vector<ProfilePolicy>> policies = ReadPolicies(deadline);
+  if (!policies.ok()) return unknown(policies.status());
+  absl::StatusOr<Labels> labels = ReadLabels(ns, deadline);
+  if (!labels.ok()) return unknown(labels.status());
+  return DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
+}
+
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
     const ProfileRequest& request, const Crowd& crowd, const std::vector<ProfilePolicy>& policies,
     Labels labels, MonoTime deadline) {

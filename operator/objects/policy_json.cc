@@ -14,6 +14,7 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   ASSIGN_OR_RETURN(policy.namespaces, ReadSelector(spec.value("namespaceSelector", Json::object()),
                                                    "namespaceSelector"));
   policy.allowed_logdirs = spec.value("allowedLogdirs", std::vector<std::string>());
+  policy.default_logdir = spec.value("defaultLogdir", "");
   RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
   RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();

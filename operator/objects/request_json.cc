@@ -228,6 +228,8 @@ void ReadStatus(const Json& object, RequestStatus& status) {
     status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""),
                                entry.value("message", ""), entry.value("lateness", "")});
   }
+  for (const Json& entry : object.value("causes", Json::array()))
+    status.causes.push_back({entry.value("cause", ""), entry.value("workers", std::size_t{0})});
 }
 
 // An object of the pairs whose text is not empty.
@@ -328,6 +330,8 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     }
     json["outcomes"] = std::move(outcomes);
   }
+  for (const StatusCause& cause : status.causes)
+    json["causes"].push_back({{"cause", cause.cause}, {"workers", cause.workers}});
   // The UID prevents writing to a new object with the same name. The version prevents overwriting a
   // status that this operator has not seen: a former leader must not undo its successor's writes.
   return {{"apiVersion", kApiVersion},

@@ -141,7 +141,7 @@ def test_the_operator_that_watches_one_namespace_is_asked_about_no_other():
 def test_only_what_is_created_depends_on_the_webhooks():
     """Objects that exist already can be changed and deleted while the operator is down."""
     found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
-    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
+    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"default-requests": ["CREATE"], "stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
     assert found[("keep-requests", "Ignore")] == ["UPDATE"]
 
 

@@ -69,6 +69,12 @@ def test_the_schema_refuses(kubectl, change, words):
     assert words in refused(kubectl, profile_request("bad", "/logs") | {"spec": {**profile_request("x", "/logs")["spec"], **change}})
 
 
+def test_without_a_webhook_there_is_no_default_logdir(kubectl):
+    request = profile_request("bare", "/logs")
+    del request["spec"]["logdir"]
+    assert "logdir is not given, and no ProfilePolicy gave a default (defaultLogdir); give logdir" in refused(kubectl, request)
+
+
 @pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),
                                           ("run", "other"), ("start", {"delay": "1s"}), ("steps", 5), ("attempts", 1), ("abortWhen", {"memoryPercent": 50}), ("target", {"pods": ["b"]})])
 def test_the_spec_is_immutable(kubectl, field, value):

@@ -169,10 +169,12 @@ TEST(StatusToJson, RoundTrips) {
   status.clock_error = "20us";
   status.bytes = 1'288'490'188;
   status.outcomes = {{"p", "Busy", "held", ""}};
+  status.causes = {{"Busy", 3}};
   const json written = StatusToJson(request, status);
   EXPECT_EQ(written["metadata"]["uid"], "u-1");
   EXPECT_EQ(written["status"]["workers"]["summary"], "8/8");
   EXPECT_EQ(written["status"]["size"], "1229Mi");
+  EXPECT_EQ(written["status"]["causes"], json::parse(R"([{"cause": "Busy", "workers": 3}])"));
   json object = Object();
   object["status"] = written["status"];
   const RequestStatus read = ParseRequest(object)->status;
