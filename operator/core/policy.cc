@@ -14,13 +14,6 @@ namespace {
 
 using Kind = PolicyVerdict::Kind;
 
-std::string WithNamespace(std::string prefix, const std::string& ns) {
-  constexpr std::string_view kPlace = "{namespace}";
-  for (std::size_t at = 0; (at = prefix.find(kPlace, at)) != std::string::npos; at += ns.size())
-    prefix.replace(at, kPlace.size(), ns);
-  return prefix;
-}
-
 PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
   return {Kind::kRefused, StrCat("ProfilePolicy ", policy.name, ": ", why), {}};
 }
@@ -78,6 +71,13 @@ bool IsDigitsAndDots(std::string_view text) {
 }
 
 }  // namespace
+
+std::string WithNamespace(std::string logdir, const std::string& ns) {
+  constexpr std::string_view kPlace = "{namespace}";
+  for (std::size_t at = 0; (at = logdir.find(kPlace, at)) != std::string::npos; at += ns.size())
+    logdir.replace(at, kPlace.size(), ns);
+  return logdir;
+}
 
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
                               const CaptureSpec& capture, WallTime now) {

@@ -10,12 +10,14 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/condition.h"
 #include "operator/core/label_selector.h"
 
 namespace strobe {
 
 struct ProfilePolicy {
-  std::string name{};
+  std::string name{}, uid{}, resource_version{};
+  std::int64_t generation = 0;
   LabelSelector namespaces{};
   // Prefixes of logdirs; "{namespace}" is replaced by the request's namespace.
   std::vector<std::string> allowed_logdirs{};
@@ -26,6 +28,7 @@ struct ProfilePolicy {
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
+  std::vector<Condition> conditions{};  // Of its status.
 };
 
 // The other captures of a namespace that count before the one that is judged.
@@ -54,6 +57,9 @@ struct PolicyVerdict {
 // refused when no policy matches. kWait: the obstacle will pass by itself.
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
                               const CaptureSpec& capture, WallTime now);
+
+// "{namespace}" in a policy's logdir replaced by the namespace's name.
+std::string WithNamespace(std::string logdir, const std::string& ns);
 
 // The logdir of a request that names none. NotFound if no policy that matches the namespace has a
 // default, and FailedPrecondition if they have different ones; the message tells the requester what

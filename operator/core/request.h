@@ -10,19 +10,10 @@
 #include "common/base/clock.h"
 #include "operator/core/admission_seal.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/condition.h"
 #include "operator/core/requester.h"
 
 namespace strobe {
-
-enum class ConditionStatus { kUnknown, kTrue, kFalse };
-
-struct Condition {
-  std::string type{};
-  ConditionStatus status = ConditionStatus::kUnknown;
-  std::string reason{}, message{};
-  std::int64_t observed_generation = 0;
-  WallTime since{};  // lastTransitionTime, in whole seconds.
-};
 
 struct JobRef {
   std::string api_version{}, kind{}, name{};

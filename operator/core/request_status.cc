@@ -266,14 +266,7 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
                     s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread, s.first_step,
                     s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
   };
-  return key(a) == key(b) &&
-         std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(),
-                    b.conditions.end(),
-                    [](const Condition& x, const Condition& y) {
-                      return std::tie(x.type, x.status, x.reason, x.message, x.observed_generation,
-                                      x.since) == std::tie(y.type, y.status, y.reason, y.message,
-                                                           y.observed_generation, y.since);
-                    }) &&
+  return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),
                     [](const StatusOutcome& x, const StatusOutcome& y) {
                       return std::tie(x.pod, x.cause, x.message, x.lateness) ==

@@ -14,8 +14,6 @@
 namespace strobe::kube {
 namespace {
 
-constexpr char kPoliciesPath[] = "/apis/strobe.dev/v1alpha1/profilepolicies";
-
 // Up to this many pods are checked one by one; more require the right to all pods.
 constexpr std::size_t kFewNames = 16;
 // Access is checked again before each attempt, but with the requester's groups from when the

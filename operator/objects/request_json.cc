@@ -9,6 +9,7 @@
 #include "operator/core/job_shape.h"
 #include "operator/core/names.h"
 #include "operator/core/tracer_levels.h"
+#include "operator/objects/condition_json.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/requester_json.h"
 #include "operator/objects/selector_json.h"
@@ -173,29 +174,9 @@ absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
   }
 }
 
-ConditionStatus StatusOf(const std::string& text) {
-  return text == "True"    ? ConditionStatus::kTrue
-         : text == "False" ? ConditionStatus::kFalse
-                           : ConditionStatus::kUnknown;
-}
-
-const char* TextOf(ConditionStatus status) {
-  return status == ConditionStatus::kTrue    ? "True"
-         : status == ConditionStatus::kFalse ? "False"
-                                             : "Unknown";
-}
-
 void ReadStatus(const Json& object, RequestStatus& status) {
   status.observed_generation = object.value("observedGeneration", std::int64_t{0});
-  for (const Json& entry : object.value("conditions", Json::array())) {
-    Condition& condition = status.conditions.emplace_back();
-    condition.type = entry.value("type", "");
-    condition.status = StatusOf(entry.value("status", ""));
-    condition.reason = entry.value("reason", "");
-    condition.message = entry.value("message", "");
-    condition.observed_generation = entry.value("observedGeneration", std::int64_t{0});
-    condition.since = ReadTime(entry, "lastTransitionTime").value_or(WallTime{});
-  }
+  status.conditions = ReadConditions(object);
   status.run = object.value("run", "");
   status.start_time = ReadTime(object, "startTime");
   status.completion_time = ReadTime(object, "completionTime");
@@ -282,17 +263,8 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
 }
 
 Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
-  Json conditions = Json::array();
-  for (const Condition& condition : status.conditions) {
-    conditions.push_back({{"type", condition.type},
-                          {"status", TextOf(condition.status)},
-                          {"reason", condition.reason},
-                          {"message", condition.message},
-                          {"observedGeneration", condition.observed_generation},
-                          {"lastTransitionTime", FormatRfc3339(condition.since)}});
-  }
   Json json = {{"observedGeneration", status.observed_generation},
-               {"conditions", std::move(conditions)}};
+               {"conditions", ConditionsToJson(status.conditions)}};
   if (status.attempt > 0) {
     json["attempt"] = status.attempt;
     json["workers"] = {

@@ -101,7 +101,8 @@ def test_the_operator_may_do_no_more_than_it_must():
     assert rules == {
         "ClusterRole profilerequests": ["delete", "get", "list", "patch", "watch"],
         "ClusterRole profilerequests/status": ["patch"],
-        "ClusterRole profilepolicies": ["get", "list"],
+        "ClusterRole profilepolicies": ["get", "list", "watch"],
+        "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
         "ClusterRole namespaces": ["get"],
         "ClusterRole events": ["create", "patch"],
