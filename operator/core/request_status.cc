@@ -57,12 +57,20 @@ void CountCause(const std::string& cause, std::vector<StatusCause>& causes) {
     ++known->workers;
 }
 
+// The list's key is the name, and the API server refuses a status with a key that occurs twice. A
+// sidecar that is not ours may tell two processes with the same rank.
+bool HasOutcomeOf(const std::string& name, const RequestStatus& status) {
+  return std::any_of(status.outcomes.begin(), status.outcomes.end(),
+                     [&](const StatusOutcome& each) { return each.pod == name; });
+}
+
 void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   status.outcomes.clear();
   status.causes.clear();
   for (const WorkerResult* worker : WorstFirst(result)) {
     CountCause(std::string(Name(worker->outcome)), status.causes);
-    if (status.outcomes.size() == kMaxOutcomes) continue;
+    if (status.outcomes.size() == kMaxOutcomes || HasOutcomeOf(worker->target.name, status))
+      continue;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
     status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
                                CutUtf8(worker->message, kMaxOutcomeMessageBytes),

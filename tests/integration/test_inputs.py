@@ -72,7 +72,7 @@ def test_the_schema_refuses(kubectl, change, words):
 def test_without_a_webhook_there_is_no_default_logdir(kubectl):
     request = profile_request("bare", "/logs")
     del request["spec"]["logdir"]
-    assert "logdir is not given, and no ProfilePolicy gave a default (defaultLogdir); give logdir" in refused(kubectl, request)
+    assert "logdir must be given, because no ProfilePolicy gives a default (defaultLogdir)" in refused(kubectl, request)
 
 
 @pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),

@@ -104,6 +104,17 @@ TEST(RequestStatus, CountsTheWorkersOfEachCauseWorstFirst) {
   EXPECT_FALSE(SameStatus(status, other));
 }
 
+TEST(RequestStatus, ListsANameOnce) {
+  AttemptResult result = Result(2, Outcome::kOk);
+  result.workers[1].target.name = result.workers[0].target.name;
+  result.workers[0].outcome = Outcome::kLateStart;
+  result.workers[1].outcome = Outcome::kWorkerLost;
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  ASSERT_THAT(status.outcomes, SizeIs(1));
+  EXPECT_EQ(status.outcomes[0].cause, "WorkerLost");
+  EXPECT_THAT(status.causes, SizeIs(2));
+}
+
 TEST(RequestStatus, StaysSmallWithSixteenThousandBadWorkers) {
   AttemptResult result = Result(16'000, Outcome::kOk);
   for (WorkerResult& worker : result.workers) {
