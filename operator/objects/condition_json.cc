@@ -7,13 +7,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-ConditionStatus StatusOf(const std::string& text) {
+ConditionStatus ConditionStatusOf(const std::string& text) {
   return text == "True"    ? ConditionStatus::kTrue
          : text == "False" ? ConditionStatus::kFalse
                            : ConditionStatus::kUnknown;
 }
 
-const char* TextOf(ConditionStatus status) {
+const char* NameOf(ConditionStatus status) {
   return status == ConditionStatus::kTrue    ? "True"
          : status == ConditionStatus::kFalse ? "False"
                                              : "Unknown";
@@ -26,7 +26,7 @@ std::vector<Condition> ReadConditions(const Json& status) {
   for (const Json& entry : status.value("conditions", Json::array())) {
     Condition& condition = conditions.emplace_back();
     condition.type = entry.value("type", "");
-    condition.status = StatusOf(entry.value("status", ""));
+    condition.status = ConditionStatusOf(entry.value("status", ""));
     condition.reason = entry.value("reason", "");
     condition.message = entry.value("message", "");
     condition.observed_generation = entry.value("observedGeneration", std::int64_t{0});
@@ -39,7 +39,7 @@ Json ConditionsToJson(const std::vector<Condition>& conditions) {
   Json json = Json::array();
   for (const Condition& condition : conditions) {
     json.push_back({{"type", condition.type},
-                    {"status", TextOf(condition.status)},
+                    {"status", NameOf(condition.status)},
                     {"reason", condition.reason},
                     {"message", condition.message},
                     {"observedGeneration", condition.observed_generation},
