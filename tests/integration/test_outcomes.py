@@ -326,6 +326,8 @@ def test_a_fault_ends_as_its_outcome_everywhere(scene, outcome, fault, words):
     assert told["bad"]["cause"] == outcome, request["status"]
     assert words in told["bad"]["message"], told
     assert fault in ALL_FAIL or "good" not in told, told
+    counts = {c["cause"]: c["workers"] for c in request["status"]["causes"]}
+    assert counts == {cause: sum(o["cause"] == cause for o in told.values()) for cause in {o["cause"] for o in told.values()}}
 
     notes = [e.get("note", e.get("message", "")) for e in scene.kubectl.get("events.events.k8s.io")["items"] if e["regarding"]["name"] == "look"]
     if outcome == "Cancelled":
