@@ -3,15 +3,20 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <limits>
+#include <span>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "cli/common_flags.h"
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
 #include "common/base/name_rules.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/min_workers.h"
+#include "operator/core/tracer_levels.h"
 
 namespace strobe {
 namespace {
@@ -57,7 +62,8 @@ absl::Status ParseSteps(const CaptureFlags& flags, CaptureSpec& spec) {
   if (spec.delay || spec.max_skew)
     return absl::InvalidArgumentError("--steps goes with neither --delay nor --max-skew");
   if (flags.host == 0)
-    return absl::InvalidArgumentError("--steps needs --host-tracer-level of at least 1");
+    return absl::InvalidArgumentError(
+        "--steps needs --host-tracer-level Critical, Info or Verbose");
   StepsWanted wanted{.count = flags.steps};
   std::string_view number = flags.at_step;
   if (number.starts_with('*')) {
@@ -122,15 +128,54 @@ absl::StatusOr<CaptureSpec> ParseCaptureFlags(const CaptureFlags& flags, std::si
 
 namespace {
 
+// Replaces a level's name by its number, and leaves its number as it is.
+CLI::Validator LevelText(std::span<const std::string_view> names) {
+  return CLI::Validator(
+      [names](std::string& text) -> std::string {
+        for (std::size_t level = 0; level < names.size(); ++level) {
+          if (text != StrCat(level) && !absl::EqualsIgnoreCase(text, std::string(names[level])))
+            continue;
+          text = StrCat(level);
+          return "";
+        }
+        return StrCat("must be one of ", LevelNames(names), ", or 0 to ", names.size() - 1);
+      },
+      "", "level");
+}
+
+CLI::Validator BytesText() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const std::optional<std::uint64_t> bytes = ParseBytes(text);
+        if (!bytes) return "must be a positive quantity of bytes, such as 512Mi";
+        text = StrCat(*bytes);
+        return "";
+      },
+      "", "bytes");
+}
+
+// Replaces Never by 0, which is no limit on the wire.
+CLI::Validator PercentText() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        int percent = 0;
+        if (absl::EqualsIgnoreCase(text, "Never"))
+          text = "0";
+        else if (!absl::SimpleAtoi(text, &percent) || percent < 1 || percent > 100)
+          return "must be from 1 to 100, or Never for no limit";
+        return "";
+      },
+      "", "percent");
+}
+
 void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--duration", flags.duration, "how long to record, from 1ms to 10m")
       ->capture_default_str();
   command
       .add_option("--steps", flags.steps,
                   "record this many training steps, the same on all workers, instead of a window "
-                  "of time; --duration counts only if the workers tell no steps; 0 = by time")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 10000));
+                  "of time; --duration counts only if the workers tell no steps [by time]")
+      ->check(CLI::Range(1, 10000));
   command.add_option("--at-step", flags.at_step,
                      "with --steps, the first step: a number, *N for the next multiple of N, or "
                      "next [next]");
@@ -175,42 +220,50 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
       ->check(CLI::Range(0, 999'999'999));
   command
       .add_option("--max-bytes-per-worker", flags.max_bytes,
-                  "refuse traces that are larger than this many bytes; 0 = no limit")
-      ->capture_default_str();
+                  "refuse traces that are larger than this quantity of bytes, such as 512Mi [no "
+                  "limit]")
+      ->type_name("QUANTITY")
+      ->transform(BytesText());
   command
       .add_option("--abort-memory", flags.abort_memory,
                   "stop a worker's capture when its trainer uses this many percent of a memory "
-                  "limit; 0 = never; needs the agent in the trainer")
+                  "limit, or Never; needs the agent in the trainer")
       ->capture_default_str()
-      ->check(CLI::Range(0, 100));
+      ->type_name("PERCENT")
+      ->transform(PercentText());
   command
       .add_option("--abort-slowdown", flags.abort_slowdown,
                   "stop a worker's capture when its training steps take this many percent longer "
-                  "than before; 0 = never; needs the agent in the trainer")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 10000));
+                  "than before; needs the agent in the trainer [never]")
+      ->check(CLI::Range(1, 10000));
 }
 
 void AddTracerFlags(CLI::App& command, CaptureFlags& flags) {
   command
       .add_option(
           "--host-tracer-level", flags.host,
-          "what to record on the host: 0 nothing, 1 annotations, 2 also costly operations, 3 "
-          "everything")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 3));
+          "what to record on the host: Disabled nothing, Critical annotations, Info also costly "
+          "operations, Verbose everything; or 0 to 3")
+      ->default_str(std::string(kHostLevels[kDefaultHostLevel]))
+      ->type_name("LEVEL")
+      ->transform(LevelText(kHostLevels));
   command
-      .add_option(
-          "--host-filter", flags.host_filter,
-          "bit mask: annotations that have a mask are recorded only if the two share a bit; "
-          "0 = record all")
-      ->capture_default_str();
-  command.add_option("--device-tracer-level", flags.device, "1 = record accelerators, 0 = do not")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1));
-  command.add_option("--python-tracer-level", flags.python, "1 = record Python calls, 0 = do not")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1));
+      .add_option("--host-filter", flags.host_filter,
+                  "bit mask: annotations that have a mask are recorded only if the two share a bit "
+                  "[all]")
+      ->check(CLI::Range(1u, std::numeric_limits<unsigned>::max()));
+  command
+      .add_option("--device-tracer-level", flags.device,
+                  "whether to record accelerators: Enabled or Disabled; or 1 or 0")
+      ->default_str(std::string(kSwitchLevels[kDefaultDeviceLevel]))
+      ->type_name("LEVEL")
+      ->transform(LevelText(kSwitchLevels));
+  command
+      .add_option("--python-tracer-level", flags.python,
+                  "whether to record Python calls: Enabled or Disabled; or 1 or 0")
+      ->default_str(std::string(kSwitchLevels[0]))
+      ->type_name("LEVEL")
+      ->transform(LevelText(kSwitchLevels));
   command.add_flag("--shapes", flags.shapes,
                    "PyTorch only: record the shapes and types of operators' inputs");
   command.add_flag("--stacks", flags.stacks,

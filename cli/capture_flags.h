@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/capture_defaults.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/tracer_levels.h"
 
 namespace strobe {
 
@@ -20,12 +21,13 @@ struct CaptureFlags {
   std::string at_step{};
   unsigned steps = 0;  // 0 = a window of time.
   int attempts = 3;
-  unsigned host = 2, host_filter = 0, device = 1, python = 0;
+  unsigned host = kDefaultHostLevel, device = kDefaultDeviceLevel, python = 0;
+  unsigned host_filter = 0;  // 0 = all annotations.
   bool shapes = false, stacks = false, memory = false, flops = false, modules = false,
        keep_original = false;
-  std::uint64_t max_bytes = 0;
+  std::uint64_t max_bytes = 0;  // 0 = no limit.
   std::vector<std::uint32_t> ranks{}, local_ranks{};
-  unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;
+  unsigned abort_memory = kDefaultAbortMemoryPercent, abort_slowdown = 0;  // 0 = no limit.
   bool insecure_plaintext = false, server_saves = false, quiet = false;
   bool host_tracing_on_old_servers = false;
 };

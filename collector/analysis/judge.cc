@@ -54,7 +54,8 @@ Judgement JudgeTrace(const xplane::TraceSummary& trace, const Asked& asked) {
         Outcome::kNoHostEvents,
         StrCat("none of the trace's ", trace.planes.size(), " planes has an event",
                WindowWords(asked),
-               asked.host_level == 0u ? "; tracers.host is 0, so no annotation was recorded" : ""));
+               asked.host_level == 0u ? "; tracers.host is Disabled, so no annotation was recorded"
+                                      : ""));
   }
   bool device_plane = false, device_events = false;
   for (const xplane::PlaneSummary& plane : trace.planes) {

@@ -29,7 +29,8 @@ struct Asked {
   std::optional<Window> window{};  // nullopt: not known, so that any times are accepted.
   // The job is known to use an accelerator, and the capture asked for device tracing.
   bool expects_device = false;
-  std::optional<std::uint32_t> host_level{};  // The request's tracers.host; nullopt: not known.
+  std::optional<std::uint32_t>
+      host_level{};  // The number of the request's tracers.host; nullopt: not known.
 };
 
 // Several causes may apply. The one that explains most is returned: missing permission, then

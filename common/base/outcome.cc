@@ -35,10 +35,10 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "Capture for longer than one training step, while the job trains."},
     {Outcome::kNoHostEvents, "NoHostEvents", true, false, true, 30,
      "No line of the trace has any event.",
-     "Capture while the job trains, with tracers.host at 1 or more."},
+     "Capture while the job trains, with tracers.host not Disabled."},
     {Outcome::kDeviceTraceMissing, "DeviceTraceMissing", false, false, true, 35,
      "The job uses an accelerator but the trace has no device plane.",
-     "Set tracers.device to 1 and check that no other tool holds the device's profiler."},
+     "Set tracers.device to Enabled and check that no other tool holds the device's profiler."},
     {Outcome::kPermissionDenied, "PermissionDenied", false, false, true, 45,
      "The driver does not let this user read GPU activity.",
      "Load the NVIDIA driver with NVreg_RestrictProfilingToAdminUsers=0, or run the trainer with "

@@ -38,6 +38,8 @@ def _resolved(schema, field):
 
 def _type(field):
     kind = field.get("type") or "string"  # A field that has only an enum holds strings.
+    if isinstance(kind, list):
+        return " or ".join(kind)
     if kind != "array":
         return kind
     items = field.get("items", {})

@@ -60,6 +60,8 @@ def _yaml(value):
 
 
 def _type(field):
+    if any("isQuantity" in rule["rule"] for rule in field.get("x-kubernetes-validations", [])):
+        return "quantity"
     if field.get("x-kubernetes-int-or-string"):
         return "integer or string"
     if field["type"] == "array":

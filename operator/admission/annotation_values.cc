@@ -75,10 +75,7 @@ bool IsSidecarMemory(std::string_view text) {
 }
 bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 
-bool IsSize(std::string_view text) {
-  Size size;
-  return ParseSize(text, size);
-}
+bool IsBytes(std::string_view text) { return ParseBytes(text).has_value(); }
 
 bool IsUser(std::string_view text) {
   const std::vector<std::string> ids = Split(text, ':');

@@ -15,10 +15,10 @@ bool IsQuantity(std::string_view text);
 bool IsCpu(std::string_view text);            // At least 1m.
 bool IsSidecarMemory(std::string_view text);  // At least 32Mi.
 bool IsAgentMemory(std::string_view text);    // At least 32Mi, which a program's rings need.
-// True for a positive size as the sidecar's flags accept it: a whole number with a unit such as MB,
-// MiB or Gi, up to TiB.
-bool IsSize(std::string_view text);
-// True for a size of at least one megabyte.
+// True for a positive quantity of bytes.
+bool IsBytes(std::string_view text);
+// True for a size of at least one megabyte as the sidecar's flags accept it: a whole number with a
+// unit such as MB, MiB or Gi, up to TiB.
 bool IsUploadRate(std::string_view text);
 // True for a duration of at most 10 minutes.
 bool IsLookBack(std::string_view text);

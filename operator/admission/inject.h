@@ -21,7 +21,7 @@ struct InjectionSettings {
   // requests.
   std::string cpu = "50m", memory = "128Mi";
   std::string memory_limit = "2Gi";  // A trace is held in memory.
-  std::string spool_size = "2GiB";
+  std::string spool_size = "2Gi";
   // The size of the memory volume that trainer and sidecar share.
   std::string agent_memory = "512Mi";
   // The sidecar's user and group. Unset for the namespace's own range, as in OpenShift.

@@ -283,15 +283,17 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
   const std::string framework = FrameworkAddresses(framework_ports, ports);
   const int port = PortFor(wishes, "port", kWorkerPort, ports);
   const int metrics = PortFor(wishes, "metrics-port", settings.metrics_port, ports);
-  Json arguments = {StrCat("--listen=0.0.0.0:", port),
-                    StrCat("--http-listen=0.0.0.0:", metrics),
-                    StrCat("--framework=", framework),
-                    StrCat("--install-dir=", kSharedPath),
-                    StrCat("--agent-dir=", kSharedPath, "/agent"),
-                    StrCat("--spool-dir=", kSpoolPath, "/spool"),
-                    StrCat("--spool-size=", wishes.Get("spool-size", settings.spool_size, IsSize,
-                                                       "a size such as 2GiB")),
-                    StrCat("--log-level=", settings.log_level)};
+  Json arguments = {
+      StrCat("--listen=0.0.0.0:", port),
+      StrCat("--http-listen=0.0.0.0:", metrics),
+      StrCat("--framework=", framework),
+      StrCat("--install-dir=", kSharedPath),
+      StrCat("--agent-dir=", kSharedPath, "/agent"),
+      StrCat("--spool-dir=", kSpoolPath, "/spool"),
+      StrCat("--spool-size=", ParseBytes(wishes.Get("spool-size", settings.spool_size, IsBytes,
+                                                    "a quantity such as 2Gi"))
+                                  .value_or(0)),
+      StrCat("--log-level=", settings.log_level)};
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));
   AddOptions(UsesHostNetwork(spec), wishes, ports, arguments);

@@ -105,6 +105,25 @@ class Webhooks {
     return answer;
   }
 
+  // Fills in the logdir of a request that names none, before the request is stamped and checked.
+  AdmissionAnswer DefaultRequest(const AdmissionRequest& request) {
+    AdmissionAnswer answer;
+    const Json& spec = kube::Member(request.object, "spec");
+    // A spec of a wrong type is left to the schema.
+    if (request.operation != "CREATE" || !spec.is_object() ||
+        !kube::Member(spec, "logdir").is_null())
+      return answer;
+    const absl::StatusOr<std::string> logdir = gatekeeper_.LogdirFor(request.ns, kJudgeLimit);
+    if (absl::IsNotFound(logdir.status()) || absl::IsFailedPrecondition(logdir.status()))
+      return Refusal(422, MessageOf(logdir.status()));
+    if (!logdir.ok()) {
+      LogWarning("the logdir of a request is not known", {{"error", MessageOf(logdir.status())}});
+      return Refusal(500, "the default of spec.logdir could not be read; give it, or try again");
+    }
+    answer.patch.push_back({{"op", "add"}, {"path", "/spec/logdir"}, {"value", *logdir}});
+    return answer;
+  }
+
   AdmissionAnswer CheckRequest(const AdmissionRequest& request) {
     // Fields that may change later (cancel, ttlAfterFinished) require only the right to update.
     if (request.operation != "CREATE") return {};
@@ -240,6 +259,7 @@ std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, Webh
   add("/inject", true, false, &Webhooks::InjectPod);
   add("/check-pod", true, false, &Webhooks::CheckPod);
   add("/stamp-request", false, false, &Webhooks::StampRequest);
+  add("/default-request", false, true, &Webhooks::DefaultRequest);
   add("/check-request", false, true, &Webhooks::CheckRequest);
   return pages;
 }

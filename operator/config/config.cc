@@ -166,6 +166,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
   for (const auto& [key, text] :
        {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),
         std::pair("memoryLimit", &injection.memory_limit),
+        std::pair("spoolSize", &injection.spool_size),
         std::pair("agentMemory", &injection.agent_memory)}) {
     if (ParseQuantity(*text).value_or(0) <= 0)
       return absl::InvalidArgumentError(
@@ -223,7 +224,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"cpu", Scalar(injection.cpu, "a quantity")},
           {"memory", Scalar(injection.memory, "a quantity")},
           {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
-          {"spoolSize", Scalar(injection.spool_size, "a size")},
+          {"spoolSize", Scalar(injection.spool_size, "a quantity")},
           {"agentMemory", Scalar(injection.agent_memory, "a quantity")},
           {"user", Scalar(injection.user, "a whole number")},
           {"frameworkPort", Scalar(injection.framework_port, "a port")},

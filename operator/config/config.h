@@ -57,7 +57,7 @@ struct InjectedVariableConfig {
 struct InjectionConfig {
   std::string image = "strobe-sidecar";
   std::string pull_policy{};
-  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2GiB",
+  std::string cpu = "50m", memory = "128Mi", memory_limit = "2Gi", spool_size = "2Gi",
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
   int framework_port = 9012, metrics_port = 9472;

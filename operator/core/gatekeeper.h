@@ -22,6 +22,10 @@ class Gatekeeper {
   // again and again. None: nothing makes it wait, or that is not known; ask Judge.
   virtual std::optional<PolicyVerdict> Glance(const ProfileRequest& request,
                                               const Crowd& crowd) = 0;
+  // The logdir that policies give to a request of the namespace that names none. Blocks for
+  // `within` at most. NotFound and FailedPrecondition tell the requester why there is none; other
+  // errors mean that this could not be found out.
+  virtual absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) = 0;
   // A capture of the namespace that may have recorded something has ended. The time is kept longer
   // than the request lives, because minInterval counts from it.
   virtual void CaptureEnded(const std::string& ns, WallTime when) = 0;

@@ -5,6 +5,7 @@
 
 #include "collector/logdir/logdir.h"
 #include "common/base/duration.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -12,13 +13,6 @@ namespace strobe {
 namespace {
 
 using Kind = PolicyVerdict::Kind;
-
-std::string WithNamespace(std::string prefix, const std::string& ns) {
-  constexpr std::string_view kPlace = "{namespace}";
-  for (std::size_t at = 0; (at = prefix.find(kPlace, at)) != std::string::npos; at += ns.size())
-    prefix.replace(at, kPlace.size(), ns);
-  return prefix;
-}
 
 PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
   return {Kind::kRefused, StrCat("ProfilePolicy ", policy.name, ": ", why), {}};
@@ -41,8 +35,8 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
                                   FormatDuration(*policy.max_duration), " (maxDuration)"));
   }
   if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
-    return Refused(policy,
-                   StrCat("maxBytesPerWorker must be given and at most ", *policy.max_bytes));
+    return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
+                                  FormatQuantity(*policy.max_bytes)));
   }
   // The message must not contain numbers that change while requests wait: each change would be a
   // write of each waiting request's status.
@@ -78,6 +72,13 @@ bool IsDigitsAndDots(std::string_view text) {
 
 }  // namespace
 
+std::string WithNamespace(std::string logdir, const std::string& ns) {
+  constexpr std::string_view kPlace = "{namespace}";
+  for (std::size_t at = 0; (at = logdir.find(kPlace, at)) != std::string::npos; at += ns.size())
+    logdir.replace(at, kPlace.size(), ns);
+  return logdir;
+}
+
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
                               const CaptureSpec& capture, WallTime now) {
   if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
@@ -98,6 +99,33 @@ PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const 
     first = false;
   }
   return best;
+}
+
+absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
+                                          const NamespaceFacts& ns) {
+  std::string logdir;
+  bool differ = false;
+  std::vector<std::string> named;
+  for (const ProfilePolicy& policy : policies) {
+    if (!policy.invalid.empty() || policy.default_logdir.empty() ||
+        !policy.namespaces.Matches(ns.labels))
+      continue;
+    std::string own = WithNamespace(policy.default_logdir, ns.name);
+    named.push_back(StrCat(policy.name, " (", own, ")"));
+    differ = differ || (!logdir.empty() && own != logdir);
+    logdir = std::move(own);
+  }
+  if (differ) {
+    return absl::FailedPreconditionError(
+        StrCat("spec.logdir is not given, and the ProfilePolicies of namespace ", ns.name,
+               " have different defaults: ", Join(named, ", "), "; give spec.logdir"));
+  }
+  if (logdir.empty()) {
+    return absl::NotFoundError(
+        StrCat("spec.logdir is not given, and no ProfilePolicy of namespace ", ns.name,
+               " has a defaultLogdir; give spec.logdir, or ask an administrator for a default"));
+  }
+  return logdir;
 }
 
 absl::Status CheckLogdirIsNoAddress(const std::string& text) {

@@ -7,24 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/condition.h"
 #include "operator/core/label_selector.h"
 
 namespace strobe {
 
 struct ProfilePolicy {
-  std::string name{};
+  std::string name{}, uid{}, resource_version{};
+  std::int64_t generation = 0;
   LabelSelector namespaces{};
   // Prefixes of logdirs; "{namespace}" is replaced by the request's namespace.
   std::vector<std::string> allowed_logdirs{};
+  std::string default_logdir{};  // The same; empty = none.
   std::optional<Nanos> max_duration{};
   std::optional<int> max_concurrent{};  // Captures under way at once in one namespace.
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
+  std::vector<Condition> conditions{};  // Of its status.
 };
 
 // The other captures of a namespace that count before the one that is judged.
@@ -53,6 +57,15 @@ struct PolicyVerdict {
 // refused when no policy matches. kWait: the obstacle will pass by itself.
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
                               const CaptureSpec& capture, WallTime now);
+
+// "{namespace}" in a policy's logdir replaced by the namespace's name.
+std::string WithNamespace(std::string logdir, const std::string& ns);
+
+// The logdir of a request that names none. NotFound if no policy that matches the namespace has a
+// default, and FailedPrecondition if they have different ones; the message tells the requester what
+// to do.
+absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
+                                          const NamespaceFacts& ns);
 
 // InvalidArgument for logdirs that are refused whatever policies allow: buckets that are addresses
 // or host names inside a cluster, and options, because they could send a pod's signed requests to

@@ -10,20 +10,11 @@
 #include "common/base/clock.h"
 #include "operator/core/admission_seal.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/condition.h"
 #include "operator/core/job_kinds.h"
 #include "operator/core/requester.h"
 
 namespace strobe {
-
-enum class ConditionStatus { kUnknown, kTrue, kFalse };
-
-struct Condition {
-  std::string type{};
-  ConditionStatus status = ConditionStatus::kUnknown;
-  std::string reason{}, message{};
-  std::int64_t observed_generation = 0;
-  WallTime since{};  // lastTransitionTime, in whole seconds.
-};
 
 struct TargetSpec {
   std::string
@@ -43,6 +34,12 @@ struct StatusOutcome {
   std::string pod{}, cause{}, message{}, lateness{};
 };
 
+// One of status.causes: how many workers ended with a cause.
+struct StatusCause {
+  std::string cause{};
+  std::size_t workers = 0;
+};
+
 struct RequestStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
@@ -58,6 +55,7 @@ struct RequestStatus {
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::uint64_t bytes = 0;
   std::vector<StatusOutcome> outcomes{};
+  std::vector<StatusCause> causes{};
 };
 
 struct ProfileRequest {

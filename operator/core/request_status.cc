@@ -48,10 +48,29 @@ std::string RunUrl(const ProfileRequest& request, const std::string& run) {
   return logdir.ok() ? logdir->RunUrl(run) : run;
 }
 
+void CountCause(const std::string& cause, std::vector<StatusCause>& causes) {
+  const auto known = std::find_if(causes.begin(), causes.end(),
+                                  [&](const StatusCause& each) { return each.cause == cause; });
+  if (known == causes.end())
+    causes.push_back({cause, 1});
+  else
+    ++known->workers;
+}
+
+// The list's key is the name, and the API server refuses a status with a key that occurs twice. A
+// sidecar that is not ours may tell two processes with the same rank.
+bool HasOutcomeOf(const std::string& name, const RequestStatus& status) {
+  return std::any_of(status.outcomes.begin(), status.outcomes.end(),
+                     [&](const StatusOutcome& each) { return each.pod == name; });
+}
+
 void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   status.outcomes.clear();
+  status.causes.clear();
   for (const WorkerResult* worker : WorstFirst(result)) {
-    if (status.outcomes.size() == kMaxOutcomes) break;
+    CountCause(std::string(Name(worker->outcome)), status.causes);
+    if (status.outcomes.size() == kMaxOutcomes || HasOutcomeOf(worker->target.name, status))
+      continue;
     const std::optional<Nanos> lateness = LatenessOf(*worker);
     status.outcomes.push_back({worker->target.name, std::string(Name(worker->outcome)),
                                CutUtf8(worker->message, kMaxOutcomeMessageBytes),
@@ -255,18 +274,15 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
                     s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread, s.first_step,
                     s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
   };
-  return key(a) == key(b) &&
-         std::equal(a.conditions.begin(), a.conditions.end(), b.conditions.begin(),
-                    b.conditions.end(),
-                    [](const Condition& x, const Condition& y) {
-                      return std::tie(x.type, x.status, x.reason, x.message, x.observed_generation,
-                                      x.since) == std::tie(y.type, y.status, y.reason, y.message,
-                                                           y.observed_generation, y.since);
-                    }) &&
+  return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),
                     [](const StatusOutcome& x, const StatusOutcome& y) {
                       return std::tie(x.pod, x.cause, x.message, x.lateness) ==
                              std::tie(y.pod, y.cause, y.message, y.lateness);
+                    }) &&
+         std::equal(a.causes.begin(), a.causes.end(), b.causes.begin(), b.causes.end(),
+                    [](const StatusCause& x, const StatusCause& y) {
+                      return std::tie(x.cause, x.workers) == std::tie(y.cause, y.workers);
                     });
 }
 

@@ -14,8 +14,6 @@
 namespace strobe::kube {
 namespace {
 
-constexpr char kPoliciesPath[] = "/apis/strobe.dev/v1alpha1/profilepolicies";
-
 // Up to this many pods are checked one by one; more require the right to all pods.
 constexpr std::size_t kFewNames = 16;
 // Access is checked again before each attempt, but with the requester's groups from when the
@@ -109,6 +107,19 @@ std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& reques
   // A request that would have been refused a few seconds ago may be allowed now.
   if (!verdict.ok() || verdict->kind != PolicyVerdict::Kind::kWait) return std::nullopt;
   return *std::move(verdict);
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  // The caller takes NotFound for the policies' answer.
+  const auto unknown = [](const absl::Status& status) {
+    return absl::UnavailableError(status.message());
+  };
+  const absl::StatusOr<std::vector<ProfilePolicy>> policies = ReadPolicies(deadline);
+  if (!policies.ok()) return unknown(policies.status());
+  absl::StatusOr<Labels> labels = ReadLabels(ns, deadline);
+  if (!labels.ok()) return unknown(labels.status());
+  return DefaultLogdir(*policies, {.name = ns, .labels = *std::move(labels)});
 }
 
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(

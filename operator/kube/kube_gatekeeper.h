@@ -42,6 +42,7 @@ class KubeGatekeeper final : public Gatekeeper {
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const Crowd& crowd, Nanos within) override;
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override;
+  absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   void CaptureEnded(const std::string& ns, WallTime when) override;
 
  private:

@@ -115,6 +115,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
                  }),
       cluster_(client_, requests_, events_),
       history_(clock_, client_, {access_.lease.ns, config_.state_config_map}),
+      policies_(clock_, client_, config_.watch_timeout),
       gatekeeper_(clock_, client_, requests_, history_,
                   {!config_.allow_without_policy,
                    [this] {
@@ -210,6 +211,7 @@ void OperatorServer::BeginReconciling() {
   history_.Reload();
   metrics_.Leading(true, access_.lease.ns, access_.lease.name);
   for (const std::string& key : requests_.Keys()) queue_.Add(key);
+  policies_.Start();
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
       clock_, config_.max_concurrent_reconciles, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
@@ -235,6 +237,7 @@ absl::Status OperatorServer::Stop() {
   }
   starter_.join();
   reconcile_threads_.reset();
+  policies_.Stop();
   // Again, because a reconciliation that was under way may have added a finalizer.
   if (is_removed) LetRequestsGo();
   // Last, so that a successor begins only when nothing of ours acts any more.

@@ -21,6 +21,7 @@
 #include "operator/kube/cpprest_transport.h"
 #include "operator/kube/kube_gatekeeper.h"
 #include "operator/kube/leader_elector.h"
+#include "operator/kube/policy_keeper.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_cluster.h"
 #include "operator/main/certificates.h"
@@ -94,6 +95,7 @@ class OperatorServer {
   kube::Reflector reflector_;
   kube::RequestCluster cluster_;
   kube::CaptureHistory history_;
+  kube::PolicyKeeper policies_;
 
   // Nothing if neither sidecars nor webhooks need TLS.
   std::optional<Certificates> certificates_;

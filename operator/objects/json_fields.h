@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/duration.h"
+#include "common/base/quantity.h"
 #include "common/base/strings.h"
 
 namespace strobe::kube {
@@ -30,6 +31,21 @@ absl::Status ReadDuration(const nlohmann::json& object, const char* field, T& ta
   if (!parsed.ok())
     return absl::InvalidArgumentError(StrCat(field, ": ", MessageOf(parsed.status())));
   target = *parsed;
+  return absl::OkStatus();
+}
+
+// Reads a quantity of bytes, a number or a text, into an integer or an optional of it. A missing
+// field leaves the target unchanged.
+template <typename T>
+absl::Status ReadBytes(const nlohmann::json& object, const char* field, T& target) {
+  const auto found = object.find(field);
+  if (found == object.end()) return absl::OkStatus();
+  const std::optional<std::uint64_t> bytes =
+      ParseBytes(found->is_string() ? found->get<std::string>() : found->dump());
+  if (!bytes)
+    return absl::InvalidArgumentError(
+        StrCat(field, " must be a positive quantity of bytes, such as 512Mi"));
+  target = *bytes;
   return absl::OkStatus();
 }
 

@@ -2,6 +2,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/condition_json.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/selector_json.h"
 
@@ -14,12 +16,11 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   ASSIGN_OR_RETURN(policy.namespaces, ReadSelector(spec.value("namespaceSelector", Json::object()),
                                                    "namespaceSelector"));
   policy.allowed_logdirs = spec.value("allowedLogdirs", std::vector<std::string>());
+  policy.default_logdir = spec.value("defaultLogdir", "");
   RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
   RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();
-  if (spec.contains("maxBytesPerWorker"))
-    policy.max_bytes = spec["maxBytesPerWorker"].get<std::uint64_t>();
-  return absl::OkStatus();
+  return ReadBytes(spec, "maxBytesPerWorker", policy.max_bytes);
 }
 
 }  // namespace
@@ -27,7 +28,12 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
 ProfilePolicy ParsePolicy(const Json& object) {
   ProfilePolicy policy;
   try {
-    policy.name = object.at("metadata").at("name");
+    const Json& metadata = object.at("metadata");
+    policy.name = metadata.at("name");
+    policy.uid = metadata.value("uid", "");
+    policy.resource_version = metadata.value("resourceVersion", "");
+    policy.generation = metadata.value("generation", std::int64_t{0});
+    policy.conditions = ReadConditions(object.value("status", Json::object()));
     if (const absl::Status status = ReadSpec(object.value("spec", Json::object()), policy);
         !status.ok()) {
       policy.invalid = MessageOf(status);
@@ -36,6 +42,17 @@ ProfilePolicy ParsePolicy(const Json& object) {
     policy.invalid = StrCat("a field has the wrong type: ", error.what());
   }
   return policy;
+}
+
+Json PolicyStatusToJson(const ProfilePolicy& policy, const std::vector<Condition>& conditions) {
+  // The UID and the version prevent writing about an object that is not the one that was judged.
+  return {
+      {"apiVersion", kApiVersion},
+      {"kind", "ProfilePolicy"},
+      {"metadata",
+       {{"name", policy.name}, {"uid", policy.uid}, {"resourceVersion", policy.resource_version}}},
+      {"status",
+       {{"observedGeneration", policy.generation}, {"conditions", ConditionsToJson(conditions)}}}};
 }
 
 }  // namespace strobe::kube

@@ -8,6 +8,8 @@
 #include "common/base/strings.h"
 #include "operator/core/job_shape.h"
 #include "operator/core/names.h"
+#include "operator/core/tracer_levels.h"
+#include "operator/objects/condition_json.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/requester_json.h"
@@ -72,6 +74,52 @@ absl::Status ReadSteps(const Json& spec, const Json& step, CaptureSpec& capture)
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::uint32_t> ReadLevel(const Json& tracers, const char* field,
+                                        std::span<const std::string_view> names,
+                                        std::uint32_t preset) {
+  const auto found = tracers.find(field);
+  if (found == tracers.end()) return preset;
+  const std::optional<std::uint32_t> level =
+      LevelOfName(names, found->is_string() ? found->get_ref<const std::string&>() : "");
+  if (!level)
+    return absl::InvalidArgumentError(
+        StrCat("tracers.", field, " must be one of ", LevelNames(names)));
+  return *level;
+}
+
+absl::Status ReadTracers(const Json& tracers, v1::Tracers& read) {
+  ASSIGN_OR_RETURN(const std::uint32_t host,
+                   ReadLevel(tracers, "host", kHostLevels, kDefaultHostLevel));
+  ASSIGN_OR_RETURN(const std::uint32_t device,
+                   ReadLevel(tracers, "device", kSwitchLevels, kDefaultDeviceLevel));
+  ASSIGN_OR_RETURN(const std::uint32_t python, ReadLevel(tracers, "python", kSwitchLevels, 0));
+  read.set_host(host);
+  read.set_device(device);
+  read.set_python(python);
+  read.set_host_filter(tracers.value("hostFilter", 0u));
+  read.set_shapes(tracers.value("shapes", false));
+  read.set_stacks(tracers.value("stacks", false));
+  read.set_memory(tracers.value("memory", false));
+  read.set_flops(tracers.value("flops", false));
+  read.set_modules(tracers.value("modules", false));
+  read.set_keep_original(tracers.value("keepOriginal", false));
+  return absl::OkStatus();
+}
+
+// On the wire, 0 is no limit.
+absl::Status ReadAbortWhen(const Json& abort, CaptureSpec& capture) {
+  if (abort.contains("memoryPercent")) {
+    const Json& percent = abort["memoryPercent"];
+    const bool never = percent == "Never";
+    if (!never && !percent.is_number_unsigned())
+      return absl::InvalidArgumentError(
+          "abortWhen.memoryPercent must be a number from 1 to 100, or Never for no limit");
+    capture.abort_memory_percent = never ? 0 : percent.get<std::uint32_t>();
+  }
+  capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  return absl::OkStatus();
+}
+
 absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
   ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
@@ -101,25 +149,13 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   if (const std::string begun = RunOfUrl(request.status.run, request.status.attempt);
       !begun.empty())
     capture.run = begun;
-  const Json tracers = spec.value("tracers", Json::object());
-  capture.tracers.set_host(tracers.value("host", 2u));
-  capture.tracers.set_host_filter(tracers.value("hostFilter", 0u));
-  capture.tracers.set_device(tracers.value("device", 1u));
-  capture.tracers.set_python(tracers.value("python", 0u));
-  capture.tracers.set_shapes(tracers.value("shapes", false));
-  capture.tracers.set_stacks(tracers.value("stacks", false));
-  capture.tracers.set_memory(tracers.value("memory", false));
-  capture.tracers.set_flops(tracers.value("flops", false));
-  capture.tracers.set_modules(tracers.value("modules", false));
-  capture.tracers.set_keep_original(tracers.value("keepOriginal", false));
+  RETURN_IF_ERROR(ReadTracers(spec.value("tracers", Json::object()), capture.tracers));
   const std::string source = spec.value("source", "Auto");
   capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
                    : source == "Agent"   ? v1::SOURCE_AGENT
                                          : v1::SOURCE_AUTO;
-  capture.max_bytes = spec.value("maxBytesPerWorker", std::uint64_t{0});
-  const Json abort = spec.value("abortWhen", Json::object());
-  capture.abort_memory_percent = abort.value("memoryPercent", capture.abort_memory_percent);
-  capture.abort_slowdown_percent = abort.value("slowdownPercent", capture.abort_slowdown_percent);
+  RETURN_IF_ERROR(ReadBytes(spec, "maxBytesPerWorker", capture.max_bytes));
+  RETURN_IF_ERROR(ReadAbortWhen(spec.value("abortWhen", Json::object()), capture));
   // The CRD's schema refuses these values, but an older schema may be installed.
   if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
     return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
@@ -139,29 +175,9 @@ absl::Status ReadSpec(const Json& spec, ProfileRequest& request) {
   }
 }
 
-ConditionStatus StatusOf(const std::string& text) {
-  return text == "True"    ? ConditionStatus::kTrue
-         : text == "False" ? ConditionStatus::kFalse
-                           : ConditionStatus::kUnknown;
-}
-
-const char* TextOf(ConditionStatus status) {
-  return status == ConditionStatus::kTrue    ? "True"
-         : status == ConditionStatus::kFalse ? "False"
-                                             : "Unknown";
-}
-
 void ReadStatus(const Json& object, RequestStatus& status) {
   status.observed_generation = object.value("observedGeneration", std::int64_t{0});
-  for (const Json& entry : object.value("conditions", Json::array())) {
-    Condition& condition = status.conditions.emplace_back();
-    condition.type = entry.value("type", "");
-    condition.status = StatusOf(entry.value("status", ""));
-    condition.reason = entry.value("reason", "");
-    condition.message = entry.value("message", "");
-    condition.observed_generation = entry.value("observedGeneration", std::int64_t{0});
-    condition.since = ReadTime(entry, "lastTransitionTime").value_or(WallTime{});
-  }
+  status.conditions = ReadConditions(object);
   status.run = object.value("run", "");
   status.start_time = ReadTime(object, "startTime");
   status.completion_time = ReadTime(object, "completionTime");
@@ -194,6 +210,8 @@ void ReadStatus(const Json& object, RequestStatus& status) {
     status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""),
                                entry.value("message", ""), entry.value("lateness", "")});
   }
+  for (const Json& entry : object.value("causes", Json::array()))
+    status.causes.push_back({entry.value("cause", ""), entry.value("workers", std::size_t{0})});
 }
 
 // An object of the pairs whose text is not empty.
@@ -258,17 +276,8 @@ std::optional<WallTime> PendingSince(const Json& object) {
 }
 
 Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
-  Json conditions = Json::array();
-  for (const Condition& condition : status.conditions) {
-    conditions.push_back({{"type", condition.type},
-                          {"status", TextOf(condition.status)},
-                          {"reason", condition.reason},
-                          {"message", condition.message},
-                          {"observedGeneration", condition.observed_generation},
-                          {"lastTransitionTime", FormatRfc3339(condition.since)}});
-  }
   Json json = {{"observedGeneration", status.observed_generation},
-               {"conditions", std::move(conditions)}};
+               {"conditions", ConditionsToJson(status.conditions)}};
   if (status.attempt > 0) {
     json["attempt"] = status.attempt;
     json["workers"] = {
@@ -277,6 +286,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
         {"failed", status.failed},   {"summary", StrCat(status.ok, "/", status.matched)}};
     if (status.expected) json["workers"]["expected"] = *status.expected;
     json["bytes"] = status.bytes;
+    json["size"] = RoundedQuantity(status.bytes);
   }
   if (status.queue_position > 0) json["queuePosition"] = status.queue_position;
   if (!status.run.empty()) json["run"] = status.run;
@@ -305,6 +315,8 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     }
     json["outcomes"] = std::move(outcomes);
   }
+  for (const StatusCause& cause : status.causes)
+    json["causes"].push_back({{"cause", cause.cause}, {"workers", cause.workers}});
   // The UID prevents writing to a new object with the same name. The version prevents overwriting a
   // status that this operator has not seen: a former leader must not undo its successor's writes.
   return {{"apiVersion", kApiVersion},

@@ -67,7 +67,7 @@ std::string_view WhyNoHostTracing(ServerAge age) {
       return "is from before 2026 (jaxlib before 0.9.0, TensorFlow before 2.21), and recording "
              "host annotations can crash such a trainer; they were left out. Upgrade the "
              "framework, "
-             "set tracers.host to 0, or allow it with --host-tracing-on-old-servers";
+             "set tracers.host to Disabled, or allow it with --host-tracing-on-old-servers";
     case ServerAge::kUnknown:
       break;
   }

@@ -23,9 +23,6 @@ def test_apply_puts_traces_of_all_workers_into_the_logdir(kubectl, operator, mak
         assert trace.stat().st_size == int(worker["bytes"])
         assert worker["coversWindow"] and int(worker["events"]) > 0
     assert sum(int(w["bytes"]) for w in manifest["workers"]) == status["bytes"]
-
-    table = kubectl.run("get", "profreq").stdout
-    assert "2/2" in table and "AllWorkersOk" in table
     reasons = {e["reason"] for e in kubectl.get("events.events.k8s.io")["items"]}
     assert {"CaptureArmed", "CaptureSucceeded"} <= reasons
     metrics = operator.page("/metrics")
@@ -35,6 +32,22 @@ def test_apply_puts_traces_of_all_workers_into_the_logdir(kubectl, operator, mak
     for name in ("strobe_capture_start_skew_seconds", "strobe_clock_error_seconds", "strobe_capture_stage_seconds",
                  "strobe_capture_bytes_total", "strobe_build_info", "controller_runtime_reconcile_total", "rest_client_requests_total"):
         assert name in metrics, name
+
+
+
+def test_kubectl_get_is_narrow_and_readable(kubectl, operator, make_workers, logdir):
+    make_workers(2, kubectl)
+    kubectl.apply(profile_request("seen", logdir))
+    status = wait_finished(kubectl, "seen")["status"]
+    heading, row = kubectl.run("get", "profreq", "seen").stdout.splitlines()
+    assert heading.split() == ["NAME", "STATE", "WORKERS", "SKEW", "BYTES", "AGE"]
+    cells = dict(zip(heading.split(), row.split()))
+    assert cells["STATE"] == "AllWorkersOk" and cells["WORKERS"] == "2/2" and cells["BYTES"] == status["size"]
+    # The size is a quantity within a twentieth of the exact number.
+    digits, unit = status["size"].rstrip("KMi"), status["size"].lstrip("0123456789")
+    assert abs(int(digits) * {"": 1, "Ki": 2**10, "Mi": 2**20}[unit] - status["bytes"]) <= status["bytes"] / 20
+    wide = kubectl.run("get", "profreq", "seen", "-o", "wide").stdout
+    assert "RUN" in wide and "MESSAGE" in wide and status["run"] in wide
 
 
 def test_a_job_is_found_by_its_pods(kubectl, operator, make_workers, logdir):

@@ -14,7 +14,7 @@ from tests.support.secure import chart_objects
 
 CHART = ROOT / "helm" / "strobe"
 EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
-              "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2147483648",
+              "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2Gi",
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 # All that can be said about images, and what the operator's pods and every sidecar get.
@@ -46,7 +46,7 @@ def test_the_same_values_make_the_same_bytes():
 
 
 @pytest.mark.parametrize("setting", ["nothing=1", "image.repositry=x", "replicaCount=many", "webhook.port=99999", "webhook.timeoutSeconds=60",
-                                     "policy.maxDuration=soon", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "workers=0"])
+                                     "policy.maxDuration=soon", "policy.maxConcurrent=0", "policy.maxBytesPerWorker=1GiB", "injection.spoolSize=2GiB", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "workers=0"])
 def test_values_that_are_refused(setting):
     done = helm("template", "s", CHART, "--set", setting)
     assert done.returncode != 0 and setting.split("=")[0].split(".")[-1] in done.stderr, done.stderr
@@ -240,7 +240,8 @@ def test_the_operator_may_do_no_more_than_it_must():
     assert rules == {
         "ClusterRole profilerequests": ["delete", "get", "list", "patch", "watch"],
         "ClusterRole profilerequests/status": ["patch"],
-        "ClusterRole profilepolicies": ["get", "list"],
+        "ClusterRole profilepolicies": ["get", "list", "watch"],
+        "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
         "ClusterRole namespaces": ["get"],
         "ClusterRole events": ["create", "patch"],
@@ -280,7 +281,7 @@ def test_the_operator_that_watches_one_namespace_is_asked_about_no_other():
 def test_only_what_is_created_depends_on_the_webhooks():
     """Objects that exist already can be changed and deleted while the operator is down."""
     found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
-    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
+    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"default-requests": ["CREATE"], "stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
     assert found[("keep-requests", "Ignore")] == ["UPDATE"]
 
 

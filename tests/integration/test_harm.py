@@ -64,8 +64,8 @@ def test_a_trainer_that_is_short_of_memory_already_is_not_recorded(rig, python_p
         (worker,) = rig.capture("--delay", "3s", "--abort-memory", "70", "--abort-slowdown", "1000", duration="10s")["workers"]
         assert worker["outcome"] == "Aborted" and int(worker["startedNs"]) == 0, worker
         program.trains_as_before()
-        # --abort-memory 0 turns the limit off.
-        (worker,) = rig.capture("--abort-memory", "0", "--guard", "200ms", run="again", duration="200ms")["workers"]
+        # --abort-memory Never turns the limit off.
+        (worker,) = rig.capture("--abort-memory", "Never", "--guard", "200ms", run="again", duration="200ms")["workers"]
         assert worker["outcome"] == "Ok", worker
         program.process.popen.kill()
         program.process.popen.wait(10)

@@ -34,7 +34,7 @@ def refused(kubectl, request):
     ({"steps": 5, "start": {"step": {"multipleOf": 0}}}, "spec.start.step.multipleOf"),
     ({"steps": 5, "start": {"delay": "1s"}}, "leave start.delay and start.at out"),
     ({"steps": 5, "maxSkew": "1ms"}, "leave it out with steps"),
-    ({"steps": 5, "tracers": {"host": 0}}, "need tracers.host of at least 1"),
+    ({"steps": 5, "tracers": {"host": "Disabled"}}, "tracers.host must be Critical, Info or Verbose"),
     ({"steps": 0}, "spec.steps"),
     ({"maxSkew": "0s"}, "maxSkew must be a positive duration"),
     ({"minWorkers": 0}, "minWorkers must be a number from 1"),
@@ -42,11 +42,20 @@ def refused(kubectl, request):
     ({"attempts": 0}, "spec.attempts"),
     ({"onLateStart": "Ignore"}, 'supported values: "Keep", "Discard"'),
     ({"run": "../up"}, "spec.run"),
-    ({"tracers": {"host": 4}}, "spec.tracers.host"),
+    ({"tracers": {"host": "Loud"}}, 'spec.tracers.host: Unsupported value: "Loud": supported values: "Disabled", "Critical", "Info", "Verbose"'),
+    ({"tracers": {"host": 2}}, 'spec.tracers.host: Unsupported value: 2: supported values: "Disabled", "Critical", "Info", "Verbose"'),
+    ({"tracers": {"device": 1}}, 'spec.tracers.device: Unsupported value: 1: supported values: "Disabled", "Enabled"'),
+    ({"tracers": {"python": False}}, 'supported values: "Disabled", "Enabled"'),
+    ({"tracers": {"hostFilter": 0}}, "spec.tracers.hostFilter"),
     ({"tracers": {"shapes": 1}}, "spec.tracers.shapes"),
-    ({"maxBytesPerWorker": 0}, "spec.maxBytesPerWorker"),
-    ({"abortWhen": {"memoryPercent": 101}}, "spec.abortWhen.memoryPercent"),
-    ({"abortWhen": {"slowdownPercent": -1}}, "spec.abortWhen.slowdownPercent"),
+    ({"maxBytesPerWorker": 0}, "maxBytesPerWorker must be a positive quantity of bytes"),
+    ({"maxBytesPerWorker": "1GiB"}, "maxBytesPerWorker must be a positive quantity of bytes"),
+    ({"maxBytesPerWorker": "-1Gi"}, "leave it out for no limit"),
+    ({"maxBytesPerWorker": 1.5}, "spec.maxBytesPerWorker"),
+    ({"abortWhen": {"memoryPercent": 101}}, "abortWhen.memoryPercent must be a number from 1 to 100, or Never for no limit"),
+    ({"abortWhen": {"memoryPercent": 0}}, "or Never for no limit"),
+    ({"abortWhen": {"memoryPercent": "Off"}}, "or Never for no limit"),
+    ({"abortWhen": {"slowdownPercent": 0}}, "spec.abortWhen.slowdownPercent"),
     ({"ttlAfterFinished": "1y"}, "ttlAfterFinished must be a duration"),
     ({"durration": "1s"}, 'unknown field "spec.durration"'),
     ({"target": {}}, "exactly one of target.selector"),
@@ -58,6 +67,12 @@ def refused(kubectl, request):
 ])
 def test_the_schema_refuses(kubectl, change, words):
     assert words in refused(kubectl, profile_request("bad", "/logs") | {"spec": {**profile_request("x", "/logs")["spec"], **change}})
+
+
+def test_without_a_webhook_there_is_no_default_logdir(kubectl):
+    request = profile_request("bare", "/logs")
+    del request["spec"]["logdir"]
+    assert "logdir must be given, because no ProfilePolicy gives a default (defaultLogdir)" in refused(kubectl, request)
 
 
 @pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),
@@ -83,9 +98,17 @@ def test_defaults_are_filled_in(kubectl):
                    "spec": {"target": {"pods": ["a"]}, "logdir": "/logs"}})
     spec = kubectl.get("profilerequest", "small")["spec"]
     assert spec["duration"] == "2s" and spec["attempts"] == 3 and spec["minWorkers"] == "100%"
-    assert spec["tracers"] == {"host": 2, "hostFilter": 0, "device": 1, "python": 0,
+    assert spec["tracers"] == {"host": "Info", "device": "Enabled", "python": "Disabled",
                                "shapes": False, "stacks": False, "memory": False, "flops": False, "modules": False, "keepOriginal": False}
     assert spec["reclaimPolicy"] == "Retain" and spec["cancel"] is False
+    assert spec["abortWhen"] == {"memoryPercent": 95} and "maxBytesPerWorker" not in spec
+
+
+def test_quantities_and_limits_that_are_switched_off_are_kept_as_written(kubectl):
+    for size in (1000, "512Mi", "1e9", "1.5G"):
+        kubectl.apply(profile_request(f"size-{str(size).lower()}", "/logs", maxBytesPerWorker=size, abortWhen={"memoryPercent": "Never"}))
+        spec = kubectl.get("profilerequest", f"size-{str(size).lower()}")["spec"]
+        assert spec["maxBytesPerWorker"] == size and spec["abortWhen"] == {"memoryPercent": "Never"}
 
 
 @pytest.mark.parametrize("program, arguments, words", [

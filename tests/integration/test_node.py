@@ -39,6 +39,8 @@ def team(installed, store):
 
 def test_the_installation_answers(installed):
     assert "Succeeded" in helm(installed, "test", "strobe", "--timeout", "60s").stdout
+    # With the rights of its ClusterRole, the operator has judged the chart's policy.
+    Kubectl(installed.kubeconfig).run("wait", "--for=condition=Ready", "profpol/strobe", "--timeout=60s")
 
 
 def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):

@@ -162,7 +162,7 @@ def idle_program(scene):
 
 def no_tracer(scene):
     scene.started(scene.bad())
-    scene.spec["tracers"] = {"host": 0, "device": 0}
+    scene.spec["tracers"] = {"host": "Disabled", "device": "Disabled"}
 
 
 def no_device_plane(scene):
@@ -293,7 +293,7 @@ ROWS = [
     ("LateStart", no_guard, "after the instant"),
     ("NoDeviceActivity", idle_device, "in a window of 300ms"),
     ("NoHostEvents", idle_program, "in a window of 300ms"),
-    ("NoHostEvents", no_tracer, "tracers.host is 0"),
+    ("NoHostEvents", no_tracer, "tracers.host is Disabled"),
     ("DeviceTraceMissing", no_device_plane, "no /device: plane"),
     ("PermissionDenied", cupti("enable:10=35"), "INSUFFICIENT_PRIVILEGES"),
     ("CuptiUnavailable", no_cupti, "STROBE_CUPTI"),
@@ -326,6 +326,8 @@ def test_a_fault_ends_as_its_outcome_everywhere(scene, outcome, fault, words):
     assert told["bad"]["cause"] == outcome, request["status"]
     assert words in told["bad"]["message"], told
     assert fault in ALL_FAIL or "good" not in told, told
+    counts = {c["cause"]: c["workers"] for c in request["status"]["causes"]}
+    assert counts == {cause: sum(o["cause"] == cause for o in told.values()) for cause in {o["cause"] for o in told.values()}}
 
     notes = [e.get("note", e.get("message", "")) for e in scene.kubectl.get("events.events.k8s.io")["items"] if e["regarding"]["name"] == "look"]
     if outcome == "Cancelled":

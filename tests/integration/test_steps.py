@@ -228,7 +228,7 @@ def test_unchanged_jax_and_tensorflow_programs_begin_at_their_annotations(job, p
     (["--steps", "3", "--at-step", "soon"], '--at-step "soon" must be next'),
     (["--steps", "3", "--at-step", "*0"], '--at-step "*0" must be next'),
     (["--steps", "3", "--delay", "1s"], "--steps goes with neither --delay nor --max-skew"),
-    (["--steps", "3", "--host-tracer-level", "0"], "--steps needs --host-tracer-level of at least 1"),
+    (["--steps", "3", "--host-tracer-level", "Disabled"], "--steps needs --host-tracer-level Critical, Info or Verbose"),
 ])
 def test_wrong_flags_are_named(tmp_path, flags, complaint):
     done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", "localhost:1", "--logdir", tmp_path, *flags],

@@ -41,7 +41,7 @@ def set_up(node, store):
 
 
 def request(name, logdir, trainer, **spec):
-    return profile_request(name, logdir, target={"pods": [trainer]}, source="Agent", tracers={"device": 0}, **spec)
+    return profile_request(name, logdir, target={"pods": [trainer]}, source="Agent", tracers={"device": "Disabled"}, **spec)
 
 
 def reason(team, name):

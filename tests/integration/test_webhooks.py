@@ -169,6 +169,36 @@ def test_limits_and_waiting(secure, kubectl, make_workers, logdir):
     assert condition(wait_finished(kubectl, "second"), "Succeeded")["status"] == "True"
 
 
+def test_a_policy_gives_the_logdir_of_requests_that_name_none(secure, kubectl, make_workers, logdir):
+    secure(insecurePlaintext=True)
+    allow(kubectl, logdir)
+    request = profile_request("bare", logdir)
+    del request["spec"]["logdir"]
+    refused = create(kubectl, request).stderr
+    assert f"no ProfilePolicy of namespace {kubectl.namespace} has a defaultLogdir; give spec.logdir" in refused, refused
+    allow(kubectl, logdir, defaultLogdir=f"{logdir}/{{namespace}}")
+    make_workers(1, kubectl)
+    create(kubectl, request, check=True)
+    made = wait_finished(kubectl, "bare")
+    assert condition(made, "Succeeded")["status"] == "True", made["status"]
+    assert made["spec"]["logdir"] == f"{logdir}/{kubectl.namespace}"
+    assert made["status"]["run"].startswith(f"file://{logdir}/{kubectl.namespace}/plugins/profile/")
+    kubectl.apply(request)  # The same manifest again does not take the logdir away.
+    assert kubectl.get("profreq", "bare")["spec"]["logdir"] == f"{logdir}/{kubectl.namespace}"
+    # A default that depends on the order of policies would surprise.
+    other = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": f"{kubectl.namespace}-b"},
+             "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}},
+                      "allowedLogdirs": ["/elsewhere"], "defaultLogdir": "/elsewhere/x"}}
+    kubectl.apply(other)
+    conflict = create(kubectl, request | {"metadata": {"name": "torn"}}).stderr
+    kubectl.run("delete", "profilepolicy", other["metadata"]["name"])
+    assert f"{kubectl.namespace} ({logdir}/{kubectl.namespace})" in conflict and f"{kubectl.namespace}-b (/elsewhere/x)" in conflict, conflict
+    assert "have different defaults" in conflict and "give spec.logdir" in conflict
+    other["spec"]["defaultLogdir"] = "/elsewhere2"
+    done = kubectl.run("apply", "-f", "-", stdin=json.dumps(other), check=False)
+    assert "defaultLogdir must be one of allowedLogdirs or below one" in done.stderr
+
+
 def test_a_request_that_waited_is_checked_again(secure, kubectl, make_workers, logdir):
     secure(insecurePlaintext=True)
     allow(kubectl, logdir)

@@ -98,13 +98,42 @@ TEST(AddCaptureFlags, FillsTheFlagsFromACommandLine) {
   CLI::App app;
   CaptureFlags flags;
   AddCaptureFlags(app, flags);
-  app.parse("--workers a:1,b:1 --logdir /logs --on-late-start Discard --abort-memory 0 --quiet");
+  app.parse(
+      "--workers a:1,b:1 --logdir /logs --on-late-start Discard --abort-memory Never --quiet");
   EXPECT_EQ(flags.workers, "a:1,b:1");
   EXPECT_EQ(flags.logdir, "/logs");
   EXPECT_EQ(flags.on_late_start, "Discard");
   EXPECT_EQ(flags.abort_memory, 0u);
   EXPECT_TRUE(flags.quiet);
   EXPECT_THROW(app.parse("--workers a:1 --logdir /logs --attempts 11"), CLI::ValidationError);
+}
+
+TEST(AddCaptureFlags, TakesLevelsByNameAndByNumber) {
+  CLI::App app;
+  CaptureFlags flags;
+  AddCaptureFlags(app, flags);
+  const std::string needed = "--workers a:1 --logdir /logs ";
+  app.parse(needed +
+            "--host-tracer-level verbose --device-tracer-level Disabled --python-tracer-level 1");
+  EXPECT_EQ(flags.host, 3u);
+  EXPECT_EQ(flags.device, 0u);
+  EXPECT_EQ(flags.python, 1u);
+  for (const char* bad : {"--host-tracer-level 4", "--host-tracer-level Off",
+                          "--device-tracer-level Info", "--python-tracer-level 2"})
+    EXPECT_THROW(app.parse(needed + bad), CLI::ValidationError) << bad;
+}
+
+TEST(AddCaptureFlags, LimitsAreQuantitiesAndPercentages) {
+  CLI::App app;
+  CaptureFlags flags;
+  AddCaptureFlags(app, flags);
+  const std::string needed = "--workers a:1 --logdir /logs ";
+  app.parse(needed + "--max-bytes-per-worker 512Mi --abort-memory 90");
+  EXPECT_EQ(flags.max_bytes, 512ull << 20);
+  EXPECT_EQ(flags.abort_memory, 90u);
+  for (const char* bad : {"--max-bytes-per-worker 0", "--max-bytes-per-worker 1GiB",
+                          "--abort-memory 0", "--abort-slowdown 0", "--host-filter 0"})
+    EXPECT_THROW(app.parse(needed + bad), CLI::ValidationError) << bad;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "common/base/strings.h"
+#include "common/base/text_file.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {
@@ -28,6 +30,24 @@ TEST(Outcome, NamesAreThoseOnTheWireInCamelCase) {
     }
     EXPECT_EQ(info.name, camel);
   }
+}
+
+// The API server would refuse a status with a cause that the schema lacks.
+TEST(Outcome, TheSchemaHasEveryCauseButOk) {
+  const auto schema = ReadTextFile(STROBE_UNIT_DIR "/../../crds/profilerequests.yaml");
+  ASSERT_TRUE(schema.ok()) << schema.status();
+  std::string text;
+  for (const char c : *schema) {
+    if (c != ' ' && c != '\n') text += c;
+  }
+  std::string names;
+  for (const OutcomeInfo& info : AllOutcomes()) {
+    if (info.outcome != Outcome::kOk) names += StrCat(names.empty() ? "" : ",", info.name);
+  }
+  const std::string listed = StrCat("enum:[", names, "]");
+  const std::size_t outcomes = text.find(listed);
+  ASSERT_NE(outcomes, std::string::npos) << "status.outcomes must list " << names;
+  EXPECT_NE(text.find(listed, outcomes + 1), std::string::npos) << "status.causes must list them";
 }
 
 TEST(Outcome, EveryCauseSaysHowItIsKnownAndWhatToDo) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/strings/escaping.h"
 #include "common/base/mutex.h"
 
 namespace strobe {
@@ -36,7 +37,9 @@ class StuckGatekeeper final : public Gatekeeper {
     return std::nullopt;
   }
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
+  absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
   void CaptureEnded(const std::string&, WallTime) override {}
+  absl::StatusOr<std::string> logdir = std::string("/logs");
   std::atomic<int> stuck{0};
   Notification let_go;
 };
@@ -77,6 +80,31 @@ TEST(Webhooks, RequestsThatAreCheckedDoNotTakeEveryThread) {
   gatekeeper.let_go.Notify();
   for (std::thread& user : users) user.join();
   EXPECT_THAT(pages.at("/check-request")(Review(request)).body, HasSubstr("\"allowed\":true"));
+}
+
+TEST(Webhooks, ARequestWithoutALogdirGetsTheDefault) {
+  const SystemClock clock;
+  StuckGatekeeper gatekeeper;
+  Observer observer;
+  const auto pages = WebhookPages(clock, {}, gatekeeper, observer);
+  const auto answer = [&](const Json& spec) {
+    return Json::parse(
+        pages.at("/default-request")(Review({{"metadata", {{"name", "look"}}}, {"spec", spec}}))
+            .body)["response"];
+  };
+  std::string patch;
+  ASSERT_TRUE(absl::Base64Unescape(
+      answer({{"target", {{"pods", {"a"}}}}})["patch"].get<std::string>(), &patch));
+  EXPECT_EQ(Json::parse(patch),
+            Json::parse(R"([{"op": "add", "path": "/spec/logdir", "value": "/logs"}])"));
+  for (const Json& logdir : {Json("/mine"), Json(""), Json(3)})
+    EXPECT_FALSE(answer({{"logdir", logdir}}).contains("patch")) << logdir;
+  EXPECT_FALSE(answer("text").contains("patch"));
+  gatekeeper.logdir = absl::NotFoundError("give spec.logdir");
+  EXPECT_EQ(answer(Json::object())["status"]["code"], 422);
+  EXPECT_EQ(answer(Json::object())["status"]["message"], "give spec.logdir");
+  gatekeeper.logdir = absl::UnavailableError("timeout");
+  EXPECT_EQ(answer(Json::object())["status"]["code"], 500);
 }
 
 TEST(Webhooks, ASelectorThatTheApiServerWouldRefuseIsRefusedAtOnce) {

@@ -121,6 +121,9 @@ class FakeGatekeeper final : public Gatekeeper {
     if (!request.requester) return std::string("nobody knows who asked");
     return not_admitted;
   }
+  absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override {
+    return absl::NotFoundError("the reconciler does not ask for it");
+  }
   void CaptureEnded(const std::string& ns, WallTime) override { ended.push_back(ns); }
   absl::StatusOr<std::string> not_admitted = std::string();
   std::vector<std::string> ended;

@@ -55,6 +55,37 @@ TEST(Policy, ANamespaceCanHaveItsOwnPlace) {
   EXPECT_EQ(Judge(policy, "gs://team/web/x"), Kind::kRefused);
 }
 
+TEST(DefaultLogdir, ComesFromTheOnePolicyThatHasIt) {
+  ProfilePolicy policy = Policy({"gs://team/{namespace}"});
+  const NamespaceFacts ns{.name = "ml"};
+  EXPECT_EQ(DefaultLogdir({policy}, ns).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(MessageOf(DefaultLogdir({policy}, ns).status()), HasSubstr("give spec.logdir"));
+  policy.default_logdir = "gs://team/{namespace}/traces";
+  EXPECT_EQ(*DefaultLogdir({Policy({"/x"}), policy}, ns), "gs://team/ml/traces");
+  ProfilePolicy invalid = policy;
+  invalid.invalid = "broken";
+  EXPECT_FALSE(DefaultLogdir({invalid}, ns).ok()) << "it allows nothing either";
+  policy.namespaces.requirements = {{"team", LabelSelector::Requirement::Operator::kIn, {"other"}}};
+  EXPECT_FALSE(DefaultLogdir({policy}, ns).ok()) << "it does not select the namespace";
+}
+
+TEST(DefaultLogdir, MustNotDependOnAChoiceBetweenPolicies) {
+  ProfilePolicy one = Policy({"gs://team"}), same = one, other = one;
+  one.default_logdir = "gs://team/{namespace}";
+  same.name = "same";
+  same.default_logdir = "gs://team/ml";
+  other.name = "other";
+  other.default_logdir = "gs://team/other";
+  const NamespaceFacts ns{.name = "ml"};
+  EXPECT_EQ(*DefaultLogdir({one, same}, ns), "gs://team/ml");
+  for (const auto& policies : {std::vector{one, other, same}, std::vector{other, one, same}}) {
+    const absl::Status conflict = DefaultLogdir(policies, ns).status();
+    EXPECT_EQ(conflict.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(MessageOf(conflict), HasSubstr("team (gs://team/ml)"));
+    EXPECT_THAT(MessageOf(conflict), HasSubstr("other (gs://team/other)"));
+  }
+}
+
 TEST(Policy, AddressesAreNoBuckets) {
   for (const char* bad :
        {"s3://169.254.169.254/latest", "s3://127.0.0.1/x", "s3://2130706433/x", "s3://0x7f000001/x",

@@ -89,6 +89,32 @@ TEST(RequestStatus, SuccessAndFailureAreOpposites) {
   EXPECT_EQ(bad.outcomes.at(0).cause, "UploadDenied");
 }
 
+TEST(RequestStatus, CountsTheWorkersOfEachCauseWorstFirst) {
+  AttemptResult result = Result(40, Outcome::kOk);
+  for (std::size_t i = 0; i < 30; ++i) result.workers[i].outcome = Outcome::kLateStart;
+  result.workers[35].outcome = Outcome::kWorkerLost;
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  ASSERT_THAT(status.causes, SizeIs(2));
+  EXPECT_EQ(status.causes[0].cause, "WorkerLost");
+  EXPECT_EQ(status.causes[0].workers, 1u);
+  EXPECT_EQ(status.causes[1].cause, "LateStart");
+  EXPECT_EQ(status.causes[1].workers, 30u) << "also those that status.outcomes has no room for";
+  RequestStatus other = status;
+  other.causes[1].workers = 29;
+  EXPECT_FALSE(SameStatus(status, other));
+}
+
+TEST(RequestStatus, ListsANameOnce) {
+  AttemptResult result = Result(2, Outcome::kOk);
+  result.workers[1].target.name = result.workers[0].target.name;
+  result.workers[0].outcome = Outcome::kLateStart;
+  result.workers[1].outcome = Outcome::kWorkerLost;
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  ASSERT_THAT(status.outcomes, SizeIs(1));
+  EXPECT_EQ(status.outcomes[0].cause, "WorkerLost");
+  EXPECT_THAT(status.causes, SizeIs(2));
+}
+
 TEST(RequestStatus, StaysSmallWithSixteenThousandBadWorkers) {
   AttemptResult result = Result(16'000, Outcome::kOk);
   for (WorkerResult& worker : result.workers) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "operator/core/tracer_levels.h"
+
 namespace strobe::kube {
 namespace {
 
@@ -15,7 +17,8 @@ json Object() {
                  "creationTimestamp": "2026-11-21T04:08:24Z", "finalizers": ["strobe.dev/capture"]},
     "spec": {"target": {"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "Sample", "ranks": [0, 3]}},
              "duration": "1m30s", "start": {"delay": "10s", "guard": "7ms"}, "maxSkew": "2ms", "onLateStart": "Discard",
-             "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": 3, "device": 0, "python": 1, "shapes": true, "flops": true},
+             "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": "Verbose", "device": "Disabled", "python": "Enabled", "shapes": true, "flops": true},
+             "maxBytesPerWorker": "512Mi", "abortWhen": {"memoryPercent": "Never", "slowdownPercent": 50},
              "ttlAfterFinished": "24h", "reclaimPolicy": "Delete", "cancel": true}})");
 }
 
@@ -36,12 +39,45 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_EQ(request->capture.logdir, "gs://bucket/x");
   EXPECT_EQ(request->capture.run, "2026_11_21_04_08_24_look_u-1");
   EXPECT_EQ(request->capture.tracers.host(), 3u);
+  EXPECT_EQ(request->capture.tracers.device(), 0u);
+  EXPECT_EQ(request->capture.tracers.python(), 1u);
+  EXPECT_EQ(request->capture.max_bytes, 512ull << 20);
+  EXPECT_EQ(request->capture.abort_memory_percent, 0u);
+  EXPECT_EQ(request->capture.abort_slowdown_percent, 50u);
   EXPECT_TRUE(request->capture.tracers.shapes() && request->capture.tracers.flops());
   EXPECT_FALSE(request->capture.tracers.stacks() || request->capture.tracers.memory() ||
                request->capture.tracers.modules());
   EXPECT_EQ(request->ttl, 24h);
   EXPECT_TRUE(request->reclaim);
   EXPECT_TRUE(request->cancel);
+}
+
+TEST(ParseRequest, AbsentFieldsHaveTheSchemasDefaults) {
+  json object = Object();
+  for (const char* field : {"tracers", "maxBytesPerWorker", "abortWhen"})
+    object["spec"].erase(field);
+  const auto request = ParseRequest(object);
+  EXPECT_EQ(request->capture.tracers.host(), kDefaultHostLevel);
+  EXPECT_EQ(request->capture.tracers.device(), 1u);
+  EXPECT_EQ(request->capture.tracers.python(), 0u);
+  EXPECT_EQ(request->capture.max_bytes, 0u);
+  EXPECT_EQ(request->capture.abort_memory_percent, kDefaultAbortMemoryPercent);
+  EXPECT_EQ(request->capture.abort_slowdown_percent, 0u);
+  object["spec"]["maxBytesPerWorker"] = 1000;
+  EXPECT_EQ(ParseRequest(object)->capture.max_bytes, 1000u);
+}
+
+TEST(ParseRequest, RefusesTheNumbersOfEarlierSchemas) {
+  json object = Object();
+  object["spec"]["tracers"]["host"] = 2;
+  EXPECT_EQ(ParseRequest(object)->invalid,
+            "tracers.host must be one of Disabled, Critical, Info, Verbose");
+  object = Object();
+  object["spec"]["maxBytesPerWorker"] = "0";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("maxBytesPerWorker must be a positive"));
+  object = Object();
+  object["spec"]["abortWhen"]["memoryPercent"] = "Off";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("or Never"));
 }
 
 TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
@@ -131,11 +167,14 @@ TEST(StatusToJson, RoundTrips) {
   status.clock_pod = "p";
   status.clock_offset = "11.6s";
   status.clock_error = "20us";
-  status.bytes = 123;
+  status.bytes = 1'288'490'188;
   status.outcomes = {{"p", "Busy", "held", ""}};
+  status.causes = {{"Busy", 3}};
   const json written = StatusToJson(request, status);
   EXPECT_EQ(written["metadata"]["uid"], "u-1");
   EXPECT_EQ(written["status"]["workers"]["summary"], "8/8");
+  EXPECT_EQ(written["status"]["size"], "1229Mi");
+  EXPECT_EQ(written["status"]["causes"], json::parse(R"([{"cause": "Busy", "workers": 3}])"));
   json object = Object();
   object["status"] = written["status"];
   const RequestStatus read = ParseRequest(object)->status;

@@ -91,7 +91,7 @@ class TorchRecorder(Recorder):
         activities = self.torch._C._autograd._supported_activities()
         device = request.device > 0 and self._uses_cuda() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
         if not request.host and not device:
-            raise Refused("ProfilerStartFailed", "nothing to record: tracers.host is 0, and this process has no device that PyTorch can record")
+            raise Refused("ProfilerStartFailed", "nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
         if device:
             self._keep_cupti()
         options = request.torch

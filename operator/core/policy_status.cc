@@ -1,0 +1,61 @@
+#include "operator/core/policy_status.h"
+
+#include <algorithm>
+
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace strobe {
+namespace {
+
+constexpr char kReady[] = "Ready";
+constexpr std::size_t kMaxMessageBytes = 1024;
+// Stands for any namespace.
+constexpr char kSomeNamespace[] = "some-namespace";
+
+Condition NotReady(std::string reason, std::string message) {
+  Condition condition;
+  condition.status = ConditionStatus::kFalse;
+  condition.reason = std::move(reason);
+  condition.message = CutUtf8(message, kMaxMessageBytes);
+  return condition;
+}
+
+Condition Judge(const ProfilePolicy& policy) {
+  if (!policy.invalid.empty())
+    return NotReady("InvalidSpec", StrCat(policy.invalid, "; the policy allows nothing"));
+  std::vector<std::string> allowed;
+  for (std::size_t i = 0; i < policy.allowed_logdirs.size(); ++i) {
+    allowed.push_back(WithNamespace(policy.allowed_logdirs[i], kSomeNamespace));
+    if (const absl::Status good = CheckLogdirIsNoAddress(allowed.back()); !good.ok()) {
+      return NotReady("InvalidLogdir",
+                      StrCat("allowedLogdirs[", i, "]: ", MessageOf(good), "; it allows nothing"));
+    }
+  }
+  const std::string preset = WithNamespace(policy.default_logdir, kSomeNamespace);
+  if (!preset.empty() && std::none_of(allowed.begin(), allowed.end(),
+                                      [&](const auto& one) { return IsBelow(preset, one); }))
+    return NotReady("InvalidDefaultLogdir", "defaultLogdir is not below any of allowedLogdirs");
+  Condition condition;
+  condition.status = ConditionStatus::kTrue;
+  condition.reason = "Valid";
+  condition.message = "captures of the selected namespaces are judged by this policy";
+  return condition;
+}
+
+}  // namespace
+
+std::vector<Condition> PolicyConditions(const ProfilePolicy& policy, WallTime now) {
+  Condition ready = Judge(policy);
+  ready.type = kReady;
+  ready.observed_generation = policy.generation;
+  const auto old =
+      std::find_if(policy.conditions.begin(), policy.conditions.end(),
+                   [](const Condition& condition) { return condition.type == kReady; });
+  // lastTransitionTime tells when the value changed, not when it was last written.
+  const bool same = old != policy.conditions.end() && old->status == ready.status;
+  ready.since = same ? old->since : std::chrono::floor<std::chrono::seconds>(now);
+  return {std::move(ready)};
+}
+
+}  // namespace strobe
