@@ -49,7 +49,49 @@ def _has_workload(kubectl):
     return kubectl.get("workloads")["items"]
 
 
+def _mpi_job(**spec):
+    def replicas(count):
+        return {"replicas": count, "template": {"spec": {"containers": [{"name": "trainer", "image": "trainer"}]}}}
+
+    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "llm"}, "spec": {
+        "slotsPerWorker": 1, "mpiReplicaSpecs": {"Launcher": replicas(1), "Worker": replicas(2)}, **spec}}
+
+
+_MPI = {"controller": "mpi", "crds": ["manifests/base/kubeflow.org_mpijobs.yaml"], "flags": ["-kubeConfig={kubeconfig}", "-monitoring-port=0", "-lock-namespace=default"],
+        "jobRef": {"kind": "MPIJob", "name": "llm"}, "objects": ["mpijob/llm"], "pods": 3}
+
+
+def _admit_pod_groups(kubectl):
+    """What Volcano's scheduler does when a queue has room."""
+    groups = kubectl.get("podgroups.scheduling.volcano.sh")["items"]
+    for group in groups:
+        kubectl.run("patch", "podgroups.scheduling.volcano.sh", group["metadata"]["name"], "--type=merge", "-p", '{"status":{"phase":"Inqueue"}}')
+    return groups
+
+
+def _volcano_job():
+    def task(name, count):
+        return {"name": name, "replicas": count, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "trainer", "image": "trainer"}]}}}
+
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "llm"}, "spec": {
+        "minAvailable": 4, "queue": "default", "plugins": {"svc": [], "mpi": ["--master=launcher", "--worker=worker"]},
+        "tasks": [task("launcher", 1), task("first", 1), task("worker", 2)]}}
+
+
+_VOLCANO = {"controller": "volcano", "crds": ["config/crd/volcano/bases", "config/crd/jobflow/bases"], "objects": ["jobs.batch.volcano.sh/llm"], "workers": 3,
+            "jobRef": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "llm"},
+            "flags": ["--kubeconfig={kubeconfig}", "--leader-elect=false", "--enable-healthz=false"]}
+_VOLCANO_QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "default"}, "spec": {"weight": 1}}
+
+
 RECORDINGS = [
+    {**_MPI, "name": "mpijob", "workers": 2, "ranks": {"llm-worker-0": 0, "llm-worker-1": 1}, "steps": [[_mpi_job()]]},
+    {**_MPI, "name": "mpijob-launcher-works", "workers": 3, "ranks": {"llm-launcher": 0, "llm-worker-0": 1, "llm-worker-1": 2},
+     "steps": [[_mpi_job(runLauncherAsWorker=True)]]},
+    {**_VOLCANO, "name": "volcano", "pods": 4, "ranks": {"llm-first-0": 0, "llm-worker-0": 1, "llm-worker-1": 2},
+     "steps": [[_VOLCANO_QUEUE], [_volcano_job()], _admit_pod_groups]},
+    {**_VOLCANO, "name": "volcano-waiting", "pods": 0, "ranks": {},
+     "steps": [[_VOLCANO_QUEUE], [_volcano_job()], lambda kubectl: kubectl.get("podgroups.scheduling.volcano.sh")["items"]]},
     {**_KUEUE, "name": "kueue-job", "pods": 3, "ranks": {"llm-0": 0, "llm-1": 1, "llm-2": 2}, "jobRef": {"kind": "Workload"},
      "steps": [_queue(8), [_queued_job()]]},
     {**_KUEUE, "name": "kueue-job-waiting", "pods": 0, "ranks": {}, "jobRef": {"kind": "Workload"},
