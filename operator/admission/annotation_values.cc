@@ -12,9 +12,6 @@
 namespace strobe {
 namespace {
 
-constexpr double kMinCpu = 0.001;
-constexpr double kMinMemory = 32 * kMebi;
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Removes the leading digits from the text and returns them.
@@ -69,15 +66,26 @@ bool IsQuantity(std::string_view text) {
   return value && *value > 0;
 }
 
-bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kMinCpu; }
+bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kLeastCpu; }
 bool IsSidecarMemory(std::string_view text) {
-  return ParseQuantity(text).value_or(0) >= kMinMemory;
+  return ParseQuantity(text).value_or(0) >= kLeastSidecarMemory;
 }
 bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 
 bool IsSize(std::string_view text) {
   Size size;
   return ParseSize(text, size);
+}
+
+double SizeOf(std::string_view text) {
+  Size size;
+  if (!ParseSize(text, size)) return 0;
+  double bytes = 0;
+  for (const char digit : size.digits) bytes = bytes * 10 + (digit - '0');
+  // The sidecar's flag counts in powers of 1024 whatever the unit's spelling.
+  const std::size_t power = std::string_view("KMGT").find(size.unit);
+  for (std::size_t i = 0; power != std::string_view::npos && i <= power; ++i) bytes *= 1024;
+  return bytes;
 }
 
 bool IsUploadRate(std::string_view text) {

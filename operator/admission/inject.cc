@@ -6,6 +6,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
+#include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/core/names.h"
 #include "operator/objects/dump.h"
@@ -45,8 +46,14 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
     if (!chosen.empty()) return chosen;
   }
   std::vector<ContainerDevices> devices;
-  for (const Json& container : containers) devices.push_back(kube::DevicesOf(container));
-  return ChooseTrainers(devices);
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    if (TextOf(containers[i], "name") == kSidecarContainer) continue;
+    devices.push_back(kube::DevicesOf(containers[i]));
+    indices.push_back(i);
+  }
+  for (const std::size_t index : ChooseTrainers(devices)) chosen.push_back(indices[index]);
+  return chosen;
 }
 
 // Collects the patch's operations.
@@ -237,15 +244,28 @@ std::string WhyNot(const Json& pod) {
   if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
   const Json& containers = Member(spec, "containers");
   const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
-  if (Find(containers, kSidecarContainer) ||
-      (Find(Member(spec, "initContainers"), kSidecarContainer) && !ours))
+  if (!ours && (Find(containers, kSidecarContainer) ||
+                Find(Member(spec, "initContainers"), kSidecarContainer)))
     return "it has a strobe-sidecar of its own";
+  return "";
+}
+
+// The next pod would wait for its sidecar in vain, as another one does.
+std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& limits) {
+  for (const NamespaceLimits::StuckPod& pod : limits.stuck) {
+    if (pod.image == settings.image)
+      return StrCat("pod ", pod.name, " of this namespace waits for its sidecar (", pod.reason,
+                    "); delete that pod when ", settings.image, " can be started");
+  }
   return "";
 }
 
 }  // namespace
 
-Injection Inject(const Json& pod, const InjectionSettings& settings, const std::string& roots) {
+std::string WhyNotInjected(const Json& pod) { return WhyNot(pod); }
+
+Injection Inject(const Json& pod, const InjectionSettings& settings,
+                 const Surroundings& surroundings) {
   Injection injection;
   injection.skipped = WhyNot(pod);
   if (!injection.skipped.empty()) return injection;
@@ -257,18 +277,30 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   std::vector<std::string> names;
   for (const std::size_t index : trainers) names.push_back(TextOf(containers[index], "name"));
   std::vector<std::string> wishes_warnings;
-  SidecarSpec made = MakeSidecar(pod, settings, roots, volumes, names, wishes_warnings);
+  SidecarSpec made = MakeSidecar(pod, settings, surroundings, volumes, names, wishes_warnings);
+  const Json& inits = Member(spec, "initContainers");
+  const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
+  const bool there = native || Find(containers, kSidecarContainer);
+  // Native sidecars only: nothing waits for an ordinary container.
+  if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, surroundings.limits);
+  // A sidecar that is there already was accepted.
+  if (!there && !made.cannot.empty()) {
+    injection.skipped = made.cannot;
+    injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
+    return injection;
+  }
   AddVolumes(spec, volumes, made.agent_memory, !settings.enrollment.empty(), patch);
   Sha256 hash;
   hash.Update(Dump(made.container));
-  const Json& inits = Member(spec, "initContainers");
-  if (const std::optional<std::size_t> index = Find(inits, kSidecarContainer)) {
+  if (native) {
     // Some webhooks do not know this field and drop it.
-    if (TextOf(inits[*index], "restartPolicy") != "Always")
-      patch.Set(StrCat("/spec/initContainers/", *index), "restartPolicy", "Always");
-  } else {
-    // Appended last, so that other webhooks' indices stay valid.
-    patch.Append("/spec/initContainers", std::move(made.container));
+    if (TextOf(inits[*native], "restartPolicy") != "Always")
+      patch.Set(StrCat("/spec/initContainers/", *native), "restartPolicy", "Always");
+  } else if (!there) {
+    // Appended last, so that other webhooks' indices stay valid, and because some controllers take
+    // a pod's first container for their own.
+    patch.Append(made.native ? "/spec/initContainers" : "/spec/containers",
+                 std::move(made.container));
     injection.warnings.insert(injection.warnings.end(), wishes_warnings.begin(),
                               wishes_warnings.end());
   }
@@ -284,9 +316,10 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
   if (TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
-    patch.Set(
-        "/metadata/annotations", kStatusAnnotation,
-        Dump({{"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}}));
+    Json status = {
+        {"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}};
+    if (!made.host_ports.empty()) status["ports"] = made.host_ports;
+    patch.Set("/metadata/annotations", kStatusAnnotation, Dump(status));
   }
   injection.patch = patch.Take();
   return injection;
@@ -296,11 +329,15 @@ std::string InjectionDamage(const Json& pod) {
   if (!WhyNot(pod).empty()) return "";
   const Json& spec = Member(pod, "spec");
   const Json& inits = Member(spec, "initContainers");
-  const std::optional<std::size_t> index = Find(inits, kSidecarContainer);
-  if (!index) return "lost";
-  const Json& sidecar = inits[*index];
-  if (TextOf(sidecar, "restartPolicy") != "Always") return "modified: restartPolicy is gone";
-  if (!Find(Member(sidecar, "ports"), kSidecarPort)) return "modified: its port is gone";
+  const Json& containers = Member(spec, "containers");
+  const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
+  const std::optional<std::size_t> plain = Find(containers, kSidecarContainer);
+  if (!native && !plain) return "lost";
+  const Json& sidecar = native ? inits[*native] : containers[*plain];
+  if (native && TextOf(sidecar, "restartPolicy") != "Always")
+    return "modified: restartPolicy is gone";
+  if (!UsesHostNetwork(spec) && !Find(Member(sidecar, "ports"), kSidecarPort))
+    return "modified: its port is gone";
   const Json& mounts = Member(sidecar, "volumeMounts");
   for (const char* path : {kSharedPath, kSpoolPath}) {
     const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path);

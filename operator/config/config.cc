@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstdio>
 #include <functional>
 #include <map>
 
@@ -92,6 +93,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
   for (const auto& [key, text] :
        {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),
         std::pair("memoryLimit", &injection.memory_limit),
+        std::pair("cpuLimit", &injection.cpu_limit),
         std::pair("agentMemory", &injection.agent_memory)}) {
     if (ParseQuantity(*text).value_or(0) <= 0)
       return absl::InvalidArgumentError(
@@ -101,7 +103,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
     return absl::InvalidArgumentError("injection.memory must be at most injection.memoryLimit");
   if (injection.framework_port < 1 || injection.framework_port > 65535)
     return absl::InvalidArgumentError("injection.frameworkPort must be a port");
-  return absl::OkStatus();
+  return ParsePortRange(injection.host_network_ports).status();
 }
 
 absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& parser) {
@@ -140,7 +142,10 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
       {"spoolSize", Scalar(config.injection.spool_size, "a size")},
       {"agentMemory", Scalar(config.injection.agent_memory, "a quantity")},
       {"user", Scalar(config.injection.user, "a whole number")},
-      {"frameworkPort", Scalar(config.injection.framework_port, "a port")}};
+      {"frameworkPort", Scalar(config.injection.framework_port, "a port")},
+      {"cpuLimit", Scalar(config.injection.cpu_limit, "a quantity")},
+      {"mode", Choice(config.injection.mode, {"native", "container"})},
+      {"hostNetworkPorts", Scalar(config.injection.host_network_ports, "FIRST-LAST")}};
   RETURN_IF_ERROR(parser.Map(
       root, "",
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
@@ -170,6 +175,17 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
 }
 
 }  // namespace
+
+absl::StatusOr<PortRange> ParsePortRange(const std::string& text) {
+  PortRange range;
+  char more = 0;
+  if (std::sscanf(text.c_str(), "%d-%d%c", &range.first, &range.last, &more) != 2 ||
+      range.first < 1 || range.last > 65535 || range.first > range.last) {
+    return absl::InvalidArgumentError(
+        "injection.hostNetworkPorts must be two ports, such as 20000-29999");
+  }
+  return range;
+}
 
 absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_view file) {
   const Parser parser(file);

@@ -39,9 +39,15 @@ constexpr std::array<JobLabel, 14> kJobLabels = {{
 constexpr std::array<std::string_view, 3> kDirectOwners = {"StatefulSet", "ReplicaSet",
                                                            "DaemonSet"};
 
+// As gRPC takes it. Several ports make an address list of which the first one that answers as this
+// pod's sidecar is used.
 std::string AddressOf(const PodInfo& pod) {
-  return StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]", ":",
-                pod.sidecar_port);
+  const bool v6 = pod.ip.find(':') != std::string::npos;
+  const std::string host = v6 ? "[" + pod.ip + "]" : pod.ip;
+  if (pod.other_ports.empty()) return StrCat(host, ":", pod.sidecar_port);
+  std::string addresses = StrCat(v6 ? "ipv6:" : "ipv4:", host, ":", pod.sidecar_port);
+  for (const int port : pod.other_ports) addresses += StrCat(",", host, ":", port);
+  return addresses;
 }
 
 void Cannot(Outcome outcome, std::string message, Target& target) {

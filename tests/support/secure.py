@@ -79,6 +79,20 @@ def allow(kubectl, logdir, **limits):
                             "allowedLogdirs": [str(logdir)], **limits}})
 
 
+def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
+    arguments = [f"--as={user}"] if user else []
+    arguments += [f"--as-group={group}" for group in groups]
+    if dry_run:
+        arguments.append("--dry-run=server")
+    return kubectl.run("create", *arguments, "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+
+
+def pod(name="p", labels=None, annotations=None, **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"strobe.dev/inject": "true", **(labels or {})}, "annotations": annotations or {}},
+            # The ServiceAccount admission plugin would set it, but this API server runs without that plugin.
+            "spec": {"serviceAccountName": "default", "containers": [{"name": "train", "image": "jax"}], **spec}}
+
+
 def pod_token(kubectl, pod, audience="strobe"):
     """Returns a token like the one that the kubelet would project into the pod."""
     if kubectl.run("get", "serviceaccount", "default", check=False).returncode != 0:
