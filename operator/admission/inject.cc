@@ -1,6 +1,7 @@
 #include "operator/admission/inject.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/base/sha256.h"
 #include "common/base/strings.h"
@@ -250,6 +251,34 @@ std::string WhyNot(const Json& pod) {
   return "";
 }
 
+// Appends ports to an annotation that is a comma list. What the user has set stays.
+void AddPorts(const Json& annotations, const char* name, const std::vector<int>& ports,
+              Patch& patch) {
+  const std::string before = TextOf(annotations, name);
+  std::string list = before;
+  const std::vector<std::string> there = Split(before, ',');
+  for (const int port : ports) {
+    if (std::find(there.begin(), there.end(), StrCat(port)) == there.end())
+      list += StrCat(list.empty() ? "" : ",", port);
+  }
+  if (list != before) patch.Set("/metadata/annotations", name, list);
+}
+
+// Our connections have TLS of their own, which Istio's proxy would refuse or terminate, and they
+// begin before the proxy runs. Without Istio nobody reads these annotations. Pods on the host's
+// network have no proxy.
+void BypassMesh(const Json& pod, const InjectionSettings& settings, const SidecarSpec& sidecar,
+                Patch& patch) {
+  if (UsesHostNetwork(Member(pod, "spec"))) return;
+  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  AddPorts(annotations, "traffic.sidecar.istio.io/excludeInboundPorts", sidecar.served_ports,
+           patch);
+  const std::size_t colon = settings.enrollment.rfind(':');
+  if (colon == std::string::npos) return;
+  AddPorts(annotations, "traffic.sidecar.istio.io/excludeOutboundPorts",
+           {std::atoi(settings.enrollment.c_str() + colon + 1)}, patch);
+}
+
 // The next pod would wait for its sidecar in vain, as another one does.
 std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& limits) {
   for (const NamespaceLimits::StuckPod& pod : limits.stuck) {
@@ -320,6 +349,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
         {"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}};
     if (!made.host_ports.empty()) status["ports"] = made.host_ports;
     patch.Set("/metadata/annotations", kStatusAnnotation, Dump(status));
+    BypassMesh(pod, settings, made, patch);
   }
   injection.patch = patch.Take();
   return injection;

@@ -217,7 +217,11 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                                                  IsPorts, "a port, or several with commas");
   const SidecarPorts ports =
       ChoosePorts(spec, settings, framework_ports, surroundings.seed, wishes);
-  if (ports.captures.size() > 1) made.host_ports = ports.captures;
+  if (ports.captures.size() > 1)
+    made.host_ports = ports.captures;
+  else
+    made.served_ports = ports.captures;
+  if (ports.metrics != 0) made.served_ports.push_back(ports.metrics);
   Json arguments = Arguments(spec, settings, ports, resources.spool_size, wishes);
   // With several trainers, programs are distinguished by their environment.
   if (trainers.size() > 1) arguments.push_back(StrCat("--containers=", Join(trainers, ",")));

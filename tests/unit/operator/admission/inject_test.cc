@@ -420,6 +420,22 @@ TEST(Inject, OnTheHostsNetworkNoPortIsFixed) {
   EXPECT_EQ(kube::ParsePod(Apply(pod, narrow)).sidecar_port, 30000) << "then it is a fixed one";
 }
 
+TEST(Inject, IstiosProxyIsBypassed) {
+  Json pod = Pod();
+  const char* const inbound = "traffic.sidecar.istio.io/excludeInboundPorts";
+  const char* const outbound = "traffic.sidecar.istio.io/excludeOutboundPorts";
+  EXPECT_EQ(Apply(pod)["metadata"]["annotations"][inbound], "9470,9472");
+  EXPECT_EQ(Apply(pod)["metadata"]["annotations"][outbound], "9444");
+  pod["metadata"]["annotations"] = {{inbound, "15020,9470"}, {outbound, "9444"}};
+  const Json patched = Apply(pod);
+  EXPECT_EQ(patched["metadata"]["annotations"][inbound], "15020,9470,9472");
+  EXPECT_EQ(patched["metadata"]["annotations"][outbound], "9444");
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  pod = Pod();
+  pod["spec"]["hostNetwork"] = true;
+  EXPECT_FALSE(Apply(pod)["metadata"]["annotations"].contains(inbound)) << "it has no proxy";
+}
+
 Json Server() {
   Json pod = Pod();
   pod["spec"]["restartPolicy"] = "Always";

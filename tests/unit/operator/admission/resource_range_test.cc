@@ -87,8 +87,8 @@ TEST(ChooseAmounts, StaysWithinTheRange) {
   EXPECT_EQ(chosen->request, 3);
   range.max_limit = 1;
   EXPECT_FALSE(ChooseAmounts(range, 1, 100, false)) << "below the minimum";
-  EXPECT_FALSE(ChooseAmounts({.max_request = 0}, 1, std::nullopt, false));
-  EXPECT_TRUE(ChooseAmounts({.max_request = 0}, 0, std::nullopt, false));
+  EXPECT_EQ(ChooseAmounts({.max_request = 3}, 5, std::nullopt, false)->request, 3);
+  EXPECT_FALSE(ChooseAmounts({.min = 4, .max_request = 3}, 5, std::nullopt, false));
 }
 
 }  // namespace
