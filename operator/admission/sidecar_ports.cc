@@ -19,7 +19,7 @@ using kube::TextOf;
 
 constexpr int kWorkerPort = 9470, kMetricsPort = 9472;
 // As many choices, so that even on a node with hundreds of taken ports one of them is free.
-constexpr int kHostChoices = 4;
+constexpr std::size_t kHostChoices = 4;
 
 // The ports in use in one pod, whose containers share an address.
 class Ports {
@@ -64,7 +64,10 @@ std::vector<int> RandomPorts(const InjectionSettings& settings, const std::strin
   std::uniform_int_distribution<int> any(settings.first_host_port, settings.last_host_port);
   std::vector<int> chosen;
   // A narrow range may have fewer ports than are wanted.
-  for (int tries = 0; tries < 100 && chosen.size() < kHostChoices; ++tries) {
+  // Without TLS the operator could not tell one sidecar from another. Then there is one port, which
+  // is declared, so that the scheduler keeps it free of other pods.
+  const std::size_t choices = settings.enrollment.empty() ? 1 : kHostChoices;
+  for (int tries = 0; tries < 100 && chosen.size() < choices; ++tries) {
     const int port = any(random);
     if (ports.Take(port)) chosen.push_back(port);
   }

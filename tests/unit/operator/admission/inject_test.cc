@@ -418,6 +418,9 @@ TEST(Inject, OnTheHostsNetworkNoPortIsFixed) {
   InjectionSettings narrow = kSettings;
   narrow.first_host_port = narrow.last_host_port = 30000;
   EXPECT_EQ(kube::ParsePod(Apply(pod, narrow)).sidecar_port, 30000) << "then it is a fixed one";
+  InjectionSettings plain = kSettings;
+  plain.enrollment.clear();
+  EXPECT_EQ(Sidecar(Apply(pod, plain))["ports"].size(), 1u) << "no certificate tells them apart";
 }
 
 TEST(Inject, IstiosProxyIsBypassed) {
