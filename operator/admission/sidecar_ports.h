@@ -23,10 +23,10 @@ struct SidecarPorts {
 
 // The ports that annotations ask for, otherwise ports that no other container of the pod declares.
 //
-// On the host's network and with TLS, only ports that annotations ask for are fixed. The API server would make
-// every declared port of such a pod a port of its node, and the scheduler would place one pod of
-// each kind per node (SetDefaults_Pod in pkg/apis/core/v1/defaults.go and GetHostPorts in
-// pkg/scheduler/util/utils.go of Kubernetes 1.34). `seed` makes the choices of pods differ.
+// On the host's network and with TLS, only ports that annotations ask for are fixed. The API server
+// would make every declared port of such a pod a port of its node, and the scheduler would place
+// one pod of each kind per node (SetDefaults_Pod in pkg/apis/core/v1/defaults.go and GetHostPorts
+// in pkg/scheduler/util/utils.go of Kubernetes 1.34). `seed` makes the choices of pods differ.
 SidecarPorts ChoosePorts(const nlohmann::json& spec, const InjectionSettings& settings,
                          const std::string& framework_ports, const std::string& seed,
                          Wishes& wishes);
