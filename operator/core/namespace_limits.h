@@ -1,6 +1,5 @@
 // What ResourceQuotas and LimitRanges of a namespace demand of its pods. Plain values.
 #pragma once
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,7 +34,7 @@ struct Quota {
 struct NamespaceLimits {
   std::vector<LimitRule> rules{};
   std::vector<Quota> quotas{};
-  // A pod whose trainer waits for a sidecar that cannot start. Empty = there is none.
+  // A pod whose trainer waits for a sidecar that cannot start.
   struct StuckPod {
     std::string name{}, image{}, reason{};  // Of the sidecar, such as ImagePullBackOff.
   };
