@@ -20,6 +20,8 @@ constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
 constexpr std::size_t kMaxNamespaces = 256, kMaxEntries = 256;
 // Fewer than the webhooks have threads, so that a slow API server does not stop injection.
 constexpr int kMaxReading = 3;
+// Whoever reaches the webhooks' port can invent namespaces.
+constexpr double kReadsPerSecond = 20, kBurst = 100;
 
 // Reasons of waiting that do not pass by themselves (pkg/kubelet/images/types.go and
 // pkg/kubelet/container/sync_result.go of Kubernetes 1.34).
@@ -54,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
         return known.limits;
       }
     }
-    if (reading_ >= kMaxReading)
+    if (reading_ >= kMaxReading || !TakeToken(now))
       return absl::ResourceExhaustedError("too many namespaces are being read already");
     ++reading_;
   }
@@ -102,6 +104,15 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
                           left())
                       .status());
   return limits;
+}
+
+bool KubeNamespaceLimits::TakeToken(MonoTime now) {
+  const double seconds = std::chrono::duration<double>(now - refilled_).count();
+  tokens_ = std::min(kBurst, tokens_ + std::max(0.0, seconds) * kReadsPerSecond);
+  refilled_ = now;
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  return true;
 }
 
 void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {

@@ -33,6 +33,8 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   };
   absl::StatusOr<std::shared_ptr<const NamespaceLimits>> ReadNow(const std::string& ns,
                                                                  MonoTime deadline);
+  // Limits the rate of reads.
+  bool TakeToken(MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
@@ -40,6 +42,8 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   Mutex mutex_;
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
   int reading_ ABSL_GUARDED_BY(mutex_) = 0;
+  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  MonoTime refilled_ ABSL_GUARDED_BY(mutex_){};
 };
 
 }  // namespace strobe::kube
