@@ -20,8 +20,6 @@ constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
 constexpr std::size_t kMaxNamespaces = 256, kMaxEntries = 256;
 // Fewer than the webhooks have threads, so that a slow API server does not stop injection.
 constexpr int kMaxReading = 3;
-// Whoever reaches the webhooks' port can invent namespaces.
-constexpr double kReadsPerSecond = 20, kBurst = 100;
 
 // Reasons of waiting that do not pass by themselves (pkg/kubelet/images/types.go and
 // pkg/kubelet/container/sync_result.go of Kubernetes 1.34).

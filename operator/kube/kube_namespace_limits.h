@@ -26,6 +26,9 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
                                                               Nanos within) override;
 
  private:
+  // Whoever reaches the webhooks' port can invent namespaces.
+  static constexpr double kReadsPerSecond = 20, kBurst = 100;
+
   struct Known {
     absl::Status failure{};
     std::shared_ptr<const NamespaceLimits> limits{};
@@ -42,7 +45,7 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   Mutex mutex_;
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
   int reading_ ABSL_GUARDED_BY(mutex_) = 0;
-  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  double tokens_ ABSL_GUARDED_BY(mutex_) = kBurst;
   MonoTime refilled_ ABSL_GUARDED_BY(mutex_){};
 };
 
