@@ -13,6 +13,7 @@ from tests.support.fault_proxy import FaultProxy
 from tests.support.operator import Operator
 from tests.support.processes import BUILD, PYTHON, ROOT, Group
 from tests.support.protos import generate
+from tests.support.secure import SecureOperator
 from tests.support.workers import Worker
 
 _numbers = itertools.count()
@@ -72,6 +73,19 @@ def proxy(plane):
 def operator(group, kubectl, plane):
     return Operator(group, plane.kubeconfig, flags=["--no-leader-election"],
                     config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
+
+
+@pytest.fixture
+def secure(group, plane, kubectl):
+    made = []
+
+    def make(**options):
+        made.append(SecureOperator(group, plane, kubectl, **options).start().wait_ready())
+        return made[-1]
+
+    yield make
+    for operator in made:
+        operator.remove()
 
 
 @pytest.fixture(scope="session")

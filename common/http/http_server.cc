@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core/error.hpp>
 #include <thread>
@@ -20,6 +21,21 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 using tcp = asio::ip::tcp;
+
+// The address without a port and without the brackets of an IPv6 address.
+std::string HostOf(const std::string& listen) {
+  std::string host = listen.substr(0, listen.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+// An IPv4 client of a socket for both families has an IPv4 address here too, so that it is
+// recognized as the same client whatever it connects to.
+std::string TextOf(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  return address.to_string();
+}
 
 class BeastServer final : public HttpServer {
  public:
@@ -43,12 +59,21 @@ class BeastServer final : public HttpServer {
       return absl::InvalidArgumentError(StrCat("\"", listen, "\" is no host:port"));
     beast::error_code error;
     tcp::resolver resolver(context_);
-    const auto found = resolver.resolve(listen.substr(0, colon), listen.substr(colon + 1),
-                                        tcp::resolver::passive, error);
+    const auto found =
+        resolver.resolve(HostOf(listen), listen.substr(colon + 1), tcp::resolver::passive, error);
     if (error || found.empty())
       return absl::InvalidArgumentError(StrCat("cannot listen on ", listen, ": ", error.message()));
-    const tcp::endpoint endpoint = found.begin()->endpoint();
+    tcp::endpoint endpoint = found.begin()->endpoint();
+    const bool any_v6 = endpoint.address().is_v6() && endpoint.address().is_unspecified();
     acceptor_.open(endpoint.protocol(), error);
+    if (any_v6 && error == asio::error::address_family_not_supported) {
+      // This machine has no IPv6.
+      endpoint = {tcp::v4(), endpoint.port()};
+      acceptor_.open(endpoint.protocol(), error);
+    } else if (!error && any_v6) {
+      // [::] means both families, also on machines where net.ipv6.bindv6only is set.
+      acceptor_.set_option(asio::ip::v6_only(false), error);
+    }
     if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
@@ -78,7 +103,7 @@ class BeastServer final : public HttpServer {
     if (tls && context == nullptr) return;
     if (!CountOneMore()) return;
     beast::error_code ignored;
-    const std::string source = socket.remote_endpoint(ignored).address().to_string();
+    const std::string source = TextOf(socket.remote_endpoint(ignored).address());
     if (tls)
       ServeTls({std::move(socket), source, tls_.asks_for_certificates()}, state_,
                std::move(context));

@@ -41,7 +41,7 @@ inline Page MetricsPage(std::string text) {
 }
 
 struct HttpOptions {
-  std::string listen{};  // "host:port"; port 0 picks a free one.
+  std::string listen{};  // "host:port"; port 0 picks a free one. [::] = both IP families.
   std::size_t max_connections = 64;
   std::size_t max_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
   int threads = 4;                 // How many requests can be answered at the same time.

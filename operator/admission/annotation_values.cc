@@ -12,9 +12,6 @@
 namespace strobe {
 namespace {
 
-constexpr double kMinCpu = 0.001;
-constexpr double kMinMemory = 32 * kMebi;
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Removes the leading digits from the text and returns them.
@@ -69,9 +66,9 @@ bool IsQuantity(std::string_view text) {
   return value && *value > 0;
 }
 
-bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kMinCpu; }
+bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kLeastCpu; }
 bool IsSidecarMemory(std::string_view text) {
-  return ParseQuantity(text).value_or(0) >= kMinMemory;
+  return ParseQuantity(text).value_or(0) >= kLeastSidecarMemory;
 }
 bool IsAgentMemory(std::string_view text) { return IsSidecarMemory(text); }
 

@@ -1,11 +1,13 @@
 #include "operator/admission/inject.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/base/sha256.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
+#include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/core/names.h"
 #include "operator/objects/dump.h"
@@ -45,8 +47,14 @@ std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& war
     if (!chosen.empty()) return chosen;
   }
   std::vector<ContainerDevices> devices;
-  for (const Json& container : containers) devices.push_back(kube::DevicesOf(container));
-  return ChooseTrainers(devices);
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    if (TextOf(containers[i], "name") == kSidecarContainer) continue;
+    devices.push_back(kube::DevicesOf(containers[i]));
+    indices.push_back(i);
+  }
+  for (const std::size_t index : ChooseTrainers(devices)) chosen.push_back(indices[index]);
+  return chosen;
 }
 
 // Collects the patch's operations.
@@ -239,15 +247,56 @@ std::string WhyNot(const Json& pod) {
   if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
   const Json& containers = Member(spec, "containers");
   const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
-  if (Find(containers, kSidecarContainer) ||
-      (Find(Member(spec, "initContainers"), kSidecarContainer) && !ours))
+  if (!ours && (Find(containers, kSidecarContainer) ||
+                Find(Member(spec, "initContainers"), kSidecarContainer)))
     return "it has a strobe-sidecar of its own";
+  return "";
+}
+
+// Appends ports to an annotation that is a comma list. What the user has set stays.
+void AddPorts(const Json& annotations, const char* name, const std::vector<int>& ports,
+              Patch& patch) {
+  const std::string before = TextOf(annotations, name);
+  std::string list = before;
+  const std::vector<std::string> there = Split(before, ',');
+  for (const int port : ports) {
+    if (std::find(there.begin(), there.end(), StrCat(port)) == there.end())
+      list += StrCat(list.empty() ? "" : ",", port);
+  }
+  if (list != before) patch.Set("/metadata/annotations", name, list);
+}
+
+// Our connections have TLS of their own, which Istio's proxy would refuse or terminate, and they
+// begin before the proxy runs. Without Istio nobody reads these annotations. Pods on the host's
+// network have no proxy.
+void BypassMesh(const Json& pod, const InjectionSettings& settings, const SidecarSpec& sidecar,
+                Patch& patch) {
+  if (UsesHostNetwork(Member(pod, "spec"))) return;
+  const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+  AddPorts(annotations, "traffic.sidecar.istio.io/excludeInboundPorts", sidecar.served_ports,
+           patch);
+  const std::size_t colon = settings.enrollment.rfind(':');
+  if (colon == std::string::npos) return;
+  AddPorts(annotations, "traffic.sidecar.istio.io/excludeOutboundPorts",
+           {std::atoi(settings.enrollment.c_str() + colon + 1)}, patch);
+}
+
+// The next pod would wait for its sidecar in vain, as another one does.
+std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& limits) {
+  for (const NamespaceLimits::StuckPod& pod : limits.stuck) {
+    if (pod.image == settings.image)
+      return StrCat("pod ", pod.name, " of this namespace waits for its sidecar (", pod.reason,
+                    "); delete that pod when ", settings.image, " can be started");
+  }
   return "";
 }
 
 }  // namespace
 
-Injection Inject(const Json& pod, const InjectionSettings& settings, const std::string& roots) {
+std::string WhyNotInjected(const Json& pod) { return WhyNot(pod); }
+
+Injection Inject(const Json& pod, const InjectionSettings& settings,
+                 const Surroundings& surroundings) {
   Injection injection;
   injection.skipped = WhyNot(pod);
   if (!injection.skipped.empty()) return injection;
@@ -259,25 +308,37 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   std::vector<std::string> names;
   for (const std::size_t index : trainers) names.push_back(TextOf(containers[index], "name"));
   std::vector<std::string> wishes_warnings;
-  SidecarSpec made = MakeSidecar(pod, settings, roots, volumes, names, wishes_warnings);
+  SidecarSpec made = MakeSidecar(pod, settings, surroundings, volumes, names, wishes_warnings);
+  const Json& inits = Member(spec, "initContainers");
+  const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
+  const std::optional<std::size_t> plain = Find(containers, kSidecarContainer);
+  const Json* there = native ? &inits[*native] : plain ? &containers[*plain] : nullptr;
+  // Native sidecars only: nothing waits for an ordinary container.
+  if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, surroundings.limits);
+  // A sidecar that is there already was accepted.
+  if (there == nullptr && !made.cannot.empty()) {
+    injection.skipped = made.cannot;
+    injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
+    return injection;
+  }
   AddVolumes(spec, volumes, made.agent_memory, !settings.enrollment.empty(), patch);
   Sha256 hash;
   hash.Update(Dump(made.container));
-  const Json& inits = Member(spec, "initContainers");
-  const std::optional<std::size_t> present = Find(inits, kSidecarContainer);
   for (Json& volume : made.volumes) {
     const std::string name = TextOf(volume, "name");
     // A sidecar from before the settings changed does not need the volume.
-    if (!Find(Member(spec, "volumes"), name) && (!present || HasVolume(inits[*present], name)))
+    if (!Find(Member(spec, "volumes"), name) && (there == nullptr || HasVolume(*there, name)))
       patch.Append("/spec/volumes", std::move(volume));
   }
-  if (present) {
+  if (native) {
     // Some webhooks do not know this field and drop it.
-    if (TextOf(inits[*present], "restartPolicy") != "Always")
-      patch.Set(StrCat("/spec/initContainers/", *present), "restartPolicy", "Always");
-  } else {
-    // Appended last, so that other webhooks' indices stay valid.
-    patch.Append("/spec/initContainers", std::move(made.container));
+    if (TextOf(inits[*native], "restartPolicy") != "Always")
+      patch.Set(StrCat("/spec/initContainers/", *native), "restartPolicy", "Always");
+  } else if (there == nullptr) {
+    // Appended last, so that other webhooks' indices stay valid, and because some controllers take
+    // a pod's first container for their own.
+    patch.Append(made.native ? "/spec/initContainers" : "/spec/containers",
+                 std::move(made.container));
     for (const std::string& secret : settings.pull_secrets) {
       if (!Find(Member(spec, "imagePullSecrets"), secret))
         patch.Append("/spec/imagePullSecrets", {{"name", secret}});
@@ -297,9 +358,11 @@ Injection Inject(const Json& pod, const InjectionSettings& settings, const std::
   if (TextOf(Member(metadata, "labels"), kInjectedLabel).empty())
     patch.Set("/metadata/labels", kInjectedLabel, "true");
   if (TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty()) {
-    patch.Set(
-        "/metadata/annotations", kStatusAnnotation,
-        Dump({{"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}}));
+    Json status = {
+        {"version", kVersion}, {"hash", hash.Hex().substr(0, 16)}, {"containers", names}};
+    if (!made.host_ports.empty()) status["ports"] = made.host_ports;
+    patch.Set("/metadata/annotations", kStatusAnnotation, Dump(status));
+    BypassMesh(pod, settings, made, patch);
   }
   injection.patch = patch.Take();
   return injection;
@@ -309,11 +372,15 @@ std::string InjectionDamage(const Json& pod) {
   if (!WhyNot(pod).empty()) return "";
   const Json& spec = Member(pod, "spec");
   const Json& inits = Member(spec, "initContainers");
-  const std::optional<std::size_t> index = Find(inits, kSidecarContainer);
-  if (!index) return "lost";
-  const Json& sidecar = inits[*index];
-  if (TextOf(sidecar, "restartPolicy") != "Always") return "modified: restartPolicy is gone";
-  if (!Find(Member(sidecar, "ports"), kSidecarPort)) return "modified: its port is gone";
+  const Json& containers = Member(spec, "containers");
+  const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
+  const std::optional<std::size_t> plain = Find(containers, kSidecarContainer);
+  if (!native && !plain) return "lost";
+  const Json& sidecar = native ? inits[*native] : containers[*plain];
+  if (native && TextOf(sidecar, "restartPolicy") != "Always")
+    return "modified: restartPolicy is gone";
+  if (!UsesHostNetwork(spec) && !Find(Member(sidecar, "ports"), kSidecarPort))
+    return "modified: its port is gone";
   const Json& mounts = Member(sidecar, "volumeMounts");
   for (const char* path : {kSharedPath, kSpoolPath}) {
     const std::optional<std::size_t> mount = FindBy(mounts, "mountPath", path);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/core/namespace_limits.h"
+
 namespace strobe {
 
 // A key of a Secret or ConfigMap in the pod's namespace. None if both names are empty.
@@ -14,19 +16,33 @@ struct InjectedFile {
   std::string secret{}, config_map{}, key{};
 };
 
+// How a pod gets its sidecar.
+enum class InjectionMode {
+  // As an init container with restartPolicy Always: it starts before the trainer and ends after it.
+  // The trainer does not start while the sidecar's image cannot be pulled.
+  kNative,
+  // As an ordinary container, in pods that never complete. The trainer waits for nothing.
+  kContainer,
+};
+
 struct InjectionSettings {
+  InjectionMode mode = InjectionMode::kNative;
   std::string image{};
   std::string pull_policy{};  // Empty for Kubernetes' default.
   // The sidecar's resource requests. In a pod of QoS class Guaranteed, its limits equal its
   // requests.
   std::string cpu = "50m", memory = "128Mi";
   std::string memory_limit = "2Gi";  // A trace is held in memory.
+  // The sidecar's CPU limit where a ResourceQuota or LimitRange demands one.
+  std::string cpu_limit = "1";
   std::string spool_size = "2Gi";
   // The size of the memory volume that trainer and sidecar share.
   std::string agent_memory = "512Mi";
   // The sidecar's user and group. Unset for the namespace's own range, as in OpenShift.
   std::optional<std::int64_t> user = 65532;
   int framework_port = 9012, metrics_port = 9472;
+  // Sidecars on the host's network serve captures on ports of this range.
+  int first_host_port = 20000, last_host_port = 29999;
   // The sidecar's request for local disk, as a quantity; empty for none.
   std::string ephemeral_storage{};
   // Secrets of the pod's namespace, with which the kubelet can pull the sidecar's image.
@@ -41,6 +57,15 @@ struct InjectionSettings {
   std::string log_level = "info";
 };
 
+// What injection knows beside the pod and the settings.
+struct Surroundings {
+  std::string roots{};       // PEM bundle of the authorities that the sidecar trusts.
+  NamespaceLimits limits{};  // Of the pod's namespace, as far as they are known.
+  std::string seed{};        // A text that differs from pod to pod.
+  // host:port of the enrollment service without a name to resolve; empty if it is not known.
+  std::string enrollment_address{};
+};
+
 struct Injection {
   // An RFC 6902 patch that only adds; empty if there is nothing to do.
   nlohmann::json patch = nlohmann::json::array();
@@ -48,12 +73,14 @@ struct Injection {
   std::string skipped{};                // The reason why the pod is not injected; empty if it is.
 };
 
-// `roots` is the PEM bundle of the authorities that the sidecar trusts. For a pod that was injected
-// before the patch is empty, because other webhooks may make the API server call again. Parts that
-// other webhooks have removed are restored. The user's fields are not changed.
+// For a pod that was injected before the patch is empty, because other webhooks may make the API
+// server call again. Parts that other webhooks have removed are restored. The user's fields are not
+// changed.
 Injection Inject(const nlohmann::json& pod, const InjectionSettings& settings,
-                 const std::string& roots);
+                 const Surroundings& surroundings);
 
+// Why the pod is not injected, as far as the pod alone tells; empty if it is.
+std::string WhyNotInjected(const nlohmann::json& pod);
 // The defect of the injection of a pod that is about to be stored; empty if there is none. "lost":
 // there is no sidecar. "modified: ...": the sidecar cannot work.
 std::string InjectionDamage(const nlohmann::json& pod);

@@ -23,24 +23,29 @@ struct SidecarVolumes {
 // The names that the pod's sidecar uses, or new names that no other volume has.
 SidecarVolumes VolumesFor(const nlohmann::json& pod);
 
+// The pod's sidecar; a JSON null if it has none.
+const nlohmann::json& SidecarOf(const nlohmann::json& spec);
+
 struct SidecarSpec {
+  bool native = true;  // It is an init container, else an ordinary one.
   nlohmann::json container{};
   std::string agent_memory{};             // The size of the shared volume, as a quantity.
   std::vector<nlohmann::json> volumes{};  // Those that only this sidecar's mounts need.
   // The ports of the trainer's profiler servers that the trainer is to close to other machines,
   // separated by commas; empty if it is not asked to.
   std::string ports_to_close{};
+  // The choices of the port for captures if the container declares none; see SidecarPorts.
+  std::vector<int> host_ports{};
+  std::vector<int> served_ports{};  // Those that are reached from outside the pod, and are fixed.
+  std::string cannot{};  // Why the namespace has no room for a sidecar; the rest is then empty.
 };
 // Builds the sidecar of a pod. `trainers` are the names of the containers that train. An annotation
 // that is invalid or cannot be followed causes a warning and is ignored, so that the API server
 // always accepts the pod and the pod starts.
 SidecarSpec MakeSidecar(const nlohmann::json& pod, const InjectionSettings& settings,
-                        const std::string& roots, const SidecarVolumes& volumes,
+                        const Surroundings& surroundings, const SidecarVolumes& volumes,
                         const std::vector<std::string>& trainers,
                         std::vector<std::string>& warnings);
-
-// True for pods that share the network of their node.
-bool UsesHostNetwork(const nlohmann::json& spec);
 
 // Removes trailing slashes and empty parts.
 std::string WithoutSlashes(const std::string& path);

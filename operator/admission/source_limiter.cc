@@ -1,8 +1,24 @@
 #include "operator/admission/source_limiter.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 
 namespace strobe {
+namespace {
+
+constexpr std::size_t kNetworkBytes = 8;
+
+// The first 64 bits of an IPv6 address; other texts as they are.
+std::string NetworkOf(const std::string& source) {
+  std::array<char, sizeof(in6_addr)> address{};
+  const std::string without_zone = source.substr(0, source.find('%'));
+  if (inet_pton(AF_INET6, without_zone.c_str(), address.data()) != 1) return source;
+  return std::string(address.data(), kNetworkBytes);
+}
+
+}  // namespace
 
 SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
   const MonoTime now = clock_.MonoNow();
@@ -27,7 +43,8 @@ SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
   return found;
 }
 
-std::shared_ptr<void> SourceLimiter::Enter(const std::string& source) {
+std::shared_ptr<void> SourceLimiter::Enter(const std::string& address) {
+  const std::string source = NetworkOf(address);
   MutexLock lock(&mutex_);
   Source& asking = Find(source);
   if (asking.running >= limits_.at_once || asking.tokens < 1) return nullptr;

@@ -15,6 +15,7 @@ namespace strobe {
 
 class SourceLimiter {
  public:
+  // An IPv6 network of 64 bits counts as one address, because one machine may use all of it.
   struct Limits {
     double per_second = 50, burst = 200;  // Per address.
     int at_once = 4;                      // Per address.
@@ -26,7 +27,7 @@ class SourceLimiter {
   SourceLimiter(const Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
 
   // Returns an object to hold during the request, or null if the limit is reached.
-  std::shared_ptr<void> Enter(const std::string& source);
+  std::shared_ptr<void> Enter(const std::string& address);
 
  private:
   struct Source {

@@ -23,6 +23,8 @@ using Json = nlohmann::json;
 constexpr Nanos kStampLife = std::chrono::minutes(1);
 // Shorter than the API server's timeout for the webhook.
 constexpr Nanos kJudgeLimit = std::chrono::seconds(4);
+// A pod's creation waits for it. The API server's timeout for the webhook is 5 s, and may be 1 s.
+constexpr Nanos kLimitsLimit = std::chrono::milliseconds(800);
 constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
 
 std::string NameOf(const AdmissionRequest& request) {
@@ -36,16 +38,17 @@ std::string NameOf(const AdmissionRequest& request) {
 class Webhooks {
  public:
   Webhooks(const Clock& clock, WebhookOptions options, Gatekeeper& gatekeeper,
-           WebhookObserver& observer)
+           WebhookObserver& observer, NamespaceLimitsReader* limits)
       : clock_(clock),
         options_(std::move(options)),
         gatekeeper_(gatekeeper),
         observer_(observer),
+        limits_(limits),
         limiter_(clock) {}
 
   // Never refuses a pod: an error here must not keep a job from training.
   AdmissionAnswer InjectPod(const AdmissionRequest& request) {
-    Injection injection = Inject(request.object, options_.injection, options_.roots());
+    Injection injection = InjectWithin(request);
     const bool unchanged = injection.patch.empty();
     observer_.Injected(request.ns, !injection.skipped.empty() ? "skipped"
                                    : unchanged                ? "unchanged"
@@ -175,6 +178,35 @@ class Webhooks {
   }
 
  private:
+  Injection InjectWithin(const AdmissionRequest& request) {
+    Injection skipped;
+    skipped.skipped = WhyNotInjected(request.object);
+    if (!skipped.skipped.empty()) return skipped;
+    Surroundings surroundings{
+        .roots = options_.roots(),
+        .limits = {},
+        .seed = request.uid,
+        .enrollment_address = options_.enrollment_address ? options_.enrollment_address() : ""};
+    std::string unknown;
+    if (limits_ != nullptr) {
+      const auto limits = limits_->Read(request.ns, kLimitsLimit);
+      if (limits.ok())
+        surroundings.limits = **limits;
+      else
+        unknown = MessageOf(limits.status());
+    }
+    Injection injection = Inject(request.object, options_.injection, surroundings);
+    if (!unknown.empty() && !injection.patch.empty()) {
+      LogWarning("the namespace's limits are not known",
+                 {{"pod", NameOf(request)}, {"error", unknown}});
+      injection.warnings.push_back(
+          "the namespace's ResourceQuotas and LimitRanges could not be read; if one of them "
+          "demands "
+          "a CPU limit or bounds memory, the pod may be refused");
+    }
+    return injection;
+  }
+
   // A slot for a request that may wait for the API server.
   class Turn {
    public:
@@ -239,6 +271,7 @@ class Webhooks {
   const WebhookOptions options_;
   Gatekeeper& gatekeeper_;
   WebhookObserver& observer_;
+  NamespaceLimitsReader* const limits_;
   SourceLimiter limiter_;
   std::atomic<int> judged_{0};
 };
@@ -247,8 +280,10 @@ class Webhooks {
 
 std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
                                                         Gatekeeper& gatekeeper,
-                                                        WebhookObserver& observer) {
-  auto webhooks = std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer);
+                                                        WebhookObserver& observer,
+                                                        NamespaceLimitsReader* limits) {
+  auto webhooks =
+      std::make_shared<Webhooks>(clock, std::move(options), gatekeeper, observer, limits);
   std::map<std::string, HttpServer::Handler> pages;
   const auto add = [&](const char* path, bool fail_open, bool costly,
                        AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {

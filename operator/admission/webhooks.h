@@ -22,11 +22,16 @@ struct WebhookOptions {
   // The number of requests that may wait for the API server at the same time. It must be below the
   // number of server threads; otherwise a slow API server would stop the injection of pods.
   int max_judged_at_once = 4;
+  // The address of the operator's Service, for pods that cannot resolve its name; empty if it is
+  // not known.
+  std::function<std::string()> enrollment_address{};
 };
 
-// All arguments must outlive the pages.
+// All arguments must outlive the pages. `limits` may be null; pods are then injected without regard
+// to their namespace's limits.
 std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, WebhookOptions options,
                                                         Gatekeeper& gatekeeper,
-                                                        WebhookObserver& observer);
+                                                        WebhookObserver& observer,
+                                                        NamespaceLimitsReader* limits = nullptr);
 
 }  // namespace strobe

@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 
@@ -166,7 +167,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
   for (const auto& [key, text] :
        {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),
         std::pair("memoryLimit", &injection.memory_limit),
-        std::pair("spoolSize", &injection.spool_size),
+        std::pair("spoolSize", &injection.spool_size), std::pair("cpuLimit", &injection.cpu_limit),
         std::pair("agentMemory", &injection.agent_memory)}) {
     if (ParseQuantity(*text).value_or(0) <= 0)
       return absl::InvalidArgumentError(
@@ -182,7 +183,7 @@ absl::Status CheckInjection(const InjectionConfig& injection) {
       ParseQuantity(injection.ephemeral_storage).value_or(0) <= 0)
     return absl::InvalidArgumentError("injection.ephemeralStorage must be a quantity such as 2Gi");
   RETURN_IF_ERROR(CheckInjectedObjects(injection));
-  return absl::OkStatus();
+  return ParsePortRange(injection.host_network_ports).status();
 }
 
 // The entries of `env` are EnvVar objects of Kubernetes. Their `optional` has no effect: a missing
@@ -225,6 +226,9 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"memory", Scalar(injection.memory, "a quantity")},
           {"memoryLimit", Scalar(injection.memory_limit, "a quantity")},
           {"spoolSize", Scalar(injection.spool_size, "a quantity")},
+          {"cpuLimit", Scalar(injection.cpu_limit, "a quantity")},
+          {"mode", Choice(injection.mode, {"native", "container"})},
+          {"hostNetworkPorts", Scalar(injection.host_network_ports, "FIRST-LAST")},
           {"agentMemory", Scalar(injection.agent_memory, "a quantity")},
           {"user", Scalar(injection.user, "a whole number")},
           {"frameworkPort", Scalar(injection.framework_port, "a port")},
@@ -289,6 +293,17 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
 }
 
 }  // namespace
+
+absl::StatusOr<PortRange> ParsePortRange(const std::string& text) {
+  PortRange range;
+  char more = 0;
+  if (std::sscanf(text.c_str(), "%d-%d%c", &range.first, &range.last, &more) != 2 ||
+      range.first < 1 || range.last > 65535 || range.first > range.last) {
+    return absl::InvalidArgumentError(
+        "injection.hostNetworkPorts must be two ports, such as 20000-29999");
+  }
+  return range;
+}
 
 absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_view file) {
   const Parser parser(file);

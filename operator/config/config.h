@@ -31,11 +31,11 @@ struct WebhookConfig {
 };
 
 struct TlsConfig {
-  std::string enroll_listen = "0.0.0.0:9444";  // Where sidecars get their certificates.
-  std::string secret = "strobe-authority";     // The authorities' Secret; it must exist.
-  std::string ns{};                            // The Secret's namespace; empty = our own.
-  std::string service = "strobe-operator";     // The Service of our namespace that others call.
-  std::vector<std::string> extra_names{};      // Further DNS names for our certificate.
+  std::string enroll_listen = "[::]:9444";  // Where sidecars get their certificates.
+  std::string secret = "strobe-authority";  // The authorities' Secret; it must exist.
+  std::string ns{};                         // The Secret's namespace; empty = our own.
+  std::string service = "strobe-operator";  // The Service of our namespace that others call.
+  std::vector<std::string> extra_names{};   // Further DNS names for our certificate.
   // See AuthorityRules.
   Nanos authority_lifetime = std::chrono::hours(365 * 24);
   Nanos settle = std::chrono::hours(24);
@@ -61,7 +61,10 @@ struct InjectionConfig {
               agent_memory = "512Mi";
   int user = 65532;  // 0 = not set, for clusters that assign users per namespace (OpenShift).
   int framework_port = 9012, metrics_port = 9472;
-  std::string ephemeral_storage{};  // Empty = no request.
+  std::string cpu_limit = "1";                     // Only where a namespace demands one.
+  std::string mode = "native";                     // Or "container".
+  std::string host_network_ports = "20000-29999";  // FIRST-LAST.
+  std::string ephemeral_storage{};                 // Empty = no request.
   // Everything below names objects in the pods' namespaces.
   std::vector<std::string> image_pull_secrets{};
   std::vector<InjectedVariableConfig> env{};
@@ -69,9 +72,15 @@ struct InjectionConfig {
   InjectedFileConfig storage_config{.key = "storage.yaml"}, storage_ca{.key = "ca.crt"};
 };
 
+struct PortRange {
+  int first = 0, last = 0;
+};
+// InvalidArgument if the text is not FIRST-LAST with two ports in order.
+absl::StatusOr<PortRange> ParsePortRange(const std::string& text);
+
 struct OperatorConfig {
-  std::string http_listen = "0.0.0.0:8080";  // /metrics, /healthz, /readyz.
-  std::string watch_namespace{};             // Empty = all namespaces.
+  std::string http_listen = "[::]:8080";  // /metrics, /healthz, /readyz.
+  std::string watch_namespace{};          // Empty = all namespaces.
   Nanos watch_timeout = std::chrono::seconds(290);
   int max_concurrent_reconciles = 8;  // Requests reconciled at once.
   bool insecure_plaintext = false;    // Talk to sidecars without TLS.

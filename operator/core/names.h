@@ -15,7 +15,8 @@ inline constexpr char kSidecarPort[] = "strobe";
 inline constexpr char kInjectLabel[] = "strobe.dev/inject";
 // Label of pods that were injected. NetworkPolicies and the operator find workers by it.
 inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
-// JSON, written by injection: {"version": ..., "hash": ..., "containers": [...]}.
+// JSON, written by injection: {"version": ..., "hash": ..., "containers": [...]}. On the host's
+// network also "ports": those that the sidecar may serve captures on.
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
 // Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.
@@ -25,6 +26,8 @@ inline constexpr char kPythonAnnotation[] = "strobe.dev/python";
 // "true": the sidecar is the daemon of Kineto's on-demand protocol, and processes with PyTorch look
 // for it.
 inline constexpr char kKinetoAnnotation[] = "strobe.dev/kineto-daemon";
+// "native" or "container": how the pod gets its sidecar, instead of as the operator is configured.
+inline constexpr char kModeAnnotation[] = "strobe.dev/injection-mode";
 // A worker's rank, as a label or an annotation. It overrides all other evidence; see ranks.h.
 inline constexpr char kRankKey[] = "strobe.dev/rank";
 inline constexpr char kProcessesKey[] = "strobe.dev/processes";

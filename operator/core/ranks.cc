@@ -215,6 +215,22 @@ int LwsRank(const PodInfo& pod, const std::string& container) {
 // Masters come before workers, as in the ranks that Kubeflow's operator assigns itself.
 bool IsMaster(const std::string& role) { return role == "master" || role == "chief"; }
 
+// What the shape says of the role: whether it trains; none if it has no such role.
+std::optional<bool> Trains(const JobShape* shape, const std::string& role) {
+  if (shape == nullptr || role.empty()) return std::nullopt;
+  for (const JobShape::Role& entry : shape->roles) {
+    if (Lower(entry.name) == role) return entry.trains;
+  }
+  return std::nullopt;
+}
+
+// An MPIJob's launcher that is a worker too comes first. mpi-operator 0.6 gives it no number and
+// counts the others without it; later ones number it 0 and the others from 1.
+bool IsFirstWithoutNumber(const PodInfo& pod, const JobShape* shape) {
+  return Lower(WrittenText(pod, kJobRoleKey)) == "launcher" &&
+         WrittenNumber(pod, kReplicaIndexKey) < 0 && Trains(shape, "launcher").value_or(false);
+}
+
 Ranks KubeflowRanks(const Pods& pods, const JobShape* shape) {
   std::int64_t masters = 0;
   if (shape != nullptr && !shape->roles.empty()) {
@@ -228,12 +244,17 @@ Ranks KubeflowRanks(const Pods& pods, const JobShape* shape) {
     }
     masters = static_cast<std::int64_t>(seen.size());
   }
+  masters += std::count_if(pods.begin(), pods.end(), [shape](const PodInfo* pod) {
+    return IsFirstWithoutNumber(*pod, shape);
+  });
   Ranks ranks;
   for (const PodInfo* pod : pods) {
     const std::string role = Lower(WrittenText(*pod, kReplicaTypeKey));
     const int own = WrittenNumber(*pod, kReplicaIndexKey);
     const bool worker = role == "worker" || role.empty();
-    if (own < 0 || (!worker && !IsMaster(role)))
+    if (IsFirstWithoutNumber(*pod, shape))
+      ranks.push_back(0);
+    else if (own < 0 || (!worker && !IsMaster(role)))
       ranks.push_back(-1);
     else
       ranks.push_back(Checked(worker ? masters + own : own));
@@ -276,15 +297,6 @@ std::vector<PodRank> Unify(const Pods& pods, const Ranks& ranks) {
     }
   }
   return unified;
-}
-
-// What the shape says of the role: whether it trains; none if it has no such role.
-std::optional<bool> Trains(const JobShape* shape, const std::string& role) {
-  if (shape == nullptr || role.empty()) return std::nullopt;
-  for (const JobShape::Role& entry : shape->roles) {
-    if (Lower(entry.name) == role) return entry.trains;
-  }
-  return std::nullopt;
 }
 
 }  // namespace

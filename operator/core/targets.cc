@@ -13,9 +13,15 @@
 namespace strobe {
 namespace {
 
+// As gRPC takes it. Several ports make an address list of which the first one that answers as this
+// pod's sidecar is used.
 std::string AddressOf(const PodInfo& pod) {
-  return StrCat(pod.ip.find(':') == std::string::npos ? pod.ip : "[" + pod.ip + "]", ":",
-                pod.sidecar_port);
+  const bool v6 = pod.ip.find(':') != std::string::npos;
+  const std::string host = v6 ? "[" + pod.ip + "]" : pod.ip;
+  if (pod.other_ports.empty()) return StrCat(host, ":", pod.sidecar_port);
+  std::string addresses = StrCat(v6 ? "ipv6:" : "ipv4:", host, ":", pod.sidecar_port);
+  for (const int port : pod.other_ports) addresses += StrCat(",", host, ":", port);
+  return addresses;
 }
 
 void Cannot(Outcome outcome, std::string message, Target& target) {

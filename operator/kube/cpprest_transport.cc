@@ -67,11 +67,20 @@ std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
   return std::chrono::seconds(std::min(seconds, 60));
 }
 
+// The library resolves the host as it is in the URI, and knows no brackets. It then writes the
+// Host header without brackets as well, which Go's servers accept; a header of our own would be
+// what it compares the server's certificate with.
+web::uri WithoutBrackets(const web::uri& server) {
+  const std::string& host = server.host();
+  if (!host.starts_with('[') || !host.ends_with(']')) return server;
+  return web::uri_builder(server).set_host(host.substr(1, host.size() - 2)).to_uri();
+}
+
 class CpprestTransport final : public Transport {
  public:
-  CpprestTransport(const Clock& clock, Credentials credentials, web::uri server)
+  CpprestTransport(const Clock& clock, Credentials credentials, const web::uri& server)
       : credentials_(std::make_shared<const Credentials>(std::move(credentials))),
-        server_(std::move(server)),
+        server_(WithoutBrackets(server)),
         token_(clock, credentials_->token),
         unary_(server_, Config(std::chrono::seconds(30))) {}
 
@@ -220,8 +229,8 @@ void InitCpprest() { crossplat::threadpool::initialize_with_threads(4); }
 absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clock,
                                                                 Credentials credentials) {
   try {
-    web::uri server(credentials.server);
-    return std::make_unique<CpprestTransport>(clock, std::move(credentials), std::move(server));
+    const web::uri server(credentials.server);
+    return std::make_unique<CpprestTransport>(clock, std::move(credentials), server);
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(
         StrCat("API server ", credentials.server, ": ", error.what()));

@@ -40,7 +40,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "cluster to work in [$KUBECONFIG, the pod's own, ~/.kube/config]");
   app.add_option("--http-listen", flags.http_listen,
-                 "host:port of /metrics, /healthz, /readyz [0.0.0.0:8080]");
+                 "host:port of /metrics, /healthz, /readyz [[::]:8080]");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error [info]");
   app.add_flag("--insecure-plaintext", flags.insecure_plaintext, "talk to sidecars without TLS");
   app.add_flag("--no-leader-election", flags.no_lease,

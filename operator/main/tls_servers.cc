@@ -32,7 +32,9 @@ TlsServers::TlsServers(Dependencies dependencies, std::function<void(absl::Statu
       failed_(std::move(failed)),
       reviewer_(deps_.client),
       enrollment_service_(deps_.keeper, reviewer_,
-                          [this](const std::string& result) { deps_.metrics.Enrolled(result); }) {}
+                          [this](const std::string& result) { deps_.metrics.Enrolled(result); }),
+      limits_(deps_.clock, deps_.client),
+      service_address_(deps_.clock, deps_.client, deps_.ns, deps_.config.tls.service) {}
 
 TlsServers::~TlsServers() {
   if (thread_.joinable()) thread_.join();
@@ -78,9 +80,9 @@ absl::Status TlsServers::ServeEnrollment() {
 }
 
 absl::Status TlsServers::ServeWebhooks() {
-  ASSIGN_OR_RETURN(webhooks_,
-                   WebhookServer::Start({deps_.clock, deps_.config, deps_.ns, deps_.keeper,
-                                         deps_.gatekeeper, deps_.metrics}));
+  ASSIGN_OR_RETURN(webhooks_, WebhookServer::Start({deps_.clock, deps_.config, deps_.ns,
+                                                    deps_.keeper, deps_.gatekeeper, deps_.metrics,
+                                                    limits_, service_address_}));
   return absl::OkStatus();
 }
 

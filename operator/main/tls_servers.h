@@ -12,6 +12,8 @@
 #include "operator/config/config.h"
 #include "operator/core/gatekeeper.h"
 #include "operator/enroll/enrollment_service.h"
+#include "operator/kube/kube_namespace_limits.h"
+#include "operator/kube/service_address.h"
 #include "operator/kube/token_review.h"
 #include "operator/main/certificates.h"
 #include "operator/main/milestones.h"
@@ -60,6 +62,8 @@ class TlsServers {
   const std::function<void(absl::Status)> failed_;
   kube::KubeTokenReviewer reviewer_;
   EnrollmentService enrollment_service_;
+  kube::KubeNamespaceLimits limits_;
+  kube::ServiceAddress service_address_;
   std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.
   std::unique_ptr<WebhookServer> webhooks_;  // The same.
   std::optional<MonoTime> counted_;          // When pods were counted; of the thread.

@@ -59,6 +59,13 @@ InjectionSettings SettingsOf(const OperatorConfig& config, const std::string& ns
   settings.storage_secret = config.injection.storage_secret;
   settings.storage_config = FileOf(config.injection.storage_config);
   settings.storage_ca = FileOf(config.injection.storage_ca);
+  settings.cpu_limit = config.injection.cpu_limit;
+  settings.mode =
+      config.injection.mode == "container" ? InjectionMode::kContainer : InjectionMode::kNative;
+  if (const auto range = ParsePortRange(config.injection.host_network_ports); range.ok()) {
+    settings.first_host_port = range->first;
+    settings.last_host_port = range->last;
+  }
   settings.log_level = config.log_level;
   if (!config.insecure_plaintext) {
     settings.enrollment =
@@ -97,13 +104,13 @@ absl::Status WebhookServer::Listen() {
   }
   const AuthorityKeeper& keeper = deps_.keeper;
   ASSIGN_OR_RETURN(
-      server_,
-      HttpServer::Start(options,
-                        WebhookPages(deps_.clock,
-                                     {SettingsOf(deps_.config, deps_.ns),
-                                      [&keeper] { return keeper.server().Get()->roots; },
-                                      [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce},
-                                     deps_.gatekeeper, deps_.observer)));
+      server_, HttpServer::Start(
+                   options, WebhookPages(deps_.clock,
+                                         {SettingsOf(deps_.config, deps_.ns),
+                                          [&keeper] { return keeper.server().Get()->roots; },
+                                          [&keeper] { return keeper.SealKeys(); }, kMaxJudgedAtOnce,
+                                          [this] { return EnrollmentAddress(); }},
+                                         deps_.gatekeeper, deps_.observer, &deps_.limits)));
   LogInfo("webhooks are served", {{"port", StrCat(server_->port())}});
   return absl::OkStatus();
 }
@@ -122,6 +129,15 @@ absl::Status WebhookServer::ReadClientAuthorities() {
   MutexLock lock(&mutex_);
   client_authorities_ = std::move(authorities);
   return absl::OkStatus();
+}
+
+std::string WebhookServer::EnrollmentAddress() const {
+  const OperatorConfig& config = deps_.config;
+  if (config.insecure_plaintext) return "";
+  const std::string ip = deps_.service_address.Get();
+  if (ip.empty()) return "";
+  const bool v6 = ip.find(':') != std::string::npos;
+  return StrCat(v6 ? "[" : "", ip, v6 ? "]:" : ":", PortOf(config.tls.enroll_listen));
 }
 
 void WebhookServer::ReloadFiles() {

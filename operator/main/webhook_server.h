@@ -14,6 +14,7 @@
 #include "operator/admission/webhooks.h"
 #include "operator/config/config.h"
 #include "operator/enroll/authority_keeper.h"
+#include "operator/kube/service_address.h"
 
 namespace strobe {
 
@@ -26,6 +27,8 @@ class WebhookServer {
     const AuthorityKeeper& keeper;
     Gatekeeper& gatekeeper;
     WebhookObserver& observer;
+    NamespaceLimitsReader& limits;
+    kube::ServiceAddress& service_address;
   };
 
   // Fails if a configured file cannot be read or the address cannot be bound. The keeper is ready;
@@ -45,6 +48,8 @@ class WebhookServer {
   absl::Status Listen();
   absl::StatusOr<Identity> ReadIdentity() const;
   absl::Status ReadClientAuthorities();
+  // For pods that cannot resolve the Service's name; empty if it is not known.
+  std::string EnrollmentAddress() const;
 
   const Dependencies deps_;
   std::optional<LiveIdentity> foreign_;  // Nothing: the operator's own certificate is used.

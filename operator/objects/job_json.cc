@@ -178,9 +178,11 @@ JobShape ParseVolcanoJob(const Json& object) {
                            .trains = std::find(coordinators.begin(), coordinators.end(), name) ==
                                      coordinators.end()});
   }
-  // Pending: the queue has no room for it yet. Aborted: its user has suspended it.
-  const std::string phase = TextOf(Member(Member(object, "status"), "state"), "phase");
-  shape.suspended = phase == "Pending" || phase == "Aborting" || phase == "Aborted";
+  // Pending without pods: the queue has no room for it yet. Aborted: its user has suspended it.
+  const Json& status = Member(object, "status");
+  const std::string phase = TextOf(Member(status, "state"), "phase");
+  const bool waits = phase == "Pending" && Count(status, "pending", 0) == 0;
+  shape.suspended = waits || phase == "Aborting" || phase == "Aborted";
   return shape;
 }
 

@@ -14,6 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Annotations can be changed by others; each port costs an attempt to connect.
+constexpr std::size_t kMaxOtherPorts = 7;
+
 std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
   std::map<std::string, std::string> values;
   const Json map = object.value(field, Json::object());
@@ -62,6 +65,7 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   for (const char* list : {"initContainers", "containers"}) {
     for (const Json& container : spec.value(list, Json::array())) {
       if (container.value("name", "") != kSidecarContainer || pod.sidecar_port != 0) continue;
+      pod.has_sidecar = true;
       pod.sidecar_port = PortOf(container);
       // Without restartPolicy: Always, the init container never ends and blocks the pod.
       if (std::string_view(list) == "initContainers" &&
@@ -82,6 +86,19 @@ void ReadContainers(const Json& spec, PodInfo& pod) {
   }
 }
 
+// A sidecar on the host's network declares no port; see ChoosePorts.
+void ReadHostPorts(const Json& status, PodInfo& pod) {
+  if (pod.sidecar_port != 0 || !pod.has_sidecar) return;
+  const Json ports = status.is_object() ? status.value("ports", Json::array()) : Json::array();
+  for (const Json& port : ports) {
+    if (!port.is_number_integer() || port < 1 || port > 65535) continue;
+    if (pod.sidecar_port == 0)
+      pod.sidecar_port = port.get<int>();
+    else if (pod.other_ports.size() < kMaxOtherPorts)
+      pod.other_ports.push_back(port.get<int>());
+  }
+}
+
 // Reads the trainers that injection chose, or those that it would choose.
 void ReadTrainers(PodInfo& pod) {
   const auto status = pod.annotations.find(kStatusAnnotation);
@@ -92,6 +109,7 @@ void ReadTrainers(PodInfo& pod) {
       if (name.is_string() && FindContainer(pod, name) != nullptr) pod.trainers.push_back(name);
     }
   }
+  ReadHostPorts(written, pod);
   pod.injected = !pod.trainers.empty();
   if (pod.injected) return;
   std::vector<ContainerDevices> devices;

@@ -99,13 +99,22 @@ absl::Status Enroller::EnrollOnce() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A Service that was created anew has another address, so its name is tried as well.
+  const bool by_name = options_.connect_to.empty() || last_was_direct_;
+  last_was_direct_ = !by_name;
+  if (!by_name) {
+    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+                        options_.address.substr(0, options_.address.rfind(':')));
+  }
   const auto stub = v1::Enrollment::NewStub(grpc::CreateCustomChannel(
-      options_.address, VerifyingChannelCredentials(clock_, {{}, roots_}, nullptr), arguments));
+      by_name ? options_.address : options_.connect_to,
+      VerifyingChannelCredentials(clock_, {{}, roots_}, nullptr), arguments));
   grpc::ClientContext context;
   context.set_deadline(DeadlineIn(kCallTimeout));
   v1::EnrollResponse response;
   if (const grpc::Status status = stub->Enroll(&context, request, &response); !status.ok())
     return absl::UnavailableError(status.error_message());
+  last_was_direct_ = false;
   ASSIGN_OR_RETURN(const Validity validity, ValidityOf(response.certificate()));
   renewal_ = RenewalTime(validity);
   if (response.roots() != roots_) {

@@ -21,6 +21,8 @@ class Enroller {
     std::string roots{};       // PEM; the authorities to trust at first.
     // Directory that keeps newer roots for a restarted container; empty = they are not kept.
     std::string state_dir{};
+    // host:port to connect to, where the host of `address` may not be resolved; empty = `address`.
+    std::string connect_to{};
   };
 
   // `enrolled` is called once, on the enroller's thread, with the first certificate. The identity
@@ -46,6 +48,7 @@ class Enroller {
 
   // Used by the thread only.
   std::string key_, roots_;
+  bool last_was_direct_ = false;  // The last attempt went to connect_to and failed.
   WallTime renewal_{};
 
   std::optional<LiveIdentity> identity_;

@@ -29,7 +29,10 @@ std::string DefaultWorkerName() {
 }
 
 void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
-  app.add_option("--listen", flags.listen, "host:port of strobe.v1.Worker; port 0 picks a free one")
+  app.add_option(
+         "--listen", flags.listen,
+         "host:port of strobe.v1.Worker; [::] listens on IPv6 and IPv4; port 0 picks a free "
+         "one; of several ports, as in [::]:9470,9480, the first that is free is taken")
       ->capture_default_str()
       ->envname("STROBE_LISTEN");
   app.add_option("--compat-listen", flags.compat_listen,
@@ -37,7 +40,8 @@ void AddServerFlags(CLI::App& app, SidecarFlags& flags) {
                  "off when empty; without TLS it may be that of --listen")
       ->envname("STROBE_COMPAT_LISTEN");
   app.add_option("--http-listen", flags.http_listen,
-                 "host:port of /metrics and /healthz; off when empty")
+                 "host:port of /metrics and /healthz; [::] listens on IPv6 and IPv4; off when "
+                 "empty")
       ->envname("STROBE_HTTP_LISTEN");
   app.add_option(
          "--worker-name", flags.worker_name,
@@ -53,6 +57,10 @@ void AddIdentityFlags(CLI::App& app, SidecarFlags& flags) {
                  "host:port where the operator certifies this worker; --listen is then served with "
                  "TLS and accepts only that operator")
       ->envname("STROBE_ENROLL");
+  app.add_option("--enroll-at", flags.enroll_at,
+                 "host:port to connect to for --enroll, whose name the certificate must have; for "
+                 "pods that cannot resolve that name")
+      ->envname("STROBE_ENROLL_AT");
   app.add_option("--token-file", flags.token_file,
                  "the pod's projected service-account token of audience strobe")
       ->capture_default_str()
@@ -158,6 +166,13 @@ void AddStorageFlags(CLI::App& app, SidecarFlags& flags) {
 void AddProcessFlags(CLI::App& app, SidecarFlags& flags) {
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
                "end, as by SIGTERM, when the thread that started this process ends");
+  app.add_option("--started-file", flags.started_file,
+                 "file that is created as soon as the agent is installed, for --is-started; with "
+                 "it, a sidecar that cannot serve does not end but tries again, because the "
+                 "containers of its pod wait for it")
+      ->envname("STROBE_STARTED_FILE");
+  app.add_option("--is-started", flags.is_started,
+                 "only exit, with 0 if this file of --started-file exists; for start-up probes");
   app.add_option("--grace", flags.grace_seconds,
                  "seconds to let a running capture finish on SIGTERM")
       ->capture_default_str()
@@ -234,6 +249,15 @@ absl::Status CheckStorageFlags(const SidecarFlags& flags) {
 }
 
 }  // namespace
+
+std::vector<std::string> ListenAddresses(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  if (colon == std::string::npos) return {listen};
+  std::vector<std::string> addresses;
+  for (const std::string& port : Split(listen.substr(colon + 1), ','))
+    addresses.push_back(StrCat(listen.substr(0, colon), ":", port));
+  return addresses;
+}
 
 void AddFlags(CLI::App& app, SidecarFlags& flags) {
   flags.worker_name = DefaultWorkerName();

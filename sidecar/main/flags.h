@@ -14,11 +14,11 @@ namespace strobe {
 
 // The help text of each flag, in flags.cc, says what it means.
 struct SidecarFlags {
-  std::string listen = "0.0.0.0:9470";
+  std::string listen = "[::]:9470";
   std::string compat_listen, http_listen;
   std::string worker_name;
 
-  std::string enroll, roots, state_dir;
+  std::string enroll, enroll_at, roots, state_dir;
   std::string token_file = "/var/run/secrets/strobe/token";
   bool insecure_plaintext = false;
 
@@ -38,6 +38,7 @@ struct SidecarFlags {
   std::uint64_t upload_rate = 0;
   bool trust_logdir_options = false;
 
+  std::string started_file, is_started;
   bool exit_with_parent = false;
   int grace_seconds = 25;
   std::string log_level = "info";
@@ -45,6 +46,9 @@ struct SidecarFlags {
 };
 
 void AddFlags(CLI::App& app, SidecarFlags& flags);
+
+// The addresses of --listen, the first choice first: "[::]:1,2" gives [::]:1 and [::]:2.
+std::vector<std::string> ListenAddresses(const std::string& listen);
 
 // InvalidArgument with one sentence about the first flag that is wrong, or about flags that do not
 // go together. Durations parse and are in range if this returns OK.

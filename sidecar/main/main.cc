@@ -1,9 +1,11 @@
 // strobe-sidecar: flags, signals and exit codes.
 #include <google/protobuf/stubs/logging.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -21,6 +23,26 @@ namespace strobe {
 namespace {
 
 constexpr int kCannotServe = 1, kWrongInput = 2;  // Exit codes.
+constexpr Nanos kRetryServing = std::chrono::seconds(10);
+constexpr std::string_view kIsStarted = "--is-started", kStartedFile = "--started-file=";
+
+// What the start-up probe of an injected sidecar waits for.
+void MarkStarted(const std::string& file) {
+  if (file.empty()) return;
+  if (!std::ofstream(file, std::ios::trunc))
+    LogError("the file of --started-file cannot be written", {{"file", file}});
+}
+
+// With --started-file the pod's other containers wait for this one: it must not end because of an
+// error that concerns only captures. Returns when the process is to end.
+int EndOrOutlive(const std::string& started_file, int code) {
+  if (started_file.empty() || code == 0) return code;
+  const EndingSignals ending;
+  LogError("this pod cannot be captured; its other containers start nevertheless");
+  MarkStarted(started_file);
+  ending.Wait();
+  return code;
+}
 
 absl::StatusOr<std::unique_ptr<SidecarServer>> StartServer(const SidecarFlags& flags,
                                                            StorageConfig storage) {
@@ -48,20 +70,34 @@ int Serve(const SidecarFlags& flags) {
       LogError("annotations and GPU activity are off: the agent cannot be installed",
                {{"error", MessageOf(installed)}});
   }
-  const absl::StatusOr<std::unique_ptr<SidecarServer>> server =
-      StartServer(flags, *std::move(storage));
-  if (!server.ok()) {
+  absl::StatusOr<std::unique_ptr<SidecarServer>> server = StartServer(flags, *storage);
+  MarkStarted(flags.started_file);
+  while (!server.ok()) {
     LogError("cannot serve", {{"error", MessageOf(server.status())}});
-    return kCannotServe;
+    if (flags.started_file.empty() || ending.WaitFor(kRetryServing)) return kCannotServe;
+    server = StartServer(flags, *storage);
   }
   ending.Wait();
   return (*server)->Stop() ? 0 : kCannotServe;
+}
+
+// For flags that cannot be parsed, such as those of a newer operator.
+std::string StartedFileOf(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with(kStartedFile))
+      return std::string(argument.substr(kStartedFile.size()));
+  }
+  return "";
 }
 
 }  // namespace
 }  // namespace strobe
 
 int main(int argc, char** argv) {
+  // Before the flags are parsed, because the probe has the environment of the sidecar, and a wrong
+  // variable in it must not fail the probe.
+  if (argc == 3 && argv[1] == strobe::kIsStarted) return access(argv[2], F_OK) == 0 ? 0 : 1;
   strobe::IgnoreBrokenPipes();
   // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.
   google::protobuf::SetLogHandler(nullptr);
@@ -73,10 +109,14 @@ int main(int argc, char** argv) {
       "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
       "strobe-sidecar");
   strobe::AddFlags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return strobe::EndOrOutlive(strobe::StartedFileOf(argc, argv), app.exit(error));
+  }
   if (const absl::Status checked = strobe::CheckFlags(flags); !checked.ok()) {
     std::cerr << "strobe-sidecar: " << checked.message() << "\n";
-    return strobe::kWrongInput;
+    return strobe::EndOrOutlive(flags.started_file, strobe::kWrongInput);
   }
   strobe::LogLevel level = strobe::LogLevel::kInfo;
   strobe::ParseLogLevel(flags.log_level, level);

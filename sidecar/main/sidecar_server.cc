@@ -126,20 +126,29 @@ absl::Status SidecarServer::Start() {
 }
 
 absl::Status SidecarServer::ServeWorkers(std::shared_ptr<grpc::ServerCredentials> credentials) {
-  ASSIGN_OR_RETURN(worker_server_, GrpcServer::Start({.listen = flags_.listen,
-                                                      .credentials = std::move(credentials),
-                                                      .max_request_bytes = kMaxWorkerRequestBytes},
-                                                     quota_, guarded_worker_,
-                                                     OnePortForAll() ? &profiler_ : nullptr));
-  worker_port_ = worker_server_->port();
-  return absl::OkStatus();
+  absl::Status failed;
+  for (const std::string& address : ListenAddresses(flags_.listen)) {
+    absl::StatusOr<std::unique_ptr<GrpcServer>> server =
+        GrpcServer::Start({.listen = address,
+                           .credentials = credentials,
+                           .max_request_bytes = kMaxWorkerRequestBytes},
+                          quota_, guarded_worker_, OnePortForAll() ? &profiler_ : nullptr);
+    if (server.ok()) {
+      worker_server_ = *std::move(server);
+      worker_port_ = worker_server_->port();
+      return absl::OkStatus();
+    }
+    failed.Update(server.status());
+  }
+  return failed;
 }
 
 void SidecarServer::StartEnrolling() {
   ObserveFailedHandshakes([this] { metrics_.PeerRefused("handshake"); });
-  enroller_.emplace(
-      clock_, Enroller::Options{flags_.enroll, flags_.token_file, flags_.roots, flags_.state_dir},
-      [this](const LiveIdentity& identity) { OnEnrolled(identity); });
+  enroller_.emplace(clock_,
+                    Enroller::Options{flags_.enroll, flags_.token_file, flags_.roots,
+                                      flags_.state_dir, flags_.enroll_at},
+                    [this](const LiveIdentity& identity) { OnEnrolled(identity); });
   enroller_->Start();
 }
 

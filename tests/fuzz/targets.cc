@@ -243,13 +243,14 @@ void Admission(std::string_view bytes) {
   ParseReview(std::string(bytes)).status().IgnoreError();
   Json pod = Json::parse(bytes, nullptr, false);
   if (pod.is_discarded()) pod = OddPod(bytes);
-  const Injection injection = Inject(pod, kSettings, "roots");
+  const Injection injection = Inject(pod, kSettings, {.roots = "roots", .seed = "s"});
   InjectionDamage(pod);
   if (!injection.skipped.empty())
     return Require(injection.patch.empty(), "skipped, yet patched", pod);
   const Json patched = pod.patch(injection.patch);
   RequireUniqueOnes(patched);
-  Require(Inject(patched, kSettings, "roots").patch.empty(), "patched again", pod);
+  Require(Inject(patched, kSettings, {.roots = "roots", .seed = "s"}).patch.empty(),
+          "patched again", pod);
   for (const Json& step : Json::diff(pod, patched)) {
     const bool fills_null =
         step["op"] == "replace" && (pod[Json::json_pointer(step["path"])].is_null() ||

@@ -80,7 +80,7 @@ std::string GoodRings(const std::string& directory) {
 // Parses a watched object as every type that the operator reads.
 void ReadObject(const kube::Json& object) {
   const PodInfo pod = kube::ParsePod(object);
-  const JobShape shape = kube::ParseJob("JobSet", object);
+  const JobShape shape = kube::ParseJob({"", "JobSet", "x"}, object);
   SelectTargets({}, {}, {pod, pod}, &shape);
   if (const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object); request.ok())
     kube::StatusToJson(*request, request->status);

@@ -244,6 +244,8 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
         "ClusterRole namespaces": ["get"],
+        "ClusterRole resourcequotas": ["list"],
+        "ClusterRole limitranges": ["list"],
         "ClusterRole events": ["create", "patch"],
         "ClusterRole subjectaccessreviews": ["create"],
         "ClusterRole tokenreviews": ["create"],
@@ -252,6 +254,7 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole validatingwebhookconfigurations strobe": ["get", "update"],
         "Role in strobe-system-authority: secrets strobe-authority": ["get", "patch"],
         "Role in strobe-system: configmaps strobe-operator-state": ["get", "patch"],
+        "Role in strobe-system: services strobe-operator": ["get"],
         "Role in strobe-system: leases": ["create"],
         "Role in strobe-system: leases strobe-operator": ["get", "update"],
     }

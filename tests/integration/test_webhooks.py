@@ -14,35 +14,8 @@ import pytest
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import Group, high_water, wait_until
-from tests.support.secure import SecureOperator, allow
+from tests.support.secure import SecureOperator, allow, create, pod
 from tests.support.tls import issue, make_authority
-
-
-@pytest.fixture
-def secure(group, plane, kubectl):
-    made = []
-
-    def make(**options):
-        made.append(SecureOperator(group, plane, kubectl, **options).start().wait_ready())
-        return made[-1]
-
-    yield make
-    for operator in made:
-        operator.remove()
-
-
-def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
-    arguments = [f"--as={user}"] if user else []
-    arguments += [f"--as-group={group}" for group in groups]
-    if dry_run:
-        arguments.append("--dry-run=server")
-    return kubectl.run("create", *arguments, "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
-
-
-def pod(name="p", labels=None, annotations=None, **spec):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"strobe.dev/inject": "true", **(labels or {})}, "annotations": annotations or {}},
-            # The ServiceAccount admission plugin would set it, but this API server runs without that plugin.
-            "spec": {"serviceAccountName": "default", "containers": [{"name": "train", "image": "jax"}], **spec}}
 
 
 def grant(kubectl, name, subject, pods=None):

@@ -141,6 +141,20 @@ def allow(kubectl, logdir, **limits):
                             "allowedLogdirs": [str(logdir)], **limits}})
 
 
+def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
+    arguments = [f"--as={user}"] if user else []
+    arguments += [f"--as-group={group}" for group in groups]
+    if dry_run:
+        arguments.append("--dry-run=server")
+    return kubectl.run("create", *arguments, "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+
+
+def pod(name="p", labels=None, annotations=None, **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"strobe.dev/inject": "true", **(labels or {})}, "annotations": annotations or {}},
+            # The ServiceAccount admission plugin would set it, but this API server runs without that plugin.
+            "spec": {"serviceAccountName": "default", "containers": [{"name": "train", "image": "jax"}], **spec}}
+
+
 def pod_token(kubectl, pod, audience="strobe"):
     """Returns a token like the one that the kubelet would project into the pod."""
     if kubectl.run("get", "serviceaccount", "default", check=False).returncode != 0:
@@ -153,15 +167,15 @@ def pod_token(kubectl, pod, audience="strobe"):
 class SecureSidecar:
     """A sidecar with the flags of an injected one, and a Pod object without a node."""
 
-    def __init__(self, group, operator, pod, profiler_port, directory, index=0, flags=()):
-        self.port, self.http_port = free_port(), free_port()
+    def __init__(self, group, operator, pod, profiler_port, directory, index=0, flags=(), host="127.0.0.1", host_ports=None):
+        self.port, self.http_port, self.host = free_port(), free_port(), host
         self.pod = pod
-        make_pod(operator.kubectl, pod, self.port, index=index)
+        make_pod(operator.kubectl, pod, self.port, index=index, host_ports=host_ports and host_ports(self.port))
         directory.mkdir(parents=True, exist_ok=True)
         self.token_file = directory / f"{pod}.token"
         self.token_file.write_text(pod_token(operator.kubectl, pod))
-        self.command = [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{self.port}", "--framework", f"localhost:{profiler_port}",
-                        "--worker-name", pod, "--http-listen", f"127.0.0.1:{self.http_port}", "--enroll", f"localhost:{operator.enroll_port}",
+        self.command = [BIN / "strobe-sidecar", "--listen", f"{host}:{self.port}", "--framework", f"localhost:{profiler_port}",
+                        "--worker-name", pod, "--http-listen", f"{host}:{self.http_port}", "--enroll", f"localhost:{operator.enroll_port}",
                         "--token-file", self.token_file, "--state-dir", directory, *flags]
         self.group, self.roots = group, operator.authority()[0]
         self.process = None
@@ -177,20 +191,23 @@ class SecureSidecar:
     def page(self):
         import urllib.request
 
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{self.host}:{self.http_port}/metrics", timeout=5) as answer:
             return answer.read().decode()
 
     def refused(self, reason):
         return total(self.page(), "strobe_sidecar_refused_peers_total", reason=reason)
 
 
-def make_pod(kubectl, name, port, labels=None, index=0):
-    """Creates a Pod object with a loopback address whose sidecar listens on the port."""
+def make_pod(kubectl, name, port, labels=None, index=0, host_ports=None):
+    """Creates a Pod object with a loopback address whose sidecar listens on the port, or on one of the ports as on the host's network."""
+    ports = {} if host_ports else {"ports": [{"name": "strobe", "containerPort": port}]}
+    status = {"strobe.dev/status": json.dumps({"containers": ["trainer"], "ports": host_ports})} if host_ports else {}
     kubectl.apply({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "train", "batch.kubernetes.io/job-completion-index": str(index), **(labels or {})}},
+        "metadata": {"name": name, "labels": {"app": "train", "batch.kubernetes.io/job-completion-index": str(index), **(labels or {})},
+                     "annotations": status},
         "spec": {"serviceAccountName": "default", "containers": [{"name": "trainer", "image": "trainer"}],
-                 "initContainers": [{"name": "strobe-sidecar", "image": "s", "restartPolicy": "Always", "ports": [{"name": "strobe", "containerPort": port}]}]}})
+                 "initContainers": [{"name": "strobe-sidecar", "image": "s", "restartPolicy": "Always", **ports}]}})
     point_at(kubectl, name)
 
 

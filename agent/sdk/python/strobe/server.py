@@ -58,7 +58,7 @@ def start(port: int, host: str = "localhost", framework: Optional[str] = None, f
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
-    address = f"{host}:{port}"
+    address = f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
     command = [path_of("strobe-sidecar"), "--listen", address, "--compat-listen", address, "--framework", framework or "localhost:1",
                "--agent-dir", os.path.join(os.environ["STROBE_DIR"], "agent"), "--insecure-plaintext", "--exit-with-parent",
                *([] if all_programs else ["--agent-only-parent"]), *flags]

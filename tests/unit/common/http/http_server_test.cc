@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netdb.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -52,6 +53,52 @@ TEST(HttpServer, ServesItsPagesAndNothingElse) {
   EXPECT_THAT(get("GET /nothing"), HasSubstr("404"));
   EXPECT_THAT(get("POST /metrics"), HasSubstr("405"));
   EXPECT_THAT(Exchange((*server)->port(), "nonsense\r\n\r\n"), "");
+}
+
+std::string SourceSeen(int port, const char* host) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  EXPECT_EQ(getaddrinfo(host, std::to_string(port).c_str(), &hints, &found), 0);
+  const int fd = socket(found->ai_family, SOCK_STREAM, 0);
+  const bool connected = connect(fd, found->ai_addr, found->ai_addrlen) == 0;
+  freeaddrinfo(found);
+  std::string answer;
+  const std::string request = "GET / HTTP/1.0\r\nHost: x\r\n\r\n";
+  if (connected && write(fd, request.data(), request.size()) > 0) {
+    char buffer[4096];
+    for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;)
+      answer.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(fd);
+  return answer.substr(std::min(answer.size(), answer.find("from ")));
+}
+
+bool HasIpv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  const bool has = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return has;
+}
+
+TEST(HttpServer, ListensOnBothIpFamilies) {
+  if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";
+  const auto start = [](const char* listen) {
+    return HttpServer::Start({.listen = listen}, {{"/", [](const Request& request) {
+                                                     return Page{200, "from " + request.source};
+                                                   }}});
+  };
+  const auto both = start("[::]:0"), v6 = start("[::1]:0"), v4 = start("127.0.0.1:0");
+  ASSERT_TRUE(both.ok()) << both.status();
+  ASSERT_TRUE(v6.ok()) << v6.status();
+  EXPECT_EQ(SourceSeen((*both)->port(), "::1"), "from ::1");
+  EXPECT_EQ(SourceSeen((*both)->port(), "127.0.0.1"), "from 127.0.0.1") << "not ::ffff:127.0.0.1";
+  EXPECT_EQ(SourceSeen((*v6)->port(), "::1"), "from ::1");
+  EXPECT_EQ(SourceSeen((*v6)->port(), "127.0.0.1"), "");
+  EXPECT_EQ(SourceSeen((*v4)->port(), "::1"), "");
 }
 
 TEST(HttpServer, TheLongestIdleGoWhenThereAreTooMany) {

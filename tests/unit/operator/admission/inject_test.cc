@@ -18,6 +18,7 @@ using testing::IsEmpty;
 
 const InjectionSettings kSettings{.image = "strobe-sidecar:1", .enrollment = "strobe.ns.svc:9444"};
 constexpr char kRoots[] = "-----BEGIN CERTIFICATE-----\n";
+Surroundings Around() { return {.roots = kRoots, .seed = "a review"}; }
 
 Json Pod() {
   return {{"metadata", {{"name", "p"}, {"labels", {{"strobe.dev/inject", "true"}}}}},
@@ -25,7 +26,7 @@ Json Pod() {
 }
 
 Json Apply(const Json& pod, const InjectionSettings& settings = kSettings) {
-  return pod.patch(Inject(pod, settings, kRoots).patch);
+  return pod.patch(Inject(pod, settings, Around()).patch);
 }
 const Json& Sidecar(const Json& pod) { return pod["spec"]["initContainers"].back(); }
 std::string Variable(const Json& container, const std::string& name) {
@@ -57,14 +58,14 @@ TEST(Inject, AddsANativeSidecarThatTheOperatorFinds) {
 }
 
 TEST(Inject, OnlyAddsAndOnlyOnce) {
-  const Injection first = Inject(Pod(), kSettings, kRoots);
+  const Injection first = Inject(Pod(), kSettings, Around());
   for (const Json& operation : first.patch) EXPECT_EQ(operation["op"], "add");
   const Json patched = Pod().patch(first.patch);
-  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
   // The pod stays as it was admitted even if the settings have changed since.
   InjectionSettings other = kSettings;
   other.image = "strobe-sidecar:2";
-  EXPECT_THAT(Inject(patched, other, "other roots").patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, other, {.roots = "other roots"}).patch, IsEmpty());
 }
 
 TEST(Inject, LeavesWhatTheUserSet) {
@@ -72,7 +73,7 @@ TEST(Inject, LeavesWhatTheUserSet) {
   pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};
   pod["spec"]["containers"][0]["env"] = {{{"name", "CUDA_INJECTION64_PATH"}, {"value", "/mine.so"}},
                                          {{"name", "PYTHONPATH"}, {"valueFrom", {{"x", "y"}}}}};
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   const Json patched = pod.patch(injection.patch);
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "CUDA_INJECTION64_PATH"), "/mine.so");
   EXPECT_EQ(patched["spec"]["containers"][0]["env"][1], pod["spec"]["containers"][0]["env"][1]);
@@ -95,7 +96,7 @@ TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
   EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("a", "b"));
   pod["metadata"]["annotations"] = {{"strobe.dev/containers", "b,nobody"}};
   EXPECT_THAT(trainers(Apply(pod)), testing::ElementsAre("b"));
-  EXPECT_THAT(Inject(pod, kSettings, "").warnings, Contains(HasSubstr("\"nobody\"")));
+  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, Contains(HasSubstr("\"nobody\"")));
 }
 
 // Injection and captures recognize accelerators by the same table.
@@ -135,7 +136,7 @@ TEST(Inject, ProgramsOfSeveralTrainersSayWhichContainerTheyAreIn) {
   EXPECT_THAT(Sidecar(patched)["args"], Contains("--containers=train,other"));
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_CONTAINER"), "train");
   EXPECT_EQ(Variable(patched["spec"]["containers"][1], "STROBE_CONTAINER"), "other");
-  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
   const Json alone = Apply(Pod());
   EXPECT_EQ(Variable(alone["spec"]["containers"][0], "STROBE_CONTAINER"), "(not set)");
   EXPECT_THAT(Sidecar(alone)["args"].dump(), testing::Not(HasSubstr("--containers")));
@@ -151,13 +152,13 @@ TEST(Inject, AnnotationsChooseAndNonsenseIsPassedOver) {
                                     {"strobe.dev/compat-port", "9471"},
                                     {"strobe.dev/port", "99999"},
                                     {"strobe.dev/cpu", "much"}};
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   const Json patched = pod.patch(injection.patch);
   const Json& sidecar = Sidecar(patched);
   EXPECT_THAT(sidecar["args"], testing::IsSupersetOf<Json>(
                                    {"--framework=localhost:9012,localhost:9013",
                                     "--flight-recorder=10s", "--host-tracing-on-old-servers",
-                                    "--compat-listen=127.0.0.1:9471", "--listen=0.0.0.0:9470"}));
+                                    "--compat-listen=127.0.0.1:9471", "--listen=[::]:9470"}));
   EXPECT_EQ(sidecar["envFrom"][0]["secretRef"]["name"], "s3-keys");
   EXPECT_EQ(sidecar["resources"]["limits"]["memory"], "1Gi");
   EXPECT_EQ(sidecar["resources"]["requests"]["cpu"], "50m");
@@ -169,20 +170,21 @@ TEST(Inject, TheTrainersProfilerPortsAreClosedIfAsked) {
   Json pod = Pod();
   pod["metadata"]["annotations"] = {{"strobe.dev/framework-port", "9100,9101"},
                                     {"strobe.dev/close-profiler-port", "true"}};
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   const Json patched = pod.patch(injection.patch);
   EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_CLOSE_PROFILER_PORT"), "9100,9101");
   EXPECT_THAT(injection.warnings, IsEmpty());
-  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
   EXPECT_EQ(Variable(Apply(Pod())["spec"]["containers"][0], "STROBE_CLOSE_PROFILER_PORT"),
             "(not set)");
   // Without CUDA, only the Python package can do it.
   pod["spec"]["containers"][0]["resources"] = {{"limits", {{"google.com/tpu", 4}}}};
-  EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, Contains(HasSubstr("strobe.dev/python")));
+  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, Contains(HasSubstr("strobe.dev/python")));
   pod["metadata"]["annotations"]["strobe.dev/python"] = "true";
-  EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, IsEmpty());
+  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, IsEmpty());
   pod["metadata"]["annotations"]["strobe.dev/close-profiler-port"] = "yes";
-  EXPECT_THAT(Inject(pod, kSettings, kRoots).warnings, Contains(HasSubstr("close-profiler-port")));
+  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings,
+              Contains(HasSubstr("close-profiler-port")));
 }
 
 Json KinetoPod() {
@@ -209,7 +211,7 @@ TEST(Inject, ProcessesWithPyTorchFindTheSidecarAsKinetosDaemon) {
               testing::IsSupersetOf<Json>(
                   {"--kineto-daemon=/var/strobe/kineto", "--kineto-max-duration=5s"}));
   EXPECT_THAT(Sidecar(patched)["args"], testing::Not(Contains("--kineto-socket-files")));
-  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
 }
 
 // Abstract names belong to the network namespace, which such pods share with their whole node.
@@ -225,7 +227,7 @@ TEST(Inject, OnTheHostsNetworkKinetosSocketsAreFiles) {
 TEST(Inject, WhatThePodSetsForKinetoStays) {
   const auto warnings = [](const char* name, const char* value, Json pod = KinetoPod()) {
     pod["spec"]["containers"][0]["env"] = {{{"name", name}, {"value", value}}};
-    const Injection injection = Inject(pod, kSettings, kRoots);
+    const Injection injection = Inject(pod, kSettings, Around());
     EXPECT_EQ(Variable(pod.patch(injection.patch)["spec"]["containers"][0], name), value);
     return Join(injection.warnings, "; ");
   };
@@ -249,7 +251,7 @@ TEST(Inject, AWrongValueForKinetoIsAWarning) {
   Json pod = KinetoPod();
   pod["metadata"]["annotations"] = {{"strobe.dev/kineto-daemon", "yes"},
                                     {"strobe.dev/kineto-max-duration", "1h"}};
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   EXPECT_THAT(injection.warnings,
               testing::UnorderedElementsAre(HasSubstr("strobe.dev/kineto-daemon must be \"true\""),
                                             HasSubstr("strobe.dev/kineto-max-duration must be")));
@@ -264,7 +266,7 @@ TEST(Inject, ALogdirMayLieOnAVolumeOfThePods) {
   EXPECT_THAT(Sidecar(Apply(pod))["volumeMounts"],
               Contains(Json({{"name", "nfs"}, {"mountPath", "/mnt/logs"}})));
   pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", "other:/mnt/logs"}};
-  EXPECT_THAT(Inject(pod, kSettings, "").warnings, Contains(HasSubstr("logdir-volume")));
+  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings, Contains(HasSubstr("logdir-volume")));
 }
 
 TEST(Inject, KeepsAGuaranteedPodGuaranteed) {
@@ -285,7 +287,7 @@ TEST(Inject, SomePodsGetNothing) {
   own["spec"]["initContainers"] = {{{"name", "strobe-sidecar"}}};
   plain["spec"]["containers"].push_back({{"name", "strobe-sidecar"}});
   for (const Json& pod : {out, mirror, windows, own, plain, Json(), Json({{"spec", 1}})}) {
-    const Injection injection = Inject(pod, kSettings, kRoots);
+    const Injection injection = Inject(pod, kSettings, Around());
     EXPECT_THAT(injection.patch, IsEmpty()) << pod;
     EXPECT_NE(injection.skipped, "") << pod;
     EXPECT_EQ(InjectionDamage(pod), "") << pod;
@@ -311,9 +313,9 @@ TEST(Inject, PutsBackWhatOthersTookAway) {
 TEST(Inject, AMountOfTheUsersInOurPlaceIsLeft) {
   Json pod = Pod();
   pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/var/strobe"}}};
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   EXPECT_THAT(injection.warnings, Contains(HasSubstr("/var/strobe")));
-  EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, kRoots).patch, IsEmpty());
+  EXPECT_THAT(Inject(pod.patch(injection.patch), kSettings, Around()).patch, IsEmpty());
 }
 
 // The corpus has pods of other operators and charts. Fields that Strobe does not know must survive.
@@ -322,10 +324,10 @@ TEST(Inject, OnACorpusOfRealPods) {
   for (const auto& entry : std::filesystem::directory_iterator(STROBE_UNIT_DIR "/../golden/pods")) {
     std::ifstream in(entry.path());
     const Json pod = Json::parse(in);
-    const Injection injection = Inject(pod, kSettings, kRoots);
+    const Injection injection = Inject(pod, kSettings, Around());
     ASSERT_FALSE(injection.patch.empty()) << entry.path();
     const Json patched = pod.patch(injection.patch);
-    EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty()) << entry.path();
+    EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty()) << entry.path();
     EXPECT_EQ(InjectionDamage(patched), "") << entry.path();
     for (const Json& step : Json::diff(pod, patched)) {
       // A null counts as a missing field.
@@ -355,7 +357,7 @@ TEST(Inject, AVolumeOfTheUsersIsNotTakenForOurs) {
   Json pod = Pod();
   pod["spec"]["volumes"] = {{{"name", "strobe"}, {"persistentVolumeClaim", {{"claimName", "x"}}}},
                             {{"name", "strobe-token"}, {"emptyDir", Json::object()}}};
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   const Json patched = pod.patch(injection.patch);
   const Json& trainer = patched["spec"]["containers"][0];
   EXPECT_EQ(trainer["volumeMounts"], Json({{{"name", "strobe-2"}, {"mountPath", "/var/strobe"}}}));
@@ -365,7 +367,7 @@ TEST(Inject, AVolumeOfTheUsersIsNotTakenForOurs) {
                              {"readOnly", true}})));
   EXPECT_EQ(patched["spec"]["volumes"].size(), 5u);
   EXPECT_EQ(InjectionDamage(patched), "");
-  EXPECT_THAT(Inject(patched, kSettings, kRoots).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
 }
 
 TEST(Inject, PortsDoNotClash) {
@@ -380,7 +382,7 @@ TEST(Inject, PortsDoNotClash) {
   pod["metadata"]["annotations"] = {{"strobe.dev/port", "9012"},
                                     {"strobe.dev/compat-port", "9470"}};
   EXPECT_EQ(ports(pod), std::pair(9470, 9472)) << "the trainer's profiler server is there";
-  const Injection injection = Inject(pod, kSettings, kRoots);
+  const Injection injection = Inject(pod, kSettings, Around());
   EXPECT_THAT(injection.warnings, testing::UnorderedElementsAre(HasSubstr("strobe.dev/port"),
                                                                 HasSubstr("compat-port")));
   pod = Pod();
@@ -388,8 +390,104 @@ TEST(Inject, PortsDoNotClash) {
   EXPECT_EQ(ports(pod), std::pair(9471, 9473));
   pod["metadata"]["annotations"] = {{"strobe.dev/metrics-port", "9100"}};
   EXPECT_EQ(ports(pod).second, 9100);
-  const Json probe = Sidecar(Apply(pod))["startupProbe"];
-  EXPECT_EQ(probe["httpGet"]["port"], 9100);
+}
+
+// A request would need a fixed port, and meshes rewrite requests to go through their proxy.
+TEST(Inject, TheProbeIsACommandThatNeedsNoPort) {
+  const Json sidecar = Sidecar(Apply(Pod()));
+  const Json& probe = sidecar["startupProbe"];
+  ASSERT_FALSE(probe.contains("httpGet"));
+  EXPECT_EQ(probe["exec"]["command"][1], "--is-started");
+  EXPECT_THAT(sidecar["args"],
+              Contains("--started-file=" + probe["exec"]["command"][2].get<std::string>()));
+}
+
+TEST(Inject, OnTheHostsNetworkNoPortIsFixed) {
+  Json pod = Pod();
+  pod["spec"]["hostNetwork"] = true;
+  const Json patched = Apply(pod);
+  EXPECT_THAT(Sidecar(patched)["ports"], IsEmpty());
+  EXPECT_THAT(Sidecar(patched)["args"].dump(), testing::Not(HasSubstr("--http-listen")));
+  const PodInfo info = kube::ParsePod(patched);
+  EXPECT_GE(info.sidecar_port, 20000);
+  EXPECT_EQ(info.other_ports.size(), 3u);
+  EXPECT_EQ(InjectionDamage(patched), "");
+  EXPECT_THAT(Inject(patched, kSettings, {.roots = kRoots, .seed = "b"}).patch, IsEmpty());
+  const Json other = pod.patch(Inject(pod, kSettings, {.roots = kRoots, .seed = "b"}).patch);
+  EXPECT_NE(kube::ParsePod(other).sidecar_port, info.sidecar_port);
+  InjectionSettings narrow = kSettings;
+  narrow.first_host_port = narrow.last_host_port = 30000;
+  EXPECT_EQ(kube::ParsePod(Apply(pod, narrow)).sidecar_port, 30000) << "then it is a fixed one";
+  InjectionSettings plain = kSettings;
+  plain.enrollment.clear();
+  EXPECT_EQ(Sidecar(Apply(pod, plain))["ports"].size(), 1u) << "no certificate tells them apart";
+}
+
+TEST(Inject, IstiosProxyIsBypassed) {
+  Json pod = Pod();
+  const char* const inbound = "traffic.sidecar.istio.io/excludeInboundPorts";
+  const char* const outbound = "traffic.sidecar.istio.io/excludeOutboundPorts";
+  EXPECT_EQ(Apply(pod)["metadata"]["annotations"][inbound], "9470,9472");
+  EXPECT_EQ(Apply(pod)["metadata"]["annotations"][outbound], "9444");
+  pod["metadata"]["annotations"] = {{inbound, "15020,9470"}, {outbound, "9444"}};
+  const Json patched = Apply(pod);
+  EXPECT_EQ(patched["metadata"]["annotations"][inbound], "15020,9470,9472");
+  EXPECT_EQ(patched["metadata"]["annotations"][outbound], "9444");
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty());
+  pod = Pod();
+  pod["spec"]["hostNetwork"] = true;
+  EXPECT_FALSE(Apply(pod)["metadata"]["annotations"].contains(inbound)) << "it has no proxy";
+}
+
+Json Server() {
+  Json pod = Pod();
+  pod["spec"]["restartPolicy"] = "Always";
+  return pod;
+}
+
+TEST(Inject, AnOrdinaryContainerIsInjectedOnceAndIsNoTrainer) {
+  InjectionSettings settings = kSettings;
+  settings.mode = InjectionMode::kContainer;
+  const Json patched = Apply(Server(), settings);
+  ASSERT_EQ(patched["spec"]["containers"].size(), 2u);
+  EXPECT_FALSE(patched["spec"].contains("initContainers"));
+  const PodInfo info = kube::ParsePod(patched);
+  EXPECT_EQ(info.sidecar_port, 9470);
+  EXPECT_EQ(info.trainers, std::vector<std::string>{"train"});
+  EXPECT_EQ(InjectionDamage(patched), "");
+  EXPECT_THAT(Inject(patched, settings, Around()).patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty())
+      << "the mode has changed since";
+  EXPECT_TRUE(Apply(Pod(), settings)["spec"].contains("initContainers")) << "it may complete";
+}
+
+TEST(Inject, ANamespaceWithAStuckSidecarGetsNoMoreNativeOnes) {
+  Surroundings stuck = Around();
+  stuck.limits.stuck = {{"first", "strobe-sidecar:1", "ImagePullBackOff"}};
+  EXPECT_THAT(Inject(Server(), kSettings, stuck).skipped, HasSubstr("pod first"));
+  InjectionSettings settings = kSettings;
+  settings.mode = InjectionMode::kContainer;
+  EXPECT_EQ(Inject(Server(), settings, stuck).skipped, "") << "nothing waits for it";
+  settings = kSettings;
+  settings.image = "strobe-sidecar:2";
+  EXPECT_EQ(Inject(Server(), settings, stuck).skipped, "") << "another image may be there";
+}
+
+TEST(Inject, OnlyPodsWithoutClusterDnsGetTheOperatorsAddress) {
+  Surroundings around = Around();
+  around.enrollment_address = "10.0.0.1:9444";
+  const auto addressed = [&](const char* policy, bool host) {
+    Json pod = Pod();
+    pod["spec"]["dnsPolicy"] = policy;
+    pod["spec"]["hostNetwork"] = host;
+    const Json patched = pod.patch(Inject(pod, kSettings, around).patch);
+    return Sidecar(patched)["args"].dump().find("--enroll-at=10.0.0.1:9444") != std::string::npos;
+  };
+  EXPECT_FALSE(addressed("ClusterFirst", false));
+  EXPECT_FALSE(addressed("ClusterFirstWithHostNet", true));
+  EXPECT_TRUE(addressed("ClusterFirst", true));
+  EXPECT_TRUE(addressed("Default", false));
+  EXPECT_TRUE(addressed("None", false));
 }
 
 TEST(Inject, ALogdirVolumeIsNotMountedOverWhatTheSidecarNeeds) {
@@ -399,7 +497,7 @@ TEST(Inject, ALogdirVolumeIsNotMountedOverWhatTheSidecarNeeds) {
                            "/var", "/", "/usr/lib", "/opt/strobe", "/var/run/secrets/strobe",
                            "/etc", "/a:b", "/a/../etc", "//var//strobe"}) {
     pod["metadata"]["annotations"] = {{"strobe.dev/logdir-volume", std::string("v:") + path}};
-    const Injection injection = Inject(pod, kSettings, kRoots);
+    const Injection injection = Inject(pod, kSettings, Around());
     EXPECT_THAT(injection.warnings, Contains(HasSubstr("logdir-volume"))) << path;
     EXPECT_EQ(Sidecar(pod.patch(injection.patch))["volumeMounts"].size(), 3u) << path;
   }

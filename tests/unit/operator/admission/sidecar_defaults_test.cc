@@ -27,7 +27,7 @@ InjectionSettings Installed() {
 }
 
 Json Injected(const Json& pod, const InjectionSettings& settings) {
-  return pod.patch(Inject(pod, settings, "roots").patch);
+  return pod.patch(Inject(pod, settings, Surroundings{.roots = "roots"}).patch);
 }
 const Json& SidecarOf(const Json& pod) { return pod["spec"]["initContainers"].back(); }
 
@@ -76,10 +76,10 @@ TEST(SidecarDefaults, PullSecretsAreAddedToThoseOfThePod) {
 
 TEST(SidecarDefaults, AnInjectedPodIsRestoredAndNotChanged) {
   const Json whole = Injected(PodToTrain(), Installed());
-  EXPECT_THAT(Inject(whole, Installed(), "roots").patch, IsEmpty());
+  EXPECT_THAT(Inject(whole, Installed(), Surroundings{.roots = "roots"}).patch, IsEmpty());
   // The settings of a pod that was injected before have no effect on it.
   const Json before = Injected(PodToTrain(), {.image = "s", .enrollment = "o:1"});
-  EXPECT_THAT(Inject(before, Installed(), "roots").patch, IsEmpty());
+  EXPECT_THAT(Inject(before, Installed(), Surroundings{.roots = "roots"}).patch, IsEmpty());
   Json lost = whole;
   lost["spec"].erase("initContainers");
   EXPECT_EQ(Injected(lost, Installed()), whole);
@@ -94,7 +94,7 @@ TEST(SidecarDefaults, AVolumeOfTheUsersKeepsItsName) {
   pod["spec"]["volumes"] = {{{"name", "strobe-storage-ca"}, {"emptyDir", Json::object()}}};
   const Json patched = Injected(pod, Installed());
   EXPECT_EQ(VolumeNamed(patched, "strobe-storage-ca-2")["configMap"]["name"], "ca");
-  EXPECT_THAT(Inject(patched, Installed(), "roots").patch, IsEmpty());
+  EXPECT_THAT(Inject(patched, Installed(), Surroundings{.roots = "roots"}).patch, IsEmpty());
 }
 
 TEST(SidecarDefaults, DiskIsRequested) {
@@ -125,7 +125,7 @@ TEST(SidecarDefaults, TheUserAndTheMetricsPortCanBeChosen) {
   pod["metadata"]["annotations"] = {{"strobe.dev/user", "1000"}};
   EXPECT_EQ(SidecarOf(Injected(pod, settings))["securityContext"]["runAsGroup"], 1000);
   pod["metadata"]["annotations"] = {{"strobe.dev/user", "0"}};
-  const Injection refused = Inject(pod, settings, "roots");
+  const Injection refused = Inject(pod, settings, Surroundings{.roots = "roots"});
   EXPECT_THAT(refused.warnings, Contains(testing::HasSubstr("strobe.dev/user")));
   EXPECT_FALSE(SidecarOf(pod.patch(refused.patch))["securityContext"].contains("runAsUser"));
 }

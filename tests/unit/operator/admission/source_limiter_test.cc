@@ -34,6 +34,16 @@ TEST(SourceLimiter, BoundsWhatRunsAtOnce) {
   EXPECT_NE(limiter.Enter("a"), nullptr);
 }
 
+// One machine may use all addresses of its network.
+TEST(SourceLimiter, AnIpv6NetworkCountsAsOneAddress) {
+  SimulatedTime time;
+  SourceLimiter limiter(time, {.at_once = 1});
+  const std::shared_ptr<void> held = limiter.Enter("2001:db8:0:1::1");
+  EXPECT_EQ(limiter.Enter("2001:db8:0:1:ffff::2"), nullptr);
+  EXPECT_NE(limiter.Enter("2001:db8:0:2::1"), nullptr);
+  EXPECT_NE(limiter.Enter("10.0.0.1"), nullptr);
+}
+
 TEST(SourceLimiter, RemembersABoundedNumberOfAddresses) {
   SimulatedTime time;
   SourceLimiter limiter(time, {.per_second = 0.001, .burst = 1, .sources = 10});

@@ -50,6 +50,18 @@ TEST(SelectTargets, OrdersByRankAndDerivesTheAddress) {
   EXPECT_EQ(targets[0].container, "trainer");
 }
 
+TEST(SelectTargets, SeveralPortsMakeAnAddressListOfGrpcs) {
+  PodInfo pod = Pod("a", 0);
+  pod.other_ports = {20002, 20003};
+  pod.ip = "10.0.0.1";
+  pod.sidecar_port = 20001;
+  EXPECT_EQ(SelectTargets({}, {}, {pod}).targets[0].address,
+            "ipv4:10.0.0.1:20001,10.0.0.1:20002,10.0.0.1:20003");
+  pod.ip = "fd00::1";
+  EXPECT_EQ(SelectTargets({}, {}, {pod}).targets[0].address,
+            "ipv6:[fd00::1]:20001,[fd00::1]:20002,[fd00::1]:20003");
+}
+
 TEST(SelectTargets, BracketsIpv6) {
   PodInfo pod = Pod("a");
   pod.ip = "fd00::1";

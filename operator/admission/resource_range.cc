@@ -1,0 +1,134 @@
+#include "operator/admission/resource_range.h"
+
+#include <algorithm>
+
+#include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/limits_json.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+using kube::Member;
+using kube::TextOf;
+
+double At(const Amounts& amounts, const std::string& resource, double otherwise) {
+  const auto found = amounts.find(resource);
+  return found == amounts.end() ? otherwise : found->second;
+}
+
+// The pod's sum of a resource without our sidecar. `kind` is "requests" or "limits".
+double SumOf(const Json& spec, const char* kind, const std::string& resource) {
+  const auto of = [&](const Json& container) {
+    const Json& resources = Member(container, "resources");
+    const std::optional<double> amount = kube::AmountOf(Member(Member(resources, kind), resource));
+    // The API server sets requests to limits where they are missing.
+    if (!amount && std::string_view(kind) == "requests")
+      return kube::AmountOf(Member(Member(resources, "limits"), resource)).value_or(0);
+    return amount.value_or(0);
+  };
+  // Pod-level values replace the sums.
+  const Json& own = Member(Member(spec, "resources"), kind);
+  if (const std::optional<double> whole = kube::AmountOf(Member(own, resource))) return *whole;
+  double running = 0, sidecars = 0, starting = 0;
+  for (const Json& container : Member(spec, "containers")) running += of(container);
+  const Json& inits = Member(spec, "initContainers");
+  for (std::size_t i = 0; inits.is_array() && i < inits.size(); ++i) {
+    if (TextOf(inits[i], "name") == kSidecarContainer) continue;
+    if (TextOf(inits[i], "restartPolicy") == "Always")
+      sidecars += of(inits[i]);
+    else
+      starting = std::max(starting, sidecars + of(inits[i]));
+  }
+  // An init container runs before our sidecar, which is the last.
+  return std::max(running + sidecars, starting);
+}
+
+bool Counts(const Quota& quota, const Json& spec) {
+  const bool ends = !Member(spec, "activeDeadlineSeconds").is_null();
+  // A pod with our sidecar has requests, so that it is never of the class BestEffort.
+  return !quota.best_effort_only && (!quota.terminating || *quota.terminating == ends);
+}
+
+// What is left below `most` beside the others; infinite if they exceed it without us.
+double Left(double most, double others) {
+  return others > most ? std::numeric_limits<double>::infinity() : most - others;
+}
+
+void ApplyQuota(const Quota& quota, const Json& spec, const std::string& resource,
+                ResourceRange& range) {
+  const std::string limit = StrCat("limits.", resource), request = StrCat("requests.", resource);
+  // Only for these two must every container have a value. Storage is counted where it is set.
+  range.demanded |= resource != kStorage && quota.hard.contains(limit);
+  if (quota.by_other_traits) return;
+  const auto left = [&](const std::string& name, const char* kind) {
+    const auto hard = quota.hard.find(name);
+    if (hard == quota.hard.end()) return std::numeric_limits<double>::infinity();
+    return Left(hard->second, At(quota.used, name, 0) + SumOf(spec, kind, resource));
+  };
+  range.max_limit = std::min(range.max_limit, left(limit, "limits"));
+  range.max_request =
+      std::min({range.max_request, left(request, "requests"), left(resource, "requests")});
+}
+
+void ApplyRule(const LimitRule& rule, const Json& spec, const std::string& resource,
+               ResourceRange& range) {
+  const auto max = rule.max.find(resource);
+  const auto ratio = rule.max_ratio.find(resource);
+  // Also for the sums of a pod: a container that keeps the ratio by itself does not raise that of
+  // the sums above it.
+  if (ratio != rule.max_ratio.end()) range.max_ratio = std::min(range.max_ratio, ratio->second);
+  range.demanded |= ratio != rule.max_ratio.end();
+  if (rule.whole_pod) {
+    if (max == rule.max.end()) return;
+    range.max_limit = std::min(range.max_limit, Left(max->second, SumOf(spec, "limits", resource)));
+    range.max_request =
+        std::min(range.max_request, Left(max->second, SumOf(spec, "requests", resource)));
+    return;
+  }
+  range.min = std::max(range.min, At(rule.min, resource, 0));
+  if (max != rule.max.end()) {
+    range.max_limit = std::min(range.max_limit, max->second);
+    range.max_request = std::min(range.max_request, max->second);
+  }
+  // A default would become our limit, though it may be below our request.
+  range.demanded |=
+      max != rule.max.end() || rule.min.contains(resource) || rule.defaults.contains(resource);
+}
+
+}  // namespace
+
+ResourceRange RangesOf::operator()(const std::string& resource) const {
+  ResourceRange range;
+  for (const LimitRule& rule : limits_.rules) ApplyRule(rule, spec_, resource, range);
+  for (const Quota& quota : limits_.quotas) {
+    if (Counts(quota, spec_)) ApplyQuota(quota, spec_, resource, range);
+  }
+  return range;
+}
+
+std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double request,
+                                           std::optional<double> limit, bool equal) {
+  if (equal && !limit) limit = request;
+  if (!limit) {
+    request = std::clamp(request, range.min, std::max(range.min, range.max_request));
+    if (request > range.max_request) return std::nullopt;
+    return ChosenAmounts{request, std::nullopt};
+  }
+  double bound = std::min(std::max({*limit, range.min, equal ? 0 : request}), range.max_limit);
+  if (equal) {
+    bound = std::min(bound, range.max_request);
+  } else if (range.max_ratio < std::numeric_limits<double>::infinity()) {
+    // Where the request cannot be raised far enough, the limit is lowered.
+    bound = std::min(bound, range.max_request * range.max_ratio);
+  }
+  request = equal ? bound : std::min(std::max(request, range.min), range.max_request);
+  request = std::min(std::max(request, bound / range.max_ratio), bound);
+  if (bound < range.min || request < range.min || request > range.max_request) return std::nullopt;
+  return ChosenAmounts{request, bound};
+}
+
+}  // namespace strobe

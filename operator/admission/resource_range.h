@@ -1,0 +1,47 @@
+// The values of one resource that a new container of a pod may have. Pure.
+#pragma once
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "operator/core/namespace_limits.h"
+
+namespace strobe {
+
+inline constexpr char kStorage[] = "ephemeral-storage";
+
+struct ResourceRange {
+  double min = 0;  // Of request and limit.
+  double max_request = std::numeric_limits<double>::infinity();
+  double max_limit = std::numeric_limits<double>::infinity();
+  double max_ratio = std::numeric_limits<double>::infinity();  // Of the limit to the request.
+  bool demanded = false;  // Without a request and a limit the pod would be refused.
+};
+
+// The ranges by resource for a further container that runs beside the trainers. They follow what
+// LimitRanger and ResourceQuota check (plugin/pkg/admission/limitranger and
+// pkg/quota/v1/evaluator/core/pods.go of Kubernetes 1.34). A bound that the pod exceeds without us
+// is not counted: the pod is refused in any case.
+class RangesOf {
+ public:
+  RangesOf(const nlohmann::json& spec, const NamespaceLimits& limits)
+      : spec_(spec), limits_(limits) {}
+  ResourceRange operator()(const std::string& resource) const;
+
+ private:
+  const nlohmann::json& spec_;
+  const NamespaceLimits& limits_;
+};
+
+struct ChosenAmounts {
+  double request = 0;
+  std::optional<double> limit{};
+};
+
+// The amounts within the range that are nearest to what is asked for; nothing if none are within.
+// With `equal`, request and limit are the same.
+std::optional<ChosenAmounts> ChooseAmounts(const ResourceRange& range, double request,
+                                           std::optional<double> limit, bool equal);
+
+}  // namespace strobe

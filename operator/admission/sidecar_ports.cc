@@ -1,0 +1,121 @@
+#include "operator/admission/sidecar_ports.h"
+
+#include <functional>
+#include <random>
+#include <set>
+
+#include "common/base/strings.h"
+#include "operator/admission/annotation_values.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+using kube::Member;
+using kube::TextOf;
+
+constexpr int kWorkerPort = 9470;
+// As many choices, so that even on a node with hundreds of taken ports one of them is free.
+constexpr std::size_t kHostChoices = 4;
+
+// The ports in use in one pod, whose containers share an address.
+class Ports {
+ public:
+  // Starts with the ports that the pod's own containers declare.
+  explicit Ports(const Json& spec) {
+    for (const char* list : {"containers", "initContainers"}) {
+      const Json& containers = Member(spec, list);
+      for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
+        if (TextOf(containers[i], "name") == kSidecarContainer) continue;
+        const Json& ports = Member(containers[i], "ports");
+        for (std::size_t k = 0; ports.is_array() && k < ports.size(); ++k) {
+          const Json& port = Member(ports[k], "containerPort");
+          if (port.is_number_integer()) taken_.insert(port.get<int>());
+        }
+      }
+    }
+  }
+  bool Take(int port) { return taken_.insert(port).second; }
+  int TakeFrom(int first) {
+    while (!Take(first)) ++first;
+    return first;
+  }
+
+ private:
+  std::set<int> taken_;
+};
+
+// Returns "localhost:9012,localhost:9013" for "9012,9013".
+std::string FrameworkAddresses(const std::string& framework_ports, Ports& ports) {
+  std::string addresses;
+  for (const std::string& port : Split(framework_ports, ',')) {
+    ports.Take(std::stoi(port));
+    addresses += StrCat(addresses.empty() ? "" : ",", "localhost:", port);
+  }
+  return addresses;
+}
+
+std::vector<int> RandomPorts(const InjectionSettings& settings, const std::string& seed,
+                             Ports& ports) {
+  std::mt19937_64 random(std::hash<std::string>{}(seed));
+  std::uniform_int_distribution<int> any(settings.first_host_port, settings.last_host_port);
+  std::vector<int> chosen;
+  // A narrow range may have fewer ports than are wanted.
+  // Without TLS the operator could not tell one sidecar from another. Then there is one port, which
+  // is declared, so that the scheduler keeps it free of other pods.
+  const std::size_t choices = settings.enrollment.empty() ? 1 : kHostChoices;
+  for (int tries = 0; tries < 100 && chosen.size() < choices; ++tries) {
+    const int port = any(random);
+    if (ports.Take(port)) chosen.push_back(port);
+  }
+  if (chosen.empty()) chosen.push_back(ports.TakeFrom(settings.first_host_port));
+  return chosen;
+}
+
+// The annotation's port; 0 if there is none that can be used.
+int WishedPort(Wishes& wishes, const char* name, Ports& ports) {
+  const std::string wish = wishes.Get(name, "", IsPort, "a port");
+  if (wish.empty()) return 0;
+  if (ports.Take(std::stoi(wish))) return std::stoi(wish);
+  wishes.Ignore(name, wish, "is a port that something else in this pod uses");
+  return 0;
+}
+
+}  // namespace
+
+bool UsesHostNetwork(const Json& spec) { return Member(spec, "hostNetwork") == Json(true); }
+
+SidecarPorts ChoosePorts(const Json& spec, const InjectionSettings& settings,
+                         const std::string& framework_ports, const std::string& seed,
+                         Wishes& wishes) {
+  Ports taken(spec);
+  SidecarPorts ports;
+  ports.framework = FrameworkAddresses(framework_ports, taken);
+  const int captures = WishedPort(wishes, "port", taken);
+  const bool host = UsesHostNetwork(spec);
+  if (captures != 0)
+    ports.captures = {captures};
+  else if (host)
+    ports.captures = RandomPorts(settings, seed, taken);
+  else
+    ports.captures = {taken.TakeFrom(kWorkerPort)};
+  ports.metrics = WishedPort(wishes, "metrics-port", taken);
+  if (ports.metrics == 0 && !host) ports.metrics = taken.TakeFrom(settings.metrics_port);
+  ports.compat = WishedPort(wishes, "compat-port", taken);
+  return ports;
+}
+
+Json DeclaredPorts(const SidecarPorts& ports) {
+  Json declared = Json::array();
+  const auto declare = [&](const char* name, int port) {
+    declared.push_back({{"name", name}, {"containerPort", port}, {"protocol", "TCP"}});
+  };
+  if (ports.captures.size() == 1) declare(kSidecarPort, ports.captures.front());
+  if (ports.metrics != 0) declare("strobe-metrics", ports.metrics);
+  return declared;
+}
+
+}  // namespace strobe

@@ -1,0 +1,162 @@
+#include "operator/admission/sidecar_resources.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "common/base/quantity.h"
+#include "common/base/strings.h"
+#include "operator/admission/annotation_values.h"
+#include "operator/admission/resource_range.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/limits_json.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+using kube::Member;
+using kube::TextOf;
+
+// For the container's log, which counts as ephemeral storage beside the spool.
+constexpr double kLogRoom = 64 * kMebi;
+
+bool SameQuantity(const Json& a, const Json& b) {
+  const auto value = [](const Json& quantity) {
+    return quantity.is_number()   ? std::optional<double>(quantity.get<double>())
+           : quantity.is_string() ? ParseQuantity(quantity.get_ref<const std::string&>())
+                                  : std::nullopt;
+  };
+  const std::optional<double> left = value(a), right = value(b);
+  return left && right ? *left == *right : a == b;
+}
+
+// True if requests equal limits in all containers. The sidecar's must then be equal too, or the pod
+// would lose its QoS class Guaranteed and with it its CPU pinning.
+bool IsGuaranteed(const Json& spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    const Json& containers = Member(spec, list);
+    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
+      if (TextOf(containers[i], "name") == kSidecarContainer) continue;
+      const Json& resources = Member(containers[i], "resources");
+      for (const char* kind : {"cpu", "memory"}) {
+        const Json& limit = Member(Member(resources, "limits"), kind);
+        const Json& request = Member(Member(resources, "requests"), kind);
+        if (limit.is_null() || (!request.is_null() && !SameQuantity(request, limit))) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// What is asked for of one resource, as quantities.
+struct Wish {
+  std::string request{}, limit{};  // Empty = none.
+  double least = 0;                // A sidecar with less cannot work.
+};
+
+// The text of the quantity if it has the amount, which keeps what people wrote; otherwise a new
+// one.
+std::string TextFor(double amount, const std::string& quantity, bool cores) {
+  if (ParseQuantity(quantity) == amount) return quantity;
+  if (cores) return StrCat(static_cast<long long>(std::llround(std::floor(amount * 1000))), "m");
+  return StrCat(static_cast<long long>(std::llround(std::floor(amount))));
+}
+
+// Chooses request and limit of one resource. Returns false if nothing fits.
+bool Choose(const std::string& resource, const Wish& wish, const ResourceRange& range,
+            bool guaranteed, Json& requests, Json& limits) {
+  const auto amount = [](const std::string& text) { return ParseQuantity(text).value_or(0); };
+  std::optional<ChosenAmounts> chosen = ChooseAmounts(
+      range, amount(wish.request),
+      wish.limit.empty() ? std::nullopt : std::optional(amount(wish.limit)), guaranteed);
+  if (!chosen || chosen->limit.value_or(chosen->request) < wish.least) return false;
+  const bool cores = resource == "cpu";
+  requests[resource] = TextFor(chosen->request, wish.request, cores);
+  if (chosen->limit) limits[resource] = TextFor(*chosen->limit, wish.limit, cores);
+  // Equal amounts get equal texts, because people compare them.
+  if (chosen->limit && *chosen->limit == chosen->request) requests[resource] = limits[resource];
+  return true;
+}
+
+bool AnyLimitsStorage(const Json& spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    const Json& containers = Member(spec, list);
+    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
+      if (TextOf(containers[i], "name") == kSidecarContainer) continue;
+      if (!Member(Member(Member(containers[i], "resources"), "limits"), kStorage).is_null())
+        return true;
+    }
+  }
+  return false;
+}
+
+std::string CannotFit(const char* resource) {
+  return StrCat("the namespace's LimitRange or ResourceQuota leaves no room for the sidecar's ",
+                resource);
+}
+
+// The kubelet evicts a pod that uses more than the sum of its containers' limits of ephemeral
+// storage, emptyDirs included (podEphemeralStorageLimitEviction in pkg/kubelet/eviction of
+// Kubernetes 1.34). Without a limit of its own the spool would use up the trainer's.
+void AddStorage(const Json& spec, const ResourceRange& range, SidecarResources& made,
+                std::vector<std::string>& warnings) {
+  if (!range.demanded && !AnyLimitsStorage(spec)) return;
+  const double spool = static_cast<double>(ParseBytes(made.spool_size).value_or(0));
+  const std::string wanted = StrCat(static_cast<long long>(std::llround(spool + kLogRoom)));
+  Json requests, limits;
+  if (!Choose(kStorage, {wanted, wanted, 2 * kLogRoom}, range, false, requests, limits)) {
+    made.cannot = CannotFit("ephemeral storage");
+    return;
+  }
+  made.resources["requests"].update(requests);
+  made.resources["limits"].update(limits);
+  const double room = *kube::AmountOf(limits[kStorage]) - kLogRoom;
+  if (room >= spool) return;
+  made.spool_size = StrCat(static_cast<long long>(room));
+  warnings.push_back(StrCat("the sidecar's spool has only ", made.spool_size,
+                            " bytes, because the namespace limits ephemeral storage"));
+}
+
+}  // namespace
+
+SidecarResources ChooseResources(const Json& spec, const InjectionSettings& settings,
+                                 const NamespaceLimits& limits, Wishes& wishes,
+                                 std::vector<std::string>& warnings) {
+  SidecarResources made;
+  made.spool_size = StrCat(
+      ParseBytes(wishes.Get("spool-size", settings.spool_size, IsBytes, "a quantity such as 2Gi"))
+          .value_or(0));
+  const std::string cpu = wishes.Get("cpu", settings.cpu, IsCpu, "at least 1m, such as 100m");
+  const std::string memory =
+      wishes.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
+  const RangesOf ranges(spec, limits);
+  const bool guaranteed = IsGuaranteed(spec);
+  const std::string most = memory.empty() ? settings.memory_limit : memory;
+  const Wish cpu_wish{cpu, guaranteed || !ranges("cpu").demanded ? "" : settings.cpu_limit,
+                      kLeastCpu};
+  const Wish memory_wish{memory.empty() ? settings.memory : most, most, kLeastSidecarMemory};
+  // Pod-level resources bound the whole pod whatever its containers request, so container resources
+  // could only exceed them. A LimitRange demands values of the containers nevertheless.
+  const bool pod_level = !Member(spec, "resources").empty();
+  Json requests = Json::object(), bounds = Json::object();
+  for (const auto& [resource, wish] :
+       {std::pair("cpu", cpu_wish), std::pair("memory", memory_wish)}) {
+    if (pod_level && !ranges(resource).demanded) continue;
+    if (!Choose(resource, wish, ranges(resource), guaranteed, requests, bounds))
+      made.cannot = CannotFit(resource);
+  }
+  if (!made.cannot.empty()) return made;
+  if (!pod_level && bounds["memory"] != most)
+    warnings.push_back(StrCat("the sidecar's memory limit is ", TextOf(bounds, "memory"),
+                              " instead of ", most,
+                              ", because of the namespace's LimitRange or ResourceQuota"));
+  if (!requests.empty()) made.resources = {{"requests", requests}, {"limits", bounds}};
+  AddStorage(spec, ranges(kStorage), made, warnings);
+  return made;
+}
+
+}  // namespace strobe

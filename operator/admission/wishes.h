@@ -1,0 +1,38 @@
+// The valid values of a pod's annotations. Pure.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "operator/objects/json_members.h"
+
+namespace strobe {
+
+// Collects warnings about invalid values.
+class Wishes {
+ public:
+  Wishes(const nlohmann::json& pod, std::vector<std::string>& warnings)
+      : annotations_(kube::Member(kube::Member(pod, "metadata"), "annotations")),
+        warnings_(warnings) {}
+
+  template <typename Check>
+  std::string Get(const char* name, const std::string& otherwise, const Check& check,
+                  const char* should) {
+    const std::string value = kube::TextOf(annotations_, StrCat("strobe.dev/", name));
+    if (value.empty() || check(value)) return value.empty() ? otherwise : value;
+    Ignore(name, value, StrCat("must be ", should));
+    return otherwise;
+  }
+  void Ignore(const char* name, const std::string& value, const std::string& why) {
+    warnings_.push_back(
+        StrCat("strobe.dev/", name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));
+  }
+
+ private:
+  const nlohmann::json& annotations_;
+  std::vector<std::string>& warnings_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,52 @@
+// What ResourceQuotas and LimitRanges of a namespace demand of its pods. Plain values.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+
+namespace strobe {
+
+// Quantities by resource: cores or bytes.
+using Amounts = std::map<std::string, double>;
+
+// One entry of a LimitRange.
+struct LimitRule {
+  bool whole_pod = false;  // It is about the sums of a pod's containers, else about each container.
+  Amounts min{}, max{}, max_ratio{};  // max_ratio: of a limit to its request.
+  Amounts defaults{};                 // The limits that containers get which set none.
+};
+
+// One ResourceQuota, for resources such as "limits.cpu".
+struct Quota {
+  std::string name{};
+  Amounts hard{}, used{};
+  // The pods that it counts, as far as a pod's object tells; nothing = all.
+  std::optional<bool> terminating{};  // Pods with, or without, activeDeadlineSeconds.
+  bool best_effort_only = false;
+  bool by_other_traits = false;  // Such as the priority class.
+};
+
+struct NamespaceLimits {
+  std::vector<LimitRule> rules{};
+  std::vector<Quota> quotas{};
+  // A pod whose trainer waits for a sidecar that cannot start.
+  struct StuckPod {
+    std::string name{}, image{}, reason{};  // Of the sidecar, such as ImagePullBackOff.
+  };
+  std::vector<StuckPod> stuck{};
+};
+
+class NamespaceLimitsReader {
+ public:
+  virtual ~NamespaceLimitsReader() = default;
+  // Blocks for `within` at most. An error means that this could not be found out.
+  virtual absl::StatusOr<std::shared_ptr<const NamespaceLimits>> Read(const std::string& ns,
+                                                                      Nanos within) = 0;
+};
+
+}  // namespace strobe

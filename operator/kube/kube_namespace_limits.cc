@@ -1,0 +1,125 @@
+#include "operator/kube/kube_namespace_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/limits_json.h"
+
+namespace strobe::kube {
+namespace {
+
+// Short, because a quota's use changes with each pod that is created.
+constexpr Nanos kRememberFor = std::chrono::seconds(2);
+constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
+constexpr std::size_t kMaxNamespaces = 256, kMaxEntries = 256;
+// Fewer than the webhooks have threads, so that a slow API server does not stop injection.
+constexpr int kMaxReading = 3;
+
+// Reasons of waiting that do not pass by themselves (pkg/kubelet/images/types.go and
+// pkg/kubelet/container/sync_result.go of Kubernetes 1.34).
+constexpr std::array<std::string_view, 9> kStuckReasons = {
+    "ErrImagePull",      "ImagePullBackOff",  "InvalidImageName",
+    "ErrImageNeverPull", "CrashLoopBackOff",  "CreateContainerError",
+    "RunContainerError", "ImageInspectError", "CreateContainerConfigError"};
+
+void AddIfStuck(const Json& pod, NamespaceLimits& limits) {
+  const Json& states = Member(Member(pod, "status"), "initContainerStatuses");
+  const Json& containers = Member(Member(pod, "spec"), "initContainers");
+  const auto state = Find(states, kSidecarContainer);
+  const auto container = Find(containers, kSidecarContainer);
+  if (!state || !container || Member(states[*state], "started") == Json(true)) return;
+  const std::string reason = TextOf(Member(Member(states[*state], "state"), "waiting"), "reason");
+  if (std::find(kStuckReasons.begin(), kStuckReasons.end(), reason) == kStuckReasons.end()) return;
+  limits.stuck.push_back(
+      {TextOf(Member(pod, "metadata"), "name"), TextOf(containers[*container], "image"), reason});
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read(
+    const std::string& ns, Nanos within) {
+  const MonoTime now = clock_.MonoNow();
+  {
+    MutexLock lock(&mutex_);
+    if (const auto found = known_.find(ns); found != known_.end()) {
+      const Known& known = found->second;
+      if (now - known.read < (known.failure.ok() ? kRememberFor : kRememberFailureFor)) {
+        if (!known.failure.ok()) return known.failure;
+        return known.limits;
+      }
+    }
+    if (reading_ >= kMaxReading || !TakeToken(now))
+      return absl::ResourceExhaustedError("too many namespaces are being read already");
+    ++reading_;
+  }
+  auto limits = ReadNow(ns, now + within);
+  MutexLock lock(&mutex_);
+  --reading_;
+  Remember(ns, {limits.status(), limits.ok() ? *limits : nullptr, clock_.MonoNow()});
+  return limits;
+}
+
+absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::ReadNow(
+    const std::string& ns, MonoTime deadline) {
+  const std::string path = StrCat("/api/v1/namespaces/", UrlEncode(ns), "/");
+  // Version 0 is answered from the API server's cache.
+  constexpr std::string_view kCached = "?resourceVersion=0";
+  auto limits = std::make_shared<NamespaceLimits>();
+  const auto left = [&] { return deadline - clock_.MonoNow(); };
+  RETURN_IF_ERROR(client_
+                      .GetItems(
+                          StrCat(path, "limitranges", kCached),
+                          [&](const Json& object) {
+                            if (limits->rules.size() >= kMaxEntries) return;
+                            for (LimitRule& rule : ParseLimitRange(object))
+                              limits->rules.push_back(std::move(rule));
+                          },
+                          left())
+                      .status());
+  RETURN_IF_ERROR(client_
+                      .GetItems(
+                          // The use of quotas must be fresh.
+                          StrCat(path, "resourcequotas"),
+                          [&](const Json& object) {
+                            if (limits->quotas.size() < kMaxEntries)
+                              limits->quotas.push_back(ParseQuota(object));
+                          },
+                          left())
+                      .status());
+  RETURN_IF_ERROR(client_
+                      .GetItems(
+                          StrCat(path, "pods", kCached, "&labelSelector=", kInjectedLabel,
+                                 "%3Dtrue&fieldSelector=status.phase%3DPending"),
+                          [&](const Json& pod) {
+                            if (limits->stuck.empty()) AddIfStuck(pod, *limits);
+                          },
+                          left())
+                      .status());
+  return limits;
+}
+
+bool KubeNamespaceLimits::TakeToken(MonoTime now) {
+  const double seconds = std::chrono::duration<double>(now - refilled_).count();
+  tokens_ = std::min(kBurst, tokens_ + std::max(0.0, seconds) * kReadsPerSecond);
+  refilled_ = now;
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  return true;
+}
+
+void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
+  if (known_.size() >= kMaxNamespaces && !known_.contains(ns)) {
+    known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return a.second.read < b.second.read;
+    }));
+  }
+  known_[ns] = std::move(known);
+}
+
+}  // namespace strobe::kube

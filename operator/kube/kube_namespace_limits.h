@@ -1,0 +1,52 @@
+// Reads what ResourceQuotas and LimitRanges of namespaces demand, and which of their pods wait for
+// a sidecar in vain. Remembers it for some seconds. Safe for concurrent use.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "operator/core/namespace_limits.h"
+#include "operator/kube/client.h"
+
+namespace strobe::kube {
+
+class KubeNamespaceLimits final : public NamespaceLimitsReader {
+ public:
+  // Clock and client outlive it.
+  KubeNamespaceLimits(const Clock& clock, Client& client) : clock_(clock), client_(client) {}
+
+  // An error also when too many threads read already. A failure is remembered too, so that a slow
+  // API server delays few pods.
+  absl::StatusOr<std::shared_ptr<const NamespaceLimits>> Read(const std::string& ns,
+                                                              Nanos within) override;
+
+ private:
+  // Whoever reaches the webhooks' port can invent namespaces.
+  static constexpr double kReadsPerSecond = 20, kBurst = 100;
+
+  struct Known {
+    absl::Status failure{};
+    std::shared_ptr<const NamespaceLimits> limits{};
+    MonoTime read{};
+  };
+  absl::StatusOr<std::shared_ptr<const NamespaceLimits>> ReadNow(const std::string& ns,
+                                                                 MonoTime deadline);
+  // Limits the rate of reads.
+  bool TakeToken(MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Clock& clock_;
+  Client& client_;
+  Mutex mutex_;
+  std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
+  int reading_ ABSL_GUARDED_BY(mutex_) = 0;
+  double tokens_ ABSL_GUARDED_BY(mutex_) = kBurst;
+  MonoTime refilled_ ABSL_GUARDED_BY(mutex_){};
+};
+
+}  // namespace strobe::kube

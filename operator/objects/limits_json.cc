@@ -1,0 +1,88 @@
+#include "operator/objects/limits_json.h"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "operator/objects/json_members.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+// Suffixes of k8s.io/apimachinery/pkg/api/resource/suffix.go.
+double FactorOf(std::string_view suffix) {
+  constexpr double kBinary = 1024, kDecimal = 1000;
+  if (suffix.empty()) return 1;
+  if (suffix == "n") return 1e-9;
+  if (suffix == "u") return 1e-6;
+  if (suffix == "m") return 1e-3;
+  constexpr std::string_view kLetters = "kMGTPE";
+  const char letter = suffix.front() == 'K' ? 'k' : suffix.front();
+  const std::size_t power = kLetters.find(letter);
+  if (power == std::string_view::npos) return 0;
+  if (suffix.size() == 2 && suffix[1] == 'i')
+    return std::pow(kBinary, static_cast<double>(power + 1));
+  if (suffix.size() == 1) return std::pow(kDecimal, static_cast<double>(power + 1));
+  return 0;
+}
+
+}  // namespace
+
+std::optional<double> AmountOf(const Json& quantity) {
+  if (quantity.is_number()) return quantity.get<double>();
+  if (!quantity.is_string()) return std::nullopt;
+  const std::string& text = quantity.get_ref<const std::string&>();
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  const double factor = FactorOf({end, static_cast<std::size_t>(text.data() + text.size() - end)});
+  return factor == 0 ? std::nullopt : std::optional(value * factor);
+}
+
+Amounts AmountsOf(const Json& list) {
+  Amounts amounts;
+  if (!list.is_object()) return amounts;
+  for (const auto& [resource, quantity] : list.items()) {
+    if (const std::optional<double> amount = AmountOf(quantity)) amounts[resource] = *amount;
+  }
+  return amounts;
+}
+
+std::vector<LimitRule> ParseLimitRange(const Json& object) {
+  std::vector<LimitRule> rules;
+  const Json& limits = Member(Member(object, "spec"), "limits");
+  for (std::size_t i = 0; limits.is_array() && i < limits.size(); ++i) {
+    const std::string type = TextOf(limits[i], "type");
+    if (type != "Container" && type != "Pod") continue;
+    rules.push_back({.whole_pod = type == "Pod",
+                     .min = AmountsOf(Member(limits[i], "min")),
+                     .max = AmountsOf(Member(limits[i], "max")),
+                     .max_ratio = AmountsOf(Member(limits[i], "maxLimitRequestRatio")),
+                     .defaults = AmountsOf(Member(limits[i], "default"))});
+  }
+  return rules;
+}
+
+Quota ParseQuota(const Json& object) {
+  Quota quota;
+  quota.name = TextOf(Member(object, "metadata"), "name");
+  // The API server judges by the status, which the quota controller writes.
+  const Json& status = Member(object, "status");
+  quota.hard = AmountsOf(Member(status, "hard"));
+  quota.used = AmountsOf(Member(status, "used"));
+  const Json& scopes = Member(Member(object, "spec"), "scopes");
+  for (std::size_t i = 0; scopes.is_array() && i < scopes.size(); ++i) {
+    if (scopes[i] == "Terminating") quota.terminating = true;
+    if (scopes[i] == "NotTerminating") quota.terminating = false;
+    if (scopes[i] == "BestEffort") quota.best_effort_only = true;
+    if (scopes[i] == "PriorityClass" || scopes[i] == "CrossNamespacePodAffinity")
+      quota.by_other_traits = true;
+  }
+  quota.by_other_traits |= !Member(Member(object, "spec"), "scopeSelector").empty();
+  return quota;
+}
+
+}  // namespace strobe::kube

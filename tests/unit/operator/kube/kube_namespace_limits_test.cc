@@ -1,0 +1,61 @@
+#include "operator/kube/kube_namespace_limits.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/strings.h"
+#include "tests/fakes/scripted_transport.h"
+#include "tests/fakes/simulated_time.h"
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+
+class KubeNamespaceLimitsTest : public testing::Test {
+ protected:
+  KubeNamespaceLimitsTest() {
+    transport_->OnUnary([this](const HttpRequest&) -> absl::StatusOr<HttpResponse> {
+      ++asked_;
+      return HttpResponse{status_, R"({"metadata": {}, "items": []})", {}};
+    });
+  }
+
+  SimulatedTime time_;
+  std::shared_ptr<ScriptedTransport> transport_ = std::make_shared<ScriptedTransport>();
+  Client client_{time_, transport_};
+  KubeNamespaceLimits limits_{time_, client_};
+  int asked_ = 0, status_ = 200;
+};
+
+TEST_F(KubeNamespaceLimitsTest, RemembersForAMoment) {
+  EXPECT_TRUE(limits_.Read("ml", 1s).ok());
+  EXPECT_EQ(asked_, 3) << "limit ranges, quotas and pods";
+  EXPECT_TRUE(limits_.Read("ml", 1s).ok());
+  EXPECT_EQ(asked_, 3);
+  time_.Advance(2s);
+  EXPECT_TRUE(limits_.Read("ml", 1s).ok());
+  EXPECT_EQ(asked_, 6);
+}
+
+TEST_F(KubeNamespaceLimitsTest, RemembersAFailureToo) {
+  status_ = 403;
+  EXPECT_FALSE(limits_.Read("ml", 1s).ok());
+  EXPECT_FALSE(limits_.Read("ml", 1s).ok());
+  EXPECT_EQ(asked_, 1);
+  status_ = 200;
+  time_.Advance(5s);
+  EXPECT_TRUE(limits_.Read("ml", 1s).ok());
+}
+
+// Whoever reaches the webhooks' port can send pods of namespaces that do not exist.
+TEST_F(KubeNamespaceLimitsTest, InventedNamespacesDoNotAskTheApiServerAtWill) {
+  int read = 0;
+  for (int i = 0; i < 1000; ++i) read += limits_.Read(StrCat("n", i), 1s).ok();
+  EXPECT_EQ(read, 100);
+  time_.Advance(1s);
+  for (int i = 0; i < 1000; ++i) read += limits_.Read(StrCat("m", i), 1s).ok();
+  EXPECT_EQ(read, 120);
+}
+
+}  // namespace
+}  // namespace strobe::kube
