@@ -63,7 +63,7 @@ def _type(field):
     if any("isQuantity" in rule["rule"] for rule in field.get("x-kubernetes-validations", [])):
         return "quantity"
     if field.get("x-kubernetes-int-or-string"):
-        return "integer or string"
+        return "string" if "enum" in field else "integer or string"
     if field["type"] == "array":
         return f"list of {_type(field['items'])}s"
     if "additionalProperties" in field:

@@ -8,7 +8,7 @@
 namespace strobe {
 namespace {
 
-using Pods = JobKind::Pods;
+using FoundBy = JobKind::Pods;
 
 constexpr std::string_view kCompletionLabel = "batch.kubernetes.io/job-name",
                            kJobSetLabel = "jobset.sigs.k8s.io/jobset-name",
@@ -16,40 +16,41 @@ constexpr std::string_view kCompletionLabel = "batch.kubernetes.io/job-name",
 
 constexpr JobKind Kubeflow(std::string_view kind, std::string_view plural,
                            std::string_view versions = "v1") {
-  return {kind, "kubeflow.org", "kubeflow.org", versions, plural, Pods::kLabelled, kKubeflowLabel};
+  return {kind,   "kubeflow.org",     "kubeflow.org", versions,
+          plural, FoundBy::kLabelled, kKubeflowLabel};
 }
 
 // The labels are those that the kinds' controllers write; tests/golden/jobs has pods that they
 // made.
 constexpr std::array<JobKind, 18> kKinds = {{
-    {"Job", "batch", "batch", "v1", "jobs", Pods::kLabelled, kCompletionLabel},
-    {"Job", "batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs", Pods::kLabelled,
+    {"Job", "batch", "batch", "v1", "jobs", FoundBy::kLabelled, kCompletionLabel},
+    {"Job", "batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs", FoundBy::kLabelled,
      "volcano.sh/job-name"},
-    {"StatefulSet", "apps", "apps", "v1", "statefulsets", Pods::kOwned},
-    {"ReplicaSet", "apps", "apps", "v1", "replicasets", Pods::kOwned},
-    {"DaemonSet", "apps", "apps", "v1", "daemonsets", Pods::kOwned},
-    {"JobSet", "jobset.x-k8s.io", "jobset.x-k8s.io", "v1alpha2", "jobsets", Pods::kLabelled,
+    {"StatefulSet", "apps", "apps", "v1", "statefulsets", FoundBy::kOwned},
+    {"ReplicaSet", "apps", "apps", "v1", "replicasets", FoundBy::kOwned},
+    {"DaemonSet", "apps", "apps", "v1", "daemonsets", FoundBy::kOwned},
+    {"JobSet", "jobset.x-k8s.io", "jobset.x-k8s.io", "v1alpha2", "jobsets", FoundBy::kLabelled,
      kJobSetLabel},
     // A TrainJob runs as a JobSet of the same name, whose labels its pods have.
-    {"TrainJob", "trainer.kubeflow.org", "jobset.x-k8s.io", "v1alpha2", "jobsets", Pods::kLabelled,
-     kJobSetLabel},
+    {"TrainJob", "trainer.kubeflow.org", "jobset.x-k8s.io", "v1alpha2", "jobsets",
+     FoundBy::kLabelled, kJobSetLabel},
     {"LeaderWorkerSet", "leaderworkerset.x-k8s.io", "leaderworkerset.x-k8s.io", "v1",
-     "leaderworkersets", Pods::kLabelled, "leaderworkerset.sigs.k8s.io/name"},
+     "leaderworkersets", FoundBy::kLabelled, "leaderworkerset.sigs.k8s.io/name"},
     Kubeflow("PyTorchJob", "pytorchjobs"),
     Kubeflow("TFJob", "tfjobs"),
     Kubeflow("JAXJob", "jaxjobs"),
     Kubeflow("MPIJob", "mpijobs", "v2beta1,v1"),
     Kubeflow("XGBoostJob", "xgboostjobs"),
     Kubeflow("PaddleJob", "paddlejobs"),
-    {"RayCluster", "ray.io", "ray.io", "v1,v1alpha1", "rayclusters", Pods::kLabelled,
+    {"RayCluster", "ray.io", "ray.io", "v1,v1alpha1", "rayclusters", FoundBy::kLabelled,
      "ray.io/cluster"},
     // Their pods carry the name of the RayCluster only.
-    {"RayJob", "ray.io", "ray.io", "v1,v1alpha1", "rayjobs", Pods::kOfAnother},
-    {"RayService", "ray.io", "ray.io", "v1,v1alpha1", "rayservices", Pods::kOfAnother},
+    {"RayJob", "ray.io", "ray.io", "v1,v1alpha1", "rayjobs", FoundBy::kOfAnother},
+    {"RayService", "ray.io", "ray.io", "v1,v1alpha1", "rayservices", FoundBy::kOfAnother},
     // Kueue marks pods with their Workload only for topology-aware scheduling. The job that the
     // Workload queues owns it.
     {"Workload", "kueue.x-k8s.io", "kueue.x-k8s.io", "v1beta2,v1beta1", "workloads",
-     Pods::kOfAnother},
+     FoundBy::kOfAnother},
 }};
 
 std::string_view GroupOf(std::string_view api_version) {

@@ -17,7 +17,7 @@ namespace {
 // Short, because a quota's use changes with each pod that is created.
 constexpr Nanos kRememberFor = std::chrono::seconds(2);
 constexpr Nanos kRememberFailureFor = std::chrono::seconds(5);
-constexpr std::size_t kMaxNamespaces = 256, kMaxEntries = 256;
+constexpr std::size_t kMostNamespaces = 256, kMaxEntries = 256;
 // Fewer than the webhooks have threads, so that a slow API server does not stop injection.
 constexpr int kMaxReading = 3;
 
@@ -114,7 +114,7 @@ bool KubeNamespaceLimits::TakeToken(MonoTime now) {
 }
 
 void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {
-  if (known_.size() >= kMaxNamespaces && !known_.contains(ns)) {
+  if (known_.size() >= kMostNamespaces && !known_.contains(ns)) {
     known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
       return a.second.read < b.second.read;
     }));

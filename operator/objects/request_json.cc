@@ -79,6 +79,9 @@ absl::StatusOr<std::uint32_t> ReadLevel(const Json& tracers, const char* field,
                                         std::uint32_t preset) {
   const auto found = tracers.find(field);
   if (found == tracers.end()) return preset;
+  // Requests that were stored before levels had names. The API server accepts no new ones.
+  if (found->is_number_unsigned() && found->get<std::uint64_t>() < names.size())
+    return found->get<std::uint32_t>();
   const std::optional<std::uint32_t> level =
       LevelOfName(names, found->is_string() ? found->get_ref<const std::string&>() : "");
   if (!level)

@@ -94,7 +94,7 @@ def test_the_rights_end_at_the_watched_namespace(start, kubectl):
     assert not may("get", "secrets", kubectl.namespace) and not may("get", "namespaces/default", "default")
     rules = [r for o in chart_objects("--set", f"watchNamespace={kubectl.namespace}") if o["kind"] == "ClusterRole"
              and o["metadata"]["name"].startswith("strobe-operator") for rule in o["rules"] for r in rule["resources"]]
-    assert rules == ["profilepolicies", "namespaces", "subjectaccessreviews", "tokenreviews", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    assert rules == ["profilepolicies", "profilepolicies/status", "namespaces", "subjectaccessreviews", "tokenreviews", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
 
 
 def test_the_samples_fit_together(start, plane):

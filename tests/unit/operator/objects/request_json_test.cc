@@ -67,12 +67,24 @@ TEST(ParseRequest, AbsentFieldsHaveTheSchemasDefaults) {
   EXPECT_EQ(ParseRequest(object)->capture.max_bytes, 1000u);
 }
 
-TEST(ParseRequest, RefusesTheNumbersOfEarlierSchemas) {
+TEST(ParseRequest, ReadsLevelsThatWereStoredAsNumbers) {
   json object = Object();
-  object["spec"]["tracers"]["host"] = 2;
+  object["spec"].merge_patch(json::parse(R"({
+      "tracers": {"host": 1, "hostFilter": 0, "device": 0, "python": 1},
+      "abortWhen": {"memoryPercent": 0, "slowdownPercent": 0}})"));
+  const absl::StatusOr<ProfileRequest> request = ParseRequest(object);
+  EXPECT_EQ(request->invalid, "");
+  EXPECT_EQ(request->capture.tracers.host(), 1u);
+  EXPECT_EQ(request->capture.tracers.device(), 0u);
+  EXPECT_EQ(request->capture.tracers.python(), 1u);
+  EXPECT_EQ(request->capture.abort_memory_percent, 0u) << "no limit";
+  object["spec"]["tracers"]["host"] = 4u;
   EXPECT_EQ(ParseRequest(object)->invalid,
             "tracers.host must be one of Disabled, Critical, Info, Verbose");
-  object = Object();
+}
+
+TEST(ParseRequest, NamesWhatALimitMayBe) {
+  json object = Object();
   object["spec"]["maxBytesPerWorker"] = "0";
   EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("maxBytesPerWorker must be a positive"));
   object = Object();
