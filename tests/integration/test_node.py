@@ -122,7 +122,7 @@ def test_restricted_pods_are_injected(installed, team):
 def captured(team, pod, logdir):
     """Captures a pod with an annotated program. Returns the verdict and all that the status says."""
     team.run("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=90s")
-    as_jane(team, profile_request(f"of-{pod}", logdir, target={"pods": [pod]}, source="Agent", tracers={"device": 0}, start={"readyTimeout": "1m"}))
+    as_jane(team, profile_request(f"of-{pod}", logdir, target={"pods": [pod]}, source="Agent", tracers={"device": "Disabled"}, start={"readyTimeout": "1m"}))
     request = wait_finished(team, f"of-{pod}", 90)
     return condition(request, "Succeeded")["status"], json.dumps(request["status"])
 

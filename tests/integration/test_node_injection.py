@@ -44,6 +44,19 @@ def configured(installed):
     if changed:
         helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "injection.mode=native,injection.image.repository=strobe-sidecar,injection.image.pullPolicy=Never",
              "--wait", "--timeout", "120s")
+        await_image(Kubectl(installed.kubeconfig), "strobe-sidecar:")
+
+
+def await_image(kubectl, prefix):
+    """The operator of before an upgrade answers for some seconds more."""
+    asked = json.dumps(host_pod("asked", ["/bin/true"]))
+
+    def answered():
+        pod = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout
+        sidecars = [c["image"] for c in json.loads(pod)["spec"].get("initContainers", []) if c["name"] == "strobe-sidecar"]
+        return sidecars and sidecars[0].startswith(prefix)
+
+    wait_until(answered, 60, "the new operator")
 
 
 def runs(kubectl, name, container="train"):
@@ -93,9 +106,7 @@ def test_a_sidecar_that_cannot_serve_does_not_hold_the_trainer(installed, team):
 
 def test_an_image_that_cannot_be_pulled(installed, team, configured):
     configured("injection.image.repository=registry.invalid/strobe-sidecar")
-    asked = json.dumps(host_pod("asked", ["/bin/true"]))
-    # The operator of before answers for some seconds more.
-    wait_until(lambda: "registry.invalid" in team.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout, 60, "the new operator")
+    await_image(team, "registry.invalid/")
     # An ordinary container: the trainer runs.
     server = host_pod("server", ["/bin/sleep", "600"])
     server["spec"]["restartPolicy"] = "Always"
