@@ -60,7 +60,7 @@ struct InjectionSettings {
 // What injection knows beside the pod and the settings.
 struct Surroundings {
   std::string roots{};       // PEM bundle of the authorities that the sidecar trusts.
-  NamespaceLimits limits{};  // Of the pod's namespace, as far as they are known.
+  NamespaceLimits limits{};  // What the pod's namespace demands, as far as it is known.
   std::string seed{};        // A text that differs from pod to pod.
   // host:port of the enrollment service without a name to resolve; empty if it is not known.
   std::string enrollment_address{};

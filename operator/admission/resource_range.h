@@ -12,10 +12,11 @@ namespace strobe {
 inline constexpr char kStorage[] = "ephemeral-storage";
 
 struct ResourceRange {
-  double min = 0;  // Of request and limit.
+  double min = 0;  // The least request, and the least limit.
   double max_request = std::numeric_limits<double>::infinity();
   double max_limit = std::numeric_limits<double>::infinity();
-  double max_ratio = std::numeric_limits<double>::infinity();  // Of the limit to the request.
+  double max_ratio =
+      std::numeric_limits<double>::infinity();  // The most that limit / request may be.
   bool demanded = false;  // Without a request and a limit the pod would be refused.
 };
 

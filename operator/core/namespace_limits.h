@@ -36,7 +36,8 @@ struct NamespaceLimits {
   std::vector<Quota> quotas{};
   // A pod whose trainer waits for a sidecar that cannot start.
   struct StuckPod {
-    std::string name{}, image{}, reason{};  // Of the sidecar, such as ImagePullBackOff.
+    std::string name{};             // The pod's name.
+    std::string image{}, reason{};  // The sidecar's image, and why it waits: ImagePullBackOff.
   };
   std::vector<StuckPod> stuck{};
 };

@@ -28,7 +28,7 @@ struct ProfilePolicy {
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
-  std::vector<Condition> conditions{};  // Of its status.
+  std::vector<Condition> conditions{};  // What its status says until now.
 };
 
 // The other captures of a namespace that count before the one that is judged.

@@ -26,7 +26,7 @@ class SidecarMetrics {
   struct State {
     std::string holder{};  // The capture that holds the worker now, if any.
     std::uint64_t spool_bytes = 0;
-    Nanos spool_age{};  // Of the oldest trace in the spool.
+    Nanos spool_age{};  // How long the oldest trace has been in the spool.
     bool agent_connected = false;
     std::map<std::string, std::uint64_t> kineto_refused{};  // See KinetoDaemon::refused.
   };
