@@ -56,6 +56,8 @@ std::optional<double> ParseExponent(std::string_view text) {
   return std::pow(10, negative ? -exponent : exponent);
 }
 
+}  // namespace
+
 std::optional<double> ParseUnit(std::string_view text) {
   for (const std::optional<double> unit :
        {Find(kSmall, text), Find(kBinary, text), Find(kDecimal, text)}) {
@@ -63,8 +65,6 @@ std::optional<double> ParseUnit(std::string_view text) {
   }
   return ParseExponent(text);
 }
-
-}  // namespace
 
 std::optional<double> ParseQuantity(std::string_view text) {
   const std::string_view whole = TakeDigits(text);

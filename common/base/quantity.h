@@ -12,6 +12,10 @@ namespace strobe {
 // other text, and for a sign, because no quantity of ours is negative.
 std::optional<double> ParseQuantity(std::string_view text);
 
+// What the part of a quantity after its number multiplies it with: one of the units above, or an
+// exponent. Returns nullopt for any other text.
+std::optional<double> ParseUnit(std::string_view text);
+
 // Parses a positive number of bytes. Rounds up to whole bytes, as Kubernetes does.
 std::optional<std::uint64_t> ParseBytes(std::string_view text);
 // The shortest text of the exact quantity: 2147483648 is "2Gi", 2000000000 "2G".

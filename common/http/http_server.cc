@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/guard.h"
+#include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/http/connection.h"
@@ -24,9 +25,7 @@ using tcp = asio::ip::tcp;
 
 // The address without a port and without the brackets of an IPv6 address.
 std::string HostOf(const std::string& listen) {
-  std::string host = listen.substr(0, listen.rfind(':'));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return host;
+  return std::string(WithoutBrackets(std::string_view(listen).substr(0, listen.rfind(':'))));
 }
 
 // An IPv4 client of a socket for both families has an IPv4 address here too, so that it is

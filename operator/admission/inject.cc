@@ -7,6 +7,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
+#include "operator/admission/pod_containers.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/core/names.h"
@@ -235,24 +236,6 @@ bool IsWellFormed(const Json& pod) {
   });
 }
 
-std::string WhyNot(const Json& pod) {
-  if (!IsWellFormed(pod)) return "it has no containers or is not a valid pod";
-  const Json& metadata = Member(pod, "metadata");
-  const Json& spec = Member(pod, "spec");
-  if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false")
-    return "its label is strobe.dev/inject=false";
-  if (Member(metadata, "annotations").is_object() &&
-      Member(metadata, "annotations").contains("kubernetes.io/config.mirror"))
-    return "it is the mirror of a static pod";
-  if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
-  const Json& containers = Member(spec, "containers");
-  const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
-  if (!ours && (Find(containers, kSidecarContainer) ||
-                Find(Member(spec, "initContainers"), kSidecarContainer)))
-    return "it has a strobe-sidecar of its own";
-  return "";
-}
-
 // Appends ports to an annotation that is a comma list. What the user has set stays.
 void AddPorts(const Json& annotations, const char* name, const std::vector<int>& ports,
               Patch& patch) {
@@ -293,12 +276,25 @@ std::string WhyStuck(const InjectionSettings& settings, const NamespaceLimits& l
 
 }  // namespace
 
-std::string WhyNotInjected(const Json& pod) { return WhyNot(pod); }
+std::string WhyNotInjected(const Json& pod) {
+  if (!IsWellFormed(pod)) return "it has no containers or is not a valid pod";
+  const Json& metadata = Member(pod, "metadata");
+  const Json& spec = Member(pod, "spec");
+  if (TextOf(Member(metadata, "labels"), kInjectLabel) == "false")
+    return "its label is strobe.dev/inject=false";
+  if (Member(metadata, "annotations").is_object() &&
+      Member(metadata, "annotations").contains("kubernetes.io/config.mirror"))
+    return "it is the mirror of a static pod";
+  if (TextOf(Member(spec, "os"), "name") == "windows") return "it runs on Windows";
+  const bool ours = !TextOf(Member(metadata, "annotations"), kStatusAnnotation).empty();
+  if (!ours && !SidecarOf(spec).is_null()) return "it has a strobe-sidecar of its own";
+  return "";
+}
 
 Injection Inject(const Json& pod, const InjectionSettings& settings,
                  const Surroundings& surroundings) {
   Injection injection;
-  injection.skipped = WhyNot(pod);
+  injection.skipped = WhyNotInjected(pod);
   if (!injection.skipped.empty()) return injection;
   const Json& spec = Member(pod, "spec");
   Patch patch(pod);
@@ -311,12 +307,11 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   SidecarSpec made = MakeSidecar(pod, settings, surroundings, volumes, names, wishes_warnings);
   const Json& inits = Member(spec, "initContainers");
   const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
-  const std::optional<std::size_t> plain = Find(containers, kSidecarContainer);
-  const Json* there = native ? &inits[*native] : plain ? &containers[*plain] : nullptr;
+  const Json& there = SidecarOf(spec);
   // Native sidecars only: nothing waits for an ordinary container.
   if (made.native && made.cannot.empty()) made.cannot = WhyStuck(settings, surroundings.limits);
   // A sidecar that is there already was accepted.
-  if (there == nullptr && !made.cannot.empty()) {
+  if (there.is_null() && !made.cannot.empty()) {
     injection.skipped = made.cannot;
     injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
     return injection;
@@ -327,14 +322,14 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   for (Json& volume : made.volumes) {
     const std::string name = TextOf(volume, "name");
     // A sidecar from before the settings changed does not need the volume.
-    if (!Find(Member(spec, "volumes"), name) && (there == nullptr || HasVolume(*there, name)))
+    if (!Find(Member(spec, "volumes"), name) && (there.is_null() || HasVolume(there, name)))
       patch.Append("/spec/volumes", std::move(volume));
   }
   if (native) {
     // Some webhooks do not know this field and drop it.
     if (TextOf(inits[*native], "restartPolicy") != "Always")
       patch.Set(StrCat("/spec/initContainers/", *native), "restartPolicy", "Always");
-  } else if (there == nullptr) {
+  } else if (there.is_null()) {
     // Appended last, so that other webhooks' indices stay valid, and because some controllers take
     // a pod's first container for their own.
     patch.Append(made.native ? "/spec/initContainers" : "/spec/containers",
@@ -369,14 +364,11 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
 }
 
 std::string InjectionDamage(const Json& pod) {
-  if (!WhyNot(pod).empty()) return "";
+  if (!WhyNotInjected(pod).empty()) return "";
   const Json& spec = Member(pod, "spec");
-  const Json& inits = Member(spec, "initContainers");
-  const Json& containers = Member(spec, "containers");
-  const std::optional<std::size_t> native = Find(inits, kSidecarContainer);
-  const std::optional<std::size_t> plain = Find(containers, kSidecarContainer);
-  if (!native && !plain) return "lost";
-  const Json& sidecar = native ? inits[*native] : containers[*plain];
+  const Json& sidecar = SidecarOf(spec);
+  if (sidecar.is_null()) return "lost";
+  const bool native = Find(Member(spec, "initContainers"), kSidecarContainer).has_value();
   if (native && TextOf(sidecar, "restartPolicy") != "Always")
     return "modified: restartPolicy is gone";
   if (!UsesHostNetwork(spec) && !Find(Member(sidecar, "ports"), kSidecarPort))

@@ -6,6 +6,7 @@
 
 #include "common/base/strings.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/admission/pod_containers.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 
@@ -26,15 +27,11 @@ class Ports {
  public:
   // Starts with the ports that the pod's own containers declare.
   explicit Ports(const Json& spec) {
-    for (const char* list : {"containers", "initContainers"}) {
-      const Json& containers = Member(spec, list);
-      for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-        if (TextOf(containers[i], "name") == kSidecarContainer) continue;
-        const Json& ports = Member(containers[i], "ports");
-        for (std::size_t k = 0; ports.is_array() && k < ports.size(); ++k) {
-          const Json& port = Member(ports[k], "containerPort");
-          if (port.is_number_integer()) taken_.insert(port.get<int>());
-        }
+    for (const Json* container : OtherContainers(spec)) {
+      const Json& ports = Member(*container, "ports");
+      for (std::size_t i = 0; ports.is_array() && i < ports.size(); ++i) {
+        const Json& port = Member(ports[i], "containerPort");
+        if (port.is_number_integer()) taken_.insert(port.get<int>());
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "common/base/quantity.h"
 #include "common/base/strings.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/admission/pod_containers.h"
 #include "operator/admission/resource_range.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
@@ -25,28 +26,19 @@ using kube::TextOf;
 constexpr double kLogRoom = 64 * kMebi;
 
 bool SameQuantity(const Json& a, const Json& b) {
-  const auto value = [](const Json& quantity) {
-    return quantity.is_number()   ? std::optional<double>(quantity.get<double>())
-           : quantity.is_string() ? ParseQuantity(quantity.get_ref<const std::string&>())
-                                  : std::nullopt;
-  };
-  const std::optional<double> left = value(a), right = value(b);
+  const std::optional<double> left = kube::AmountOf(a), right = kube::AmountOf(b);
   return left && right ? *left == *right : a == b;
 }
 
 // True if requests equal limits in all containers. The sidecar's must then be equal too, or the pod
 // would lose its QoS class Guaranteed and with it its CPU pinning.
 bool IsGuaranteed(const Json& spec) {
-  for (const char* list : {"containers", "initContainers"}) {
-    const Json& containers = Member(spec, list);
-    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-      if (TextOf(containers[i], "name") == kSidecarContainer) continue;
-      const Json& resources = Member(containers[i], "resources");
-      for (const char* kind : {"cpu", "memory"}) {
-        const Json& limit = Member(Member(resources, "limits"), kind);
-        const Json& request = Member(Member(resources, "requests"), kind);
-        if (limit.is_null() || (!request.is_null() && !SameQuantity(request, limit))) return false;
-      }
+  for (const Json* container : OtherContainers(spec)) {
+    const Json& resources = Member(*container, "resources");
+    for (const char* kind : {"cpu", "memory"}) {
+      const Json& limit = Member(Member(resources, "limits"), kind);
+      const Json& request = Member(Member(resources, "requests"), kind);
+      if (limit.is_null() || (!request.is_null() && !SameQuantity(request, limit))) return false;
     }
   }
   return true;
@@ -83,15 +75,10 @@ bool Choose(const std::string& resource, const Wish& wish, const ResourceRange& 
 }
 
 bool AnyLimitsStorage(const Json& spec) {
-  for (const char* list : {"containers", "initContainers"}) {
-    const Json& containers = Member(spec, list);
-    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
-      if (TextOf(containers[i], "name") == kSidecarContainer) continue;
-      if (!Member(Member(Member(containers[i], "resources"), "limits"), kStorage).is_null())
-        return true;
-    }
-  }
-  return false;
+  const std::vector<const Json*> containers = OtherContainers(spec);
+  return std::any_of(containers.begin(), containers.end(), [](const Json* container) {
+    return !Member(Member(Member(*container, "resources"), "limits"), kStorage).is_null();
+  });
 }
 
 std::string CannotFit(const char* resource) {

@@ -11,6 +11,7 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "operator/admission/annotation_values.h"
+#include "operator/admission/pod_containers.h"
 #include "operator/admission/sidecar_defaults.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_resources.h"
@@ -130,14 +131,6 @@ std::string WithoutSlashes(const std::string& path) {
     if (!part.empty() && part != ".") clean += "/" + part;
   }
   return clean;
-}
-
-const Json& SidecarOf(const Json& spec) {
-  for (const char* list : {"initContainers", "containers"}) {
-    const Json& containers = Member(spec, list);
-    if (const auto found = Find(containers, kSidecarContainer)) return containers[*found];
-  }
-  return Member(spec, "");
 }
 
 SidecarVolumes VolumesFor(const Json& pod) {

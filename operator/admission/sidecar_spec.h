@@ -23,9 +23,6 @@ struct SidecarVolumes {
 // The names that the pod's sidecar uses, or new names that no other volume has.
 SidecarVolumes VolumesFor(const nlohmann::json& pod);
 
-// The pod's sidecar; a JSON null if it has none.
-const nlohmann::json& SidecarOf(const nlohmann::json& spec);
-
 struct SidecarSpec {
   bool native = true;  // It is an init container, else an ordinary one.
   nlohmann::json container{};

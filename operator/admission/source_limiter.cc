@@ -29,26 +29,23 @@ SourceLimiter::Source& SourceLimiter::Find(const std::string& source) {
       // the fullest.
       const auto oldest =
           std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
-            return std::pair(a.second.running > 0, a.second.refilled) <
-                   std::pair(b.second.running > 0, b.second.refilled);
+            return std::pair(a.second.running > 0, a.second.bucket.refilled()) <
+                   std::pair(b.second.running > 0, b.second.bucket.refilled());
           });
       sources_.erase(oldest);
     }
-    return sources_.emplace(source, Source{limits_.burst, now, 0}).first->second;
+    return sources_.emplace(source, Source{TokenBucket(limits_.per_second, limits_.burst, now)})
+        .first->second;
   }
-  Source& found = known->second;
-  const double seconds = std::chrono::duration<double>(now - found.refilled).count();
-  found.tokens = std::min(limits_.burst, found.tokens + seconds * limits_.per_second);
-  found.refilled = now;
-  return found;
+  known->second.bucket.Refill(now);
+  return known->second;
 }
 
 std::shared_ptr<void> SourceLimiter::Enter(const std::string& address) {
   const std::string source = NetworkOf(address);
   MutexLock lock(&mutex_);
   Source& asking = Find(source);
-  if (asking.running >= limits_.at_once || asking.tokens < 1) return nullptr;
-  asking.tokens -= 1;
+  if (asking.running >= limits_.at_once || !asking.bucket.Take()) return nullptr;
   ++asking.running;
   return std::shared_ptr<void>(this, [this, source](void*) {
     MutexLock leaving(&mutex_);

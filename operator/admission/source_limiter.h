@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
 
 namespace strobe {
 
@@ -31,8 +32,7 @@ class SourceLimiter {
 
  private:
   struct Source {
-    double tokens = 0;
-    MonoTime refilled{};
+    TokenBucket bucket;
     int running = 0;
   };
   Source& Find(const std::string& source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

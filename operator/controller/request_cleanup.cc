@@ -140,8 +140,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::Reclaim(
 
 absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
     const std::string& key, const ProfileRequest& request) {
-  ASSIGN_OR_RETURN(const TargetPods found, FindTargetPods(deps_.cluster, request.ns, request.target,
-                                                          /*patient=*/false));
+  ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
   std::vector<v1::ReclaimRequest> runs;
   for (int attempt = 1; attempt <= request.status.attempt; ++attempt) {
     v1::ReclaimRequest& run = runs.emplace_back();

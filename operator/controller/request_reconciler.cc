@@ -369,8 +369,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
 
 absl::StatusOr<std::map<std::string, std::string>> RequestReconciler::EvidenceOf(
     const ProfileRequest& request, const LiveCapture& live) {
-  ASSIGN_OR_RETURN(const TargetPods found, FindTargetPods(deps_.cluster, request.ns, request.target,
-                                                          /*patient=*/false));
+  ASSIGN_OR_RETURN(const TargetPods found, FindPodsOnly(deps_.cluster, request.ns, request.target));
   return EvidenceByTarget(live.targets, found.pods, live.began);
 }
 

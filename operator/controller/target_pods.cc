@@ -22,4 +22,13 @@ absl::StatusOr<TargetPods> FindTargetPods(Cluster& cluster, const std::string& n
   return found;
 }
 
+absl::StatusOr<TargetPods> FindPodsOnly(Cluster& cluster, const std::string& ns,
+                                        const TargetSpec& target) {
+  TargetPods found;
+  ASSIGN_OR_RETURN(found.query, QueryFor(target));
+  if (found.query.nothing) return FindTargetPods(cluster, ns, target, /*patient=*/false);
+  ASSIGN_OR_RETURN(found.pods, cluster.ListPods(ns, found.query));
+  return found;
+}
+
 }  // namespace strobe

@@ -10,7 +10,7 @@ namespace strobe {
 
 struct TargetPods {
   PodQuery query{};
-  std::optional<JobShape> shape{};  // Of target.jobRef; none without one.
+  std::optional<JobShape> shape{};  // The shape of target.jobRef; none without one.
   std::vector<PodInfo> pods{};
 };
 
@@ -18,5 +18,9 @@ struct TargetPods {
 // InvalidArgument for a job whose pods cannot be found.
 absl::StatusOr<TargetPods> FindTargetPods(Cluster& cluster, const std::string& ns,
                                           const TargetSpec& target, bool patient);
+
+// The same without the job's shape where the pods are found without it, which saves a request.
+absl::StatusOr<TargetPods> FindPodsOnly(Cluster& cluster, const std::string& ns,
+                                        const TargetSpec& target);
 
 }  // namespace strobe

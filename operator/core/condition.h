@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/base/clock.h"
 
@@ -18,5 +20,15 @@ struct Condition {
 
   bool operator==(const Condition&) const = default;
 };
+
+// Null if there is no condition of this type.
+const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
+
+// Sets `since` of a condition that is about to be written: lastTransitionTime tells when the value
+// changed, not when it was last written. `before` are the object's conditions until now.
+void SetSince(const std::vector<Condition>& before, WallTime now, Condition& condition);
+
+// As the API server stores times.
+WallTime WholeSeconds(WallTime time);
 
 }  // namespace strobe

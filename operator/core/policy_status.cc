@@ -49,12 +49,7 @@ std::vector<Condition> PolicyConditions(const ProfilePolicy& policy, WallTime no
   Condition ready = Judge(policy);
   ready.type = kReady;
   ready.observed_generation = policy.generation;
-  const auto old =
-      std::find_if(policy.conditions.begin(), policy.conditions.end(),
-                   [](const Condition& condition) { return condition.type == kReady; });
-  // lastTransitionTime tells when the value changed, not when it was last written.
-  const bool same = old != policy.conditions.end() && old->status == ready.status;
-  ready.since = same ? old->since : std::chrono::floor<std::chrono::seconds>(now);
+  SetSince(policy.conditions, now, ready);
   return {std::move(ready)};
 }
 

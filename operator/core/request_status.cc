@@ -17,16 +17,11 @@ constexpr std::size_t kMaxOutcomes = 16;
 constexpr std::size_t kMaxOutcomeMessageBytes = 240;
 constexpr std::size_t kMaxConditionBytes = 1024;
 
-WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
-
 void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
          std::string message, WallTime now, RequestStatus& status) {
-  const Condition* old = FindCondition(request.status, type);
-  Condition condition{std::move(type),    value,
-                      std::move(reason),  CutUtf8(message, kMaxConditionBytes),
-                      request.generation, WholeSeconds(now)};
-  // lastTransitionTime tells when the value changed, not when it was last written.
-  if (old != nullptr && old->status == value) condition.since = old->since;
+  Condition condition{std::move(type), value, std::move(reason),
+                      CutUtf8(message, kMaxConditionBytes), request.generation};
+  SetSince(request.status.conditions, now, condition);
   const auto present = std::find_if(status.conditions.begin(), status.conditions.end(),
                                     [&](const Condition& c) { return c.type == condition.type; });
   if (present == status.conditions.end())
@@ -151,10 +146,7 @@ std::string ReasonOf(Phase phase) {
 }  // namespace
 
 const Condition* FindCondition(const RequestStatus& status, std::string_view type) {
-  const auto found =
-      std::find_if(status.conditions.begin(), status.conditions.end(),
-                   [type](const Condition& condition) { return condition.type == type; });
-  return found == status.conditions.end() ? nullptr : &*found;
+  return FindCondition(status.conditions, type);
 }
 
 bool IsFinished(const RequestStatus& status) {

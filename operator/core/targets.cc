@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "common/base/ip_text.h"
 #include "common/base/name_rules.h"
 #include "common/base/strings.h"
 #include "operator/core/label_selector.h"
@@ -17,7 +18,7 @@ namespace {
 // pod's sidecar is used.
 std::string AddressOf(const PodInfo& pod) {
   const bool v6 = pod.ip.find(':') != std::string::npos;
-  const std::string host = v6 ? "[" + pod.ip + "]" : pod.ip;
+  const std::string host = HostBeforePort(pod.ip);
   if (pod.other_ports.empty()) return StrCat(host, ":", pod.sidecar_port);
   std::string addresses = StrCat(v6 ? "ipv6:" : "ipv4:", host, ":", pod.sidecar_port);
   for (const int port : pod.other_ports) addresses += StrCat(",", host, ":", port);

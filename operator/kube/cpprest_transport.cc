@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -70,17 +71,16 @@ std::optional<Nanos> RetryAfterOf(const web::http::http_response& response) {
 // The library resolves the host as it is in the URI, and knows no brackets. It then writes the
 // Host header without brackets as well, which Go's servers accept; a header of our own would be
 // what it compares the server's certificate with.
-web::uri WithoutBrackets(const web::uri& server) {
-  const std::string& host = server.host();
-  if (!host.starts_with('[') || !host.ends_with(']')) return server;
-  return web::uri_builder(server).set_host(host.substr(1, host.size() - 2)).to_uri();
+web::uri ForTheLibrary(const web::uri& server) {
+  const std::string host(WithoutBrackets(server.host()));
+  return host == server.host() ? server : web::uri_builder(server).set_host(host).to_uri();
 }
 
 class CpprestTransport final : public Transport {
  public:
   CpprestTransport(const Clock& clock, Credentials credentials, const web::uri& server)
       : credentials_(std::make_shared<const Credentials>(std::move(credentials))),
-        server_(WithoutBrackets(server)),
+        server_(ForTheLibrary(server)),
         token_(clock, credentials_->token),
         unary_(server_, Config(std::chrono::seconds(30))) {}
 

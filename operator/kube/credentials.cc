@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "common/base/ip_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
@@ -119,9 +120,7 @@ absl::StatusOr<Credentials> LoadInCluster() {
   if (host == nullptr || port == nullptr)
     return absl::NotFoundError("not in a cluster: KUBERNETES_SERVICE_HOST is not set");
   Credentials credentials;
-  const bool bare_ipv6 = std::string(host).find(':') != std::string::npos;
-  credentials.server =
-      StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port);
+  credentials.server = StrCat("https://", HostBeforePort(host), ":", port);
   credentials.ca.file = StrCat(kMounted, "ca.crt");
   credentials.token.file = StrCat(kMounted, "token");
   const absl::StatusOr<std::string> ns = FileOrData{StrCat(kMounted, "namespace"), ""}.Read();

@@ -54,7 +54,8 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
         return known.limits;
       }
     }
-    if (reading_ >= kMaxReading || !TakeToken(now))
+    reads_.Refill(now);
+    if (reading_ >= kMaxReading || !reads_.Take())
       return absl::ResourceExhaustedError("too many namespaces are being read already");
     ++reading_;
   }
@@ -102,15 +103,6 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
                           left())
                       .status());
   return limits;
-}
-
-bool KubeNamespaceLimits::TakeToken(MonoTime now) {
-  const double seconds = std::chrono::duration<double>(now - refilled_).count();
-  tokens_ = std::min(kBurst, tokens_ + std::max(0.0, seconds) * kReadsPerSecond);
-  refilled_ = now;
-  if (tokens_ < 1) return false;
-  tokens_ -= 1;
-  return true;
 }
 
 void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
 #include "operator/core/namespace_limits.h"
 #include "operator/kube/client.h"
 
@@ -18,7 +19,8 @@ namespace strobe::kube {
 class KubeNamespaceLimits final : public NamespaceLimitsReader {
  public:
   // Clock and client outlive it.
-  KubeNamespaceLimits(const Clock& clock, Client& client) : clock_(clock), client_(client) {}
+  KubeNamespaceLimits(const Clock& clock, Client& client)
+      : clock_(clock), client_(client), reads_(kReadsPerSecond, kBurst, clock.MonoNow()) {}
 
   // An error also when too many threads read already. A failure is remembered too, so that a slow
   // API server delays few pods.
@@ -26,7 +28,7 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
                                                               Nanos within) override;
 
  private:
-  // Whoever reaches the webhooks' port can invent namespaces.
+  // A stranger who reaches the webhooks' port can invent namespaces.
   static constexpr double kReadsPerSecond = 20, kBurst = 100;
 
   struct Known {
@@ -36,8 +38,6 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   };
   absl::StatusOr<std::shared_ptr<const NamespaceLimits>> ReadNow(const std::string& ns,
                                                                  MonoTime deadline);
-  // Limits the rate of reads.
-  bool TakeToken(MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
@@ -45,8 +45,7 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   Mutex mutex_;
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
   int reading_ ABSL_GUARDED_BY(mutex_) = 0;
-  double tokens_ ABSL_GUARDED_BY(mutex_) = kBurst;
-  MonoTime refilled_ ABSL_GUARDED_BY(mutex_){};
+  TokenBucket reads_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe::kube

@@ -78,38 +78,7 @@ absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string&
 }
 
 absl::StatusOr<JobShape> RequestCluster::DescribeJob(const std::string& ns, const JobRef& job) {
-  JobRef ref = job;
-  JobShape shape;
-  // A Workload queues a RayJob, which has a RayCluster.
-  for (int hops = 0; hops < 3; ++hops) {
-    const std::string who = StrCat(ref.kind, " ", ns, "/", ref.name);
-    const std::vector<std::string> paths = JobPaths(ns, ref);
-    absl::StatusOr<Json> object = absl::NotFoundError("");
-    for (const std::string& path : paths) {
-      object = client_.Get(path);
-      if (!absl::IsNotFound(object.status())) break;
-    }
-    if (paths.empty()) {
-      shape.unknown = UnknownJobKind(ref);
-    } else if (absl::IsNotFound(object.status())) {
-      shape.unknown = StrCat("there is no ", who, ", or its API is not installed");
-    } else if (absl::IsPermissionDenied(object.status())) {
-      shape.unknown = StrCat("the operator may not read ", who,
-                             " (the chart's ClusterRole grants the verb get)");
-    }
-    if (!shape.unknown.empty()) return shape;
-    RETURN_IF_ERROR(object.status());
-    const std::optional<JobRef> other = StandsFor(ref, *object);
-    if (!other) {
-      JobShape found = ParseJob(ref, *object);
-      found.pods_of = shape.pods_of;
-      return found;
-    }
-    ref = *other;
-    shape.pods_of = ref;
-  }
-  shape.unknown = StrCat(job.kind, " ", ns, "/", job.name, " has too many levels of references");
-  return shape;
+  return kube::DescribeJob(ns, job, [this](const std::string& path) { return client_.Get(path); });
 }
 
 absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "common/base/ip_text.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -135,9 +136,7 @@ std::string WebhookServer::EnrollmentAddress() const {
   const OperatorConfig& config = deps_.config;
   if (config.insecure_plaintext) return "";
   const std::string ip = deps_.service_address.Get();
-  if (ip.empty()) return "";
-  const bool v6 = ip.find(':') != std::string::npos;
-  return StrCat(v6 ? "[" : "", ip, v6 ? "]:" : ":", PortOf(config.tls.enroll_listen));
+  return ip.empty() ? "" : StrCat(HostBeforePort(ip), ":", PortOf(config.tls.enroll_listen));
 }
 
 void WebhookServer::ReloadFiles() {

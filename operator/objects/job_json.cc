@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/objects/json_members.h"
 
@@ -284,6 +285,42 @@ std::optional<JobRef> StandsFor(const JobRef& job, const Json& object) {
   }
   if (!IsSafeName(name)) return std::nullopt;
   return JobRef{.api_version = "", .kind = "RayCluster", .name = name};
+}
+
+absl::StatusOr<JobShape> DescribeJob(const std::string& ns, const JobRef& job,
+                                     const ObjectReader& read) {
+  JobRef ref = job;
+  JobShape shape;
+  // A Workload queues a RayJob, which has a RayCluster.
+  for (int hops = 0; hops < 3; ++hops) {
+    const std::string who = StrCat(ref.kind, " ", ns, "/", ref.name);
+    const std::vector<std::string> paths = JobPaths(ns, ref);
+    absl::StatusOr<Json> object = absl::NotFoundError("");
+    for (const std::string& path : paths) {
+      object = read(path);
+      if (!absl::IsNotFound(object.status())) break;
+    }
+    if (paths.empty()) {
+      shape.unknown = UnknownJobKind(ref);
+    } else if (absl::IsNotFound(object.status())) {
+      shape.unknown = StrCat("there is no ", who, ", or its API is not installed");
+    } else if (absl::IsPermissionDenied(object.status())) {
+      shape.unknown = StrCat("the operator may not read ", who,
+                             " (the chart's ClusterRole grants the verb get)");
+    }
+    if (!shape.unknown.empty()) return shape;
+    RETURN_IF_ERROR(object.status());
+    const std::optional<JobRef> other = StandsFor(ref, *object);
+    if (!other) {
+      JobShape found = ParseJob(ref, *object);
+      found.pods_of = shape.pods_of;
+      return found;
+    }
+    ref = *other;
+    shape.pods_of = ref;
+  }
+  shape.unknown = StrCat(job.kind, " ", ns, "/", job.name, " has too many levels of references");
+  return shape;
 }
 
 }  // namespace strobe::kube

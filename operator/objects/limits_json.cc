@@ -5,29 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/quantity.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe::kube {
 namespace {
 
 using Json = nlohmann::json;
-
-// Suffixes of k8s.io/apimachinery/pkg/api/resource/suffix.go.
-double FactorOf(std::string_view suffix) {
-  constexpr double kBinary = 1024, kDecimal = 1000;
-  if (suffix.empty()) return 1;
-  if (suffix == "n") return 1e-9;
-  if (suffix == "u") return 1e-6;
-  if (suffix == "m") return 1e-3;
-  constexpr std::string_view kLetters = "kMGTPE";
-  const char letter = suffix.front() == 'K' ? 'k' : suffix.front();
-  const std::size_t power = kLetters.find(letter);
-  if (power == std::string_view::npos) return 0;
-  if (suffix.size() == 2 && suffix[1] == 'i')
-    return std::pow(kBinary, static_cast<double>(power + 1));
-  if (suffix.size() == 1) return std::pow(kDecimal, static_cast<double>(power + 1));
-  return 0;
-}
 
 }  // namespace
 
@@ -38,8 +22,9 @@ std::optional<double> AmountOf(const Json& quantity) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  const double factor = FactorOf({end, static_cast<std::size_t>(text.data() + text.size() - end)});
-  return factor == 0 ? std::nullopt : std::optional(value * factor);
+  const std::optional<double> unit =
+      ParseUnit({end, static_cast<std::size_t>(text.data() + text.size() - end)});
+  return unit ? std::optional(value * *unit) : std::nullopt;
 }
 
 Amounts AmountsOf(const Json& list) {

@@ -1,18 +1,17 @@
 """Measures captures of eight unchanged JAX programs whose every step holds Python's lock for 18 ms in a call of C, against the same programs
 with a profiler server that was started by hand."""
 
-import json
 import statistics
-import subprocess
 
 from tests.bench.inproc import package
 from tests.bench.protos import load
+from tests.bench.skew import DURATION, capture
 from tests.support.inproc import Trainer
 from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON, ROOT, Group
 from tests.support.step_rig import recorded_steps
 
-WORKERS, CAPTURES, DURATION_MS = 8, 25, 200
+WORKERS, CAPTURES = 8, 25
 # Functions of a PyDLL run without releasing Python's lock.
 HOLD = "import ctypes\nwithout = train\ndef train(number):\n    ctypes.PyDLL(None).usleep(18000)\n    without(number)\n"
 
@@ -35,12 +34,6 @@ class Worker(Trainer):
         group.start(f"sidecar-{port}", [
             BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"127.0.0.1:{self.server}", "--agent-dir", self.agent,
             "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
-
-
-def capture(workers, logdir, run):
-    command = [BIN / "strobe", "capture", "--insecure-plaintext", "--quiet", "--output", "json", "--attempts", "1", "--run", run, "--logdir", logdir,
-               "--duration", f"{DURATION_MS}ms", "--workers", ",".join(worker.address for worker in workers)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120).stdout)
 
 
 def is_covered(worker, manifest, path):
@@ -86,6 +79,6 @@ def run(directory):
                 side.capture(f"r{i}")
     return "\n".join([
         "### Eight JAX programs that hold Python's lock for 18 ms in each step\n",
-        f"{CAPTURES} captures of {DURATION_MS} ms each way; milliseconds, p50 / max, from the traces' own start times.\n",
+        f"{CAPTURES} captures of {DURATION} each way; milliseconds, p50 / max, from the traces' own start times.\n",
         "| programs | start after it was asked for | skew | ended Ok | of these, with every step of the window, by the programs' own notes |",
         "|---|---|---|---|---|", *(side.row(name) for name, side in sides.items()), ""])

@@ -47,7 +47,7 @@ TEST_F(KubeNamespaceLimitsTest, RemembersAFailureToo) {
   EXPECT_TRUE(limits_.Read("ml", 1s).ok());
 }
 
-// Whoever reaches the webhooks' port can send pods of namespaces that do not exist.
+// A stranger who reaches the webhooks' port can send pods of namespaces that do not exist.
 TEST_F(KubeNamespaceLimitsTest, InventedNamespacesDoNotAskTheApiServerAtWill) {
   int read = 0;
   for (int i = 0; i < 1000; ++i) read += limits_.Read(StrCat("n", i), 1s).ok();

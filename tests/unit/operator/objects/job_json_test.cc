@@ -233,23 +233,13 @@ class RecordedJob : public testing::TestWithParam<std::string> {
     recorded_ = json::parse(file);
   }
 
-  // As RequestCluster::DescribeJob finds it at the API server.
-  JobShape Describe(JobRef job) const {
-    std::optional<JobRef> pods_of;
-    for (;;) {
-      const auto object = std::find_if(
-          recorded_["objects"].begin(), recorded_["objects"].end(), [&job](const json& entry) {
-            return entry["kind"] == job.kind && entry["metadata"]["name"] == job.name;
-          });
-      if (object == recorded_["objects"].end()) return {.unknown = "no " + job.kind};
-      const std::optional<JobRef> other = StandsFor(job, *object);
-      if (!other) {
-        JobShape shape = ParseJob(job, *object);
-        shape.pods_of = pods_of;
-        return shape;
-      }
-      pods_of = job = *other;
+  absl::StatusOr<json> Read(const std::string& path) const {
+    for (const json& object : recorded_["objects"]) {
+      const std::vector<std::string> paths =
+          JobPaths("ml", {object["apiVersion"], object["kind"], object["metadata"]["name"]});
+      if (std::find(paths.begin(), paths.end(), path) != paths.end()) return object;
     }
+    return absl::NotFoundError(path);
   }
 
   // As the API server's label selector does.
@@ -274,7 +264,10 @@ TEST_P(RecordedJob, ItsWorkersAreFound) {
   const json& ref = recorded_["jobRef"];
   TargetSpec target;
   target.job = JobRef{ref.value("apiVersion", ""), ref["kind"], ref["name"]};
-  const JobShape shape = Describe(*target.job);
+  const absl::StatusOr<JobShape> described =
+      DescribeJob("ml", *target.job, [this](const std::string& path) { return Read(path); });
+  ASSERT_TRUE(described.ok()) << described.status();
+  const JobShape& shape = *described;
   const absl::StatusOr<PodQuery> query = QueryFor(target, &shape);
   ASSERT_TRUE(query.ok()) << query.status();
   const std::vector<PodInfo> pods = Pods(*query);

@@ -1,0 +1,19 @@
+// IPv6 addresses have brackets where a port or a path may follow.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace strobe {
+
+// A name or an address without a port, as it stands before one: "fd00::1" is "[fd00::1]".
+inline std::string HostBeforePort(std::string_view host) {
+  const bool ipv6 = host.find(':') != std::string_view::npos;
+  return (ipv6 ? "[" : "") + std::string(host) + (ipv6 ? "]" : "");
+}
+
+inline std::string_view WithoutBrackets(std::string_view host) {
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  return bracketed ? host.substr(1, host.size() - 2) : host;
+}
+
+}  // namespace strobe
