@@ -225,6 +225,9 @@ def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secur
     made, warnings = admitted(kubectl, trainer("second"), "second")
     assert made is None and "pod first of this namespace waits" in warnings
     assert operator.metric("strobe_injections_total", result="skipped") >= 1
+    # The API server lets the image of a pod's init container change, so that a pod of a job need not be deleted.
+    kubectl.run("set", "image", "pod/first", "strobe-sidecar=registry.invalid/strobe-sidecar:2")
+    assert sidecar(kubectl, "first")["image"] == "registry.invalid/strobe-sidecar:2"
     kubectl.run("delete", "pod", "first", "--grace-period=0", "--force")
     wait_until(lambda: "waits for its sidecar" not in create(kubectl, trainer("x"), dry_run=True).stderr, 15, "the end of the stuck pod")
 

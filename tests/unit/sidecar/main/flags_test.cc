@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "absl/status/statusor.h"
 #include "common/base/strings.h"
 
 namespace strobe {
