@@ -85,6 +85,7 @@ void AddConnectionFlags(CLI::App& command, ConnectionFlags& flags) {
   for (const Passed& passed : kPassed)
     command.add_option(passed.names, flags.*passed.value, passed.help)->group(kConnectionGroup);
   command.add_option("--as-group", flags.as_group, "a group to impersonate; may be repeated")
+      ->allow_extra_args(false)  // The next word may be the job.
       ->group(kConnectionGroup);
   command
       .add_flag("--insecure-skip-tls-verify", flags.insecure_skip_tls_verify,

@@ -14,8 +14,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-extern char** environ;
-
 namespace strobe::cluster {
 namespace {
 

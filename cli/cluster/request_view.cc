@@ -1,7 +1,6 @@
 #include "cli/cluster/request_view.h"
 
 #include <algorithm>
-#include <set>
 
 #include "common/base/duration.h"
 #include "common/base/outcome.h"
