@@ -204,8 +204,10 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
   Others others;
   for (const Object& object : requests_.InNamespace(request.ns)) {
     const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
-    // A request that was refused has recorded nothing.
-    if (!other.ok() || other->name == request.name || other->status.attempt == 0) continue;
+    // A request that was refused, or only preflights, records nothing.
+    if (!other.ok() || other->name == request.name || other->status.attempt == 0 ||
+        other->capture.preflight_only)
+      continue;
     if (other->status.completion_time)
       others.last_end = std::max(others.last_end, other->status.completion_time);
     else if (!other->status.retry_time)
