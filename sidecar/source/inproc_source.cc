@@ -27,19 +27,14 @@ constexpr std::string_view kTorch = "torch";
 constexpr Nanos kAskStepsFor = std::chrono::milliseconds(200);
 constexpr std::size_t kAskers = 8;
 
-// Tells a process's file from those of the worker's other processes.
-std::string FileSuffix(const Announcement& process) {
-  const std::uint32_t number = process.local_rank.value_or(process.pid);
-  return StrCat(process.container, process.container.empty() ? "" : ".", number);
-}
-
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
                           const Announcement& process, std::uint64_t max_bytes,
                           const Cancellation& cancel, const Cancellation& terminate,
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label()),
-                         .rank = process.place()};
+                         .rank = process.place(),
+                         .counts_steps = plan.steps() > 0};
   const std::uint64_t max_file = process.framework == kTorch ? MaxJson(max_bytes) : max_bytes;
   const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, max_file),
                                         cancel, terminate, callbacks);
@@ -52,33 +47,20 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                    .format = told.format,
                    .started_ns = told.started_ns,
                    .stopped_ns = told.stopped_ns,
-                   .suffix = FileSuffix(process)},
+                   .container = process.container,
+                   .number = process.local_rank.value_or(process.pid)},
                   max_bytes, plan.tracers(), answer);
   }
   return answer;
 }
 
-// Processes that do not tell the steps of the plan's loop are recorded by time. Returns the number
-// of those that do.
-std::size_t TakeStepsFromOthers(const std::string& directory,
-                                const std::vector<Announcement>& processes,
-                                std::vector<v1::CapturePlan>& plans) {
-  std::atomic<std::size_t> stepping{0};
-  ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
-    if (plans[i].steps() == 0) return;
-    const auto told = AskSteps(directory, processes[i], kAskStepsFor);
-    const bool tells = std::any_of(told.begin(), told.end(), [&](const v1::StepPace& pace) {
-      return pace.loop() == plans[i].step_loop();
-    });
-    if (tells)
-      ++stepping;
-    else
-      plans[i].set_steps(0);
-  });
-  return stepping;
-}
-
 }  // namespace
+
+v1::CapturePlan PlanFor(const Announcement& process, v1::CapturePlan plan) {
+  const auto& tellers = plan.step_tellers();
+  if (std::find(tellers.begin(), tellers.end(), process.socket) == tellers.end()) plan.set_steps(0);
+  return plan;
+}
 
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all) {
   // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
@@ -141,8 +123,8 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   RecordingTimes times(clock_, plan);
   times.Look();
   const v1::CapturePlan planned = session::OnClockSetBy(times.set(), plan);
-  std::vector<v1::CapturePlan> plans(processes.size(), planned);
-  const std::size_t stepping = TakeStepsFromOthers(directory_, processes, plans);
+  std::vector<v1::CapturePlan> plans;
+  for (const Announcement& process : processes) plans.push_back(PlanFor(process, planned));
   const std::uint64_t room = MemoryRoom(kTraceCopies * processes.size());
   const std::uint64_t max_bytes = MaxTrace(plan, room);
   std::atomic<std::size_t> recording{processes.size() + 1};
@@ -175,10 +157,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const bool has_torch_options =
       std::any_of(processes.begin(), processes.end(),
                   [](const Announcement& process) { return process.framework == kTorch; });
-  for (Recording& recorded : recordings) {
-    recorded.has_torch_options = has_torch_options;
-    recorded.stepping_processes = SteppingIn(recordings.size(), stepping);
-  }
+  for (Recording& recorded : recordings) recorded.has_torch_options = has_torch_options;
   return recordings;
 }
 

@@ -20,7 +20,7 @@ class InprocSource final : public session::Source {
   Nanos lead() const override;
   std::vector<v1::StepPace> Steps() override;
   // NoSource without processes if none announced itself. Processes with a server of ours are left
-  // to it, unless the plan names a container. If the plan counts steps, a process that tells them
+  // to it, unless the plan names a container. If the plan counts steps, each of its step_tellers
   // records itself from the begin of the first to the end of the last one, and any other process
   // records the time in which they are expected.
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
@@ -34,5 +34,8 @@ class InprocSource final : public session::Source {
 
 // The announcements that a capture with this plan records over their sockets. Pure.
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all);
+
+// The plan for one process: one that is not among the plan's tellers is recorded by time. Pure.
+v1::CapturePlan PlanFor(const Announcement& process, v1::CapturePlan plan);
 
 }  // namespace strobe

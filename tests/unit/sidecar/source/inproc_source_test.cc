@@ -42,5 +42,16 @@ TEST(ToRecord, OnlyTheContainerAndOnlyWhoTrains) {
       testing::ElementsAre("torch"));
 }
 
+TEST(PlanFor, OnlyTellersBeginAtTheStep) {
+  v1::CapturePlan plan;
+  plan.set_steps(5);
+  plan.add_step_tellers("7.sock");
+  Announcement teller = Of("torch", ""), other = Of("jax", "");
+  teller.socket = "7.sock";
+  other.socket = "8.sock";
+  EXPECT_EQ(PlanFor(teller, plan).steps(), 5u);
+  EXPECT_EQ(PlanFor(other, plan).steps(), 0u);
+}
+
 }  // namespace
 }  // namespace strobe
