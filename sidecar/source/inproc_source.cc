@@ -16,6 +16,7 @@
 #include "sidecar/source/left_trace.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/recording_times.h"
+#include "sidecar/source/ring_files.h"
 
 namespace strobe {
 namespace {
@@ -54,7 +55,33 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   return answer;
 }
 
+// The processes whose ring files tell that they use CUDA, whoever records their devices; see
+// Announcement::process.
+std::set<std::string> ProcessesWithCuda(const std::string& directory) {
+  std::set<std::string> processes;
+  for (const std::string& path : RingFiles(directory)) {
+    const OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone || !opened.lives) continue;
+    const wire::FileHeader& header = *opened.rings.file.header();
+    if (header.uses_cuda.load() != 0)
+      processes.insert(StrCat(opened.pid, "-", std::uint32_t{header.process_began}));
+  }
+  return processes;
+}
+
 }  // namespace
+
+Nanos LeadOf(const std::vector<Announcement>& processes, const std::set<std::string>& with_cuda) {
+  // PyTorch needs tens of milliseconds when it prepares its first recording.
+  constexpr Nanos kLead = 2 * kProfilerSendAhead;
+  // CUPTI needs a second to start, and more when a process loads it for the first time. Kineto's
+  // own protocol warms up for whole seconds; TorchRecorder.prepare_ahead_ns is the same number.
+  constexpr Nanos kCuptiStart = std::chrono::seconds(2);
+  const bool cupti = std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
+    return process.framework == kTorch && process.trains && with_cuda.contains(process.process());
+  });
+  return cupti ? kLead + kCuptiStart : kLead;
+}
 
 v1::CapturePlan PlanFor(const Announcement& process, v1::CapturePlan plan) {
   const auto& tellers = plan.step_tellers();
@@ -108,8 +135,9 @@ std::vector<v1::StepPace> InprocSource::Steps() {
   return all;
 }
 
-// PyTorch needs tens of milliseconds when it prepares its first recording.
-Nanos InprocSource::lead() const { return 2 * kProfilerSendAhead; }
+Nanos InprocSource::lead() const {
+  return LeadOf(ReadAnnouncements(directory_), ProcessesWithCuda(directory_));
+}
 
 std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                             const Cancellation& terminate,

@@ -40,7 +40,9 @@ class OneSource final : public session::Source {
     if (outcome == Outcome::kNoSource) return session::OneRecording({outcome, "nobody", ""});
     if (local_ranks.empty()) {
       Recording recording{outcome, "", FakeTrace(1, 2).SerializeAsString()};
-      recording.processes.emplace_back().set_source(kind_);
+      v1::ProcessReport& row = recording.processes.emplace_back();
+      row.set_source(kind_);
+      row.set_outcome(static_cast<v1::Outcome>(outcome));
       return session::OneRecording(std::move(recording));
     }
     std::vector<Recording> recordings;
