@@ -1,15 +1,16 @@
 // The `strobe` command: captures without Kubernetes, and work with the runs of logdirs.
 #include <malloc.h>
 
-#include <functional>
 #include <iostream>
 #include <memory>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "cli/capture_command.h"
+#include "cli/command.h"
 #include "cli/common_flags.h"
 #include "cli/completion.h"
+#include "cli/kube_commands.h"
 #include "cli/logdir_commands.h"
 #include "cli/outcomes_command.h"
 #include "cli/trace_commands.h"
@@ -20,21 +21,6 @@
 
 namespace strobe {
 namespace {
-
-struct Command {
-  CLI::App* app = nullptr;
-  std::function<int()> run{};
-};
-
-// Makes a command whose flags live as long as the function that runs it.
-template <typename Flags>
-Command Add(CLI::App& app, const char* name, const char* about, void (*add)(CLI::App&, Flags&),
-            int (*run)(const Flags&)) {
-  const auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(name, about);
-  add(*command, *flags);
-  return {command, [flags, run] { return run(*flags); }};
-}
 
 Command AddCompletion(CLI::App& app) {
   const auto shell = std::make_shared<std::string>();
@@ -47,25 +33,38 @@ Command AddCompletion(CLI::App& app) {
           }};
 }
 
+// The commands that kubectl-strobe has, for machines on which kubectl does not find it.
+Command AddKube(CLI::App& app) {
+  CLI::App* kube = app.add_subcommand(
+      "kube", "Capture jobs of a Kubernetes cluster; the same as kubectl strobe.");
+  const std::vector<Command> commands = AddKubeCommands(*kube);
+  return {kube, [commands] { return RunChosen(commands, kExitWrongFlags); }};
+}
+
 std::vector<Command> AddCommands(CLI::App& app) {
   return {
-      Add(app, "capture",
+      AddCommand(
+          app, "capture",
           "Record a trace of all workers, beginning at the same instant, and store it in a logdir.",
           AddCaptureFlags, RunCapture),
-      Add(app, "ls", "List the runs of a logdir, or the workers of one run.", AddLsFlags, RunLs),
-      Add(app, "cp", "Copy runs from one logdir to another and verify their checksums.", AddCpFlags,
-          RunCp),
-      Add(app, "rm", "Delete runs of a logdir.", AddRmFlags, RunRm),
-      Add(app, "inspect",
+      AddCommand(app, "ls", "List the runs of a logdir, or the workers of one run.", AddLsFlags,
+                 RunLs),
+      AddCommand(app, "cp", "Copy runs from one logdir to another and verify their checksums.",
+                 AddCpFlags, RunCp),
+      AddCommand(app, "rm", "Delete runs of a logdir.", AddRmFlags, RunRm),
+      AddCommand(
+          app, "inspect",
           "Show whether traces are complete, their training steps, and which events take the time.",
           AddInspectFlags, RunInspect),
-      Add(app, "convert", "Convert traces for chrome://tracing, Perfetto or a spreadsheet.",
-          AddConvertFlags, RunConvert),
-      Add(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
-          AddMergeFlags, RunConvert),
-      Add(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
-      Add(app, "outcomes", "Explain what each outcome of a worker means and what to do about it.",
-          AddOutcomesFlags, RunOutcomes),
+      AddCommand(app, "convert", "Convert traces for chrome://tracing, Perfetto or a spreadsheet.",
+                 AddConvertFlags, RunConvert),
+      AddCommand(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
+                 AddMergeFlags, RunConvert),
+      AddCommand(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
+      AddCommand(app, "outcomes",
+                 "Explain what each outcome of a worker means and what to do about it.",
+                 AddOutcomesFlags, RunOutcomes),
+      AddKube(app),
       AddCompletion(app),
   };
 }
@@ -75,6 +74,22 @@ bool IsCommand(const CLI::App& app, const char* name) {
     if (command->check_name(name)) return true;
   }
   return false;
+}
+
+int Run(CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
+  // CLI11 would call an unknown command an unexpected argument.
+  if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
+    std::cerr << "strobe: there is no command \"" << argv[1] << "\"; " << app.get_name()
+              << " --help lists them\n";
+    return kExitWrongFlags;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // Also thrown for --help and --version.
+    return app.exit(error) == 0 ? kExitOk : kExitWrongFlags;
+  }
+  InitLog(LogLevel::kError, LogFormat::kText);
+  return RunChosen(commands, kExitWrongFlags);  // A command is required.
 }
 
 int Main(int argc, char** argv) {
@@ -87,22 +102,30 @@ int Main(int argc, char** argv) {
       "  strobe capture --insecure-plaintext --workers 10.0.0.2:9470,10.0.0.3:9470 --logdir "
       "/nfs/logs\n"
       "strobe COMMAND --help explains a command and its flags.");
-  const std::vector<Command> commands = AddCommands(app);
-  // CLI11 would call an unknown command an unexpected argument.
-  if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
-    std::cerr << "strobe: there is no command \"" << argv[1] << "\"; strobe --help lists them\n";
-    return kExitWrongFlags;
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // Also thrown for --help and --version.
-    return app.exit(error) == 0 ? kExitOk : kExitWrongFlags;
-  }
-  InitLog(LogLevel::kError, LogFormat::kText);
-  for (const Command& command : commands) {
-    if (*command.app) return command.run();
-  }
-  return kExitWrongFlags;  // Not reached: a command is required.
+  return Run(app, AddCommands(app), argc, argv);
+}
+
+// kubectl runs this program as `kubectl strobe` under the name kubectl-strobe, and asks it under
+// the name kubectl_complete-strobe for words that complete a command line.
+int MainOfPlugin(bool completes, int argc, char** argv) {
+  CLI::App app("Record synchronized profiles of the jobs of a Kubernetes cluster.",
+               "kubectl strobe");
+  app.set_version_flag("--version", kVersion);
+  app.footer(
+      "Example:\n"
+      "  kubectl strobe capture job/llm -n ml --duration 2s\n"
+      "kubectl strobe COMMAND --help explains a command and its flags.");
+  const std::vector<Command> commands = AddKubeCommands(app);
+  if (completes) return RunKubeCompletion(app, {argv + 1, argv + argc});
+  return Run(app, commands, argc, argv);
+}
+
+int MainByName(int argc, char** argv) {
+  const std::string_view path = argc > 0 ? argv[0] : "";
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name == "kubectl-strobe") return MainOfPlugin(/*completes=*/false, argc, argv);
+  if (name == "kubectl_complete-strobe") return MainOfPlugin(/*completes=*/true, argc, argv);
+  return Main(argc, argv);
 }
 
 }  // namespace
@@ -113,5 +136,5 @@ int main(int argc, char** argv) {
   // The large buffers of a trace's index are mapped one by one, so that their memory returns to the
   // system as soon as they are freed. Kept in the heap, they would take half as much memory again.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  return strobe::Main(argc, argv);
+  return strobe::MainByName(argc, argv);
 }

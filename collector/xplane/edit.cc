@@ -7,6 +7,7 @@
 #include "collector/xplane/wire.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe::xplane {
 namespace {
@@ -135,6 +136,11 @@ absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::stri
   else if (later < 0)
     whole = std::move(joined);
   return status;
+}
+
+void AppendNote(std::uint32_t field, std::string_view note, std::string& whole) {
+  constexpr std::size_t kMaxNoteBytes = 1024;
+  AppendBytesField(field, CutUtf8(note, kMaxNoteBytes), whole);
 }
 
 }  // namespace strobe::xplane

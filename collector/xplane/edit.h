@@ -36,4 +36,8 @@ absl::Status AppendPlane(std::string_view plane, const PlaneChange& change, std:
 // XSpace.
 absl::Status AppendXSpace(std::string_view part, std::string_view tag, std::string& whole);
 
+// Adds a text to the trace's errors or warnings; `field` is kErrorsField or kWarningsField. The
+// text is made valid UTF-8 and cut to 1 KiB.
+void AppendNote(std::uint32_t field, std::string_view note, std::string& whole);
+
 }  // namespace strobe::xplane

@@ -8,6 +8,7 @@
 #include "common/base/duration.h"
 #include "common/base/quantity.h"
 #include "common/base/strings.h"
+#include "operator/core/sidecar_user.h"
 
 namespace strobe {
 namespace {
@@ -66,6 +67,7 @@ bool IsQuantity(std::string_view text) {
   return value && *value > 0;
 }
 
+bool IsZero(std::string_view text) { return ParseQuantity(text) == 0.0; }
 bool IsCpu(std::string_view text) { return ParseQuantity(text).value_or(0) >= kLeastCpu; }
 bool IsSidecarMemory(std::string_view text) {
   return ParseQuantity(text).value_or(0) >= kLeastSidecarMemory;
@@ -77,9 +79,9 @@ bool IsBytes(std::string_view text) { return ParseBytes(text).has_value(); }
 bool IsUser(std::string_view text) {
   const std::vector<std::string> ids = Split(text, ':');
   return ids.size() <= 2 && std::all_of(ids.begin(), ids.end(), [](std::string_view id) {
-           int number = 0;
+           std::int64_t number = 0;
            const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-           return error == std::errc() && end == id.data() + id.size() && number > 0;
+           return error == std::errc() && end == id.data() + id.size() && IsSidecarId(number);
          });
 }
 

@@ -14,6 +14,7 @@ bool IsQuantity(std::string_view text);
 // True for quantities with which a container can start.
 inline constexpr double kLeastCpu = 0.001, kLeastSidecarMemory = 32.0 * 1024 * 1024;
 bool IsCpu(std::string_view text);            // At least 1m.
+bool IsZero(std::string_view text);           // A quantity of nothing, such as "0".
 bool IsSidecarMemory(std::string_view text);  // At least 32Mi.
 bool IsAgentMemory(std::string_view text);    // At least 32Mi, which a program's rings need.
 // True for a positive quantity of bytes.

@@ -29,8 +29,8 @@ struct InjectionSettings {
   InjectionMode mode = InjectionMode::kNative;
   std::string image{};
   std::string pull_policy{};  // Empty for Kubernetes' default.
-  // The sidecar's resource requests. In a pod of QoS class Guaranteed, its limits equal its
-  // requests.
+  // The sidecar's resource requests; "0" for none. In a pod of QoS class Guaranteed, its limits
+  // equal its requests, and none of them is 0.
   std::string cpu = "50m", memory = "128Mi";
   std::string memory_limit = "2Gi";  // A trace is held in memory.
   // The sidecar's CPU limit where a ResourceQuota or LimitRange demands one.

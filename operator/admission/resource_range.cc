@@ -49,7 +49,7 @@ double SumOf(const Json& spec, const char* kind, const std::string& resource) {
 
 bool Counts(const Quota& quota, const Json& spec) {
   const bool ends = !Member(spec, "activeDeadlineSeconds").is_null();
-  // A pod with our sidecar has requests, so that it is never of the class BestEffort.
+  // A pod with our sidecar has a memory limit, so that it is never of the class BestEffort.
   return !quota.best_effort_only && (!quota.terminating || *quota.terminating == ends);
 }
 

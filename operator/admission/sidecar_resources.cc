@@ -24,6 +24,8 @@ using kube::TextOf;
 
 // For the container's log, which counts as ephemeral storage beside the spool.
 constexpr double kLogRoom = 64 * kMebi;
+// The sidecar's CPU in a Guaranteed pod where the settings request none.
+constexpr char kGuaranteedCpu[] = "50m";
 
 bool SameQuantity(const Json& a, const Json& b) {
   const std::optional<double> left = kube::AmountOf(a), right = kube::AmountOf(b);
@@ -44,6 +46,52 @@ bool IsGuaranteed(const Json& spec) {
   return true;
 }
 
+bool HasPodLevelResources(const Json& spec) { return !Member(spec, "resources").empty(); }
+
+// What settings and annotations ask for, as quantities.
+struct Asked {
+  std::string cpu{}, memory{}, memory_limit{};
+  bool guaranteed = false;  // Requests must equal limits.
+};
+
+// A request of 0 in a Guaranteed pod costs the pod its class: each of its containers must have
+// limits of CPU and memory that equal its requests (ComputePodQOS in
+// pkg/apis/core/v1/helper/qos/qos.go of Kubernetes 1.34). Therefore only the pod's own annotations
+// can ask for that, and not settings that are about all pods.
+Asked WhatIsAsked(const Json& spec, const InjectionSettings& settings, Wishes& wishes,
+                  std::vector<std::string>& warnings) {
+  Asked asked;
+  asked.guaranteed = !HasPodLevelResources(spec) && IsGuaranteed(spec);
+  const std::string cpu = wishes.Get(
+      "cpu", "", [](const std::string& text) { return IsZero(text) || IsCpu(text); },
+      "0 or at least 1m, such as 100m");
+  const std::string memory =
+      wishes.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
+  std::string request = wishes.Get(
+      "memory-request", "",
+      [](const std::string& text) { return ParseQuantity(text).value_or(-1) >= 0; },
+      "a quantity such as 128Mi, or 0");
+  asked.memory_limit = memory.empty() ? settings.memory_limit : memory;
+  if (asked.guaranteed && (IsZero(cpu) || IsZero(request))) {
+    asked.guaranteed = false;
+    warnings.emplace_back(
+        "the sidecar requests less than its limits, as the pod's annotations ask for; the pod is "
+        "therefore Burstable instead of Guaranteed, and its containers get no CPUs of their own");
+  }
+  if (!request.empty() && asked.guaranteed) {
+    wishes.Ignore("memory-request", request,
+                  "must be 0 in a Guaranteed pod, where requests equal limits");
+    request.clear();
+  } else if (ParseQuantity(request).value_or(0) > ParseQuantity(asked.memory_limit).value_or(0)) {
+    wishes.Ignore("memory-request", request, "must be at most the sidecar's memory limit");
+    request.clear();
+  }
+  asked.cpu = cpu.empty() ? settings.cpu : cpu;
+  if (asked.guaranteed && IsZero(asked.cpu)) asked.cpu = kGuaranteedCpu;
+  asked.memory = !request.empty() ? request : memory.empty() ? settings.memory : memory;
+  return asked;
+}
+
 // What is asked for of one resource, as quantities.
 struct Wish {
   std::string request{}, limit{};  // Empty = none.
@@ -58,14 +106,17 @@ std::string TextFor(double amount, const std::string& quantity, bool cores) {
   return StrCat(static_cast<long long>(std::llround(std::floor(amount))));
 }
 
-// Chooses request and limit of one resource. Returns false if nothing fits.
+// Chooses request and limit of one resource. Returns false if nothing fits. Without a limit, a
+// sidecar that requests nothing uses what others leave.
 bool Choose(const std::string& resource, const Wish& wish, const ResourceRange& range,
             bool guaranteed, Json& requests, Json& limits) {
   const auto amount = [](const std::string& text) { return ParseQuantity(text).value_or(0); };
   std::optional<ChosenAmounts> chosen = ChooseAmounts(
       range, amount(wish.request),
       wish.limit.empty() ? std::nullopt : std::optional(amount(wish.limit)), guaranteed);
-  if (!chosen || chosen->limit.value_or(chosen->request) < wish.least) return false;
+  if (!chosen) return false;
+  const bool bounded = chosen->limit || !IsZero(wish.request);
+  if (bounded && chosen->limit.value_or(chosen->request) < wish.least) return false;
   const bool cores = resource == "cpu";
   requests[resource] = TextFor(chosen->request, wish.request, cores);
   if (chosen->limit) limits[resource] = TextFor(*chosen->limit, wish.limit, cores);
@@ -117,23 +168,20 @@ SidecarResources ChooseResources(const Json& spec, const InjectionSettings& sett
   made.spool_size = StrCat(
       ParseBytes(wishes.Get("spool-size", settings.spool_size, IsBytes, "a quantity such as 2Gi"))
           .value_or(0));
-  const std::string cpu = wishes.Get("cpu", settings.cpu, IsCpu, "at least 1m, such as 100m");
-  const std::string memory =
-      wishes.Get("memory", "", IsSidecarMemory, "at least 32Mi, such as 512Mi");
   const RangesOf ranges(spec, limits);
-  const bool guaranteed = IsGuaranteed(spec);
-  const std::string most = memory.empty() ? settings.memory_limit : memory;
-  const Wish cpu_wish{cpu, guaranteed || !ranges("cpu").demanded ? "" : settings.cpu_limit,
-                      kLeastCpu};
-  const Wish memory_wish{memory.empty() ? settings.memory : most, most, kLeastSidecarMemory};
+  const Asked asked = WhatIsAsked(spec, settings, wishes, warnings);
+  const std::string& most = asked.memory_limit;
+  const Wish cpu_wish{
+      asked.cpu, asked.guaranteed || !ranges("cpu").demanded ? "" : settings.cpu_limit, kLeastCpu};
+  const Wish memory_wish{asked.memory, most, kLeastSidecarMemory};
   // Pod-level resources bound the whole pod whatever its containers request, so container resources
   // could only exceed them. A LimitRange demands values of the containers nevertheless.
-  const bool pod_level = !Member(spec, "resources").empty();
+  const bool pod_level = HasPodLevelResources(spec);
   Json requests = Json::object(), bounds = Json::object();
   for (const auto& [resource, wish] :
        {std::pair("cpu", cpu_wish), std::pair("memory", memory_wish)}) {
     if (pod_level && !ranges(resource).demanded) continue;
-    if (!Choose(resource, wish, ranges(resource), guaranteed, requests, bounds))
+    if (!Choose(resource, wish, ranges(resource), asked.guaranteed, requests, bounds))
       made.cannot = CannotFit(resource);
   }
   if (!made.cannot.empty()) return made;

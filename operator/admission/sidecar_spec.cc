@@ -40,9 +40,13 @@ constexpr std::array<std::string_view, 14> kTakenPaths = {
     kSharedPath, kSpoolPath, "/var/run", "/run", "/opt/strobe", "/proc", "/sys",
     "/dev",      "/etc",     "/usr",     "/lib", "/lib64",      "/bin",  "/sbin"};
 
-Json SecurityContext(const InjectionSettings& settings, Wishes& wishes) {
+// The pod's annotation takes precedence over the namespace's policies, and these over the settings.
+Json SecurityContext(const InjectionSettings& settings, const NamespaceLimits& limits,
+                     Wishes& wishes) {
   const std::string user =
       wishes.Get("user", "", IsUser, "UID or UID:GID of a user that is not root, such as 1000");
+  if (user.empty() && !limits.users_differ.empty())
+    wishes.Warn(StrCat(limits.users_differ, "; the sidecar runs as the chart's user"));
   Json context = {{"allowPrivilegeEscalation", false},
                   {"capabilities", {{"drop", {"ALL"}}}},
                   {"readOnlyRootFilesystem", true},
@@ -52,6 +56,9 @@ Json SecurityContext(const InjectionSettings& settings, Wishes& wishes) {
     const std::vector<std::string> ids = Split(user, ':');
     context["runAsUser"] = std::stoll(ids.front());
     context["runAsGroup"] = std::stoll(ids.back());
+  } else if (limits.sidecar_user) {
+    context["runAsUser"] = limits.sidecar_user->user;
+    context["runAsGroup"] = limits.sidecar_user->group;
   } else if (settings.user) {
     context["runAsUser"] = *settings.user;
     context["runAsGroup"] = *settings.user;
@@ -260,7 +267,7 @@ SidecarSpec MakeSidecar(const Json& pod, const InjectionSettings& settings,
                     {"env", std::move(environment)},
                     {"ports", DeclaredPorts(ports)},
                     {"resources", std::move(resources.resources)},
-                    {"securityContext", SecurityContext(settings, wishes)},
+                    {"securityContext", SecurityContext(settings, surroundings.limits, wishes)},
                     {"volumeMounts", std::move(mounts)}};
   if (made.native) {
     made.container["restartPolicy"] = "Always";

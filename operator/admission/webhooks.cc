@@ -195,14 +195,17 @@ class Webhooks {
       else
         unknown = MessageOf(limits.status());
     }
+    // The warning below reaches only whoever creates the pod, which is often a controller.
+    if (!surroundings.limits.users_differ.empty())
+      LogWarning("policies disagree", {{"reason", surroundings.limits.users_differ}});
     Injection injection = Inject(request.object, options_.injection, surroundings);
     if (!unknown.empty() && !injection.patch.empty()) {
       LogWarning("the namespace's limits are not known",
                  {{"pod", NameOf(request)}, {"error", unknown}});
-      injection.warnings.push_back(
-          "the namespace's ResourceQuotas and LimitRanges could not be read; if one of them "
-          "demands "
-          "a CPU limit or bounds memory, the pod may be refused");
+      injection.warnings.emplace_back(
+          "the namespace's ResourceQuotas, LimitRanges and ProfilePolicies could not be read; if "
+          "one of them demands a CPU limit or bounds memory, the pod may be refused, and the "
+          "sidecar does not run as the user of a policy");
     }
     return injection;
   }

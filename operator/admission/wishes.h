@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/strings.h"
@@ -25,6 +26,7 @@ class Wishes {
     Ignore(name, value, StrCat("must be ", should));
     return otherwise;
   }
+  void Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
   void Ignore(const char* name, const std::string& value, const std::string& why) {
     warnings_.push_back(
         StrCat("strobe.dev/", name, " ", why, "; \"", CutUtf8(value, 40), "\" is ignored"));

@@ -165,8 +165,13 @@ absl::Status CheckInjectedObjects(const InjectionConfig& injection) {
 // one of them were wrong.
 absl::Status CheckInjection(const InjectionConfig& injection) {
   for (const auto& [key, text] :
-       {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory),
-        std::pair("memoryLimit", &injection.memory_limit),
+       {std::pair("cpu", &injection.cpu), std::pair("memory", &injection.memory)}) {
+    if (!ParseQuantity(*text))
+      return absl::InvalidArgumentError(
+          StrCat("injection.", key, " must be a quantity such as 100m or 512Mi, or 0 for none"));
+  }
+  for (const auto& [key, text] :
+       {std::pair("memoryLimit", &injection.memory_limit),
         std::pair("spoolSize", &injection.spool_size), std::pair("cpuLimit", &injection.cpu_limit),
         std::pair("agentMemory", &injection.agent_memory)}) {
     if (ParseQuantity(*text).value_or(0) <= 0)

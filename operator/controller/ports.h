@@ -77,9 +77,18 @@ struct ReconcilerDependencies {
   std::function<void(const std::string& key)> enqueue;
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
 
+  // A request that only preflights is no capture: it counts neither for policies nor in metrics.
+
   // Tells the gatekeeper that a capture of the namespace has ended just now.
-  void TellEnded(const std::string& ns) const {
-    if (gatekeeper != nullptr) gatekeeper->CaptureEnded(ns, clock.WallNow());
+  void TellEnded(const std::string& ns, const CaptureSpec& capture) const {
+    if (gatekeeper != nullptr && !capture.preflight_only)
+      gatekeeper->CaptureEnded(ns, clock.WallNow());
+  }
+  void CountAttempt(const ProfileRequest& request, const AttemptProgress& progress) const {
+    if (!request.capture.preflight_only) metrics.AttemptEnded(request, progress);
+  }
+  void CountEnd(const ProfileRequest& request, CaptureEnd end) const {
+    if (!request.capture.preflight_only) metrics.CaptureEnded(request, end);
   }
 };
 

@@ -93,9 +93,9 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
     if (!done && patient) return ReconcileResult{kCancelLook};
     if (done && !live->counted) {
       live->counted = true;
-      deps_.metrics.AttemptEnded(request, progress);
-      deps_.metrics.CaptureEnded(request, CaptureEnd::kCancelled);
-      deps_.TellEnded(request.ns);
+      deps_.CountAttempt(request, progress);
+      deps_.CountEnd(request, CaptureEnd::kCancelled);
+      deps_.TellEnded(request.ns, request.capture);
     }
   } else if (begun && request.invalid.empty() && HasFinalizer(request) &&
              !request.status.retry_time) {
@@ -110,7 +110,7 @@ absl::StatusOr<std::optional<ReconcileResult>> RequestCleanup::StopCapture(
                  MessageOf(resumed)));
     }
   } else if (begun) {
-    deps_.TellEnded(request.ns);  // It waited for its next attempt.
+    deps_.TellEnded(request.ns, request.capture);  // It waited for its next attempt.
   }
   return std::nullopt;
 }
@@ -162,7 +162,7 @@ absl::StatusOr<std::shared_ptr<RunReclaim>> RequestCleanup::StartReclaim(
 void RequestCleanup::AfterDeletion(const std::string& key, const LiveCapture* live) {
   if (live != nullptr) {
     live->attempt->Cancel("the request was deleted");
-    deps_.TellEnded(key.substr(0, key.find('/')));
+    deps_.TellEnded(key.substr(0, key.find('/')), live->spec);
   }
   Forget(key);
 }

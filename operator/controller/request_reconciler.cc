@@ -120,6 +120,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Hold(const std::string& key,
                                                         const ProfileRequest& request,
                                                         const Crowd& crowd,
                                                         const PolicyVerdict& verdict) {
+  if (request.capture.preflight_only)
+    return Refuse(request, "WaitingForPolicy",
+                  StrCat("a capture would have to wait: ", verdict.message));
   table_.SetHeld(key);
   RETURN_IF_ERROR(Write(
       request, PendingStatus(request, "WaitingForPolicy", verdict.message, deps_.clock.WallNow())));
@@ -137,8 +140,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
     return Refuse(request, "UnknownJobKind", MessageOf(query.status()));
   const bool resumes = Resumes(request, number);
   const Nanos waited = deps_.clock.MonoNow() - table_.WaitsSince(key, request, number);
-  absl::StatusOr<Selection> selection =
-      Select(request, /*patient=*/!resumes && waited < kTargetPatience);
+  absl::StatusOr<Selection> selection = Select(
+      request, /*patient=*/!resumes && !request.capture.preflight_only && waited < kTargetPatience);
   if (absl::IsInvalidArgument(selection.status()))
     return Refuse(request, "InvalidTarget", MessageOf(selection.status()));
   if (absl::IsPermissionDenied(selection.status())) {
@@ -191,6 +194,11 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTargets(const std::string
                                                                const Selection& selection,
                                                                std::size_t wanted) {
   const std::size_t usable = selection.usable();
+  if (request.capture.preflight_only) {
+    if (!selection.targets.empty()) return std::nullopt;  // Each tells why it cannot record.
+    const PendingReason why = WhyPending(selection);
+    return Refuse(request, why.reason, why.message);
+  }
   if (usable > 0 && (usable >= wanted || Resumes(request, number))) return std::nullopt;
   // The time for which a job is suspended does not count as waiting.
   if (selection.suspended) table_.RestartWait(key, request, number);
@@ -215,6 +223,8 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTurn(const std::string& k
                                                             const ProfileRequest& request,
                                                             const std::vector<Target>& targets,
                                                             bool resumes) {
+  // It records nothing: it tells that a worker is busy, and keeps no capture waiting.
+  if (request.capture.preflight_only) return std::nullopt;
   std::set<std::string> workers;
   for (const Target& target : targets) {
     if (target.usable()) workers.insert(StrCat(request.ns, "/", target.name));
@@ -319,7 +329,7 @@ void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& r
   live.counted = true;
   table_.LeaveTurns(key);
   TellArmed(request, result.armed, result.workers.size(), result.attempt);
-  deps_.metrics.AttemptEnded(request, progress);
+  deps_.CountAttempt(request, progress);
   if (request.cancel) return;
   const std::optional<Nanos> wait = RetryAfter(live.spec, result);
   if (!wait) return;
@@ -333,12 +343,14 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Finish(const ProfileRequest& 
   const CaptureEnd end = result.succeeded   ? CaptureEnd::kSucceeded
                          : result.cancelled ? CaptureEnd::kCancelled
                                             : CaptureEnd::kFailed;
+  const bool records = !request.capture.preflight_only;
   // Before the status: a user who sees the end may delete the request at once.
-  deps_.TellEnded(request.ns);
+  deps_.TellEnded(request.ns, request.capture);
   RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, deps_.clock.WallNow())));
-  deps_.cluster.RecordEvent(request, end != CaptureEnd::kSucceeded, StrCat("Capture", Name(end)),
-                            "Finish", StrCat(result.message, "; ", result.sync_message));
-  deps_.metrics.CaptureEnded(request, end);
+  deps_.cluster.RecordEvent(request, end != CaptureEnd::kSucceeded,
+                            StrCat(records ? "Capture" : "Preflight", Name(end)), "Finish",
+                            StrCat(result.message, "; ", result.sync_message));
+  deps_.CountEnd(request, end);
   // What is left to do for a finished request follows from the status that was written just now.
   return ReconcileResult{Nanos{0}};
 }
@@ -359,11 +371,12 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
                                                                      CaptureEnd end,
                                                                      const std::string& reason,
                                                                      const std::string& message) {
-  if (request.status.attempt > 0) deps_.TellEnded(request.ns);  // An attempt came before.
+  // An attempt came before.
+  if (request.status.attempt > 0) deps_.TellEnded(request.ns, request.capture);
   RETURN_IF_ERROR(deps_.cluster.WriteStatus(
       request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kCancelled, reason, "Refuse", message);
-  deps_.metrics.CaptureEnded(request, end);
+  deps_.CountEnd(request, end);
   return ReconcileResult{Nanos{0}};
 }
 

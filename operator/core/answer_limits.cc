@@ -64,6 +64,7 @@ std::int64_t StepNumber(std::int64_t number) {
 void Bound(v1::StepPace& pace) {
   Cut(pace.mutable_loop(), kMaxNameBytes);
   Cut(pace.mutable_process(), kMaxNameBytes);
+  pace.clear_teller();
   pace.set_number(StepNumber(pace.number()));
   pace.set_began_ns(Time(pace.began_ns()));
   pace.set_ended_ns(Time(pace.ended_ns()));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "operator/core/preflight_judgement.h"
 #include "operator/core/process_workers.h"
 
@@ -17,6 +18,7 @@ constexpr Nanos kCheckTimeout = seconds(8);
 constexpr Nanos kAskAgain = seconds(1);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
+constexpr std::size_t kMaxToldSources = 8, kMaxToldSourceBytes = 240;
 
 // Whether waiting may cure what keeps this worker from recording: its trainer has not started its
 // profiler server yet, or another capture holds it.
@@ -36,6 +38,23 @@ WorkerPace PaceOf(const std::string& worker, const v1::DescribeResponse& descrip
                           .period = Nanos{told.period_ns()}});
   }
   return pace;
+}
+
+// The sources in the trainer, for people: "Framework at localhost:9012", "Agent at /strobe, local
+// ranks 0, 1". Those that cannot record say why not.
+std::vector<std::string> SourcesOf(const v1::DescribeResponse& description) {
+  std::vector<std::string> told;
+  for (const v1::Source& source : description.sources()) {
+    if (told.size() == kMaxToldSources) break;
+    std::vector<std::string> ranks;
+    for (const v1::ProcessRank& rank : source.ranks()) ranks.push_back(StrCat(rank.local_rank()));
+    told.push_back(CutUtf8(
+        StrCat(source.kind() == v1::SOURCE_AGENT ? "Agent" : "Framework", " at ", source.address(),
+               ranks.empty() ? "" : StrCat(", local ranks ", Join(ranks, ", ")),
+               source.ready() ? "" : StrCat(", not ready: ", source.detail())),
+        kMaxToldSourceBytes));
+  }
+  return told;
 }
 
 // The plan that another worker was given, as it is for all workers.
@@ -68,7 +87,8 @@ AttemptPreflight::AttemptPreflight(AttemptState& state, const OwnedTasks& tasks,
     : state_(state), tasks_(tasks), workers_(workers), hooks_(std::move(hooks)) {}
 
 void AttemptPreflight::Begin() {
-  ready_by_ = state_.clock.MonoNow() + state_.spec.ready_timeout;
+  ready_by_ = state_.clock.MonoNow();
+  if (!state_.spec.preflight_only) ready_by_ += state_.spec.ready_timeout;
   for (std::size_t i = 0; i < state_.members.size(); ++i) {
     Member& member = state_.members[i];
     const Target& target = member.result.target;
@@ -110,6 +130,10 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
     member.last_contact = state_.Now();
     member.framework = HasFramework(description);
     if (description.sources_size() > 0) member.result.ranks = RanksOf(description);
+    if (state_.spec.preflight_only) {
+      member.result.sidecar = description.version();
+      member.result.sources = SourcesOf(description);
+    }
     member.result.offset = answer->offset + state_.clock_steps.Since();
     member.result.error = answer->error;
     member.result.wall_less_monotonic = answer->wall_less_monotonic;

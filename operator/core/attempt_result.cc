@@ -51,6 +51,11 @@ void JudgeStepsOnAll(AttemptResult& result) {
 }
 
 void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
+  if (spec.preflight_only) {
+    result.sync_reason = "PreflightOnly";
+    result.sync_message = "nothing was recorded, as asked for by preflightOnly";
+    return;
+  }
   std::vector<CorrectedStart> starts;
   const WorkerResult* gap = nullptr;
   for (const WorkerResult& worker : result.workers) {
@@ -162,6 +167,7 @@ std::optional<Nanos> LatenessOf(const WorkerResult& worker) {
 }
 
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
+  if (spec.preflight_only) return worker.outcome == Outcome::kOk;
   if (worker.report.url().empty()) return false;
   if (worker.outcome == Outcome::kOk || worker.outcome == Outcome::kEventsDropped) return true;
   return worker.outcome == Outcome::kLateStart && spec.on_late_start == OnLateStart::kKeep;

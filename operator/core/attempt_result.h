@@ -26,6 +26,10 @@ struct WorkerResult {
   // The ranks that its processes told in preflight, by local rank; see SplitByProcess.
   std::vector<v1::ProcessRank> ranks{};
   int local_rank = -1;  // Its number in its pod; -1 unless the pod has several workers.
+  // What its sidecar told preflight, for people: its version, and the sources in its trainer. Only
+  // with CaptureSpec::preflight_only.
+  std::string sidecar{};
+  std::vector<std::string> sources{};
   // When it is expected to record the plan's steps; none without steps.
   std::optional<ExpectedSteps> expected_steps{};
 };
@@ -67,8 +71,9 @@ struct AttemptResult {
 // late. None when the trace does not tell when it started, or the capture began at a step.
 std::optional<Nanos> LatenessOf(const WorkerResult& worker);
 
-// Whether this worker has a trace that ended well. A late start counts if the request keeps late
-// traces. A pod counts towards minWorkers if all its workers do.
+// Whether this worker has a trace that ended well, or, with CaptureSpec::preflight_only, could have
+// one. A late start counts if the request keeps late traces. A pod counts towards minWorkers if all
+// its workers do.
 bool Counts(const WorkerResult& worker, const CaptureSpec& spec);
 
 // Fills in verdict, counts, skew and synchronization from `result.workers`. A reason that is set

@@ -45,6 +45,7 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
       preflight_(state_, tasks_, deps_.workers,
                  {.changed = [this] { Enter(Phase::kPreflight); },
                   .done = [this](const absl::Status& enough) { OnPreflightDone(enough); }}),
+      write_test_(state_, tasks_, [this] { ConcludeOnceAllEnded(); }),
       recording_(state_, tasks_,
                  {.armed = [this](const absl::Status& enough) { OnArmed(enough); },
                   .changed = [this] { ConcludeOnceAllEnded(); }}),
@@ -114,32 +115,43 @@ void CaptureAttempt::Begin() {
 }
 
 void CaptureAttempt::OnPreflightDone(const absl::Status& enough) {
+  // Every worker that could record is told so, whatever becomes of the others.
+  if (state_.spec.preflight_only) {
+    if (enough.ok()) Plan().IgnoreError();  // The result's reason says why there is no plan.
+    state_.result.plan.reset();
+    return write_test_.Begin();
+  }
   if (!enough.ok()) return recording_.CallOff(MessageOf(enough));
-  AttemptResult& result = state_.result;
-  if (!result.plan) {
-    std::vector<ClockReading> ready;
-    for (const Member& member : state_.members) {
-      if (member.state == MemberState::kReady) ready.push_back(member.clock);
-    }
-    CaptureSpec spec = state_.spec;
-    spec.at = state_.RequestedStart();
-    const absl::StatusOr<StartPlan> plan = PlanStart(spec, state_.Now(), ready);
-    if (!plan.ok()) {
-      result.reason = "ClockUncertain";
-      result.message = MessageOf(plan.status());
-      return recording_.CallOff(result.message);
-    }
-    result.plan = *plan;
-    if (const absl::Status planned = PlanSteps(); !planned.ok()) {
-      result.reason = std::string(kStepOutOfReach);
-      result.message = MessageOf(planned);
-      return recording_.CallOff(result.message);
-    }
+  if (!state_.result.plan) {
+    if (const absl::Status planned = Plan(); !planned.ok())
+      return recording_.CallOff(MessageOf(planned));
   }
   state_.deadline = state_.RecordedBy() +
                     state_.spec.collect_timeout.value_or(CollectBudget(state_.spec.duration));
   Enter(Phase::kArming);
   recording_.Arm();
+}
+
+// Sets result.plan, or result.reason and result.message if the workers' clocks or steps allow none.
+absl::Status CaptureAttempt::Plan() {
+  AttemptResult& result = state_.result;
+  const auto refuse = [&result](std::string_view reason, const absl::Status& why) {
+    result.reason = std::string(reason);
+    result.message = MessageOf(why);
+    return why;
+  };
+  std::vector<ClockReading> ready;
+  for (const Member& member : state_.members) {
+    if (member.state == MemberState::kReady) ready.push_back(member.clock);
+  }
+  CaptureSpec spec = state_.spec;
+  spec.at = state_.RequestedStart();
+  const absl::StatusOr<StartPlan> plan = PlanStart(spec, state_.Now(), ready);
+  if (!plan.ok()) return refuse("ClockUncertain", plan.status());
+  result.plan = *plan;
+  if (const absl::Status planned = PlanSteps(); !planned.ok())
+    return refuse(kStepOutOfReach, planned);
+  return absl::OkStatus();
 }
 
 // Replaces the plan's instant by a step, if the request asks for one and the workers tell steps.
@@ -204,7 +216,8 @@ void CaptureAttempt::OnEndEarly() {
 
 void CaptureAttempt::ConcludeOnceAllEnded() {
   if (state_.phase >= Phase::kPublishing) return;
-  if (recording_.CallsInFlight() || !state_.AllEnded()) return Enter(state_.phase);
+  if (recording_.CallsInFlight() || write_test_.CallsInFlight() || !state_.AllEnded())
+    return Enter(state_.phase);
   if (wants_evidence_) return;
   wants_evidence_ = deps_.asks_for_evidence && !state_.result.cancelled &&
                     std::any_of(state_.members.begin(), state_.members.end(), [](const Member& m) {
@@ -239,6 +252,7 @@ void CaptureAttempt::Conclude() {
     result.message = state_.cancel_reason;
   }
   strobe::Conclude(state_.spec, result);
+  if (state_.spec.preflight_only) return Finish();
   Enter(Phase::kPublishing);
   publishing_.Begin();
 }

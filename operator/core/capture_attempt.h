@@ -20,6 +20,7 @@
 #include "operator/core/attempt_publishing.h"
 #include "operator/core/attempt_recording.h"
 #include "operator/core/attempt_state.h"
+#include "operator/core/attempt_write_test.h"
 #include "operator/core/owned_tasks.h"
 #include "operator/core/ports.h"
 
@@ -62,6 +63,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   void Abandon(const std::string& why);
   void Begin();
   void OnPreflightDone(const absl::Status& enough);
+  absl::Status Plan();
   absl::Status PlanSteps();
   void OnArmed(const absl::Status& enough);
   void EnterAt(WallTime time, Phase phase);
@@ -78,6 +80,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   OwnedTasks tasks_;
   AttemptState state_;
   AttemptPreflight preflight_;
+  AttemptWriteTest write_test_;
   AttemptRecording recording_;
   AttemptPublishing publishing_;
   bool ended_early_ = false;

@@ -73,6 +73,8 @@ struct CaptureSpec {
   int attempts = 3;                               // How often to try, in all.
   v1::Tracers tracers{};
   v1::SourceKind source = v1::SOURCE_AUTO;
+  // The attempt ends after preflight and a test of writing to the logdir; nothing is recorded.
+  bool preflight_only = false;
   std::uint64_t max_bytes = 0;  // Largest trace of one worker, in bytes; 0 = no limit.
   // When a sidecar ends a capture that harms its job; see CapturePlan. The memory limit leaves room
   // for jobs that normally use most of their memory.

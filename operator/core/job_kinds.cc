@@ -59,6 +59,8 @@ std::string_view GroupOf(std::string_view api_version) {
 
 }  // namespace
 
+std::span<const JobKind> AllJobKinds() { return kKinds; }
+
 const JobKind* FindJobKind(const JobRef& job) {
   const auto* const found =
       std::find_if(kKinds.begin(), kKinds.end(), [&job](const JobKind& entry) {

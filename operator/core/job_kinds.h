@@ -1,6 +1,7 @@
 // The kinds of jobs that a request can name, and where the objects and the pods of each are found.
 // Pure.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ struct JobKind {
   Pods pods = Pods::kLabelled;
   std::string_view label{};
 };
+
+// All kinds. If two have the same name, the first is meant where no group is given.
+std::span<const JobKind> AllJobKinds();
 
 // Null if the kind is not known, or not in the group of `job.api_version`.
 const JobKind* FindJobKind(const JobRef& job);

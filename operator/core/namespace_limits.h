@@ -1,4 +1,4 @@
-// What ResourceQuotas and LimitRanges of a namespace demand of its pods. Plain values.
+// What ResourceQuotas, LimitRanges and ProfilePolicies demand of a namespace's pods. Plain values.
 #pragma once
 #include <map>
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "operator/core/sidecar_user.h"
 
 namespace strobe {
 
@@ -40,6 +41,10 @@ struct NamespaceLimits {
     std::string image{}, reason{};  // The sidecar's image, and why it waits: ImagePullBackOff.
   };
   std::vector<StuckPod> stuck{};
+  // What ProfilePolicies give to sidecars of the namespace.
+  std::optional<SidecarUser> sidecar_user{};
+  std::string
+      users_differ{};  // Why `sidecar_user` is not set although policies give one; or empty.
 };
 
 class NamespaceLimitsReader {

@@ -27,8 +27,10 @@ struct PodInfo {
   std::string damage{};          // Why its sidecar cannot work; empty when no reason is known.
   bool terminating = false;      // It is being deleted.
   std::string reason{};          // Why it was ended from outside, such as Evicted; else empty.
-  bool has_sidecar = false;      // It has a container `strobe-sidecar`.
-  int sidecar_port = 0;          // That container's port for captures; 0 = there is none.
+  // "cannot be scheduled: ..." if the scheduler finds no node for it; else empty.
+  std::string unschedulable{};
+  bool has_sidecar = false;  // It has a container `strobe-sidecar`.
+  int sidecar_port = 0;      // That container's port for captures; 0 = there is none.
   // On the host's network: where the sidecar may listen instead, because a port was taken.
   std::vector<int> other_ports{};
   std::vector<ContainerInfo> containers{};  // In the pod's order, without the sidecar.

@@ -65,6 +65,29 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
   return {};
 }
 
+// What policies that match a namespace give it where nothing is asked for.
+struct Given {
+  std::string value{};               // Empty if none of them gives anything.
+  bool differ = false;               // They do not give the same.
+  std::vector<std::string> named{};  // Those that give something, and what.
+};
+
+// `of` returns a policy's value as text, or an empty text.
+template <typename Of>
+Given WhatPoliciesGive(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
+                       const Of& of) {
+  Given given;
+  for (const ProfilePolicy& policy : policies) {
+    if (!policy.invalid.empty() || !policy.namespaces.Matches(ns.labels)) continue;
+    std::string own = of(policy);
+    if (own.empty()) continue;
+    given.named.push_back(StrCat(policy.name, " (", own, ")"));
+    given.differ = given.differ || (!given.value.empty() && own != given.value);
+    given.value = std::move(own);
+  }
+  return given;
+}
+
 bool IsDigitsAndDots(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
@@ -103,29 +126,36 @@ PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const 
 
 absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
                                           const NamespaceFacts& ns) {
-  std::string logdir;
-  bool differ = false;
-  std::vector<std::string> named;
-  for (const ProfilePolicy& policy : policies) {
-    if (!policy.invalid.empty() || policy.default_logdir.empty() ||
-        !policy.namespaces.Matches(ns.labels))
-      continue;
-    std::string own = WithNamespace(policy.default_logdir, ns.name);
-    named.push_back(StrCat(policy.name, " (", own, ")"));
-    differ = differ || (!logdir.empty() && own != logdir);
-    logdir = std::move(own);
-  }
-  if (differ) {
+  const Given logdir = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
+    return WithNamespace(policy.default_logdir, ns.name);
+  });
+  if (logdir.differ) {
     return absl::FailedPreconditionError(
         StrCat("spec.logdir is not given, and the ProfilePolicies of namespace ", ns.name,
-               " have different defaults: ", Join(named, ", "), "; give spec.logdir"));
+               " have different defaults: ", Join(logdir.named, ", "), "; give spec.logdir"));
   }
-  if (logdir.empty()) {
+  if (logdir.value.empty()) {
     return absl::NotFoundError(
         StrCat("spec.logdir is not given, and no ProfilePolicy of namespace ", ns.name,
                " has a defaultLogdir; give spec.logdir, or ask an administrator for a default"));
   }
-  return logdir;
+  return logdir.value;
+}
+
+absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
+                                                         const NamespaceFacts& ns) {
+  std::optional<SidecarUser> user;
+  const Given given = WhatPoliciesGive(policies, ns, [&](const ProfilePolicy& policy) {
+    if (!policy.sidecar_user) return std::string();
+    user = policy.sidecar_user;
+    return StrCat(user->user, ":", user->group);
+  });
+  if (given.differ) {
+    return absl::FailedPreconditionError(
+        StrCat("the ProfilePolicies of namespace ", ns.name,
+               " give sidecars different users: ", Join(given.named, ", ")));
+  }
+  return user;
 }
 
 absl::Status CheckLogdirIsNoAddress(const std::string& text) {

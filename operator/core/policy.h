@@ -12,6 +12,7 @@
 #include "operator/core/capture_spec.h"
 #include "operator/core/condition.h"
 #include "operator/core/label_selector.h"
+#include "operator/core/sidecar_user.h"
 
 namespace strobe {
 
@@ -27,6 +28,8 @@ struct ProfilePolicy {
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
+  // For sidecars that are injected into pods of these namespaces.
+  std::optional<SidecarUser> sidecar_user{};
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
   std::vector<Condition> conditions{};  // What its status says until now.
 };
@@ -66,6 +69,11 @@ std::string WithNamespace(std::string logdir, const std::string& ns);
 // to do.
 absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,
                                           const NamespaceFacts& ns);
+
+// The user of sidecars in the namespace, if policies that match it give one. FailedPrecondition,
+// with a message for people, if they give different ones.
+absl::StatusOr<std::optional<SidecarUser>> SidecarUserOf(const std::vector<ProfilePolicy>& policies,
+                                                         const NamespaceFacts& ns);
 
 // InvalidArgument for logdirs that are refused whatever policies allow: buckets that are addresses
 // or host names inside a cluster, and options, because they could send a pod's signed requests to

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "common/base/chosen_ranks.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -26,11 +27,8 @@ std::string EvidenceOf(const WorkerResult& pod) {
 }
 
 bool IsWanted(const Target& target, const v1::ProcessRank& rank) {
-  const auto has = [](const std::vector<std::uint32_t>& wanted, std::uint32_t number) {
-    return wanted.empty() || std::find(wanted.begin(), wanted.end(), number) != wanted.end();
-  };
-  return has(target.local_ranks, rank.local_rank()) &&
-         (target.ranks.empty() || (rank.has_rank() && has(target.ranks, rank.rank())));
+  const ChosenRanks chosen{target.ranks, target.local_ranks};
+  return chosen.Has(rank.has_rank() ? std::optional(rank.rank()) : std::nullopt, rank.local_rank());
 }
 
 void Split(const WorkerResult& pod, std::vector<WorkerResult>& workers) {

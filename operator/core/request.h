@@ -40,6 +40,14 @@ struct StatusCause {
   std::size_t workers = 0;
 };
 
+// One of status.preflight: what a worker told a request that only preflights.
+struct StatusPreflight {
+  std::string pod{}, cause{}, message{}, sidecar{}, clock_offset{}, clock_error{};
+  std::vector<std::string> sources{};
+
+  bool operator==(const StatusPreflight&) const = default;
+};
+
 struct RequestStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
@@ -56,6 +64,7 @@ struct RequestStatus {
   std::uint64_t bytes = 0;
   std::vector<StatusOutcome> outcomes{};
   std::vector<StatusCause> causes{};
+  std::vector<StatusPreflight> preflight{};
 };
 
 struct ProfileRequest {

@@ -13,7 +13,7 @@ namespace {
 
 using enum ConditionStatus;
 
-constexpr std::size_t kMaxOutcomes = 16;
+constexpr std::size_t kMaxOutcomes = 16, kMaxPreflight = 32, kMaxVersionBytes = 64;
 constexpr std::size_t kMaxOutcomeMessageBytes = 240;
 constexpr std::size_t kMaxConditionBytes = 1024;
 
@@ -73,6 +73,31 @@ void FillOutcomes(const AttemptResult& result, RequestStatus& status) {
   }
 }
 
+// Workers that cannot record come first, worst first, then the others in the order of the targets.
+void FillPreflight(const ProfileRequest& request, const AttemptResult& result,
+                   RequestStatus& status) {
+  status.preflight.clear();
+  if (!request.capture.preflight_only) return;
+  std::vector<const WorkerResult*> workers = WorstFirst(result);
+  for (const WorkerResult& worker : result.workers) {
+    if (worker.outcome == Outcome::kOk) workers.push_back(&worker);
+  }
+  for (const WorkerResult* worker : workers) {
+    if (status.preflight.size() == kMaxPreflight) break;
+    const auto known = [&](const StatusPreflight& each) { return each.pod == worker->target.name; };
+    if (std::any_of(status.preflight.begin(), status.preflight.end(), known)) continue;
+    StatusPreflight& told = status.preflight.emplace_back();
+    told.pod = worker->target.name;
+    told.cause = std::string(Name(worker->outcome));
+    told.message = CutUtf8(worker->message, kMaxOutcomeMessageBytes);
+    told.sidecar = CutUtf8(worker->sidecar, kMaxVersionBytes);
+    told.sources = worker->sources;
+    if (!worker->error) continue;
+    told.clock_offset = FormatDuration(worker->offset);
+    told.clock_error = FormatDuration(*worker->error);
+  }
+}
+
 void FillClock(const AttemptResult& result, RequestStatus& status) {
   const WorkerResult* widest = nullptr;
   for (const WorkerResult& worker : result.workers) {
@@ -111,6 +136,7 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
   FillSteps(result, status);
   FillOutcomes(result, status);
+  FillPreflight(request, result, status);
   FillClock(result, status);
 }
 
@@ -233,8 +259,11 @@ RequestStatus FinishedStatus(const ProfileRequest& request, const AttemptResult&
   status.completion_time = WholeSeconds(now);
   Set(request, "Accepted", kTrue, "Valid",
       AcceptedWords(result.workers.size(), result.workers_note), now, status);
+  const bool preflight_only = request.capture.preflight_only;
   Set(request, "Started", result.armed > 0 ? kTrue : kFalse,
-      result.armed > 0 ? "Armed" : result.reason,
+      result.armed > 0 ? "Armed"
+      : preflight_only ? "PreflightOnly"
+                       : result.reason,
       StrCat(result.armed, " of ", result.workers.size(), " workers armed"), now, status);
   Set(request, "Synchronized", result.synchronized ? kTrue : kFalse, result.sync_reason,
       result.sync_message, now, status);
@@ -264,7 +293,7 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
     return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time,
                     s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok, s.empty,
                     s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread, s.first_step,
-                    s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes);
+                    s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes, s.preflight);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

@@ -6,6 +6,8 @@ namespace strobe {
 
 std::optional<Nanos> RetryAfter(const CaptureSpec& spec, const AttemptResult& result) {
   if (result.succeeded || result.cancelled || result.attempt >= spec.attempts) return std::nullopt;
+  // It asks how things are now.
+  if (spec.preflight_only) return std::nullopt;
   // A step that has passed does not come again.
   if (result.reason == kStepOutOfReach) return std::nullopt;
   // Another attempt can only succeed if enough workers may end well in it.

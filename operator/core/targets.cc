@@ -98,10 +98,10 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
     Cannot(Outcome::kUnreachable, "the pod is being deleted", target);
     target.may_come = true;  // Another pod may take its place.
   } else if (pod.ip.empty()) {
-    Cannot(
-        Outcome::kUnreachable,
-        StrCat("the pod is ", pod.phase.empty() ? "Pending" : pod.phase, " and has no address yet"),
-        target);
+    Cannot(Outcome::kUnreachable,
+           StrCat("the pod is ", pod.phase.empty() ? "Pending" : pod.phase, " and ",
+                  pod.unschedulable.empty() ? "has no address yet" : pod.unschedulable),
+           target);
     target.may_come = true;
   } else {
     target.address = AddressOf(pod);

@@ -6,8 +6,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/kube/policy_reads.h"
 #include "operator/objects/json_fields.h"
-#include "operator/objects/policy_json.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
 
@@ -204,8 +204,10 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
   Others others;
   for (const Object& object : requests_.InNamespace(request.ns)) {
     const absl::StatusOr<ProfileRequest> other = ParseRequest(*object);
-    // A request that was refused has recorded nothing.
-    if (!other.ok() || other->name == request.name || other->status.attempt == 0) continue;
+    // A request that was refused, or only preflights, records nothing.
+    if (!other.ok() || other->name == request.name || other->status.attempt == 0 ||
+        other->capture.preflight_only)
+      continue;
     if (other->status.completion_time)
       others.last_end = std::max(others.last_end, other->status.completion_time);
     else if (!other->status.retry_time)
@@ -215,14 +217,8 @@ KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) c
 }
 
 absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime deadline) {
-  std::vector<ProfilePolicy> policies;
-  const absl::StatusOr<Json> list = client_.Get(kPoliciesPath, deadline - clock_.MonoNow());
-  // The CRD may not be installed.
-  if (!absl::IsNotFound(list.status())) RETURN_IF_ERROR(list.status());
-  if (list.ok()) {
-    for (const Json& item : list->value("items", Json::array()))
-      policies.push_back(ParsePolicy(item));
-  }
+  ASSIGN_OR_RETURN(std::vector<ProfilePolicy> policies,
+                   ListPolicies(client_, deadline - clock_.MonoNow()));
   Nanos longest{0};
   for (const ProfilePolicy& policy : policies)
     longest = std::max(longest, policy.min_interval.value_or(Nanos{0}));
@@ -233,15 +229,7 @@ absl::StatusOr<std::vector<ProfilePolicy>> KubeGatekeeper::ReadPolicies(MonoTime
 
 absl::StatusOr<KubeGatekeeper::Labels> KubeGatekeeper::ReadLabels(const std::string& ns,
                                                                   MonoTime deadline) {
-  ASSIGN_OR_RETURN(const Json object,
-                   client_.Get(StrCat("/api/v1/namespaces/", ns), deadline - clock_.MonoNow()));
-  const auto metadata = object.find("metadata");
-  Labels labels;
-  if (metadata == object.end() || !metadata->contains("labels")) return labels;
-  for (const auto& [key, value] : (*metadata)["labels"].items()) {
-    if (value.is_string()) labels[key] = value.get<std::string>();
-  }
-  return labels;
+  return NamespaceLabels(client_, ns, deadline - clock_.MonoNow());
 }
 
 bool KubeGatekeeper::MayReadAgain(MonoTime now) {

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/kube/policy_reads.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/limits_json.h"
 
@@ -102,7 +103,25 @@ absl::StatusOr<std::shared_ptr<const NamespaceLimits>> KubeNamespaceLimits::Read
                           },
                           left())
                       .status());
+  RETURN_IF_ERROR(ReadUser(ns, deadline, *limits));
   return limits;
+}
+
+absl::Status KubeNamespaceLimits::ReadUser(const std::string& ns, MonoTime deadline,
+                                           NamespaceLimits& limits) {
+  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies,
+                   ListPolicies(client_, deadline - clock_.MonoNow()));
+  if (std::none_of(policies.begin(), policies.end(),
+                   [](const ProfilePolicy& policy) { return policy.sidecar_user.has_value(); }))
+    return absl::OkStatus();
+  NamespaceFacts facts{.name = ns};
+  ASSIGN_OR_RETURN(facts.labels, NamespaceLabels(client_, ns, deadline - clock_.MonoNow()));
+  const absl::StatusOr<std::optional<SidecarUser>> user = SidecarUserOf(policies, facts);
+  if (user.ok())
+    limits.sidecar_user = *user;
+  else
+    limits.users_differ = MessageOf(user.status());
+  return absl::OkStatus();
 }
 
 void KubeNamespaceLimits::Remember(const std::string& ns, Known known) {

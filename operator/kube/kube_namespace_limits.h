@@ -1,5 +1,5 @@
-// Reads what ResourceQuotas and LimitRanges of namespaces demand, and which of their pods wait for
-// a sidecar in vain. Remembers it for some seconds. Safe for concurrent use.
+// Reads what ResourceQuotas, LimitRanges and ProfilePolicies demand of the pods of namespaces, and
+// which pods wait for a sidecar in vain. Remembers it for some seconds. Safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -38,6 +38,8 @@ class KubeNamespaceLimits final : public NamespaceLimitsReader {
   };
   absl::StatusOr<std::shared_ptr<const NamespaceLimits>> ReadNow(const std::string& ns,
                                                                  MonoTime deadline);
+  // Fills in the sidecars' user. Reads the namespace's labels only if a policy gives a user.
+  absl::Status ReadUser(const std::string& ns, MonoTime deadline, NamespaceLimits& limits);
   void Remember(const std::string& ns, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;

@@ -1,7 +1,11 @@
 #include "operator/objects/pod_json.h"
 
 #include <algorithm>
+#include <set>
 
+#include "common/base/quantity.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "operator/core/names.h"
 #include "operator/core/ranks.h"
 #include "operator/objects/json_fields.h"
@@ -16,6 +20,7 @@ using Json = nlohmann::json;
 
 // Annotations can be changed by others; each port costs an attempt to connect.
 constexpr std::size_t kMaxOtherPorts = 7;
+constexpr std::size_t kMaxResourceBytes = 63;
 
 std::map<std::string, std::string> ReadMap(const Json& object, const char* field) {
   std::map<std::string, std::string> values;
@@ -57,6 +62,45 @@ void ReadStates(const Json& status, PodInfo& pod) {
       }
     }
   }
+}
+
+// The resources of which the scheduler finds too little: "Insufficient cpu" and the like in its
+// message (pkg/scheduler/framework/plugins/noderesources/fit.go of Kubernetes 1.34). The rest of
+// the message counts nodes and changes while the pod waits.
+std::set<std::string> InsufficientIn(const std::string& message) {
+  constexpr std::string_view kInsufficient = "Insufficient ";
+  std::set<std::string> resources;
+  for (std::size_t at = 0; (at = message.find(kInsufficient, at)) != std::string::npos;) {
+    at += kInsufficient.size();
+    std::string name = message.substr(at, message.find_first_of(", ", at) - at);
+    if (!name.empty() && name.back() == '.') name.pop_back();
+    if (!name.empty()) resources.insert(CutUtf8(name, kMaxResourceBytes));
+  }
+  return resources;
+}
+
+// What the sidecar requests counts too, and may be what is too much.
+void ReadScheduling(const Json& status, const Json& spec, PodInfo& pod) {
+  const Json& conditions = Member(status, "conditions");
+  const std::optional<std::size_t> scheduled = FindBy(conditions, "type", "PodScheduled");
+  if (!scheduled || TextOf(conditions[*scheduled], "reason") != "Unschedulable") return;
+  const std::set<std::string> missing = InsufficientIn(TextOf(conditions[*scheduled], "message"));
+  pod.unschedulable = "cannot be scheduled";
+  if (missing.empty()) return;
+  pod.unschedulable += StrCat(": Insufficient ", Join({missing.begin(), missing.end()}, ", "));
+  std::vector<std::string> ours;
+  for (const char* list : {"initContainers", "containers"}) {
+    const Json& containers = Member(spec, list);
+    const std::optional<std::size_t> sidecar = Find(containers, kSidecarContainer);
+    if (!sidecar) continue;
+    const Json& requests = Member(Member(containers[*sidecar], "resources"), "requests");
+    for (const std::string& resource : missing) {
+      const std::string amount = TextOf(requests, resource);
+      if (ParseQuantity(amount).value_or(0) > 0) ours.push_back(StrCat(resource, " ", amount));
+    }
+  }
+  if (!ours.empty())
+    pod.unschedulable += StrCat("; its sidecar requests ", Join(ours, ", "), " of it");
 }
 
 void ReadContainers(const Json& spec, PodInfo& pod) {
@@ -139,6 +183,7 @@ PodInfo ParsePod(const Json& object) {
     pod.phase = status.value("phase", "");
     pod.reason = status.value("reason", "");
     ReadStates(status, pod);
+    ReadScheduling(status, Member(object, "spec"), pod);
     ReadContainers(object.value("spec", Json::object()), pod);
     ReadTrainers(pod);
   } catch (const Json::exception&) {

@@ -12,6 +12,19 @@ namespace {
 
 using Json = nlohmann::json;
 
+absl::Status ReadSidecar(const Json& sidecar, ProfilePolicy& policy) {
+  if (!sidecar.contains("runAsUser")) return absl::OkStatus();
+  SidecarUser ids;
+  ids.user = sidecar["runAsUser"].get<std::int64_t>();
+  ids.group = sidecar.value("runAsGroup", ids.user);
+  if (!IsSidecarId(ids.user) || !IsSidecarId(ids.group)) {
+    return absl::InvalidArgumentError(
+        "sidecar.runAsUser and sidecar.runAsGroup must be from 1 to 2147483647");
+  }
+  policy.sidecar_user = ids;
+  return absl::OkStatus();
+}
+
 absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   ASSIGN_OR_RETURN(policy.namespaces, ReadSelector(spec.value("namespaceSelector", Json::object()),
                                                    "namespaceSelector"));
@@ -20,6 +33,7 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
   RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();
+  RETURN_IF_ERROR(ReadSidecar(spec.value("sidecar", Json::object()), policy));
   return ReadBytes(spec, "maxBytesPerWorker", policy.max_bytes);
 }
 

@@ -157,6 +157,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   capture.source = source == "Framework" ? v1::SOURCE_FRAMEWORK
                    : source == "Agent"   ? v1::SOURCE_AGENT
                                          : v1::SOURCE_AUTO;
+  capture.preflight_only = spec.value("preflightOnly", false);
   RETURN_IF_ERROR(ReadBytes(spec, "maxBytesPerWorker", capture.max_bytes));
   RETURN_IF_ERROR(ReadAbortWhen(spec.value("abortWhen", Json::object()), capture));
   // The CRD's schema refuses these values, but an older schema may be installed.
@@ -215,6 +216,13 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   }
   for (const Json& entry : object.value("causes", Json::array()))
     status.causes.push_back({entry.value("cause", ""), entry.value("workers", std::size_t{0})});
+  for (const Json& entry : object.value("preflight", Json::array())) {
+    const Json measured = entry.value("clock", Json::object());
+    status.preflight.push_back({entry.value("pod", ""), entry.value("cause", ""),
+                                entry.value("message", ""), entry.value("sidecar", ""),
+                                measured.value("offset", ""), measured.value("error", ""),
+                                entry.value("sources", std::vector<std::string>())});
+  }
 }
 
 // An object of the pairs whose text is not empty.
@@ -317,6 +325,16 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
                                 {"lateness", outcome.lateness}}));
     }
     json["outcomes"] = std::move(outcomes);
+  }
+  for (const StatusPreflight& told : status.preflight) {
+    Json entry = Texts({{"pod", told.pod},
+                        {"cause", told.cause},
+                        {"message", told.message},
+                        {"sidecar", told.sidecar}});
+    if (!told.sources.empty()) entry["sources"] = told.sources;
+    if (!told.clock_offset.empty())
+      entry["clock"] = Texts({{"offset", told.clock_offset}, {"error", told.clock_error}});
+    json["preflight"].push_back(std::move(entry));
   }
   for (const StatusCause& cause : status.causes)
     json["causes"].push_back({{"cause", cause.cause}, {"workers", cause.workers}});

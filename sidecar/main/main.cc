@@ -1,13 +1,12 @@
 // strobe-sidecar: flags, signals and exit codes.
 #include <google/protobuf/stubs/logging.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -18,20 +17,13 @@
 #include "sidecar/main/flags.h"
 #include "sidecar/main/install.h"
 #include "sidecar/main/sidecar_server.h"
+#include "sidecar/main/start_probe.h"
 
 namespace strobe {
 namespace {
 
 constexpr int kCannotServe = 1, kWrongInput = 2;  // Exit codes.
 constexpr Nanos kRetryServing = std::chrono::seconds(10);
-constexpr std::string_view kIsStarted = "--is-started", kStartedFile = "--started-file=";
-
-// What the start-up probe of an injected sidecar waits for.
-void MarkStarted(const std::string& file) {
-  if (file.empty()) return;
-  if (!std::ofstream(file, std::ios::trunc))
-    LogError("the file of --started-file cannot be written", {{"file", file}});
-}
 
 // With --started-file the pod's other containers wait for this one: it must not end because of an
 // error that concerns only captures. Returns when the process is to end.
@@ -81,23 +73,11 @@ int Serve(const SidecarFlags& flags) {
   return (*server)->Stop() ? 0 : kCannotServe;
 }
 
-// For flags that cannot be parsed, such as those of a newer operator.
-std::string StartedFileOf(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument.starts_with(kStartedFile))
-      return std::string(argument.substr(kStartedFile.size()));
-  }
-  return "";
-}
-
 }  // namespace
 }  // namespace strobe
 
 int main(int argc, char** argv) {
-  // Before the flags are parsed, because the probe has the environment of the sidecar, and a wrong
-  // variable in it must not fail the probe.
-  if (argc == 3 && argv[1] == strobe::kIsStarted) return access(argv[2], F_OK) == 0 ? 0 : 1;
+  if (const std::optional<int> code = strobe::AnswerProbe(argc, argv)) return *code;
   strobe::IgnoreBrokenPipes();
   // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.
   google::protobuf::SetLogHandler(nullptr);

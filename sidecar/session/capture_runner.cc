@@ -9,57 +9,12 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
-#include "sidecar/session/job_guard.h"
-#include "sidecar/session/step_progress.h"
+#include "sidecar/session/stopwatch.h"
 #include "sidecar/session/trace_file.h"
-#include "sidecar/session/trace_report.h"
+#include "sidecar/session/window_recorder.h"
 #include "sidecar/session/worker_reports.h"
 
 namespace strobe::session {
-namespace {
-
-// How often the processes are asked how far their steps are.
-constexpr Nanos kLookAtStepsAtMost = std::chrono::milliseconds(10),
-                kLookAtStepsAtLeast = std::chrono::seconds(1);
-
-Outcome OutcomeOf(const absl::Status& upload) {
-  switch (upload.code()) {
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnauthenticated:
-      return Outcome::kUploadDenied;
-    case absl::StatusCode::kCancelled:
-      return Outcome::kCancelled;
-    default:
-      return Outcome::kUploadFailed;
-  }
-}
-
-// Counts the wall clock's steps since the operator measured it, or from now on if the plan does not
-// contain the measurement. The upper limit keeps forged values from overflowing later sums.
-ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan) {
-  constexpr std::int64_t kMaxDifference = std::int64_t{1} << 62;
-  const std::int64_t measured = plan.wall_less_monotonic_ns();
-  return measured <= 0 || measured > kMaxDifference ? ClockSteps(clock)
-                                                    : ClockSteps(clock, Nanos{measured});
-}
-
-}  // namespace
-
-// Measures how long each stage of a capture takes.
-class CaptureRunner::Stopwatch {
- public:
-  explicit Stopwatch(const Clock& clock) : clock_(clock), stage_(clock.MonoNow()) {}
-  // The time since the last call, in ns.
-  std::int64_t Lap() {
-    const MonoTime now = clock_.MonoNow();
-    return (now - std::exchange(stage_, now)).count();
-  }
-
- private:
-  const Clock& clock_;
-  MonoTime stage_;
-};
-
 CaptureRunner::CaptureRunner(const Clock& clock, Source& source, Delivery& delivery,
                              std::function<void(const v1::Report&)> ended, JobMonitor* monitor)
     : clock_(clock),
@@ -104,8 +59,7 @@ v1::ArmResponse CaptureRunner::Arm(const v1::CapturePlan& plan, Delivery* delive
     return response;
   }
   if (decision.fresh) {
-    live_ = std::make_shared<Live>(steps);
-    live_->delivery = &target;
+    live_ = std::make_shared<LiveCapture>(steps, target);
   }
   *response.mutable_report() = *session_.Find(plan.capture_id());
   return response;
@@ -137,8 +91,7 @@ void CaptureRunner::Restore(std::vector<v1::Report> reports) {
   if (!live) return;
   MutexLock lock(&mutex_);
   session_.Restore(*std::move(live));
-  live_ = std::make_shared<Live>(ClockSteps(clock_));
-  live_->delivery = &delivery_;
+  live_ = std::make_shared<LiveCapture>(ClockSteps(clock_), delivery_);
 }
 
 std::optional<v1::Report> CaptureRunner::Find(std::string_view capture_id) const {
@@ -163,18 +116,14 @@ std::optional<v1::Report> CaptureRunner::WaitForChange(std::string_view capture_
 bool CaptureRunner::Cancel(std::string_view capture_id, std::string_view reason) {
   MutexLock lock(&mutex_);
   if (session_.Find(capture_id) == nullptr) return false;
-  if (live_ != nullptr && session_.holder() == capture_id) {
-    if (live_->reason.empty()) live_->reason = std::string(reason);
-    live_->cancel.Cancel();
-  }
+  if (live_ != nullptr && session_.holder() == capture_id) live_->Cancel(reason);
   return true;
 }
 
 bool CaptureRunner::Terminate(std::string_view capture_id) {
   MutexLock lock(&mutex_);
   if (live_ == nullptr || session_.holder() != capture_id) return false;
-  if (!live_->terminated_at) live_->terminated_at = clock_.MonoNow();
-  live_->terminate.Cancel();
+  live_->Terminate(clock_.MonoNow());
   return true;
 }
 
@@ -196,20 +145,14 @@ bool CaptureRunner::Drain(Nanos timeout) {
 }
 
 void CaptureRunner::Suspend() {
-  std::string live;
-  {
-    MutexLock lock(&mutex_);
-    if (live_ == nullptr) return;
-    live = session_.holder();
-    live_->suspended = true;
-  }
-  Cancel(live, "the sidecar is ending");
+  MutexLock lock(&mutex_);
+  if (live_ != nullptr) live_->Suspend();
 }
 
 void CaptureRunner::Run() {
   while (true) {
     v1::Report report;
-    std::shared_ptr<Live> live;
+    std::shared_ptr<LiveCapture> live;
     {
       MutexLock lock(&mutex_);
       const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -227,7 +170,60 @@ void CaptureRunner::Run() {
   }
 }
 
-void CaptureRunner::FinishFailed(const std::string& why, Live& live) {
+void CaptureRunner::RunCapture(v1::Report report, LiveCapture& live) {
+  if (report.state() == v1::UPLOADING) return ResumeDelivery(std::move(report), live);
+  RecordAndDeliver(std::move(report), live);
+}
+
+void CaptureRunner::RecordAndDeliver(v1::Report report, LiveCapture& live) {
+  const v1::CapturePlan& plan = report.plan();
+  LogInfo("armed", {{"capture", plan.capture_id()},
+                    {"request", plan.request()},
+                    {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
+  const auto publish = [&] { Publish(report); };
+  Stopwatch watch(clock_);
+  std::vector<Recording> recordings =
+      WindowRecorder(clock_, source_, monitor_).Record(live, watch, publish, report);
+  if (recordings.empty() || live.cancel().cancelled()) return FinishCancelled(report, live);
+  std::vector<std::vector<Original>> originals;
+  for (Recording& recording : recordings) originals.push_back(std::move(recording.originals));
+  std::vector<TracePieces> traces = MakeTraceFiles(std::move(recordings), report);
+  if (std::all_of(traces.begin(), traces.end(), [](const auto& pieces) { return pieces.empty(); }))
+    return Finish(report, live);
+  const TraceUrls urls = DeliverTraces(std::move(traces), originals, live, publish, report);
+  report.set_upload_took_ns(watch.Lap());
+  FinishDelivery(urls, report, live);
+}
+
+void CaptureRunner::ResumeDelivery(v1::Report report, LiveCapture& live) {
+  LogInfo("resuming an upload", {{"capture", report.capture_id()}});
+  if (report.plan().tracers().keep_original())
+    report.add_notes("no original is kept: the sidecar was restarted before that");
+  Stopwatch watch(clock_);
+  const TraceUrls urls = live.delivery().Resume(report, live.cancel());
+  report.set_upload_took_ns(watch.Lap());
+  FinishDelivery(urls, report, live);
+}
+
+void CaptureRunner::FinishDelivery(const TraceUrls& urls, v1::Report& report, LiveCapture& live) {
+  if (!IsComplete(urls) && live.suspended() && live.delivery().CanResume(report)) {
+    LogInfo("the trace waits in the spool for the next start of the sidecar",
+            {{"capture", report.capture_id()}});
+    MutexLock lock(&mutex_);
+    live_.reset();
+    return;
+  }
+  FillUrls(urls, live.reason(), report);
+  Finish(report, live);
+}
+
+void CaptureRunner::FinishCancelled(v1::Report& report, LiveCapture& live) {
+  const LiveCapture::End end = live.CancelledEnd();
+  EndUndelivered(end.outcome, end.message, report);
+  Finish(report, live);
+}
+
+void CaptureRunner::FinishFailed(const std::string& why, LiveCapture& live) {
   v1::Report report;
   {
     MutexLock lock(&mutex_);
@@ -236,10 +232,23 @@ void CaptureRunner::FinishFailed(const std::string& why, Live& live) {
   }
   EndUndelivered(Outcome::kWorkerLost, StrCat("the sidecar failed: ", why), report);
   (void)RunGuarded("capture", [&] {
-    live.delivery->Ended(report);
+    live.delivery().Ended(report);
     if (ended_) ended_(report);
   });
   // Also if the calls above failed: otherwise the worker could never be captured again.
+  Publish(report);
+}
+
+void CaptureRunner::Finish(v1::Report& report, LiveCapture& live) {
+  for (v1::Report& worker : *report.mutable_workers()) worker.set_state(v1::DONE);
+  report.set_state(v1::DONE);
+  LogInfo("capture ended", {{"capture", report.capture_id()},
+                            {"outcome", std::string(Name(static_cast<Outcome>(report.outcome())))},
+                            {"message", report.message()},
+                            {"bytes", StrCat(report.bytes())},
+                            {"url", report.url()}});
+  live.delivery().Ended(report);
+  if (ended_) ended_(report);
   Publish(report);
 }
 
@@ -247,219 +256,6 @@ void CaptureRunner::Publish(const v1::Report& report) {
   MutexLock lock(&mutex_);
   session_.Update(report);
   if (report.state() == v1::DONE) live_.reset();
-}
-
-void CaptureRunner::Finish(Outcome outcome, std::string_view message, v1::Report& report,
-                           Live& live) {
-  SetOutcome(outcome, message, report);
-  for (v1::Report& worker : *report.mutable_workers()) {
-    if (worker.outcome() == v1::OUTCOME_UNSPECIFIED) SetOutcome(outcome, message, worker);
-    worker.set_state(v1::DONE);
-  }
-  report.set_state(v1::DONE);
-  LogInfo("capture ended", {{"capture", report.capture_id()},
-                            {"outcome", std::string(Name(outcome))},
-                            {"message", report.message()},
-                            {"bytes", StrCat(report.bytes())},
-                            {"url", report.url()}});
-  live.delivery->Ended(report);
-  if (ended_) ended_(report);
-  Publish(report);
-}
-
-void CaptureRunner::FinishDelivery(const std::vector<absl::StatusOr<std::string>>& urls,
-                                   v1::Report& report, Live& live) {
-  const bool complete =
-      std::all_of(urls.begin(), urls.end(), [](const auto& url) { return url.ok(); });
-  std::string reason;
-  {
-    MutexLock lock(&mutex_);
-    if (!complete && live.suspended && live.delivery->CanResume(report)) {
-      LogInfo("the trace waits in the spool for the next start of the sidecar",
-              {{"capture", report.capture_id()}});
-      live_.reset();
-      return;
-    }
-    reason = live.reason;
-  }
-  const std::vector<v1::Report*> reports = TraceReports(report);
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    if (urls[i].ok()) {
-      reports[i]->set_url(*urls[i]);  // MakeTraceFile has set the outcome.
-      continue;
-    }
-    // The report keeps size and checksum. A later upload recognizes its own object by them, and a
-    // user who finds the trace later can verify it.
-    const Outcome outcome = OutcomeOf(urls[i].status());
-    SetOutcome(outcome, outcome == Outcome::kCancelled ? reason : MessageOf(urls[i].status()),
-               *reports[i]);
-  }
-  Summarize(report);
-  Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report, live);
-}
-
-void CaptureRunner::Abort(const Harm& harm, Live& live) {
-  MutexLock lock(&mutex_);
-  if (live.cancel.cancelled() || live.terminate.cancelled()) return;
-  live.harm = harm;
-  if (!harm.keep) return live.cancel.Cancel();
-  live.terminated_at = clock_.MonoNow();
-  live.terminate.Cancel();
-}
-
-void CaptureRunner::FinishCancelled(v1::Report& report, Live& live) {
-  std::optional<Harm> harm;
-  std::string reason;
-  {
-    MutexLock lock(&mutex_);
-    harm = live.harm;
-    reason = live.reason;
-  }
-  if (harm) return Finish(Outcome::kAborted, harm->message, report, live);
-  Finish(Outcome::kCancelled, reason, report, live);
-}
-
-// After an early end, reduces the plan's window to what was recorded.
-void CaptureRunner::Shorten(const Live& live, v1::Report& report) const {
-  MutexLock lock(&mutex_);
-  const v1::CapturePlan& plan = report.plan();
-  const Nanos recorded = *live.terminated_at - live.steps.Moment(FromUnixNanos(plan.instant_ns()));
-  const std::int64_t duration = std::clamp<std::int64_t>(recorded.count(), 0, plan.duration_ns());
-  report.mutable_plan()->set_duration_ns(duration);
-  for (v1::Report& worker : *report.mutable_workers())
-    worker.mutable_plan()->set_duration_ns(duration);
-}
-
-void CaptureRunner::RunCapture(v1::Report report, Live& live) {
-  if (report.state() == v1::UPLOADING) return ResumeDelivery(std::move(report), live);
-  const v1::CapturePlan& plan = report.plan();
-  LogInfo("armed", {{"capture", plan.capture_id()},
-                    {"request", plan.request()},
-                    {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
-  Stopwatch watch(clock_);
-  std::vector<Recording> recordings = RecordWindow(report, live, watch);
-  if (recordings.empty() || live.cancel.cancelled()) return FinishCancelled(report, live);
-  if (live.terminate.cancelled()) {
-    for (Recording& recording : recordings) recording.ended_early = true;
-    Shorten(live, report);
-  }
-  if (live.harm) {  // The guard has stopped, so nothing writes it any more.
-    for (Recording& recording : recordings) {
-      recording.outcome = Outcome::kAborted;
-      recording.message = live.harm->message;
-    }
-  }
-  std::vector<std::vector<Original>> originals;
-  for (Recording& recording : recordings) originals.push_back(std::move(recording.originals));
-  std::vector<TracePieces> traces = MakeTraceFiles(std::move(recordings), report);
-  if (std::all_of(traces.begin(), traces.end(), [](const auto& pieces) { return pieces.empty(); }))
-    return Finish(static_cast<Outcome>(report.outcome()), std::string(report.message()), report,
-                  live);
-  Deliver(std::move(traces), originals, std::move(report), live, watch);
-}
-
-void CaptureRunner::AwaitStep(Nanos ahead, const Live& live, v1::CapturePlan& plan) {
-  while (!live.cancel.cancelled() && !live.terminate.cancelled()) {
-    std::vector<v1::StepPace> told = source_.Steps();
-    const Nanos set = live.steps.Since();
-    for (v1::StepPace& pace : told) MoveTimes(-set, pace);
-    const WallTime now = clock_.WallNow() - set;
-    const StepProgress progress = ProgressOf(plan, told, now);
-    if (progress.processes > 0) {
-      plan.set_instant_ns(ToUnixNanos(progress.soonest));
-      plan.set_duration_ns(
-          std::min<Nanos>(progress.latest - progress.soonest, kLongestDuration).count());
-    }
-    const Nanos left = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - ahead - now;
-    if (left <= Nanos{0} || FromUnixNanos(plan.steps_by_ns()) <= now) return;
-    // Looks more often the nearer the step is. An hour ahead, the pace may be wrong by minutes.
-    live.cancel.WaitFor(std::clamp<Nanos>(left / 2, kLookAtStepsAtMost, kLookAtStepsAtLeast));
-  }
-}
-
-std::vector<Recording> CaptureRunner::RecordWindow(v1::Report& report, Live& live,
-                                                   Stopwatch& watch) {
-  v1::CapturePlan& plan = *report.mutable_plan();
-  // Waits until recording must begin in `ahead`, and returns when. A monotonic time, so that all
-  // workers start together even if this wall clock is set meanwhile.
-  const auto await = [&](Nanos ahead) {
-    if (plan.steps() > 0) AwaitStep(ahead, live, plan);
-    const MonoTime start = live.steps.Moment(FromUnixNanos(plan.instant_ns() - plan.guard_ns()));
-    if (plan.steps() == 0) live.cancel.WaitFor(start - ahead - clock_.MonoNow());
-    return start;
-  };
-  std::optional<JobGuard> guard;
-  if (monitor_ != nullptr) {
-    await(source_.lead() + JobGuard::kLookBefore);
-    guard.emplace(clock_, *monitor_, plan, [&](const Harm& harm) { Abort(harm, live); });
-  }
-  const MonoTime start = await(source_.lead());
-  if (live.cancel.cancelled()) {
-    if (guard) *report.mutable_job() = guard->Stop();
-    return {};
-  }
-
-  report.set_state(v1::RECORDING);
-  Publish(report);
-  watch.Lap();
-  if (guard) guard->Recording(start - clock_.MonoNow());
-  const Nanos set = live.steps.Since();
-  const auto collecting = [&] {
-    if (guard) guard->Collecting();
-    report.set_record_took_ns(watch.Lap());
-    report.set_state(v1::COLLECTING);
-    Publish(report);
-  };
-  std::vector<Recording> recordings =
-      source_.Record(OnClockSetBy(set, plan), live.cancel, live.terminate, collecting);
-  if (report.state() == v1::COLLECTING) report.set_collect_took_ns(watch.Lap());
-  if (guard) *report.mutable_job() = guard->Stop();
-  for (Recording& recording : recordings) {
-    // The source knows the clock's steps since the call of Record; the report counts from arming.
-    recording.clock_set_at_start += set;
-    recording.clock_set_at_stop += set;
-    for (v1::ProcessReport& process : recording.processes) MoveTimes(-set, process);
-  }
-  FillFromRecordings(recordings, report);
-  return recordings;
-}
-
-void CaptureRunner::Deliver(std::vector<TracePieces> traces,
-                            const std::vector<std::vector<Original>>& originals, v1::Report report,
-                            Live& live, Stopwatch& watch) {
-  report.set_state(v1::UPLOADING);
-  // The delivery compares the plans' deadline with the wall clock as it is now.
-  v1::Report delivered = report;
-  const Nanos set = live.steps.Since();
-  *delivered.mutable_plan() = OnClockSetBy(set, report.plan());
-  for (v1::Report& worker : *delivered.mutable_workers())
-    *worker.mutable_plan() = OnClockSetBy(set, worker.plan());
-  const std::vector<absl::StatusOr<std::string>> urls =
-      live.delivery->Deliver(delivered, std::move(traces), live.cancel, [&] { Publish(report); });
-  const std::vector<const v1::Report*> delivered_reports = TraceReports(std::as_const(delivered));
-  const std::vector<v1::Report*> reports = TraceReports(report);
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    const bool stored = urls[i].ok() && !urls[i]->empty();
-    for (const Original& original : originals[i]) {
-      ReportOriginal(
-          original.process,
-          stored ? live.delivery->DeliverOriginal(*delivered_reports[i], original, live.cancel)
-                 : absl::UnavailableError("the trace is not stored either"),
-          *reports[i]);
-    }
-  }
-  report.set_upload_took_ns(watch.Lap());
-  FinishDelivery(urls, report, live);
-}
-
-void CaptureRunner::ResumeDelivery(v1::Report report, Live& live) {
-  LogInfo("resuming an upload", {{"capture", report.capture_id()}});
-  if (report.plan().tracers().keep_original())
-    report.add_notes("no original is kept: the sidecar was restarted before that");
-  Stopwatch watch(clock_);
-  const std::vector<absl::StatusOr<std::string>> urls = live.delivery->Resume(report, live.cancel);
-  report.set_upload_took_ns(watch.Lap());
-  FinishDelivery(urls, report, live);
 }
 
 }  // namespace strobe::session

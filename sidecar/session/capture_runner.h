@@ -10,11 +10,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
-#include "common/base/clock_steps.h"
 #include "common/base/mutex.h"
-#include "sidecar/session/harm.h"
+#include "sidecar/session/live_capture.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/session/session.h"
+#include "sidecar/session/trace_delivery.h"
 
 namespace strobe::session {
 
@@ -53,43 +53,19 @@ class CaptureRunner {
   void Suspend();
 
  private:
-  struct Live {
-    explicit Live(const ClockSteps& since) : steps(since) {}
-
-    // Counts from when the operator measured the clock that the plan's times refer to.
-    const ClockSteps steps;
-    Cancellation cancel, terminate;
-    std::string reason;
-    std::optional<Harm> harm{};  // The reason why the job guard ended the capture.
-    std::optional<MonoTime> terminated_at{};
-    bool suspended = false;  // An interrupted delivery does not end the capture.
-    Delivery* delivery = nullptr;
-  };
-
-  class Stopwatch;
-
   void Run();
-  // Ends the capture because it harms the job.
-  void Abort(const Harm& harm, Live& live);
-  void FinishCancelled(v1::Report& report, Live& live);
-  // Ends the capture after an exception.
-  void FinishFailed(const std::string& why, Live& live);
-  void Shorten(const Live& live, v1::Report& report) const;
   // Runs one capture from its present state to its end.
-  void RunCapture(v1::Report report, Live& live);
-  // Waits until recording must begin in `ahead` so that the plan's first step is covered, and moves
-  // the plan's window to when the processes' pace lets expect its steps.
-  void AwaitStep(Nanos ahead, const Live& live, v1::CapturePlan& plan);
-  // Waits for the start and records. Empty if the capture was cancelled before the start.
-  std::vector<Recording> RecordWindow(v1::Report& report, Live& live, Stopwatch& watch);
-  // `originals` are those of each trace.
-  void Deliver(std::vector<TracePieces> traces, const std::vector<std::vector<Original>>& originals,
-               v1::Report report, Live& live, Stopwatch& watch);
+  void RunCapture(v1::Report report, LiveCapture& live);
+  void RecordAndDeliver(v1::Report report, LiveCapture& live);
   // Continues a delivery that an earlier process began.
-  void ResumeDelivery(v1::Report report, Live& live);
-  void Finish(Outcome outcome, std::string_view message, v1::Report& report, Live& live);
-  void FinishDelivery(const std::vector<absl::StatusOr<std::string>>& urls, v1::Report& report,
-                      Live& live);
+  void ResumeDelivery(v1::Report report, LiveCapture& live);
+  // Ends the capture, unless its delivery is to be resumed by the next process.
+  void FinishDelivery(const TraceUrls& urls, v1::Report& report, LiveCapture& live);
+  void FinishCancelled(v1::Report& report, LiveCapture& live);
+  // Ends the capture after an exception.
+  void FinishFailed(const std::string& why, LiveCapture& live);
+  // Ends the capture with the outcome that its report has.
+  void Finish(v1::Report& report, LiveCapture& live);
   void Publish(const v1::Report& report);
 
   const Clock& clock_;
@@ -100,7 +76,7 @@ class CaptureRunner {
 
   mutable Mutex mutex_;
   Session session_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Live> live_ ABSL_GUARDED_BY(mutex_);  // Set by Arm, reset when DONE.
+  std::shared_ptr<LiveCapture> live_ ABSL_GUARDED_BY(mutex_);  // Set by Arm, reset when DONE.
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // Declared last: the thread uses the members above.

@@ -9,7 +9,9 @@ constexpr std::string_view kComment = "strobe capture ";
 
 }  // namespace
 
-std::string OriginalName(std::string_view worker, std::string_view suffix) {
+std::string OriginalName(std::string_view worker, const Original& original) {
+  const std::string suffix =
+      StrCat(original.container, original.container.empty() ? "" : ".", original.number);
   // A worker that is one of several in its pod has the local rank in its name.
   if (worker.ends_with(StrCat(".", suffix))) return StrCat(worker, kOriginalSuffix);
   return StrCat(worker, ".", suffix, kOriginalSuffix);

@@ -2,6 +2,7 @@
 // it. It lies in the run as "<worker>.<process>.pt.trace.json.gz", under which Perfetto, HTA and
 // TensorBoard's PyTorch plugin find it, and XProf does not take it for a trace.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,14 +11,16 @@
 namespace strobe::session {
 
 struct Original {
-  std::string process{};  // The name of the process's row; see ProcessReport.name.
-  std::string suffix{};   // Tells the file from those of the worker's other processes.
-  FileDescriptor file{};  // JSON, not compressed.
+  std::string process{};     // The name of the process's row; see ProcessReport.name.
+  std::string container{};   // Empty if it is not known.
+  std::uint32_t number = 0;  // The local rank, or the process ID if the process tells none.
+  FileDescriptor file{};     // JSON, not compressed.
 };
 
 inline constexpr std::string_view kOriginalSuffix = ".pt.trace.json.gz";
 
-std::string OriginalName(std::string_view worker, std::string_view suffix);
+// The file's name, which differs from those of the worker's other processes.
+std::string OriginalName(std::string_view worker, const Original& original);
 
 // A kept file names its capture in the comment of its gzip header, so that it can be told from
 // files of others. Readers of gzip ignore the comment.

@@ -28,6 +28,13 @@ void SummarizeOutcome(v1::Report& report) {
              report);
 }
 
+// True if nothing that happens after the recording changes the worker's outcome: its trace is
+// stored, or it has none to store.
+bool HasResult(const v1::Report& worker) {
+  const bool has_trace = worker.bytes() > 0;
+  return has_trace ? !worker.url().empty() : worker.outcome() != v1::OUTCOME_UNSPECIFIED;
+}
+
 template <typename Report>
 auto TraceReportsOf(Report& report, auto& workers) {
   std::vector<Report*> reports;
@@ -67,7 +74,7 @@ void EndUndelivered(Outcome outcome, std::string_view message, v1::Report& repor
   SetOutcome(outcome, message, report);
   report.set_state(v1::DONE);
   for (v1::Report& worker : *report.mutable_workers()) {
-    if (worker.url().empty()) SetOutcome(outcome, message, worker);
+    if (!HasResult(worker)) SetOutcome(outcome, message, worker);
     worker.set_state(v1::DONE);
   }
 }

@@ -18,8 +18,9 @@ void SplitReport(std::span<const Recording> recordings, v1::Report& report);
 std::vector<v1::Report*> TraceReports(v1::Report& report);
 std::vector<const v1::Report*> TraceReports(const v1::Report& report);
 
-// Ends a capture that delivered nothing, or not everything, with this outcome: that of the report
-// and of its workers without a URL.
+// Ends a capture that was cancelled, or whose sidecar failed, with this outcome. Workers whose
+// trace is stored, and workers that recorded no trace for a reason of their own, keep their
+// outcomes.
 void EndUndelivered(Outcome outcome, std::string_view message, v1::Report& report);
 
 // Sets the fields that summarize the workers, if there are any.

@@ -10,6 +10,7 @@
 
 #include "agent/wire/ticks.h"
 #include "collector/xplane/builder.h"
+#include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
 #include "common/base/duration.h"
@@ -38,7 +39,6 @@ constexpr Nanos kDeviceGrace = milliseconds(5000);
 constexpr Nanos kDrainEvery = milliseconds(2);
 // How often to look for programs that have just started.
 constexpr Nanos kFindNewbornEvery = milliseconds(50);
-constexpr std::size_t kMaxNoteBytes = 1024;
 
 // Returns the ports in the layout of a program's header. Ports beyond its capacity are left out.
 // CUPTI then reports in their programs that the framework's profiler is its subscriber already.
@@ -65,11 +65,6 @@ std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int
   environment.AddPlaneStat(xplane::kRecordingStart, wall(started_ns));
   environment.AddPlaneStat(xplane::kProfileStop, wall(stopped_ns));
   return environment.Encode();
-}
-
-void AppendNotes(std::uint32_t field, const std::vector<std::string>& notes, std::string& xspace) {
-  for (const std::string& note : notes)
-    wire::AppendBytesField(field, CutUtf8(note, kMaxNoteBytes), xspace);
 }
 
 }  // namespace
@@ -164,14 +159,14 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
               std::max(plan.deadline_ns() - times.wall_minus_monotonic_ns, times.stop_ns))};
 }
 
-std::size_t AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation& cancel,
-                                        const Cancellation& terminate, CaptureTimes& times,
-                                        ProgramSet& programs, std::uint64_t& budget) const {
+bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation& cancel,
+                                 const Cancellation& terminate, CaptureTimes& times,
+                                 ProgramSet& programs, std::uint64_t& budget) const {
   const auto device_time = [&] { return Nanos{times.stop_ns - MonotonicNow()} + kDeviceGrace; };
   programs.Find(device_time());
+  if (plan.steps() > 0) programs.NoteCounting(plan.step_loop());
   std::int64_t found = MonotonicNow();
-  bool on = false;
-  std::size_t stepping = 0;
+  bool on = false, stepping = false;
   const auto stop_now = [&] {
     times.stop_ns = std::min(times.stop_ns, MonotonicNow());
     times.end_ns = std::min(times.end_ns, times.stop_ns);
@@ -181,8 +176,8 @@ std::size_t AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cance
     if (plan.steps() == 0) return false;
     const session::StepProgress progress =
         session::ProgressOf(plan, programs.Steps(times.wall_minus_monotonic_ns), clock_.WallNow());
-    stepping = std::max(stepping, progress.processes);
-    return stepping > 0 && (progress.ended || progress.processes == 0);
+    stepping = stepping || progress.processes > 0;
+    return stepping && (progress.ended || progress.processes == 0);
   };
   while (!cancel.cancelled() && MonotonicNow() < times.stop_ns) {
     if (!on && Nanos{times.start_ns - MonotonicNow()} <= kAnnotationLead) {
@@ -231,18 +226,15 @@ std::vector<Recording> AgentSource::Record(const v1::CapturePlan& plan, const Ca
   // built.
   std::uint64_t budget = std::min(options_.max_bytes, MemoryRoom(4));
   ProgramSet programs(directory_, WishesOf(plan, times));
-  const std::size_t stepping = RecordUntilEnd(plan, cancel, terminate, times, programs, budget);
+  const bool stepping = RecordUntilEnd(plan, cancel, terminate, times, programs, budget);
   collecting();
   if (cancel.cancelled()) return session::OneRecording({.outcome = Outcome::kCancelled});
   AwaitDevices(cancel, programs, budget);
   programs.Drain(budget);
   programs.Settle(budget);
   programs.CountUnseen();
-  if (stepping > 0) CutToSteps(plan, programs, times);
-  std::vector<Recording> recordings = Collect(plan, times, programs);
-  for (Recording& recording : recordings)
-    recording.stepping_processes = SteppingIn(recordings.size(), stepping);
-  return recordings;
+  if (stepping) CutToSteps(plan, programs, times);
+  return Collect(plan, times, programs);
 }
 
 // CUPTI returns its last records when it is disabled. They may not fit into the ring at once, so
@@ -296,17 +288,12 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
   DevicePlanes devices((span.stop_ns - span.start_ns) * 1000);
   Recording recording;
   std::vector<std::string> errors, warnings;
-  if (plan.tracers().python() > 0 && plan.framework_servers().empty()) {
-    warnings.push_back(
-        "there are no Python calls: tracers.python was asked for, which only the profiler server "
-        "of "
-        "JAX or TensorFlow records, and none answers here");
-  }
   std::int64_t started = times.start_ns, stopped = times.stop_ns;
   std::uint64_t lost = 0, device_lost = 0;
   const bool several = of_rank.programs.size() > 1;
   for (const auto& [program, observed] : of_rank.programs) {
     const ProgramFacts& facts = *observed;
+    if (program->counts_steps()) ++recording.stepping_processes;
     program->Build(span, several ? facts.label : "", host, devices);
     ProcessVerdict verdict = JudgeProgram(facts, times, plan.expects_device());
     if (program->rank()) *verdict.row.mutable_rank() = *program->rank();
@@ -341,8 +328,10 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
   if (of_rank.programs.empty()) return recording;
   recording.xspace = host.Encode() + devices.Encode();
   recording.xspace += Environment(span, started, stopped, times);
-  AppendNotes(xplane::kErrorsField, errors, recording.xspace);
-  AppendNotes(xplane::kWarningsField, warnings, recording.xspace);
+  for (const std::string& note : errors)
+    xplane::AppendNote(xplane::kErrorsField, note, recording.xspace);
+  for (const std::string& note : warnings)
+    xplane::AppendNote(xplane::kWarningsField, note, recording.xspace);
   return recording;
 }
 

@@ -38,10 +38,10 @@ class AgentSource final : public session::Source {
  private:
   CaptureTimes TimesOf(const v1::CapturePlan& plan) const;
   ProgramWishes WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const;
-  // Returns how many programs told steps of the plan's loop.
-  std::size_t RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation& cancel,
-                             const Cancellation& terminate, CaptureTimes& times,
-                             ProgramSet& programs, std::uint64_t& budget) const;
+  // Returns whether programs told steps of the plan's loop.
+  bool RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation& cancel,
+                      const Cancellation& terminate, CaptureTimes& times, ProgramSet& programs,
+                      std::uint64_t& budget) const;
   void CutToSteps(const v1::CapturePlan& plan, const ProgramSet& programs,
                   CaptureTimes& times) const;
   void AwaitDevices(const Cancellation& cancel, ProgramSet& programs, std::uint64_t& budget) const;

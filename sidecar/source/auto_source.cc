@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "collector/xplane/edit.h"
+#include "collector/xplane/names.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
 #include "sidecar/source/process_ranks.h"
@@ -58,6 +60,21 @@ void TellRanks(const v1::CapturePlan& plan, Recording& recording) {
                               Join(numbers, ", "), " were asked for");
 }
 
+// Tells in the trace why Python calls are missing that were asked for. A process whose framework
+// was asked has a row, which tells what became of it.
+void TellMissingPython(const v1::CapturePlan& plan, Recording& recording) {
+  if (plan.tracers().python() == 0 || recording.xspace.empty()) return;
+  const auto& rows = recording.processes;
+  const bool asked = std::any_of(rows.begin(), rows.end(), [](const v1::ProcessReport& row) {
+    return row.source() == v1::SOURCE_FRAMEWORK;
+  });
+  if (asked) return;
+  xplane::AppendNote(xplane::kWarningsField,
+                     "there are no Python calls: tracers.python was asked for, which only the "
+                     "profilers of PyTorch, JAX and TensorFlow record, and no process here has one",
+                     recording.xspace);
+}
+
 // Joins what the parts recorded, for each local rank.
 std::vector<Recording> JoinByRank(const v1::CapturePlan& plan, std::vector<Recorded> recorded) {
   std::vector<Rank> ranks;
@@ -69,6 +86,7 @@ std::vector<Recording> JoinByRank(const v1::CapturePlan& plan, std::vector<Recor
     joined.push_back(JoinParts(std::move(of_rank)));
     joined.back().rank = group.rank;
     TellRanks(plan, joined.back());
+    TellMissingPython(plan, joined.back());
   }
   return joined;
 }
@@ -87,10 +105,13 @@ class Leader {
   Cancellation& followers_;
 };
 
-bool Tells(session::Source& source, const v1::CapturePlan& plan) {
-  const std::vector<v1::StepPace> told = source.Steps();
-  return std::any_of(told.begin(), told.end(),
-                     [&](const v1::StepPace& pace) { return pace.loop() == plan.step_loop(); });
+// The processes of the source that tell steps of the plan's loop; see StepPace.teller.
+std::vector<std::string> Tellers(session::Source& source, const v1::CapturePlan& plan) {
+  std::vector<std::string> tellers;
+  for (const v1::StepPace& pace : source.Steps()) {
+    if (pace.loop() == plan.step_loop()) tellers.push_back(pace.teller());
+  }
+  return tellers;
 }
 
 // Records with all parts at once. Collecting begins when all of them have stopped.
@@ -190,10 +211,13 @@ std::vector<Recording> AutoSource::RecordSteps(const v1::CapturePlan& plan,
                                                const Cancellation& terminate,
                                                const std::function<void()>& collecting) {
   const bool contained = !plan.container().empty();
-  const bool inproc_tells = plan.source() != v1::SOURCE_AGENT && Tells(inproc_, plan);
-  const bool agent_tells = plan.source() != v1::SOURCE_FRAMEWORK && Tells(agent_, plan);
+  std::vector<std::string> in_process;
+  if (plan.source() != v1::SOURCE_AGENT) in_process = Tellers(inproc_, plan);
+  const bool inproc_tells = !in_process.empty();
+  const bool agent_tells = plan.source() != v1::SOURCE_FRAMEWORK && !Tellers(agent_, plan).empty();
   v1::CapturePlan planned = contained || inproc_tells ? plan : WithServers(plan);
   if (inproc_tells) planned.clear_framework_servers();
+  planned.mutable_step_tellers()->Assign(in_process.begin(), in_process.end());
   // Nobody says when the steps end, so the expected time is recorded.
   if (!inproc_tells && !agent_tells)
     planned.set_steps_by_ns(
@@ -215,7 +239,8 @@ std::vector<Recording> AutoSource::Record(const v1::CapturePlan& plan, const Can
   // Containers of a pod share its ports, so a profiler server's container cannot be determined.
   const bool contained = !plan.container().empty();
   if (plan.steps() > 0) return RecordSteps(plan, cancel, terminate, collecting);
-  if (plan.source() == v1::SOURCE_AGENT) return agent_.Record(plan, cancel, terminate, collecting);
+  if (plan.source() == v1::SOURCE_AGENT)
+    return RecordAll({{agent_, "agent"}}, plan, cancel, terminate, collecting);
   std::vector<Part> parts;
   if (!contained) parts.push_back({framework_, "framework"});
   parts.push_back({inproc_, "in-process", false});

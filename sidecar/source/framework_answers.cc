@@ -151,6 +151,7 @@ Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
         answer.verdict = {judged.outcome, judged.message};
       if (!added.ok()) failed(answer, added);
     }
+    if (answer.counts_steps) ++recording.stepping_processes;
     recording.processes.push_back(ReportOf(answer, summaries[i]));
     if (answer.original.file.get() >= 0) recording.originals.push_back(std::move(answer.original));
   }

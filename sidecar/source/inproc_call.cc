@@ -134,7 +134,7 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
   return RequestLine(request);
 }
 
-std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const std::string& process) {
+std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const Announcement& process) {
   constexpr std::size_t kMaxLoops = 4, kMaxLoopBytes = 48;
   constexpr std::uint64_t kMaxNumber = 1ull << 60;
   std::vector<v1::StepPace> told;
@@ -151,7 +151,8 @@ std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const std::string
     if (!number || *number > kMaxNumber || began == 0) continue;
     v1::StepPace& pace = told.emplace_back();
     pace.set_loop(TextField(loop, "loop", kMaxLoopBytes));
-    pace.set_process(process);
+    pace.set_process(process.label());
+    pace.set_teller(process.socket);
     pace.set_number(static_cast<std::int64_t>(*number));
     pace.set_began_ns(began);
     pace.set_ended_ns(ended);
@@ -167,7 +168,7 @@ std::vector<v1::StepPace> AskSteps(const std::string& directory, const Announcem
   if (!lines.Send(RequestLine({{"op", "steps"}}))) return {};
   const MonoTime until = SystemClock().MonoNow() + timeout;
   while (true) {
-    if (const auto line = lines.Next()) return ReadStepsLine(*line, process.label());
+    if (const auto line = lines.Next()) return ReadStepsLine(*line, process);
     const Nanos left = until - SystemClock().MonoNow();
     if (left <= Nanos{0} || !lines.Wait(std::min(left, kLineWait))) return {};
   }

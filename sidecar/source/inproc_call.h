@@ -30,7 +30,7 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
 std::vector<v1::StepPace> AskSteps(const std::string& directory, const Announcement& process,
                                    Nanos timeout);
 // Reads the answer, a line of JSON. Pure.
-std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const std::string& process);
+std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const Announcement& process);
 
 struct InprocAnswer {
   CallVerdict verdict{Outcome::kOk, ""};

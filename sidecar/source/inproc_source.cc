@@ -16,6 +16,7 @@
 #include "sidecar/source/left_trace.h"
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/recording_times.h"
+#include "sidecar/source/ring_files.h"
 
 namespace strobe {
 namespace {
@@ -27,19 +28,14 @@ constexpr std::string_view kTorch = "torch";
 constexpr Nanos kAskStepsFor = std::chrono::milliseconds(200);
 constexpr std::size_t kAskers = 8;
 
-// Tells a process's file from those of the worker's other processes.
-std::string FileSuffix(const Announcement& process) {
-  const std::uint32_t number = process.local_rank.value_or(process.pid);
-  return StrCat(process.container, process.container.empty() ? "" : ".", number);
-}
-
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
                           const Announcement& process, std::uint64_t max_bytes,
                           const Cancellation& cancel, const Cancellation& terminate,
                           const InprocCallbacks& callbacks) {
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label()),
-                         .rank = process.place()};
+                         .rank = process.place(),
+                         .counts_steps = plan.steps() > 0};
   const std::uint64_t max_file = process.framework == kTorch ? MaxJson(max_bytes) : max_bytes;
   const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, max_file),
                                         cancel, terminate, callbacks);
@@ -52,33 +48,46 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
                    .format = told.format,
                    .started_ns = told.started_ns,
                    .stopped_ns = told.stopped_ns,
-                   .suffix = FileSuffix(process)},
+                   .container = process.container,
+                   .number = process.local_rank.value_or(process.pid)},
                   max_bytes, plan.tracers(), answer);
   }
   return answer;
 }
 
-// Processes that do not tell the steps of the plan's loop are recorded by time. Returns the number
-// of those that do.
-std::size_t TakeStepsFromOthers(const std::string& directory,
-                                const std::vector<Announcement>& processes,
-                                std::vector<v1::CapturePlan>& plans) {
-  std::atomic<std::size_t> stepping{0};
-  ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
-    if (plans[i].steps() == 0) return;
-    const auto told = AskSteps(directory, processes[i], kAskStepsFor);
-    const bool tells = std::any_of(told.begin(), told.end(), [&](const v1::StepPace& pace) {
-      return pace.loop() == plans[i].step_loop();
-    });
-    if (tells)
-      ++stepping;
-    else
-      plans[i].set_steps(0);
-  });
-  return stepping;
+// The processes whose ring files tell that they use CUDA, whoever records their devices; see
+// Announcement::process.
+std::set<std::string> ProcessesWithCuda(const std::string& directory) {
+  std::set<std::string> processes;
+  for (const std::string& path : RingFiles(directory)) {
+    const OpenedRings opened = OpenRings(path);
+    if (opened.error != wire::RingFileError::kNone || !opened.lives) continue;
+    const wire::FileHeader& header = *opened.rings.file.header();
+    if (header.uses_cuda.load() != 0)
+      processes.insert(StrCat(opened.pid, "-", std::uint32_t{header.process_began}));
+  }
+  return processes;
 }
 
 }  // namespace
+
+Nanos LeadOf(const std::vector<Announcement>& processes, const std::set<std::string>& with_cuda) {
+  // PyTorch needs tens of milliseconds when it prepares its first recording.
+  constexpr Nanos kLead = 2 * kProfilerSendAhead;
+  // CUPTI needs a second to start, and more when a process loads it for the first time. Kineto's
+  // own protocol warms up for whole seconds; TorchRecorder.prepare_ahead_ns is the same number.
+  constexpr Nanos kCuptiStart = std::chrono::seconds(2);
+  const bool cupti = std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
+    return process.framework == kTorch && process.trains && with_cuda.contains(process.process());
+  });
+  return cupti ? kLead + kCuptiStart : kLead;
+}
+
+v1::CapturePlan PlanFor(const Announcement& process, v1::CapturePlan plan) {
+  const auto& tellers = plan.step_tellers();
+  if (std::find(tellers.begin(), tellers.end(), process.socket) == tellers.end()) plan.set_steps(0);
+  return plan;
+}
 
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all) {
   // Containers of a pod share its ports, so servers are not asked if the plan names one of them.
@@ -126,8 +135,9 @@ std::vector<v1::StepPace> InprocSource::Steps() {
   return all;
 }
 
-// PyTorch needs tens of milliseconds when it prepares its first recording.
-Nanos InprocSource::lead() const { return 2 * kProfilerSendAhead; }
+Nanos InprocSource::lead() const {
+  return LeadOf(ReadAnnouncements(directory_), ProcessesWithCuda(directory_));
+}
 
 std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const Cancellation& cancel,
                                             const Cancellation& terminate,
@@ -141,8 +151,8 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   RecordingTimes times(clock_, plan);
   times.Look();
   const v1::CapturePlan planned = session::OnClockSetBy(times.set(), plan);
-  std::vector<v1::CapturePlan> plans(processes.size(), planned);
-  const std::size_t stepping = TakeStepsFromOthers(directory_, processes, plans);
+  std::vector<v1::CapturePlan> plans;
+  for (const Announcement& process : processes) plans.push_back(PlanFor(process, planned));
   const std::uint64_t room = MemoryRoom(kTraceCopies * processes.size());
   const std::uint64_t max_bytes = MaxTrace(plan, room);
   std::atomic<std::size_t> recording{processes.size() + 1};
@@ -175,10 +185,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const bool has_torch_options =
       std::any_of(processes.begin(), processes.end(),
                   [](const Announcement& process) { return process.framework == kTorch; });
-  for (Recording& recorded : recordings) {
-    recorded.has_torch_options = has_torch_options;
-    recorded.stepping_processes = SteppingIn(recordings.size(), stepping);
-  }
+  for (Recording& recorded : recordings) recorded.has_torch_options = has_torch_options;
   return recordings;
 }
 

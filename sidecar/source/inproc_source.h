@@ -1,6 +1,7 @@
 // Records through the profilers of frameworks in processes that announced a socket for it: PyTorch,
 // and JAX or TensorFlow where their own server cannot be used.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class InprocSource final : public session::Source {
   Nanos lead() const override;
   std::vector<v1::StepPace> Steps() override;
   // NoSource without processes if none announced itself. Processes with a server of ours are left
-  // to it, unless the plan names a container. If the plan counts steps, a process that tells them
+  // to it, unless the plan names a container. If the plan counts steps, each of its step_tellers
   // records itself from the begin of the first to the end of the last one, and any other process
   // records the time in which they are expected.
   std::vector<session::Recording> Record(const v1::CapturePlan& plan, const Cancellation& cancel,
@@ -34,5 +35,12 @@ class InprocSource final : public session::Source {
 
 // The announcements that a capture with this plan records over their sockets. Pure.
 std::vector<Announcement> ToRecord(const v1::CapturePlan& plan, std::vector<Announcement> all);
+
+// How long before the start these processes must be asked. `with_cuda` names those that use CUDA;
+// see Announcement::process. Pure.
+Nanos LeadOf(const std::vector<Announcement>& processes, const std::set<std::string>& with_cuda);
+
+// The plan for one process: one that is not among the plan's tellers is recorded by time. Pure.
+v1::CapturePlan PlanFor(const Announcement& process, v1::CapturePlan plan);
 
 }  // namespace strobe

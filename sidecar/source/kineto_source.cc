@@ -136,11 +136,10 @@ class KinetoCapture {
       KinetoRun& run = runs_[i];
       if (!run.signs.finished) return;
       const std::size_t slash = run.trace.rfind('/');
-      TakeLeftTrace(run.trace.substr(0, slash),
-                    {.name = run.trace.substr(slash + 1),
-                     .format = "kineto",
-                     .suffix = StrCat(run.client.pid())},
-                    max_bytes, plan_.tracers(), run.answer);
+      TakeLeftTrace(
+          run.trace.substr(0, slash),
+          {.name = run.trace.substr(slash + 1), .format = "kineto", .number = run.client.pid()},
+          max_bytes, plan_.tracers(), run.answer);
       TellCap(run);
     });
     std::vector<FrameworkAnswer> answers;

@@ -74,7 +74,7 @@ void TakeLeftTrace(const std::string& directory, const LeftTrace& left, std::uin
     if (tracers.memory() && is_json && report.allocations == 0)
       answer.note += StrCat(answer.note.empty() ? "" : "; ", kNoMemory);
     if (tracers.keep_original() && is_json)
-      answer.original = {answer.address, left.suffix, *std::move(file)};
+      answer.original = {answer.address, left.container, left.number, *std::move(file)};
   } else if (trace.ok() || absl::IsResourceExhausted(trace.status())) {
     answer.verdict = {
         Outcome::kTruncated,

@@ -13,7 +13,9 @@ struct LeftTrace {
   std::string format{};  // "kineto" or "xspace".
   // When the process recorded, on the wall clock, if it says so; 0 = it does not.
   std::int64_t started_ns = 0, stopped_ns = 0;
-  std::string suffix{};  // See Original::suffix.
+  // See Original.
+  std::string container{};
+  std::uint32_t number = 0;
 };
 
 // Puts the trace into the answer as an XSpace, or the reason into its verdict: Truncated if the

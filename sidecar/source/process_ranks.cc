@@ -1,14 +1,16 @@
 #include "sidecar/source/process_ranks.h"
 
-#include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
+
+#include "common/base/chosen_ranks.h"
 
 namespace strobe {
 namespace {
 
-bool HasNumber(const google::protobuf::RepeatedField<std::uint32_t>& list, std::uint32_t number) {
-  return std::find(list.begin(), list.end(), number) != list.end();
+std::span<const std::uint32_t> Span(const google::protobuf::RepeatedField<std::uint32_t>& list) {
+  return {list.data(), static_cast<std::size_t>(list.size())};
 }
 
 }  // namespace
@@ -31,10 +33,10 @@ Rank RankIn(const v1::ProcessReport& row) {
 }
 
 bool IsWanted(const v1::CapturePlan& plan, const Rank& rank) {
-  if (plan.ranks().empty() && plan.local_ranks().empty()) return true;
-  if (!rank) return false;
-  return (plan.ranks().empty() || (rank->has_rank() && HasNumber(plan.ranks(), rank->rank()))) &&
-         (plan.local_ranks().empty() || HasNumber(plan.local_ranks(), rank->local_rank()));
+  const ChosenRanks chosen{Span(plan.ranks()), Span(plan.local_ranks())};
+  if (!rank) return chosen.all();
+  return chosen.Has(rank->has_rank() ? std::optional(rank->rank()) : std::nullopt,
+                    rank->local_rank());
 }
 
 std::vector<RankGroup> GroupByRank(const v1::CapturePlan& plan,

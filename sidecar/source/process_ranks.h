@@ -1,6 +1,5 @@
 // Divides the processes of a worker by their place in the job. Pure.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -37,11 +36,5 @@ inline constexpr std::size_t kMaxRankGroups = 64;
 // one trace, one for each local rank, in ascending order. Processes that tell none, such as a
 // launcher, belong to the first group. Never empty.
 std::vector<RankGroup> GroupByRank(const v1::CapturePlan& plan, const std::vector<Rank>& processes);
-
-// How many of the processes of each recording count their steps, if `stepping` of all do. Processes
-// of one rank that count the same steps are rare, and one of them is enough.
-inline std::size_t SteppingIn(std::size_t recordings, std::size_t stepping) {
-  return recordings > 1 ? std::min<std::size_t>(stepping, 1) : stepping;
-}
 
 }  // namespace strobe

@@ -196,6 +196,10 @@ std::vector<v1::StepPace> ProgramSet::Steps(std::int64_t wall_minus_monotonic_ns
   return told;
 }
 
+void ProgramSet::NoteCounting(std::string_view loop) {
+  for (const auto& [path, program] : programs_) program->NoteCounting(loop);
+}
+
 bool ProgramSet::DevicesSettled() const {
   return std::all_of(programs_.begin(), programs_.end(),
                      [](const auto& entry) { return entry.second->DeviceSettled(); });

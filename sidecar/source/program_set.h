@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -61,6 +62,8 @@ class ProgramSet {
   void CountUnseen();
   // The training steps that the programs tell.
   std::vector<v1::StepPace> Steps(std::int64_t wall_minus_monotonic_ns) const;
+  // Notes which programs tell steps of the loop now; see RecordedProgram::counts_steps.
+  void NoteCounting(std::string_view loop);
   // True if all programs have delivered their device records.
   bool DevicesSettled() const;
 

@@ -18,6 +18,7 @@
 #include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_row.h"
 #include "sidecar/source/ring_files.h"
+#include "sidecar/source/told_steps.h"
 
 namespace strobe {
 
@@ -95,6 +96,11 @@ class RecordedProgram {
 
   // Adds the loops whose steps the program tells; see AddToldSteps.
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
+  // Notes whether the program tells steps of the loop now.
+  void NoteCounting(std::string_view loop) {
+    counts_steps_ = !settled_ && TellsSteps(header(), loop);
+  }
+  bool counts_steps() const { return counts_steps_; }
   // The begin of the first and the end of the last recorded step of the loop with a number from
   // `first` to `last`, in ns of CLOCK_MONOTONIC. None if there is no such step.
   struct StepTimes {
@@ -146,7 +152,7 @@ class RecordedProgram {
   const std::uint32_t level_;
   const From from_;
   std::int64_t on_ns_ = 0, off_ns_ = 0, seen_ns_ = 0;
-  bool on_ = false, attended_ = false;
+  bool on_ = false, attended_ = false, counts_steps_ = false;
   bool wrapped_ = false;  // A ring had overwritten records from before the recording.
   std::vector<wire::RingReader> readers_;
   // Records that each reader's ring had when recording was switched off.

@@ -67,6 +67,13 @@ void AddToldSteps(const wire::FileHeader& header, const std::string& process,
   }
 }
 
+bool TellsSteps(const wire::FileHeader& header, std::string_view loop) {
+  std::vector<v1::StepPace> told;
+  AddToldSteps(header, "", 0, told);
+  return std::any_of(told.begin(), told.end(),
+                     [&](const v1::StepPace& pace) { return pace.loop() == loop; });
+}
+
 std::optional<AnnotatedStep> StepOf(std::string_view annotation) {
   constexpr std::string_view kKey = "step_num";
   if (!Contains(annotation, kKey)) return std::nullopt;

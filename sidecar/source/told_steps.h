@@ -18,6 +18,9 @@ inline constexpr std::size_t kMaxToldLoops = 64;
 void AddToldSteps(const wire::FileHeader& header, const std::string& process,
                   std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
 
+// Whether the program tells steps of the loop.
+bool TellsSteps(const wire::FileHeader& header, std::string_view loop);
+
 struct AnnotatedStep {
   std::string_view loop{};
   std::optional<std::int64_t> number{};  // None if it is no whole number.

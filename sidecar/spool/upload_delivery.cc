@@ -207,7 +207,7 @@ absl::StatusOr<std::string> UploadDelivery::UploadOriginal(const v1::CapturePlan
   ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
                    OpenStore(stores_, plan.logdir(), limits));
   ASSIGN_OR_RETURN(const std::string run, ClaimRun(*store, plan.run(), plan.capture_id()));
-  std::string name = session::OriginalName(plan.worker(), original.suffix);
+  std::string name = session::OriginalName(plan.worker(), original);
   RETURN_IF_ERROR(
       UploadPaced(*store, RunPrefix(run) + name, *bytes, limits.cancellation, {.sha256 = sha256}));
   return name;

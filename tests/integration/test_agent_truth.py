@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import oracle
 from tests.support.agent_rig import AgentRig
+from tests.support.mounts import small_file_system
 from tests.support.processes import BIN, wait_until
 
 
@@ -236,15 +237,12 @@ def test_a_process_without_a_ring_file_is_told(rig, notes):
 @pytest.fixture
 def small_volume(tmp_path):
     """A file system of one megabyte, as a pod's memory volume may be."""
-    if os.getuid() != 0:
-        pytest.skip("needs to mount a file system")
     place = tmp_path / "volume"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount: {mounted.stderr}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
+    with small_file_system(place, "1m") as mounted:
+        if not mounted:
+            pytest.skip("needs to mount a file system")
+        yield place
 
 
 def test_a_full_directory_hides_nobody(group, small_volume, protos, tmp_path):

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.fault_proxy import refuse, silence
+from tests.support.operator import profile_request
 from tests.support.processes import wait_until
-from tests.support.secure import SecureOperator, create, pod
+from tests.support.secure import SecureOperator, allow, create, pod
 
 GPU_POD = {"cpu": "4", "memory": "16Gi"}
 
@@ -149,6 +150,53 @@ def test_a_guaranteed_pod_stays_guaranteed_within_limits(secure, kubectl):
     assert kubectl.get("pod", "p")["status"]["qosClass"] == "Guaranteed"
 
 
+WHOLE_NODE = {"cpu": "96", "memory": "500Gi"}
+NOTHING = {"strobe.dev/cpu": "0", "strobe.dev/memory-request": "0"}
+
+
+def test_a_pod_that_takes_a_whole_node_gets_a_sidecar_that_requests_nothing(secure, kubectl):
+    secure()
+    made, warnings = admitted(kubectl, trainer(resources={"requests": WHOLE_NODE}, annotations=NOTHING))
+    assert made["resources"] == {"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "2Gi"}} and not warnings
+    assert kubectl.get("pod", "p")["status"]["qosClass"] == "Burstable"
+    # It is the pod's choice whether schedulability is worth the class Guaranteed, and it is told.
+    made, _ = admitted(kubectl, trainer("kept", resources={"limits": WHOLE_NODE}), "kept")
+    assert made["resources"]["requests"] == made["resources"]["limits"] and kubectl.get("pod", "kept")["status"]["qosClass"] == "Guaranteed"
+    made, warnings = admitted(kubectl, trainer("given-up", resources={"limits": WHOLE_NODE}, annotations=NOTHING), "given-up")
+    assert made["resources"]["requests"] == {"cpu": "0", "memory": "0"} and "Burstable instead of Guaranteed" in warnings
+    assert kubectl.get("pod", "given-up")["status"]["qosClass"] == "Burstable"
+
+
+def test_pod_level_resources_hold_the_sidecar_too(secure, kubectl):
+    """Kubernetes 1.34 takes a pod's own resources for its sum and its class, whatever its containers have."""
+    secure()
+    pinned = {"requests": WHOLE_NODE, "limits": WHOLE_NODE}
+    whole = trainer(resources=pinned)
+    whole["spec"]["resources"] = pinned
+    made, warnings = admitted(kubectl, whole)
+    assert not made.get("resources") and not warnings
+    assert kubectl.get("pod", "p")["status"]["qosClass"] == "Guaranteed"
+
+
+def test_a_quota_of_requests_leaves_room_for_a_sidecar_that_requests_nothing(secure, kubectl):
+    secure(injection={"cpu": "0", "memory": "0"})
+    quota(kubectl, {"requests.cpu": "96", "requests.memory": "500Gi"})
+    made, _ = admitted(kubectl, trainer(resources={"requests": WHOLE_NODE}))
+    assert made["resources"]["requests"] == {"cpu": "0", "memory": "0"}
+
+
+def test_a_request_says_that_the_sidecar_counts_where_no_node_has_room(secure, kubectl, logdir):
+    secure()
+    create(kubectl, trainer(resources={"requests": WHOLE_NODE}), check=True)
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2026-01-02T03:04:05Z",
+                     "message": "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."}
+    kubectl.run("patch", "pod", "p", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"phase": "Pending", "conditions": [unschedulable]}}))
+    allow(kubectl, logdir)
+    kubectl.apply(profile_request("look", logdir, target={"pods": ["p"]}))
+    wanted = "cannot be scheduled: Insufficient cpu; its sidecar requests cpu 50m of it"
+    wait_until(lambda: wanted in json.dumps(kubectl.get("profreq", "look").get("status", {})), 20, "the reason in the request's status")
+
+
 @pytest.mark.parametrize("fault", ["refused", "silent"])
 def test_limits_that_cannot_be_read_do_not_stop_injection(group, kubectl, proxy, tmp_path, fault):
     """The operator may not list them, as with the roles of an older chart, or the API server does not answer in time."""
@@ -158,7 +206,7 @@ def test_limits_that_cannot_be_read_do_not_stop_injection(group, kubectl, proxy,
     proxy.faults.add(lambda _, path: "/limitranges" in path, act, times=1000)
     made, warnings = admitted(kubectl, trainer())
     assert made["resources"]["limits"] == {"memory": "2Gi"}
-    assert "ResourceQuotas and LimitRanges could not be read" in warnings
+    assert "ResourceQuotas, LimitRanges and ProfilePolicies could not be read" in warnings
     # A failure is remembered, so that the next pods do not wait for the API server too.
     asked = proxy.faults.count(lambda _, path: "/limitranges" in path)
     create(kubectl, *(trainer(f"p{i}") for i in range(10)), check=True)
@@ -177,8 +225,39 @@ def test_pods_that_wait_for_their_sidecar_in_vain_are_not_followed_by_more(secur
     made, warnings = admitted(kubectl, trainer("second"), "second")
     assert made is None and "pod first of this namespace waits" in warnings
     assert operator.metric("strobe_injections_total", result="skipped") >= 1
+    # The API server lets the image of a pod's init container change, so that a pod of a job need not be deleted.
+    kubectl.run("set", "image", "pod/first", "strobe-sidecar=registry.invalid/strobe-sidecar:2")
+    assert sidecar(kubectl, "first")["image"] == "registry.invalid/strobe-sidecar:2"
     kubectl.run("delete", "pod", "first", "--grace-period=0", "--force")
     wait_until(lambda: "waits for its sidecar" not in create(kubectl, trainer("x"), dry_run=True).stderr, 15, "the end of the stuck pod")
+
+
+def test_policies_choose_the_sidecars_user(secure, kubectl):
+    """For a volume of a namespace that belongs to another user, such as NFS."""
+    secure()
+
+    def user(name="p", **annotations):
+        done = create(kubectl, trainer(name, annotations=annotations), check=True)
+        context = sidecar(kubectl, name)["securityContext"]
+        kubectl.run("delete", "pod", name, "--grace-period=0", "--force")
+        return (context["runAsUser"], context["runAsGroup"]), done.stderr
+
+    assert user() == ((65532, 65532), "")
+    allow(kubectl, "/nfs", sidecar={"runAsUser": 1000, "runAsGroup": 100})
+    wait_until(lambda: user()[0] == (1000, 100), 15, "the policy to be read")
+    assert user(**{"strobe.dev/user": "1001"}) == ((1001, 1001), ""), "the pod's own choice comes first"
+    # A policy of other namespaces changes nothing; one that differs must not be decided by chance.
+    second = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": f"{kubectl.namespace}-2"},
+              "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}, "allowedLogdirs": ["/nfs"],
+                       "sidecar": {"runAsUser": 2000}}}
+    kubectl.apply(second)
+    allow(kubectl, "/nfs", sidecar={"runAsUser": 1000, "runAsGroup": 101})
+    wait_until(lambda: user() == ((1000, 101), ""), 15, "a later reading, which has the second policy too")
+    second["spec"]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] = kubectl.namespace
+    kubectl.apply(second)
+    wait_until(lambda: "give sidecars different users" in user()[1], 15, "the conflict to be seen")
+    assert user()[0] == (65532, 65532)
+    kubectl.run("delete", "profpol", second["metadata"]["name"])
 
 
 def test_mode_container(secure, kubectl):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.inproc import MS, Trainer
 from tests.support.ports import free_port
-from tests.support.processes import BUILD, PYTHON, ROOT, wait_until
+from tests.support.processes import BIN, BUILD, PYTHON, ROOT, wait_until
 
 JAX = BUILD / "jax"
 VERSIONS = [*(ROOT / "tests/frameworks/jax_versions").read_text().split(), "newest"]
@@ -294,4 +294,22 @@ def test_tensorflows_own_server_can_be_closed_to_others(group, tmp_path, python_
     port = free_port()
     trainer.order(f"tf.profiler.experimental.server.start({port})")
     wait_until(lambda: trainer.announced("tensorflow")["closed"] == [port], 10, "the announcement")
+    assert trainer.trains()
+
+
+def test_a_capture_goes_through_a_port_that_is_closed_to_others(group, tmp_path, python_package, protos):
+    """The sidecar shares the pod's loopback, so that closing the program's port takes nothing from it."""
+    port = free_port()
+    trainer = jax_trainer(group, tmp_path, python_package, "newest", env={"STROBE_CLOSE_PROFILER_PORT": str(port)})
+    trainer.announced()
+    trainer.order(f"jax.profiler.start_server({port})")
+    wait_until(lambda: trainer.announced()["closed"] == [port], 10, "the announcement")
+    # The announcement is not shown to the sidecar: it asks the program's own server, by its port.
+    sidecar = free_port()
+    group.start("sidecar", [BIN / "strobe-sidecar", "--listen", f"127.0.0.1:{sidecar}", "--framework", f"127.0.0.1:{port}",
+                            "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
+    done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{sidecar}", "--logdir", tmp_path / "logdir",
+                           "--duration", "300ms", "--output", "json", "--attempts", "1", "--quiet"], capture_output=True, text=True, timeout=60)
+    (worker,) = json.loads(done.stdout)["workers"]
+    assert worker["outcome"] == "Ok" and worker["processes"][0]["name"] == f"127.0.0.1:{port}", worker
     assert trainer.trains()

@@ -14,6 +14,7 @@ import pytest
 from tests.integration.test_unchanged import check_operators as compare_operators, trace_of
 from tests.support.inproc import TORCH_PYTHON
 from tests.support.kineto import DAEMON, Pod, await_phase, client_socket, kill, kineto_rows, question, result
+from tests.support.mounts import small_file_system
 from tests.support.network import own_network
 from tests.support.processes import ROOT, Group, wait_until
 from tests.support.step_rig import host_events
@@ -304,8 +305,8 @@ def test_where_the_program_may_not_write_the_message_says_what_to_set(pod):
 
 def test_a_full_volume_is_told(pod):
     pod.kineto.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", pod.kineto], check=True)
-    try:
+    with small_file_system(pod.kineto, "256k") as mounted:
+        assert mounted
         pod.start_sidecar()
         trainer = pod.trainer()
         pod.await_clients(1)
@@ -313,8 +314,6 @@ def test_a_full_volume_is_told(pod):
         assert worker["outcome"] == "SpoolFull" and "stopped writing its trace" in worker["message"], worker
         assert pod.leftovers() == [] and trainer.trains()
         pod.group.stop()
-    finally:
-        subprocess.run(["umount", "-l", pod.kineto], check=True)
 
 
 def test_a_program_that_is_killed_is_told(pod):

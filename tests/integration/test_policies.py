@@ -59,6 +59,8 @@ def test_the_schema_refuses_with_a_sentence(kubectl):
                         ({"maxConcurrent": 0}, "spec.maxConcurrent"),
                         ({"maxBytesPerWorker": 0}, "maxBytesPerWorker must be a quantity of at least 1Ki"),
                         ({"maxBytesPerWorker": "2GiB"}, "leave it out for no limit"),
+                        ({"sidecar": {"runAsUser": 0}}, "spec.sidecar.runAsUser"),
+                        ({"sidecar": {"runAsGroup": 1000}}, "spec.sidecar.runAsUser: Required value"),
                         ({"defaultLogdir": "/logs2"}, "defaultLogdir must be one of allowedLogdirs or below one")]:
         policy = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": kubectl.namespace},
                   "spec": {"allowedLogdirs": ["/logs"], **spec}}

@@ -2,15 +2,31 @@
 
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.soak.storm import Storm
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.operator import Operator, condition, profile_request, wait_finished
+from tests.support.processes import PYTHON
 from tests.support.workers import Worker
 
 SEED = 20261121
+
+
+def test_a_storm_that_is_killed_leaves_no_file_system_behind(group, tmp_path):
+    place = tmp_path / "volume"
+    place.mkdir()
+    code = ("import os, sys, time; from tests.support.mounts import mount_small; mounted = mount_small(sys.argv[1], '1m');"
+            "print('ready', mounted, os.path.ismount(sys.argv[1]), flush=True); time.sleep(600)")
+    holder = group.start("holder", [PYTHON, "-c", code, place]).wait_for("ready", 30)
+    if "ready False" in holder.output():
+        pytest.skip("needs to mount a file system")
+    assert "ready True True" in holder.output()
+    assert str(place) not in Path("/proc/self/mountinfo").read_text(), "only its own processes see it"
+    holder.kill()
+    place.rmdir()
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """Workers whose programs log their own steps, and a check of captures against these logs."""
 
 import json
-import os
-import subprocess
 
 from tests.support import oracle
+from tests.support.mounts import mount_small, unmount
 from tests.support.processes import BIN
 from tests.support.workers import Worker
 
@@ -16,7 +15,8 @@ class NotingWorker(Worker):
         self.place = directory / f"pod-{number}"
         self.agent_dir = self.place / "strobe"
         self.agent_dir.mkdir(parents=True)
-        self.mounted = self._mount()
+        # A volume of limited size, as a pod has one. If that is not possible, the directory is unlimited.
+        self.mounted = mount_small(self.agent_dir, "24m")
         self.modes, self.framework, self.agent_lives = modes, framework, 0
         super().__init__(group, f"worker-{number}", number, trainer_env=env, sidecar_env=env,
                          sidecar_flags=["--agent-dir", self.agent_dir / "agent", *flags])
@@ -24,11 +24,6 @@ class NotingWorker(Worker):
         self.agent_notes = self.place / "agent.txt"
         self.program = None
         self.read_sizes, self.read = None, []
-
-    def _mount(self):
-        """Mounts a volume of limited size, as a pod has one. Returns False if that is not possible; the directory is then unlimited."""
-        return os.getuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.agent_dir],
-                                                   capture_output=True).returncode == 0
 
     def start_trainer(self):
         self.start_program()
@@ -47,7 +42,7 @@ class NotingWorker(Worker):
 
     def unmount(self):
         if self.mounted:
-            subprocess.run(["umount", "-l", self.agent_dir], check=False)
+            unmount(self.agent_dir)
 
     def read_notes(self):
         files = [path for path in (self.agent_notes, self.notes) if path and path.exists()]

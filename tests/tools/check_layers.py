@@ -48,8 +48,9 @@ ARROWS = {
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
                       "operator/workers"],
     "viewer": ["collector/analysis", "collector/convert", "collector/index", "collector/xplane", "common/base", "common/http"],
+    "cli/cluster": ["common/base", "operator/core", "operator/objects"],
     # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.
-    "cli": [*COLLECTOR, "common/base", "common/http", "operator/core", "operator/workers", "sidecar/service", "sidecar/session",
+    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "operator/core", "operator/objects", "operator/workers", "sidecar/service", "sidecar/session",
             "sidecar/source", "sidecar/spool", "viewer"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})

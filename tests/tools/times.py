@@ -13,7 +13,7 @@ ROW = re.compile(r"^\| `([\w.]+)` \| (\d+) \|", re.MULTILINE)
 
 def budgets(text):
     """Seconds by suite, from the table; the first number in its text is that of all other suites."""
-    usual = int(re.search(r"A suite may take (\d+) seconds", text)[1])
+    usual = int(re.search(r"A suite may take\s+(\d+)\s+seconds", text)[1])
     return usual, {suite: int(seconds) for suite, seconds in ROW.findall(text)}
 
 

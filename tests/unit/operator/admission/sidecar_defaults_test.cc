@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/strings.h"
 #include "operator/objects/json_members.h"
 
 namespace strobe {
@@ -128,6 +129,25 @@ TEST(SidecarDefaults, TheUserAndTheMetricsPortCanBeChosen) {
   const Injection refused = Inject(pod, settings, Surroundings{.roots = "roots"});
   EXPECT_THAT(refused.warnings, Contains(testing::HasSubstr("strobe.dev/user")));
   EXPECT_FALSE(SidecarOf(pod.patch(refused.patch))["securityContext"].contains("runAsUser"));
+}
+
+TEST(SidecarDefaults, TheNamespacesPoliciesChooseTheUserBeforeTheSettingsDo) {
+  Json pod = PodToTrain();
+  Surroundings around{.roots = "roots"};
+  const auto user = [&] {
+    const Json context =
+        SidecarOf(pod.patch(Inject(pod, Installed(), around).patch))["securityContext"];
+    return StrCat(context["runAsUser"].get<int>(), ":", context["runAsGroup"].get<int>());
+  };
+  around.limits.sidecar_user = SidecarUser{1000, 100};
+  EXPECT_EQ(user(), "1000:100");
+  around.limits = {.users_differ = "the policies differ"};
+  EXPECT_EQ(user(), "65532:65532");
+  EXPECT_THAT(Inject(pod, Installed(), around).warnings,
+              Contains("the policies differ; the sidecar runs as the chart's user"));
+  pod["metadata"]["annotations"] = {{"strobe.dev/user", "7:8"}};
+  EXPECT_EQ(user(), "7:8");
+  EXPECT_THAT(Inject(pod, Installed(), around).warnings, IsEmpty()) << "the pod has chosen";
 }
 
 }  // namespace

@@ -856,5 +856,57 @@ TEST_F(RequestReconcilerTest, ReclaimingHoldsNoThread) {
   EXPECT_THAT(cluster_.events, Contains("ReclaimFailed"));
 }
 
+TEST_F(RequestReconcilerTest, APreflightTellsEachWorkerAndCountsNowhere) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  cluster_.request.capture.preflight_only = true;
+  cluster_.pods[1].sidecar_port = 0;
+  Loop(2s);
+  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue) << "it does not wait for the sidecar";
+  EXPECT_EQ(Get("Failed").reason, "SidecarMissing");
+  EXPECT_EQ(Get("Started").reason, "PreflightOnly");
+  const auto& told = cluster_.request.status.preflight;
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_EQ(told[0].cause, "SidecarMissing");
+  EXPECT_EQ(told[1].cause, "Ok");
+  EXPECT_NE(told[1].clock_error, "");
+  EXPECT_EQ(cluster_.request.status.run, "");
+  EXPECT_THAT(cluster_.events, testing::ElementsAre("PreflightFailed"));
+  EXPECT_THAT(metrics_.results, IsEmpty());
+  EXPECT_EQ(metrics_.attempts, 0);
+  EXPECT_THAT(gatekeeper.ended, IsEmpty()) << "minInterval counts captures only";
+  EXPECT_THAT(cluster_.request.finalizers, IsEmpty());
+}
+
+TEST_F(RequestReconcilerTest, APreflightWithoutAnySidecarTellsAllWorkers) {
+  cluster_.request.capture.preflight_only = true;
+  for (PodInfo& pod : cluster_.pods) pod.sidecar_port = 0;
+  Loop(2s);
+  EXPECT_EQ(Get("Failed").status, ConditionStatus::kTrue);
+  EXPECT_THAT(cluster_.request.status.preflight, SizeIs(2));
+}
+
+TEST_F(RequestReconcilerTest, APreflightThatAPolicyHoldsBackSaysSo) {
+  FakeGatekeeper gatekeeper;
+  RestartGuardedBy(gatekeeper);
+  gatekeeper.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
+  cluster_.request.capture.preflight_only = true;
+  Loop(1s);
+  EXPECT_EQ(Get("Failed").reason, "WaitingForPolicy");
+  EXPECT_THAT(Get("Failed").message, HasSubstr("a capture would have to wait: too many"));
+}
+
+TEST_F(RequestReconcilerTest, APreflightDoesNotWaitForItsTurn) {
+  Loop(100ms);
+  ASSERT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown);
+  ProfileRequest& rival = AddRival("check", 1s);
+  rival.capture.preflight_only = true;
+  fleet_["a"].holder = fleet_["b"].holder = "uid-1";
+  Loop(500ms);
+  const RequestStatus& status = cluster_.rivals["check"].status;
+  ASSERT_NE(FindCondition(status, "Failed"), nullptr);
+  EXPECT_EQ(FindCondition(status, "Failed")->reason, "Busy");
+}
+
 }  // namespace
 }  // namespace strobe

@@ -621,5 +621,73 @@ TEST_F(StepAttemptTest, AnOperatorThatStartsAgainFindsTheCaptureAndItsSteps) {
   EXPECT_EQ(fleet_["a"].plans.size(), 1u);
 }
 
+TEST_F(CaptureAttemptTest, APreflightRecordsNothingAndLeavesNothing) {
+  spec_.preflight_only = true;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.ok, 2u);
+  EXPECT_EQ(result.sync_reason, "PreflightOnly");
+  EXPECT_FALSE(result.plan.has_value());
+  for (const char* name : {"a", "b"}) {
+    EXPECT_THAT(fleet_[name].plans, IsEmpty());
+    ASSERT_THAT(fleet_[name].published, SizeIs(1)) << "each writes with its own identity";
+    ASSERT_THAT(fleet_[name].reclaimed, SizeIs(1));
+    EXPECT_EQ(fleet_[name].reclaimed[0].run(), fleet_[name].published[0].run());
+    EXPECT_EQ(fleet_[name].reclaimed[0].capture_id(), result.capture_id);
+    EXPECT_THAT(fleet_[name].published[0].manifest(), HasSubstr(result.capture_id));
+  }
+  EXPECT_NE(fleet_["a"].published[0].run(), fleet_["b"].published[0].run());
+}
+
+TEST_F(CaptureAttemptTest, APreflightTellsEachWorkersOwnCause) {
+  spec_.preflight_only = true;
+  spec_.ready_timeout = 30s;
+  spec_.attempts = 3;
+  fleet_["b"].source_ready = false;
+  fleet_["c"].publish = absl::PermissionDeniedError("no");
+  fleet_["d"].publish = absl::FailedPreconditionError("no such bucket");
+  fleet_["e"].reclaim = absl::PermissionDeniedError("may not delete");
+  const auto attempt = Start({"a", "b", "c", "d", "e"});
+  time_.Advance(1s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone) << "it waits for nobody";
+  const AttemptResult result = *attempt->progress().result;
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "UploadDenied");
+  std::vector<Outcome> outcomes;
+  for (const WorkerResult& worker : result.workers) outcomes.push_back(worker.outcome);
+  EXPECT_THAT(outcomes, ElementsAre(Outcome::kOk, Outcome::kNoSource, Outcome::kUploadDenied,
+                                    Outcome::kUploadFailed, Outcome::kOk));
+  EXPECT_THAT(result.workers[2].message, HasSubstr("writing a test object to /logs: no"));
+  EXPECT_THAT(result.workers[4].message, HasSubstr("could not delete the test object"));
+  EXPECT_THAT(result.workers[0].sources, ElementsAre("Framework at localhost:9012"));
+  EXPECT_THAT(result.workers[1].sources,
+              ElementsAre("Framework at localhost:9012, not ready: nobody listens"));
+  EXPECT_EQ(RetryAfter(spec_, result), std::nullopt);
+}
+
+TEST_F(CaptureAttemptTest, APreflightTellsThatClocksAreTooUncertain) {
+  spec_.preflight_only = true;
+  spec_.max_skew = 1ms;
+  fleet_["b"].clock_error = 5ms;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_EQ(result.reason, "ClockUncertain");
+  EXPECT_EQ(result.workers[0].outcome, Outcome::kOk);
+}
+
+TEST_F(CaptureAttemptTest, APreflightThatIsCancelledStillDeletesItsTestObject) {
+  spec_.preflight_only = true;
+  fleet_["a"].publish_takes = 5s;
+  const auto attempt = Start({"a"});
+  time_.Advance(1s);
+  attempt->Cancel("enough");
+  time_.Advance(10ms);
+  EXPECT_NE(attempt->progress().phase, Phase::kDone) << "the object is still to be deleted";
+  time_.Advance(10s);
+  EXPECT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_TRUE(attempt->progress().result->cancelled);
+  EXPECT_THAT(fleet_["a"].reclaimed, SizeIs(1));
+}
+
 }  // namespace
 }  // namespace strobe

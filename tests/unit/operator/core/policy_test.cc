@@ -86,6 +86,24 @@ TEST(DefaultLogdir, MustNotDependOnAChoiceBetweenPolicies) {
   }
 }
 
+TEST(SidecarUserOf, IsWhatThePoliciesOfTheNamespaceAgreeOn) {
+  ProfilePolicy one = Policy({"/nfs"}), same = one, other = one, elsewhere = one;
+  const NamespaceFacts ns{.name = "ml"};
+  EXPECT_EQ(*SidecarUserOf({one}, ns), std::nullopt);
+  one.sidecar_user = same.sidecar_user = SidecarUser{1000, 100};
+  other.name = "other";
+  other.sidecar_user = SidecarUser{1000, 1000};
+  elsewhere.sidecar_user = SidecarUser{7, 7};
+  elsewhere.namespaces.requirements = {
+      {"team", LabelSelector::Requirement::Operator::kIn, {"other"}}};
+  EXPECT_EQ(*SidecarUserOf({Policy({"/x"}), one, same, elsewhere}, ns), (SidecarUser{1000, 100}));
+  const absl::Status conflict = SidecarUserOf({one, other}, ns).status();
+  EXPECT_EQ(conflict.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(conflict), HasSubstr("team (1000:100), other (1000:1000)"));
+  other.invalid = "broken";
+  EXPECT_EQ(*SidecarUserOf({one, other}, ns), (SidecarUser{1000, 100}));
+}
+
 TEST(Policy, AddressesAreNoBuckets) {
   for (const char* bad :
        {"s3://169.254.169.254/latest", "s3://127.0.0.1/x", "s3://2130706433/x", "s3://0x7f000001/x",

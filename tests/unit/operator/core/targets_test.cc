@@ -77,9 +77,12 @@ TEST(SelectTargets, KeepsPodsThatCannotTakePartAndSaysWhy) {
   const Selection selection = SelectTargets({}, {}, {bare, leaving, young});
   EXPECT_EQ(selection.targets[0].outcome, Outcome::kSidecarMissing);
   EXPECT_EQ(selection.targets[1].outcome, Outcome::kUnreachable);
-  EXPECT_THAT(selection.targets[2].message, HasSubstr("Pending"));
+  EXPECT_EQ(selection.targets[2].message, "the pod is Pending and has no address yet");
   EXPECT_EQ(selection.usable(), 0u);
   EXPECT_EQ(selection.may_come(), 2u) << "no time gives a pod a sidecar";
+  young.unschedulable = "cannot be scheduled: Insufficient cpu";
+  EXPECT_EQ(SelectTargets({}, {}, {young}).targets[0].message,
+            "the pod is Pending and cannot be scheduled: Insufficient cpu");
 }
 
 TEST(SelectTargets, LeavesOutPodsThatHaveEndedUnlessNamed) {

@@ -188,6 +188,10 @@ TEST_F(KubeGatekeeperTest, CapturesOfAnOperatorBeforeUsCountAsActive) {
   other["status"] = {{"attempt", 1}};
   requests_.Put(std::make_shared<const Json>(other));
   EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kWait);
+  other["spec"]["preflightOnly"] = true;
+  requests_.Put(std::make_shared<const Json>(other));
+  EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed) << "it records nothing";
+  other["spec"]["preflightOnly"] = false;
   other["status"]["completionTime"] = FormatRfc3339(Now());
   requests_.Put(std::make_shared<const Json>(other));
   EXPECT_EQ(Judge(gatekeeper_).kind, PolicyVerdict::Kind::kAllowed);

@@ -14,8 +14,10 @@ using namespace std::chrono_literals;
 class KubeNamespaceLimitsTest : public testing::Test {
  protected:
   KubeNamespaceLimitsTest() {
-    transport_->OnUnary([this](const HttpRequest&) -> absl::StatusOr<HttpResponse> {
+    transport_->OnUnary([this](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
       ++asked_;
+      if (const auto found = objects_.find(request.path); found != objects_.end())
+        return HttpResponse{200, found->second, {}};
       return HttpResponse{status_, R"({"metadata": {}, "items": []})", {}};
     });
   }
@@ -25,16 +27,17 @@ class KubeNamespaceLimitsTest : public testing::Test {
   Client client_{time_, transport_};
   KubeNamespaceLimits limits_{time_, client_};
   int asked_ = 0, status_ = 200;
+  std::map<std::string, std::string> objects_;  // Answers by path.
 };
 
 TEST_F(KubeNamespaceLimitsTest, RemembersForAMoment) {
   EXPECT_TRUE(limits_.Read("ml", 1s).ok());
-  EXPECT_EQ(asked_, 3) << "limit ranges, quotas and pods";
+  EXPECT_EQ(asked_, 4) << "limit ranges, quotas, pods and policies";
   EXPECT_TRUE(limits_.Read("ml", 1s).ok());
-  EXPECT_EQ(asked_, 3);
+  EXPECT_EQ(asked_, 4);
   time_.Advance(2s);
   EXPECT_TRUE(limits_.Read("ml", 1s).ok());
-  EXPECT_EQ(asked_, 6);
+  EXPECT_EQ(asked_, 8);
 }
 
 TEST_F(KubeNamespaceLimitsTest, RemembersAFailureToo) {
@@ -45,6 +48,17 @@ TEST_F(KubeNamespaceLimitsTest, RemembersAFailureToo) {
   status_ = 200;
   time_.Advance(5s);
   EXPECT_TRUE(limits_.Read("ml", 1s).ok());
+}
+
+TEST_F(KubeNamespaceLimitsTest, PoliciesOfTheNamespaceGiveTheSidecarsUser) {
+  objects_["/apis/strobe.dev/v1alpha1/profilepolicies"] = R"({"items": [
+      {"metadata": {"name": "nfs"}, "spec": {"allowedLogdirs": ["/nfs"],
+       "namespaceSelector": {"matchLabels": {"team": "a"}}, "sidecar": {"runAsUser": 1000}}},
+      {"metadata": {"name": "all"}, "spec": {"allowedLogdirs": ["/data"]}}]})";
+  objects_["/api/v1/namespaces/ml"] = R"({"metadata": {"labels": {"team": "a"}}})";
+  EXPECT_EQ((*limits_.Read("ml", 1s))->sidecar_user, (SidecarUser{1000, 1000}));
+  objects_["/api/v1/namespaces/other"] = R"({"metadata": {}})";
+  EXPECT_EQ((*limits_.Read("other", 1s))->sidecar_user, std::nullopt);
 }
 
 // A stranger who reaches the webhooks' port can send pods of namespaces that do not exist.

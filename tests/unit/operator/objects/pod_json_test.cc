@@ -37,6 +37,26 @@ TEST(ParsePod, OddTypesLeaveFieldsEmpty) {
   EXPECT_EQ(ParsePod(json::array()).name, "");
 }
 
+TEST(ParsePod, TellsWhatTheSidecarAddsToWhatNoNodeHas) {
+  json pod = json::parse(R"({
+    "spec": {"containers": [{"name": "train"}],
+             "initContainers": [{"name": "strobe-sidecar",
+                                 "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}}}]},
+    "status": {"phase": "Pending", "conditions": [{
+      "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+      "message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."}]}})");
+  EXPECT_EQ(
+      ParsePod(pod).unschedulable,
+      "cannot be scheduled: Insufficient cpu, nvidia.com/gpu; its sidecar requests cpu 50m of "
+      "it");
+  pod["spec"]["initContainers"][0]["resources"]["requests"]["cpu"] = "0";
+  EXPECT_EQ(ParsePod(pod).unschedulable, "cannot be scheduled: Insufficient cpu, nvidia.com/gpu");
+  pod["status"]["conditions"][0]["message"] = "0/3 nodes are available: 3 node(s) were cordoned.";
+  EXPECT_EQ(ParsePod(pod).unschedulable, "cannot be scheduled");
+  pod["status"]["conditions"][0]["reason"] = "SchedulingGated";
+  EXPECT_EQ(ParsePod(pod).unschedulable, "");
+}
+
 TEST(ParsePod, KnowsWhatEachContainerAsksFor) {
   const PodInfo pod = ParsePod(json::parse(R"({
     "metadata": {"name": "w"},

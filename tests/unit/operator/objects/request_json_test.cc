@@ -19,7 +19,7 @@ json Object() {
              "duration": "1m30s", "start": {"delay": "10s", "guard": "7ms"}, "maxSkew": "2ms", "onLateStart": "Discard",
              "minWorkers": 3, "attempts": 5, "logdir": "gs://bucket/x", "tracers": {"host": "Verbose", "device": "Disabled", "python": "Enabled", "shapes": true, "flops": true},
              "maxBytesPerWorker": "512Mi", "abortWhen": {"memoryPercent": "Never", "slowdownPercent": 50},
-             "ttlAfterFinished": "24h", "reclaimPolicy": "Delete", "cancel": true}})");
+             "ttlAfterFinished": "24h", "reclaimPolicy": "Delete", "preflightOnly": true, "cancel": true}})");
 }
 
 TEST(ParseRequest, ReadsEveryField) {
@@ -50,6 +50,7 @@ TEST(ParseRequest, ReadsEveryField) {
   EXPECT_EQ(request->ttl, 24h);
   EXPECT_TRUE(request->reclaim);
   EXPECT_TRUE(request->cancel);
+  EXPECT_TRUE(request->capture.preflight_only);
 }
 
 TEST(ParseRequest, AbsentFieldsHaveTheSchemasDefaults) {

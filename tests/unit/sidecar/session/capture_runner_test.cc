@@ -47,7 +47,7 @@ class FakeSource final : public Source {
       recording.has_torch_options = torch;
       for (const std::string& name : originals) {
         recording.processes.emplace_back().set_name(name);
-        recording.originals.push_back({name, "of_" + name, FileDescriptor()});
+        recording.originals.push_back({name, "of_" + name, 0, FileDescriptor()});
       }
       if (workers == 1) return recordings;
       recording.rank.emplace().set_local_rank(i);
@@ -105,7 +105,7 @@ class FakeDelivery final : public Delivery {
   absl::StatusOr<std::string> DeliverOriginal(const v1::Report&, const Original& original,
                                               const Cancellation&) override {
     if (!original_status.ok()) return original_status;
-    return original.suffix;
+    return original.container;
   }
   void Ended(const v1::Report& report) override { ended.push_back(report.capture_id()); }
 

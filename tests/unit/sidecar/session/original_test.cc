@@ -29,8 +29,11 @@ TEST(CaptureOfHead, FilesOfOthersNameNone) {
 }
 
 TEST(OriginalName, IsOneThatToolsOfPyTorchKnow) {
-  EXPECT_EQ(OriginalName("w0", "3"), "w0.3.pt.trace.json.gz");
-  EXPECT_EQ(OriginalName("w0.3", "3"), "w0.3.pt.trace.json.gz") << "a worker of its own";
+  const Original original{.number = 3};
+  EXPECT_EQ(OriginalName("w0", original), "w0.3.pt.trace.json.gz");
+  EXPECT_EQ(OriginalName("w0.3", original), "w0.3.pt.trace.json.gz") << "a worker of its own";
+  EXPECT_EQ(OriginalName("w0", {.container = "trainer", .number = 3}),
+            "w0.trainer.3.pt.trace.json.gz");
 }
 
 }  // namespace

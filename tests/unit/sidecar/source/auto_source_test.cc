@@ -23,7 +23,9 @@ class OneSource final : public session::Source {
   std::vector<v1::StepPace> Steps() override {
     if (loop.empty()) return {};
     v1::StepPace pace;
+    ++asked;
     pace.set_loop(loop);
+    pace.set_teller("7.sock");
     return {pace};
   }
   Nanos lead() const override { return std::chrono::milliseconds(kind_); }
@@ -36,8 +38,13 @@ class OneSource final : public session::Source {
     collecting();
     if (!there) return session::OneRecording({Outcome::kNoSource, "nobody announced himself", ""});
     if (outcome == Outcome::kNoSource) return session::OneRecording({outcome, "nobody", ""});
-    if (local_ranks.empty())
-      return session::OneRecording({outcome, "", FakeTrace(1, 2).SerializeAsString()});
+    if (local_ranks.empty()) {
+      Recording recording{outcome, "", FakeTrace(1, 2).SerializeAsString()};
+      v1::ProcessReport& row = recording.processes.emplace_back();
+      row.set_source(kind_);
+      row.set_outcome(static_cast<v1::Outcome>(outcome));
+      return session::OneRecording(std::move(recording));
+    }
     std::vector<Recording> recordings;
     for (const int local_rank : local_ranks) {
       recordings.push_back({outcome, "", FakeTrace(1, 2).SerializeAsString()});
@@ -48,7 +55,7 @@ class OneSource final : public session::Source {
   const v1::SourceKind kind_;
   bool there = true, ready = true;
   Outcome outcome = Outcome::kOk;
-  int records = 0;
+  int records = 0, asked = 0;
   std::vector<int> local_ranks{};
   std::string loop{};  // The loop whose steps it tells.
   bool waits_for_end = false, ended = false;
@@ -72,6 +79,11 @@ class AutoSourceTest : public testing::Test {
     tensorflow::profiler::XSpace space;
     EXPECT_TRUE(space.ParseFromString(recording.xspace));
     return space.planes_size();
+  }
+  static int Warnings(const Recording& recording) {
+    tensorflow::profiler::XSpace space;
+    EXPECT_TRUE(space.ParseFromString(recording.xspace));
+    return space.warnings_size();
   }
   OneSource framework_{v1::SOURCE_FRAMEWORK}, inproc_{v1::SOURCE_FRAMEWORK},
       agent_{v1::SOURCE_AGENT};
@@ -148,6 +160,19 @@ TEST_F(AutoSourceTest, ProcessesThatAnnouncedThemselvesAreRecordedToo) {
   EXPECT_EQ(both_.Probe(Nanos{0}).size(), 2u);
 }
 
+TEST_F(AutoSourceTest, MissingPythonCallsAreToldOnlyWhereNobodyRecordsThem) {
+  v1::CapturePlan plan;
+  plan.mutable_tracers()->set_python(1);
+  framework_.outcome = Outcome::kNoSource;
+  EXPECT_EQ(Warnings(RecordAll(plan).front()), 1);
+  inproc_.there = true;
+  EXPECT_EQ(Warnings(RecordAll(plan).front()), 0) << "PyTorch, for example";
+  plan.set_source(v1::SOURCE_AGENT);
+  EXPECT_EQ(Warnings(RecordAll(plan).front()), 1);
+  plan.mutable_tracers()->set_python(0);
+  EXPECT_EQ(Warnings(RecordAll(plan).front()), 0);
+}
+
 TEST_F(AutoSourceTest, KinetosDaemonIsAFourthPart) {
   OneSource kineto(v1::SOURCE_FRAMEWORK);
   AutoSource all(framework_, inproc_, agent_, &kineto);
@@ -205,6 +230,8 @@ TEST_F(AutoStepsTest, WhoTellsNoStepsIsRecordedAsLongAsThosesWhoDo) {
   EXPECT_EQ(framework_.records, 0) << "a process has one profiler session";
   EXPECT_EQ(collecting_, 1);
   EXPECT_EQ(inproc_.recorded.steps_by_ns(), 1000);
+  EXPECT_EQ(inproc_.asked, 1);
+  EXPECT_THAT(inproc_.recorded.step_tellers(), testing::ElementsAre("7.sock"));
 }
 
 TEST_F(AutoStepsTest, WhoTellsStepsEndsByItself) {

@@ -42,5 +42,32 @@ TEST(ToRecord, OnlyTheContainerAndOnlyWhoTrains) {
       testing::ElementsAre("torch"));
 }
 
+TEST(LeadOf, CuptiIsPreparedEarlierWherePyTorchRecordsIt) {
+  Announcement process = Of("torch", "");
+  process.pid = 7;
+  process.began = 99;
+  const Nanos usual = LeadOf({process}, {});
+  EXPECT_EQ(LeadOf({}, {"7-99"}), usual);
+  EXPECT_EQ(LeadOf({process}, {"7-98"}), usual) << "another process had its ID";
+  EXPECT_EQ(LeadOf({process}, {"7-99"}), usual + std::chrono::seconds(2));
+  Announcement launcher = process;
+  launcher.trains = false;
+  EXPECT_EQ(LeadOf({launcher}, {"7-99"}), usual);
+  process.framework = "jax";
+  EXPECT_EQ(LeadOf({process}, {"7-99"}), usual)
+      << "its server, or the agent, has a lead of its own";
+}
+
+TEST(PlanFor, OnlyTellersBeginAtTheStep) {
+  v1::CapturePlan plan;
+  plan.set_steps(5);
+  plan.add_step_tellers("7.sock");
+  Announcement teller = Of("torch", ""), other = Of("jax", "");
+  teller.socket = "7.sock";
+  other.socket = "8.sock";
+  EXPECT_EQ(PlanFor(teller, plan).steps(), 5u);
+  EXPECT_EQ(PlanFor(other, plan).steps(), 0u);
+}
+
 }  // namespace
 }  // namespace strobe

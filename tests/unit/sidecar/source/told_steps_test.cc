@@ -31,6 +31,8 @@ TEST(AddToldSteps, TellsTheLastStepAndTheMedianPace) {
   EXPECT_EQ(told[0].began_ns(), 1'002'110);
   EXPECT_EQ(told[0].ended_ns(), 0) << "it runs";
   EXPECT_EQ(told[0].period_ns(), 110) << "one slow step does not count";
+  EXPECT_TRUE(TellsSteps(*header, "train"));
+  EXPECT_FALSE(TellsSteps(*header, "eval"));
 }
 
 TEST(AddToldSteps, ALoopThatBeginsAgainHasNoPaceBetween) {

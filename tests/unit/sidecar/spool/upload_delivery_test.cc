@@ -217,7 +217,7 @@ class OriginalTest : public UploadDeliveryTest {
   session::Original Original(const std::string& text) {
     const std::string path = directory_ + "/original";
     std::ofstream(path) << text;
-    session::Original original{"train.py 7", "3",
+    session::Original original{"train.py 7", "", 3,
                                FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC))};
     fs::remove(path);
     return original;

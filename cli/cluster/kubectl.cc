@@ -1,0 +1,55 @@
+#include "cli/cluster/kubectl.h"
+
+#include <array>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe::cluster {
+namespace {
+
+// For one command. A request that takes longer has --request-timeout.
+constexpr Nanos kTimeout = std::chrono::minutes(2);
+
+// What kubectl writes for the API server's reasons; see StatusReason in
+// k8s.io/apimachinery/pkg/apis/meta/v1/types.go, and CheckErr in k8s.io/kubectl/pkg/cmd/util.
+constexpr std::array<std::pair<std::string_view, absl::StatusCode>, 10> kReasons = {{
+    {"(Forbidden)", absl::StatusCode::kPermissionDenied},
+    {"(Unauthorized)", absl::StatusCode::kUnauthenticated},
+    {"You must be logged in to the server", absl::StatusCode::kUnauthenticated},
+    {"(NotFound)", absl::StatusCode::kNotFound},
+    {"(AlreadyExists)", absl::StatusCode::kAlreadyExists},
+    {"is invalid", absl::StatusCode::kInvalidArgument},
+    {"(BadRequest)", absl::StatusCode::kInvalidArgument},
+    {"denied the request", absl::StatusCode::kPermissionDenied},
+    {"no matches for kind", absl::StatusCode::kFailedPrecondition},
+    {"the server doesn't have a resource type", absl::StatusCode::kFailedPrecondition},
+}};
+
+std::string Trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \n");
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(" \n") - begin + 1));
+}
+
+}  // namespace
+
+absl::Status StatusOf(const KubectlResult& result) {
+  if (result.exit_code == 0) return absl::OkStatus();
+  std::string message = Trimmed(result.err);
+  if (message.empty()) message = StrCat("kubectl ended with exit code ", result.exit_code);
+  for (const auto& [words, code] : kReasons) {
+    if (Contains(message, words)) return {code, message};
+  }
+  return absl::UnavailableError(message);
+}
+
+absl::StatusOr<std::string> Output(Kubectl& kubectl, const std::vector<std::string>& arguments,
+                                   const std::string& input) {
+  ASSIGN_OR_RETURN(KubectlResult result, kubectl.Run(arguments, input, kTimeout));
+  if (const absl::Status status = StatusOf(result); !status.ok()) return status;
+  return std::move(result.out);
+}
+
+}  // namespace strobe::cluster

@@ -1,0 +1,47 @@
+// How the commands for clusters reach the API server: by the user's own kubectl, as a child
+// process. kubectl knows kubeconfigs, credential plugins, proxies and impersonation, and whoever
+// runs `kubectl strobe` has it, so that no second client of the API is needed here.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+
+namespace strobe::cluster {
+
+struct KubectlResult {
+  int exit_code = 0;
+  std::string out{}, err{};
+};
+
+class Kubectl {
+ public:
+  virtual ~Kubectl() = default;
+
+  // Runs kubectl to its end, with `input` as its standard input if that is not empty. An exit code
+  // other than 0 is no error here. Errors: kubectl cannot be run (NotFound), it did not end in time
+  // (DeadlineExceeded), it wrote too much (ResourceExhausted).
+  virtual absl::StatusOr<KubectlResult> Run(const std::vector<std::string>& arguments,
+                                            const std::string& input, Nanos timeout) = 0;
+
+  // Runs kubectl and passes each line that it writes to `line`, without its end. Calls `tick` a few
+  // times a second. Ends kubectl when one of them returns false. The result has no `out`.
+  using Line = std::function<bool(std::string_view)>;
+  using Tick = std::function<bool()>;
+  virtual absl::StatusOr<KubectlResult> Follow(const std::vector<std::string>& arguments,
+                                               const Line& line, const Tick& tick) = 0;
+};
+
+// The status of a kubectl that ended with an error: what it wrote to stderr, with the code that
+// follows from it (PermissionDenied, NotFound, AlreadyExists, InvalidArgument, Unavailable or
+// Unknown). OK for the exit code 0.
+absl::Status StatusOf(const KubectlResult& result);
+
+// Runs kubectl and returns what it wrote to stdout, or StatusOf its end.
+absl::StatusOr<std::string> Output(Kubectl& kubectl, const std::vector<std::string>& arguments,
+                                   const std::string& input = "");
+
+}  // namespace strobe::cluster

@@ -1,0 +1,23 @@
+// The workers that a command line names: "job/llm", "pods/a", or labels. Pure.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace strobe::cluster {
+
+// The spec.target for `names` or for `selector`, of which exactly one must be given: either one
+// job, or pods. A kind may be written as kubectl takes it: "job", "jobs", "Job",
+// "jobs.batch.volcano.sh", "sts". InvalidArgument says what to write instead.
+absl::StatusOr<nlohmann::ordered_json> TargetOf(const std::vector<std::string>& names,
+                                                const std::string& selector);
+
+// All kinds as people write them, in lower case and with "pod"; for completion.
+std::vector<std::string> KindWords();
+
+// "job/llm" -> "llm"; of several names the first.
+std::string NameOfTarget(const std::vector<std::string>& names);
+
+}  // namespace strobe::cluster

@@ -1,0 +1,108 @@
+// `kubectl strobe capture`: creates a ProfileRequest and follows it to its end.
+#include <iostream>
+
+#include "cli/cluster/kubectl_process.h"
+#include "cli/cluster/request_view.h"
+#include "cli/cluster/request_watch.h"
+#include "cli/common_flags.h"
+#include "cli/kube_commands.h"
+#include "cli/kube_session.h"
+#include "cli/open_place.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+constexpr int kExitInterrupted = 130;  // As shells tell that Ctrl-C ended a command.
+
+// Creates the request and prints what kubectl prints.
+absl::Status CreateOnly(const KubeCaptureFlags& flags, const std::string& object,
+                        cluster::Kubectl& kubectl) {
+  std::vector<std::string> arguments;
+  if (!flags.dry_run.empty()) arguments.push_back(StrCat("--dry-run=", flags.dry_run));
+  if (!flags.output.empty()) arguments.push_back(StrCat("--output=", flags.output));
+  ASSIGN_OR_RETURN(const std::string printed, CreateObject(kubectl, object, arguments));
+  std::cout << printed;
+  return absl::OkStatus();
+}
+
+// Follows the request until it is finished, and returns it. The user's first interrupt cancels it,
+// the second one ends the wait: Aborted.
+absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, ProgressText& progress,
+                                        cluster::Kubectl& kubectl) {
+  const Interrupts interrupts;
+  bool cancelled = false, left = false;
+  absl::Status not_cancelled;
+  ProfileRequest last = created;
+  const auto look = [&] {
+    left = interrupts.count() >= Interrupts::kLeave;
+    if (interrupts.count() > 0 && !cancelled) {
+      cancelled = true;
+      progress.Clear();
+      std::cerr << "cancelling " << created.name << "; Ctrl-C again leaves it to itself\n";
+      not_cancelled = cluster::CancelRequest(kubectl, created.name);
+    }
+    return !left && not_cancelled.ok();
+  };
+  cluster::WatchHooks hooks;
+  hooks.seen = [&](const ProfileRequest& request) {
+    last = request;
+    progress.Show(cluster::ProgressText(request, SystemClock().WallNow()));
+    return !IsFinished(request.status);
+  };
+  hooks.tick = look;
+  hooks.pause = [&] {
+    PauseOneSecond(interrupts, cancelled ? 1 : 0);
+    return look();
+  };
+  const absl::Status watched = cluster::WatchRequest(kubectl, created.name, created.uid, hooks);
+  progress.Clear();
+  if (!not_cancelled.ok()) return not_cancelled;
+  RETURN_IF_ERROR(watched);
+  if (left)
+    return absl::AbortedError(StrCat("the capture goes on; see kubectl strobe get ", created.name));
+  return last;
+}
+
+absl::StatusOr<int> CreateAndFollow(const KubeCaptureFlags& flags, const std::string& object,
+                                    cluster::Kubectl& kubectl) {
+  ASSIGN_OR_RETURN(const std::string text, CreateObject(kubectl, object, {"--output=json"}));
+  ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(text));
+  if (!flags.quiet) std::cerr << cluster::kRequests << "/" << created.name << " created\n";
+  ProgressText progress(flags.quiet);
+  ASSIGN_OR_RETURN(const ProfileRequest ended, AwaitEnd(created, progress, kubectl));
+  if (flags.output.empty()) {
+    std::cout << cluster::ResultText(ended, SystemClock().WallNow()) << "\n"
+              << cluster::VerdictText(ended);
+  } else {
+    ASSIGN_OR_RETURN(const std::string printed,
+                     cluster::Output(kubectl, {"get", cluster::kRequests, ended.name,
+                                               StrCat("--output=", flags.output)}));
+    std::cout << printed;
+  }
+  return cluster::Succeeded(ended) ? kExitOk : kExitFailed;
+}
+
+absl::StatusOr<int> Capture(const KubeCaptureFlags& flags, cluster::Kubectl& kubectl) {
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json base, ReadFrom(kubectl, flags.from));
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json request, cluster::RequestOf(flags.request, base));
+  const bool dry = !flags.dry_run.empty() && flags.dry_run != "none";
+  if (dry || !flags.waits()) {
+    RETURN_IF_ERROR(CreateOnly(flags, request.dump(), kubectl));
+    return kExitOk;
+  }
+  return CreateAndFollow(flags, request.dump(), kubectl);
+}
+
+}  // namespace
+
+int RunKubeCapture(const KubeCaptureFlags& flags) {
+  cluster::KubectlProcess kubectl(flags.connection.Arguments());
+  const absl::StatusOr<int> code = Capture(flags, kubectl);
+  if (code.ok()) return *code;
+  const int failed = Complain(code.status());
+  return absl::IsAborted(code.status()) ? kExitInterrupted : failed;
+}
+
+}  // namespace strobe
