@@ -1,6 +1,6 @@
 # Every target only calls a script or a CMake preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup wheel demo test unit sanitize lint bench docs fmt clean
+.PHONY: help build everything setup wheel release demo test unit sanitize lint bench docs fmt clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -18,6 +18,9 @@ setup:
 
 wheel: everything setup ## The Python package with the programs in it, in build/wheels
 	@tools/wheel
+
+release: ## Images, chart, command, Python package, bills of materials and checksums in build/dist, from a clean checkout
+	@tools/release
 
 demo: ## Captures real JAX trainers, first without a cluster, then on a real API server; KEEP=1 leaves it up
 	@tools/demo

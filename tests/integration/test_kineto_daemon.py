@@ -71,8 +71,13 @@ def test_an_unchanged_program_is_captured(shared):
     assert row["name"] == f"torch {shared.loop.process.pid}" and row["outcome"] == "OK" and row["source"] == "SOURCE_FRAMEWORK"
     check_operators(shared, shared.loop, worker)
     assert shared.leftovers() == [], "the process's own file is gone"
-    # Without the warm-up of GPUs the same.
-    worker = shared.capture("--device-tracer-level", "0", run="two")
+    # Without the warm-up of GPUs the same. On a machine without a free processor Kineto may drop a request that it has read, and it does not
+    # say why. The outcome then says so, and the next capture works.
+    for run in ("two", "two-again"):
+        worker = shared.capture("--device-tracer-level", "0", run=run)
+        if worker["outcome"] == "Ok":
+            break
+        assert worker["outcome"] == "ProfilerStartFailed" and "was told and did not begin" in worker["message"], worker
     assert worker["outcome"] == "Ok", worker
     check_operators(shared, shared.loop, worker)
     assert shared.loop.trains()
