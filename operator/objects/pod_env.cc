@@ -14,7 +14,7 @@ using Values = std::map<std::string, std::string>;
 // References can multiply a text, and no rank is longer.
 constexpr std::size_t kMaxExpandedBytes = 1024;
 
-std::optional<std::string> Find(const Values& values, const std::string& key) {
+std::optional<std::string> LookUp(const Values& values, const std::string& key) {
   const auto found = values.find(key);
   return found == values.end() ? std::nullopt : std::optional(found->second);
 }
@@ -31,9 +31,9 @@ std::optional<std::string> Field(const std::string& path, const PodInfo& pod) {
   if (path == "metadata.name") return pod.name;
   if (path == "metadata.uid") return pod.uid;
   // Kubernetes resolves a missing label to an empty text.
-  if (const auto key = KeyOf(path, "metadata.labels")) return Find(pod.labels, *key).value_or("");
+  if (const auto key = KeyOf(path, "metadata.labels")) return LookUp(pod.labels, *key).value_or("");
   if (const auto key = KeyOf(path, "metadata.annotations"))
-    return Find(pod.annotations, *key).value_or("");
+    return LookUp(pod.annotations, *key).value_or("");
   return std::nullopt;
 }
 
@@ -50,7 +50,7 @@ std::optional<std::string> Expand(const std::string& text, const Values& before)
       expanded += text[++i];
     } else if (const std::size_t end = text.find(')', i);
                text[i + 1] == '(' && end != std::string::npos) {
-      const auto value = Find(before, text.substr(i + 2, end - i - 2));
+      const auto value = LookUp(before, text.substr(i + 2, end - i - 2));
       if (!value) return std::nullopt;
       expanded += *value;
       i = end;
