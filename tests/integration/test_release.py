@@ -11,7 +11,7 @@ import tarfile
 import pytest
 import yaml
 
-from tests.support.processes import ROOT
+from tests.support.processes import PYTHON, ROOT
 
 ADDRESS = "https://downloads.example/v1"
 
@@ -77,6 +77,18 @@ def test_the_command_runs_without_any_library_of_this_machine(made, tmp_path):
         (tmp_path / "bin" / program).chmod(0o755)
     done = subprocess.run([shutil.which("chroot"), tmp_path, "/kubectl-strobe", "--version"], capture_output=True, text=True, env={"PATH": "/bin"})
     assert done.returncode == 0 and done.stdout.strip() == folder.name.split("-")[1], done.stderr
+
+
+def test_the_python_package_brings_the_plugin(made, tmp_path):
+    (wheel,) = (made / "out").glob("*_x86_64.whl" if own_architecture() == "amd64" else "*_aarch64.whl")
+    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path, wheel], check=True)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    shown = {name: subprocess.run([tmp_path / "bin" / name, "--help"], capture_output=True, text=True, env=env).stdout
+             for name in ("strobe", "kubectl-strobe")}
+    assert "  check " in shown["kubectl-strobe"] and "  check " not in shown["strobe"]
+    assert "convert" in shown["strobe"] and "convert" not in shown["kubectl-strobe"]
+    completed = subprocess.run([tmp_path / "bin/kubectl_complete-strobe", "ch"], capture_output=True, text=True, env=env).stdout
+    assert completed.startswith("check"), completed
 
 
 def test_krews_manifest_names_the_archives(made):

@@ -9,12 +9,21 @@ def path_of(name: str) -> str:
     return str(Path(__file__).resolve().parent / "bin" / name)
 
 
-def _run(name: str) -> None:
-    os.execv(path_of(name), [name, *sys.argv[1:]])
+def _run(name: str, called: str = "") -> None:
+    os.execv(path_of(name), [called or name, *sys.argv[1:]])
 
 
 def strobe() -> None:
     _run("strobe")
+
+
+def kubectl_strobe() -> None:
+    """kubectl finds the program by this name; the program knows by it that kubectl has called."""
+    _run("strobe", "kubectl-strobe")
+
+
+def kubectl_complete_strobe() -> None:
+    _run("strobe", "kubectl_complete-strobe")
 
 
 def sidecar() -> None:
