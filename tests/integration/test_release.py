@@ -91,6 +91,13 @@ def test_the_python_package_brings_the_plugin(made, tmp_path):
     assert completed.startswith("check"), completed
 
 
+def test_the_python_package_has_the_same_bytes_each_time(made):
+    (wheel,) = (made / "out").glob("*_x86_64.whl" if own_architecture() == "amd64" else "*_aarch64.whl")
+    subprocess.run([ROOT / "tools/wheel"], check=True)
+    (again,) = (ROOT / "build/wheels").glob("*.whl")
+    assert again.read_bytes() == wheel.read_bytes()
+
+
 def test_krews_manifest_names_the_archives(made):
     out = made / "out"
     manifest = yaml.safe_load((out / "strobe.yaml").read_text())
