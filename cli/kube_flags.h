@@ -44,7 +44,7 @@ struct KubeListFlags {
 };
 void AddKubeListFlags(CLI::App& command, KubeListFlags& flags);
 
-// Of the commands that work on requests by name: get, cancel, rm, logs and cp.
+// Flags of the commands that work on requests by name: get, cancel, rm, logs and cp.
 struct KubeNamesFlags {
   ConnectionFlags connection{};
   std::vector<std::string> names{};

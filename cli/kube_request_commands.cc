@@ -111,7 +111,7 @@ int RunKubeCancel(const KubeNamesFlags& flags) {
 
 int RunKubeRm(const KubeNamesFlags& flags) {
   return ForEachName(flags, [](Kubectl& kubectl, const std::string& name) -> absl::StatusOr<int> {
-    // Whoever may delete a request may not always read it.
+    // A user who may delete a request cannot always read it.
     const absl::StatusOr<ProfileRequest> request = cluster::GetRequest(kubectl, name);
     if (absl::IsNotFound(request.status())) return request.status();
     RETURN_IF_ERROR(Print(kubectl, {"delete", kRequests, name}));

@@ -33,7 +33,7 @@ std::string Remedies(const RequestStatus& status) {
   std::string text;
   for (const StatusCause& cause : status.causes) {
     const OutcomeInfo& info = Describe(OutcomeOfName(cause.cause));
-    if (info.outcome == Outcome::kUnknown) continue;  // Of a later version.
+    if (info.outcome == Outcome::kUnknown) continue;  // A later operator has more causes.
     text += StrCat(cause.cause, " (", cause.workers, cause.workers == 1 ? " worker" : " workers",
                    "): ", info.remedy, "\n");
   }
