@@ -26,6 +26,7 @@ constexpr std::string_view kSuffix = ".process";
 constexpr std::size_t kMaxBytes = 16 << 10;
 constexpr std::size_t kMaxText = 256;
 constexpr std::size_t kMaxPorts = 64;
+constexpr std::size_t kMaxFiles = 1024;
 constexpr int kFormat = 1;
 
 absl::Status Wrong(std::string_view what) {
@@ -172,14 +173,17 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
     }
     absl::StatusOr<Announcement> process = ReadOne(name, *file);
     if (process.ok()) processes.push_back(*std::move(process));
-    if (processes.size() == kMaxAnnouncements) break;
+    if (processes.size() == kMaxFiles) break;
   }
   if (!dead.empty()) RemoveLeftovers(entries, dead);
   closedir(entries);
   std::sort(processes.begin(), processes.end(), [](const Announcement& a, const Announcement& b) {
-    return std::tie(a.local_rank, a.container, a.pid, a.framework) <
-           std::tie(b.local_rank, b.container, b.pid, b.framework);
+    return std::tuple(!a.trains, a.local_rank, a.container, a.pid, a.framework) <
+           std::tuple(!b.trains, b.local_rank, b.container, b.pid, b.framework);
   });
+  // Workers of data loaders can be many, and must not take the places of those that train.
+  if (processes.size() > kMaxAnnouncements)
+    processes.erase(processes.begin() + kMaxAnnouncements, processes.end());
   return processes;
 }
 

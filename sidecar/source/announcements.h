@@ -40,9 +40,10 @@ bool ListensOn(const Announcement& process, std::string_view address);
 // InvalidArgument says what is wrong. `name` is the file's name. Pure.
 absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::string_view json);
 
-// The announcements of processes that run, at most kMaxAnnouncements. Removes those of processes
-// that were killed, with what these left behind.
-inline constexpr std::size_t kMaxAnnouncements = 64;
+// The announcements of processes that run, those that train first, at most kMaxAnnouncements: a pod
+// of 64 processes with two frameworks each. Removes those of processes that were killed, with what
+// these left behind.
+inline constexpr std::size_t kMaxAnnouncements = 128;
 std::vector<Announcement> ReadAnnouncements(const std::string& directory);
 
 }  // namespace strobe

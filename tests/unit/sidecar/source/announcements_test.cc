@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -165,13 +166,27 @@ TEST_F(ReadAnnouncementsTest, AnAnnouncementThatIsReplacedStays) {
   program.join();
 }
 
+TEST_F(ReadAnnouncementsTest, WorkersOfDataLoadersTakeNoPlaceOfThoseThatTrain) {
+  const std::string loader = With("multiprocessing", R"({"name": "p", "daemon": true})");
+  std::vector<FileDescriptor> many;
+  for (int i = 0; i < 200; ++i)
+    many.push_back(Write("loader" + std::to_string(i) + ".process", loader));
+  for (int i = 0; i < 64; ++i)
+    many.push_back(Write("rank" + std::to_string(i) + ".process", kTorch));
+  const std::vector<Announcement> processes = ReadAnnouncements(directory_);
+  EXPECT_EQ(processes.size(), kMaxAnnouncements);
+  EXPECT_EQ(std::count_if(processes.begin(), processes.end(),
+                          [](const Announcement& process) { return process.trains; }),
+            64);
+}
+
 TEST_F(ReadAnnouncementsTest, HostileFilesDoNoHarm) {
   ASSERT_EQ(mkfifo((directory_ + "/fifo.process").c_str(), 0666), 0);
   ASSERT_EQ(symlink("/etc/passwd", (directory_ + "/link.process").c_str()), 0);
   ASSERT_EQ(mkdir((directory_ + "/folder.process").c_str(), 0777), 0);
   const FileDescriptor large = Write("large.process", std::string(1 << 20, ' '));
   std::vector<FileDescriptor> many;
-  for (int i = 0; i < 100; ++i) many.push_back(Write("m" + std::to_string(i) + ".process", kTorch));
+  for (int i = 0; i < 200; ++i) many.push_back(Write("m" + std::to_string(i) + ".process", kTorch));
   EXPECT_EQ(ReadAnnouncements(directory_).size(), kMaxAnnouncements);
   EXPECT_TRUE(ReadAnnouncements(directory_ + "/none").empty());
   EXPECT_TRUE(ReadAnnouncements("").empty());
