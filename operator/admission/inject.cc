@@ -128,7 +128,13 @@ void AddVolumes(const Json& spec, const SidecarVolumes& names, const std::string
 // Name, value, and what follows if the container has another value.
 struct Variable {
   std::string name, value, otherwise = "the mount is not changed";
+  bool is_list = false;  // Folders, separated by colons: ours goes behind those of the container.
 };
+
+bool Lists(const std::string& folders, const std::string& folder) {
+  const std::vector<std::string> all = Split(folders, ':');
+  return std::find(all.begin(), all.end(), folder) != all.end();
+}
 
 template <typename Condition>
 bool AnyMount(const Json& container, const Condition& holds) {
@@ -185,7 +191,12 @@ void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes&
   const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
   if (maybe_cuda)
     variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
-  if (wishes.python) variables.push_back({"PYTHONPATH", StrCat(kSharedPath, "/python")});
+  if (wishes.python) {
+    variables.push_back({.name = "PYTHONPATH",
+                         .value = StrCat(kSharedPath, "/python"),
+                         .otherwise = "unmodified trainers are not found",
+                         .is_list = true});
+  }
   if (!wishes.ports_to_close.empty()) {
     variables.push_back({"STROBE_CLOSE_PROFILER_PORT", wishes.ports_to_close});
     if (!maybe_cuda && !wishes.python) {
@@ -202,6 +213,10 @@ void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes&
     const std::optional<std::string> set = VariableOf(container, variable.name);
     if (!set) {
       patch.Append(path + "/env", {{"name", variable.name}, {"value", variable.value}});
+    } else if (variable.is_list && !set->empty()) {
+      if (Lists(*set, variable.value)) continue;
+      const std::size_t at = *Find(Member(container, "env"), variable.name);
+      patch.Set(StrCat(path, "/env/", at), "value", StrCat(*set, ":", variable.value));
     } else if (*set != variable.value) {
       warnings.push_back(
           StrCat("container ", name, " sets ", variable.name, " itself; ", variable.otherwise));

@@ -80,6 +80,18 @@ TEST(Inject, LeavesWhatTheUserSet) {
   EXPECT_THAT(injection.warnings, Contains(HasSubstr("sets PYTHONPATH itself")));
 }
 
+TEST(Inject, ThePackageGoesBehindThePathsOfTheContainer) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/python", "true"}};
+  pod["spec"]["containers"][0]["env"] = {{{"name", "A"}, {"value", "a"}},
+                                         {{"name", "PYTHONPATH"}, {"value", "/app:/lib"}}};
+  const Json patched = pod.patch(Inject(pod, kSettings, Around()).patch);
+  const Json& trainer = patched["spec"]["containers"][0];
+  EXPECT_EQ(Variable(trainer, "PYTHONPATH"), "/app:/lib:/var/strobe/python");
+  EXPECT_EQ(Variable(trainer, "A"), "a");
+  EXPECT_THAT(Inject(patched, kSettings, Around()).patch, IsEmpty()) << "once";
+}
+
 TEST(Inject, TrainersAreNamedOrAskForAcceleratorsOrComeFirst) {
   Json pod = Pod();
   Json& containers = pod["spec"]["containers"];
