@@ -20,9 +20,9 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "Another capture or another profiler session holds the worker.",
      "Wait for the holder that the message names to end, or cancel it."},
     {Outcome::kNoSource, "NoSource", false, true, false, 70,
-     "Neither a profiler server nor the agent answers in the trainer.",
-     "Call jax.profiler.start_server(port) (or the framework's equivalent) in the trainer and tell "
-     "the sidecar that port."},
+     "Neither a framework nor a profiler server nor the agent answers in the trainer.",
+     "Wait until the trainer has loaded its framework. Without CUDA, annotate the pod template "
+     "strobe.dev/python=true; or call jax.profiler.start_server(9012) or the like in the trainer."},
     {Outcome::kProfilerStartFailed, "ProfilerStartFailed", true, false, false, 60,
      "The framework's profiler refused to start or failed while it recorded.",
      "Read the framework's error in the message; the usual cause is a tracer level or a driver "
