@@ -38,6 +38,10 @@ Command AddKube(CLI::App& app) {
   CLI::App* kube = app.add_subcommand(
       "kube", "Capture jobs of a Kubernetes cluster; the same as kubectl strobe.");
   const std::vector<Command> commands = AddKubeCommands(*kube);
+  kube->footer(
+      "Example:\n"
+      "  strobe kube capture job/llm -n ml --duration 2s\n"
+      "strobe kube COMMAND --help explains a command and its flags.");
   return {kube, [commands] { return RunChosen(commands, kExitWrongFlags); }};
 }
 
