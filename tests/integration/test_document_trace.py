@@ -424,5 +424,6 @@ def test_profile_is_a_context_manager(python_package, tmp_path):
     done = subprocess.run([PYTHON, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(python_package)})
     first, kept, empty = done.stdout.splitlines()
-    assert (first, kept) == ("Ok", "kept") and empty.startswith("NoHostEvents 1 "), (done.stdout, done.stderr)
+    # A recording of a millisecond that begins at once is late where no processor is free, and says so.
+    assert first in ("Ok", "LateStart") and kept == "kept" and empty.startswith("NoHostEvents 1 "), (done.stdout, done.stderr)
     assert len(list(tmp_path.glob("logdir/plugins/profile/*/*.xplane.pb"))) == 3, "each trace is saved, also the empty one"
