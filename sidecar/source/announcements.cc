@@ -26,7 +26,7 @@ constexpr std::string_view kSuffix = ".process";
 constexpr std::size_t kMaxBytes = 16 << 10;
 constexpr std::size_t kMaxText = 256;
 constexpr std::size_t kMaxPorts = 64;
-constexpr std::size_t kMaxFiles = 1024;
+constexpr std::size_t kMaxProcessFiles = 1024;
 constexpr int kFormat = 1;
 
 absl::Status Wrong(std::string_view what) {
@@ -173,7 +173,7 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
     }
     absl::StatusOr<Announcement> process = ReadOne(name, *file);
     if (process.ok()) processes.push_back(*std::move(process));
-    if (processes.size() == kMaxFiles) break;
+    if (processes.size() == kMaxProcessFiles) break;
   }
   if (!dead.empty()) RemoveLeftovers(entries, dead);
   closedir(entries);
