@@ -54,7 +54,7 @@ def _mpi_job(**spec):
         return {"replicas": count, "template": {"spec": {"containers": [{"name": "trainer", "image": "trainer"}]}}}
 
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "llm"}, "spec": {
-        "slotsPerWorker": 1, "sshAuthMountPath": "/home/mpi/.ssh", "mpiReplicaSpecs": {"Launcher": replicas(1), "Worker": replicas(2)}, **spec}}
+        "slotsPerWorker": 1, "sshAuthMountPath": "/etc/mpi/ssh", "mpiReplicaSpecs": {"Launcher": replicas(1), "Worker": replicas(2)}, **spec}}
 
 
 _MPI = {"controller": "mpi", "crds": ["manifests/base/kubeflow.org_mpijobs.yaml"], "flags": ["-kubeConfig={kubeconfig}", "-monitoring-port=0", "-lock-namespace=default"],
