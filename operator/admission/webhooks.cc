@@ -195,7 +195,7 @@ class Webhooks {
       else
         unknown = MessageOf(limits.status());
     }
-    // The warning below reaches only whoever creates the pod, which is often a controller.
+    // Only the pod's creator, often a controller, sees the warning below; hence the log too.
     if (!surroundings.limits.users_differ.empty())
       LogWarning("policies disagree", {{"reason", surroundings.limits.users_differ}});
     Injection injection = Inject(request.object, options_.injection, surroundings);

@@ -81,7 +81,7 @@ absl::StatusOr<Announcement> ReadOne(std::string_view name, const FileDescriptor
 }
 
 // Removes what a killed process was still writing, ".<process>-*", and its socket. A finished trace
-// belongs to whoever asked for it.
+// stays for the capture that asked for it.
 void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
   rewinddir(entries);
   while (const dirent* entry = readdir(entries)) {

@@ -55,8 +55,8 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   return answer;
 }
 
-// The processes whose ring files tell that they use CUDA, whoever records their devices; see
-// Announcement::process.
+// The processes whose ring files tell that they use CUDA, whether the agent or their framework
+// records the devices; see Announcement::process.
 std::set<std::string> ProcessesWithCuda(const std::string& directory) {
   std::set<std::string> processes;
   for (const std::string& path : RingFiles(directory)) {
