@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -27,17 +28,11 @@ constexpr std::array<std::pair<std::string_view, absl::StatusCode>, 10> kReasons
     {"the server doesn't have a resource type", absl::StatusCode::kFailedPrecondition},
 }};
 
-std::string Trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \n");
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(" \n") - begin + 1));
-}
-
 }  // namespace
 
 absl::Status StatusOf(const KubectlResult& result) {
   if (result.exit_code == 0) return absl::OkStatus();
-  std::string message = Trimmed(result.err);
+  std::string message(absl::StripAsciiWhitespace(result.err));
   if (message.empty()) message = StrCat("kubectl ended with exit code ", result.exit_code);
   for (const auto& [words, code] : kReasons) {
     if (Contains(message, words)) return {code, message};
@@ -47,9 +42,15 @@ absl::Status StatusOf(const KubectlResult& result) {
 
 absl::StatusOr<std::string> Output(Kubectl& kubectl, const std::vector<std::string>& arguments,
                                    const std::string& input) {
-  ASSIGN_OR_RETURN(KubectlResult result, kubectl.Run(arguments, input, kTimeout));
-  if (const absl::Status status = StatusOf(result); !status.ok()) return status;
+  ASSIGN_OR_RETURN(KubectlResult result, Complete(kubectl, arguments, input));
   return std::move(result.out);
+}
+
+absl::StatusOr<KubectlResult> Complete(Kubectl& kubectl, const std::vector<std::string>& arguments,
+                                       const std::string& input) {
+  ASSIGN_OR_RETURN(KubectlResult result, kubectl.Run(arguments, input, kTimeout));
+  if (absl::Status status = StatusOf(result); !status.ok()) return status;
+  return result;
 }
 
 }  // namespace strobe::cluster

@@ -1,6 +1,6 @@
 // How the commands for clusters reach the API server: by the user's own kubectl, as a child
-// process. kubectl knows kubeconfigs, credential plugins, proxies and impersonation, and whoever
-// runs `kubectl strobe` has it, so that no second client of the API is needed here.
+// process. kubectl knows kubeconfigs, credential plugins, proxies and impersonation. Users of
+// `kubectl strobe` have it, so that no second client of the API is needed here.
 #pragma once
 #include <functional>
 #include <string>
@@ -36,11 +36,15 @@ class Kubectl {
 };
 
 // The status of a kubectl that ended with an error: what it wrote to stderr, with the code that
-// follows from it (PermissionDenied, NotFound, AlreadyExists, InvalidArgument, Unavailable or
-// Unknown). OK for the exit code 0.
+// follows from it (PermissionDenied, Unauthenticated, NotFound, AlreadyExists, InvalidArgument,
+// FailedPrecondition, or else Unavailable). OK for the exit code 0.
 absl::Status StatusOf(const KubectlResult& result);
 
-// Runs kubectl and returns what it wrote to stdout, or StatusOf its end.
+// Runs kubectl and returns what it wrote, or StatusOf its end. It has two minutes; what takes
+// longer has kubectl's --request-timeout.
+absl::StatusOr<KubectlResult> Complete(Kubectl& kubectl, const std::vector<std::string>& arguments,
+                                       const std::string& input = "");
+// The same, and only what it wrote to stdout.
 absl::StatusOr<std::string> Output(Kubectl& kubectl, const std::vector<std::string>& arguments,
                                    const std::string& input = "");
 

@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "common/base/duration.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -22,35 +23,15 @@ constexpr std::size_t kMaxOut = 256u << 20, kMaxErr = 64u << 10;
 constexpr std::size_t kMaxLine = 16u << 20;
 constexpr int kTickMs = 100;
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    Close();
-    fd_ = std::exchange(other.fd_, -1);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { Close(); }
-  void Close() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
+void Close(FileDescriptor& file) { FileDescriptor ended(file.Release()); }
 
 struct Pipe {
-  Descriptor read{}, write{};
+  FileDescriptor read{}, write{};
 };
 absl::StatusOr<Pipe> MakePipe() {
   int ends[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 // A running child. Its destructor ends it.
@@ -82,10 +63,10 @@ class Child {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  Descriptor out{}, err{}, in{};
+  FileDescriptor out{}, err{}, in{};
 
  private:
-  Child(Descriptor o, Descriptor e, Descriptor i, pid_t pid)
+  Child(FileDescriptor o, FileDescriptor e, FileDescriptor i, pid_t pid)
       : out(std::move(o)), err(std::move(e)), in(std::move(i)), pid_(pid) {}
   pid_t pid_;
 };
@@ -122,35 +103,35 @@ absl::StatusOr<Child> Child::Start(const std::string& program,
   if (failed != 0) return absl::ErrnoToStatus(failed, StrCat("cannot run ", program));
   for (const int fd : {out.read.get(), err.read.get(), in.write.get()})
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-  if (!has_input) in.write.Close();
+  if (!has_input) Close(in.write);
   return Child(std::move(out.read), std::move(err.read), std::move(in.write), pid);
 }
 
 // Appends what can be read now. Closes the descriptor at its end.
-void ReadInto(Descriptor& from, std::string& text) {
+void ReadInto(FileDescriptor& from, std::string& text) {
   std::array<char, 65536> buffer;
   while (true) {
     const ssize_t got = read(from.get(), buffer.data(), buffer.size());
     if (got > 0)
       text.append(buffer.data(), static_cast<std::size_t>(got));
     else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-      return from.Close();
+      return Close(from);
     else if (errno == EAGAIN)
       return;
   }
 }
 
-void WriteSome(Descriptor& to, std::string_view& rest) {
+void WriteSome(FileDescriptor& to, std::string_view& rest) {
   const ssize_t put = write(to.get(), rest.data(), rest.size());
   if (put > 0) rest.remove_prefix(static_cast<std::size_t>(put));
-  if ((put < 0 && errno != EAGAIN && errno != EINTR) || rest.empty()) to.Close();
+  if ((put < 0 && errno != EAGAIN && errno != EINTR) || rest.empty()) Close(to);
 }
 
 // Moves bytes until the child has closed its outputs. `look` is called after each movement and at
 // least every kTickMs; the transfer ends when it returns false.
 template <typename Look>
 void Transfer(Child& child, std::string_view input, KubectlResult& result, const Look& look) {
-  if (input.empty()) child.in.Close();
+  if (input.empty()) Close(child.in);
   while (child.out.get() >= 0 || child.err.get() >= 0) {
     std::array<pollfd, 3> waits = {{{child.out.get(), POLLIN, 0},
                                     {child.err.get(), POLLIN, 0},
