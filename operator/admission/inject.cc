@@ -7,12 +7,12 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"
-#include "operator/admission/pod_containers.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_spec.h"
 #include "operator/core/names.h"
 #include "operator/objects/dump.h"
 #include "operator/objects/json_members.h"
+#include "operator/objects/pod_containers.h"
 #include "operator/objects/pod_json.h"
 
 namespace strobe {

@@ -8,11 +8,11 @@
 #include "common/base/quantity.h"
 #include "common/base/strings.h"
 #include "operator/admission/annotation_values.h"
-#include "operator/admission/pod_containers.h"
 #include "operator/admission/resource_range.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/limits_json.h"
+#include "operator/objects/pod_containers.h"
 
 namespace strobe {
 namespace {

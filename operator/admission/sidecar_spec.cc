@@ -11,13 +11,13 @@
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "operator/admission/annotation_values.h"
-#include "operator/admission/pod_containers.h"
 #include "operator/admission/sidecar_defaults.h"
 #include "operator/admission/sidecar_ports.h"
 #include "operator/admission/sidecar_resources.h"
 #include "operator/admission/wishes.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
+#include "operator/objects/pod_containers.h"
 #include "operator/objects/pod_json.h"
 
 namespace strobe {

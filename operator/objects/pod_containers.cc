@@ -1,4 +1,4 @@
-#include "operator/admission/pod_containers.h"
+#include "operator/objects/pod_containers.h"
 
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
