@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <iostream>
 
 #include "cli/addresses.h"
 #include "cli/common_flags.h"
+#include "cli/interrupts.h"
 #include "cli/local_worker.h"
 #include "cli/open_place.h"
+#include "cli/progress_text.h"
 #include "cli/report_table.h"
 #include "cli/server_saves.h"
 #include "collector/storage/stores.h"
@@ -22,64 +23,36 @@
 namespace strobe {
 namespace {
 
-// How often the user has asked to stop. The first Ctrl-C ends the recording and keeps it, as other
-// recorders do. The second one, or SIGTERM, cancels the capture. The third one exits at once.
-volatile std::sig_atomic_t g_interrupts = 0;
+// The first Ctrl-C ends the recording and keeps it, as other recorders do. The second one, or
+// SIGTERM, cancels the capture. The third one exits at once.
+constexpr int kEndEarly = 1, kCancel = 2;
 
-void OnInterrupt(int signal) {
-  if (signal == SIGTERM && g_interrupts == 0) g_interrupts = 1;
-  g_interrupts = g_interrupts + 1;
-  if (g_interrupts > 2) _exit(128 + signal);
+void ShowProgress(const AttemptProgress& progress, int attempt, WallTime now, ProgressText& line) {
+  std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed,
+                            "/", progress.matched, " armed");
+  if (progress.phase == Phase::kDelay && progress.plan) {
+    const auto& steps = progress.plan->steps;
+    text += StrCat(", starts ",
+                   steps ? StrCat("at step ", steps->first, " of ", steps->loop, ", about ") : "",
+                   "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
+  }
+  if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
+  if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
+  line.Show(text, StrCat(attempt, Name(progress.phase), progress.waits_for));
 }
-
-// Shows the progress of a capture on stderr: on a terminal one line that is rewritten, elsewhere a
-// line for each phase.
-class ProgressLine {
- public:
-  explicit ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
-  void Show(const AttemptProgress& progress, int attempt, WallTime now) {
-    if (quiet_) return;
-    std::string text = StrCat("attempt ", attempt, ": ", Name(progress.phase), ", ", progress.armed,
-                              "/", progress.matched, " armed");
-    if (progress.phase == Phase::kDelay && progress.plan) {
-      const auto& steps = progress.plan->steps;
-      text += StrCat(", starts ",
-                     steps ? StrCat("at step ", steps->first, " of ", steps->loop, ", about ") : "",
-                     "in ", FormatDuration(std::max(progress.plan->instant - now, Nanos{0})));
-    }
-    if (!progress.waits_for.empty()) text += StrCat(", ", progress.waits_for);
-    if (progress.ended > 0) text += StrCat(", ", progress.ended, " ended");
-    if (terminal_)
-      std::cerr << "\r\033[K" << text << std::flush;
-    else if (progress.phase != shown_ || attempt != attempt_ || progress.waits_for != waits_for_)
-      std::cerr << text << "\n";
-    shown_ = progress.phase;
-    waits_for_ = progress.waits_for;
-    attempt_ = attempt;
-  }
-  void Clear() {
-    if (!quiet_ && terminal_) std::cerr << "\r\033[K";
-  }
-
- private:
-  const bool quiet_, terminal_;
-  Phase shown_ = Phase::kDone;
-  std::string waits_for_;
-  int attempt_ = 0;
-};
 
 // Runs one attempt to its end and passes the user's interrupts on to it.
 std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies deps,
                                                 const CaptureSpec& spec, int number,
                                                 const std::vector<Target>& targets,
-                                                ProgressLine& line) {
+                                                const Interrupts& interrupts, ProgressText& line) {
   const auto attempt = CaptureAttempt::Start(deps, spec, number, targets, [] {});
   while (true) {
     const AttemptProgress progress = attempt->progress();
     if (progress.phase == Phase::kDone) return progress.result;
-    line.Show(progress, number, deps.clock.WallNow());
-    if (g_interrupts == 1) attempt->EndEarly();
-    if (g_interrupts > 1) attempt->Cancel("interrupted");
+    ShowProgress(progress, number, deps.clock.WallNow(), line);
+    if (interrupts.count() == kEndEarly) attempt->EndEarly();
+    if (interrupts.count() >= kCancel) attempt->Cancel("interrupted");
     usleep(20'000);
   }
 }
@@ -107,18 +80,17 @@ int RunCapture(const CaptureFlags& flags) {
 
   const absl::StatusOr<StorageConfig> config = ReadStorageConfig(flags.storage_config);
   if (!config.ok()) return Complain(config.status());
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
+  const Interrupts interrupts(kCancel);
   Stores stores(*config, UrlOptions::kAll);
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
   MixedConnector workers(clock, stores, sidecars, flags.host_tracing_on_old_servers);
   ThreadExecutor executor;
-  ProgressLine line(flags.quiet);
+  ProgressText line(flags.quiet);
   std::shared_ptr<const AttemptResult> result;
   for (int attempt = 1;; ++attempt) {
-    result = RunAttempt({clock, executor, workers}, *spec, attempt, *targets, line);
+    result = RunAttempt({clock, executor, workers}, *spec, attempt, *targets, interrupts, line);
     const std::optional<Nanos> wait = RetryAfter(*spec, *result);
-    if (!wait || g_interrupts > 0) break;
+    if (!wait || interrupts.count() > 0) break;
     line.Clear();
     if (!flags.quiet)
       std::cerr << "attempt " << attempt << ": " << result->message << "; again in "

@@ -1,13 +1,16 @@
 // `kubectl strobe capture`: creates a ProfileRequest and follows it to its end.
+#include <algorithm>
 #include <iostream>
 
 #include "cli/cluster/kubectl_process.h"
 #include "cli/cluster/request_view.h"
 #include "cli/cluster/request_watch.h"
 #include "cli/common_flags.h"
+#include "cli/interrupts.h"
 #include "cli/kube_commands.h"
 #include "cli/kube_session.h"
 #include "cli/open_place.h"
+#include "cli/progress_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -65,8 +68,9 @@ absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, ProgressT
   return last;
 }
 
-absl::StatusOr<int> CreateAndFollow(const KubeCaptureFlags& flags, const std::string& object,
-                                    cluster::Kubectl& kubectl) {
+absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
+                                               const std::string& object,
+                                               cluster::Kubectl& kubectl) {
   ASSIGN_OR_RETURN(const std::string text, CreateObject(kubectl, object, {"--output=json"}));
   ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(text));
   if (!flags.quiet) std::cerr << cluster::kRequests << "/" << created.name << " created\n";
@@ -81,7 +85,7 @@ absl::StatusOr<int> CreateAndFollow(const KubeCaptureFlags& flags, const std::st
                                                StrCat("--output=", flags.output)}));
     std::cout << printed;
   }
-  return cluster::Succeeded(ended) ? kExitOk : kExitFailed;
+  return ended;
 }
 
 absl::StatusOr<int> Capture(const KubeCaptureFlags& flags, cluster::Kubectl& kubectl) {
@@ -92,7 +96,12 @@ absl::StatusOr<int> Capture(const KubeCaptureFlags& flags, cluster::Kubectl& kub
     RETURN_IF_ERROR(CreateOnly(flags, request.dump(), kubectl));
     return kExitOk;
   }
-  return CreateAndFollow(flags, request.dump(), kubectl);
+  ASSIGN_OR_RETURN(const ProfileRequest ended, CreateAndFollow(flags, request.dump(), kubectl));
+  const int code = cluster::Succeeded(ended) ? kExitOk : kExitFailed;
+  if (!flags.open || ended.status.run.empty()) return code;
+  const int shown =
+      RunKubeView({.connection = flags.connection, .what = ended.name, .quiet = flags.quiet});
+  return std::max(code, shown);
 }
 
 }  // namespace

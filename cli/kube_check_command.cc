@@ -6,6 +6,7 @@
 #include "cli/cluster/request_view.h"
 #include "cli/cluster/request_watch.h"
 #include "cli/common_flags.h"
+#include "cli/interrupts.h"
 #include "cli/kube_commands.h"
 #include "cli/kube_session.h"
 #include "cli/open_place.h"

@@ -38,6 +38,8 @@ std::vector<Command> AddKubeCommands(CLI::App& app) {
       AddCommand(app, "check",
                  "Show whether a capture would work now, and what to do where it would not.",
                  AddKubeCheckFlags, RunKubeCheck),
+      AddCommand(app, "view", "Show a run in the browser, by a viewer in the cluster.",
+                 AddKubeViewFlags, RunKubeView),
       AddCommand(app, "ls", "List the ProfileRequests of a namespace with their results.",
                  AddKubeListFlags, RunKubeList),
       AddCommand(app, "get", "Show what became of ProfileRequests.", AddKubeGetFlags, RunKubeGet),

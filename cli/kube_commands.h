@@ -14,6 +14,7 @@ std::vector<Command> AddKubeCommands(CLI::App& app);
 // Each returns the exit code.
 int RunKubeCapture(const KubeCaptureFlags& flags);
 int RunKubeCheck(const KubeCheckFlags& flags);
+int RunKubeView(const KubeViewFlags& flags);
 int RunKubeList(const KubeListFlags& flags);
 int RunKubeGet(const KubeNamesFlags& flags);
 int RunKubeCancel(const KubeNamesFlags& flags);

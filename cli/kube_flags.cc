@@ -110,6 +110,8 @@ void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags) {
   auto* wait =
       command.add_flag("--wait", flags.wait, "wait for the end; the default without --output");
   command.add_flag("--no-wait", flags.no_wait, "only create the request")->excludes(wait);
+  command.add_flag("--open", flags.open,
+                   "when the run is stored, show it as kubectl strobe view does");
   command.add_flag("--quiet", flags.quiet, "show no progress");
   AddConnectionFlags(command, flags.connection);
   command.footer(StrCat(
@@ -136,6 +138,40 @@ void AddKubeCheckFlags(CLI::App& command, KubeCheckFlags& flags) {
       "  kubectl strobe check job/llm -n ml\n"
       "  kubectl strobe check job/llm -n ml --duration 5m --logdir gs://traces/ml --output json\n"
       "Exit code: 0 a capture would work now, 1 it would not, 2 a flag is wrong.");
+}
+
+void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags) {
+  command.add_option("run", flags.what, "name of a request, or the URL of a run or of a logdir")
+      ->required();
+  command.add_option("--service-account", flags.service_account,
+                     "identity with which the viewer reads the traces [that of the job's pods]");
+  command.add_option("--image", flags.image,
+                     "image with the program strobe [that of the job's sidecars]");
+  command.add_option("--memory", flags.memory, "memory limit of the viewer")->capture_default_str();
+  command
+      .add_option("--deadline", flags.deadline,
+                  "Kubernetes removes the viewer after this time, whatever becomes of this command")
+      ->capture_default_str();
+  command.add_option("--timeout", flags.timeout, "how long the viewer may take to start")
+      ->capture_default_str();
+  command.add_option("--port", flags.port, "local port; 0 picks a free one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  command.add_flag("--no-open", flags.no_open, "only print the address, open no browser");
+  command.add_flag("--quiet", flags.quiet, "show no progress");
+  AddConnectionFlags(command, flags.connection);
+  command.footer(
+      "Runs a viewer as a Job in the namespace and forwards a port of this machine to it, so that "
+      "the traces stay in the cluster. It has the image, the storage settings and the identity of "
+      "the job's sidecars. Your own rights decide: create, get, list and delete jobs, list pods, "
+      "get pods/log, create pods/portforward.\n"
+      "The viewer is removed when this command ends, and a minute after it was killed or has lost "
+      "the cluster.\n"
+      "Examples:\n"
+      "  kubectl strobe view llm-x7k2p -n ml\n"
+      "  kubectl strobe view gs://traces/ml --service-account traces-reader -n ml\n"
+      "Exit code: 0 ended by Ctrl-C, 1 the viewer could not be started or ended, 2 a flag is "
+      "wrong.");
 }
 
 void AddKubeListFlags(CLI::App& command, KubeListFlags& flags) {

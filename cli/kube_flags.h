@@ -23,11 +23,20 @@ struct KubeCaptureFlags {
   ConnectionFlags connection{};
   cluster::CaptureRequestFlags request{};
   std::string from{}, dry_run{}, output{};
-  bool wait = false, no_wait = false, quiet = false;
+  bool wait = false, no_wait = false, quiet = false, open = false;
 
   // Without either flag, it waits unless there is an output.
   bool waits() const { return wait || (!no_wait && output.empty()); }
 };
+struct KubeViewFlags {
+  ConnectionFlags connection{};
+  std::string what{};  // A request's name, or the URL of a run or a logdir.
+  std::string service_account{}, image{}, memory = "2Gi", deadline = "4h", timeout = "2m";
+  int port = 0;
+  bool no_open = false, quiet = false;
+};
+void AddKubeViewFlags(CLI::App& command, KubeViewFlags& flags);
+
 void AddKubeCaptureFlags(CLI::App& command, KubeCaptureFlags& flags);
 
 struct KubeCheckFlags {

@@ -1,11 +1,13 @@
 #include "cli/view_command.h"
 
+#include <atomic>
 #include <filesystem>
 #include <iostream>
 
 #include "cli/addresses.h"
 #include "cli/common_flags.h"
 #include "cli/open_traces.h"
+#include "common/base/duration.h"
 #include "common/base/ending_signals.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -84,7 +86,20 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& fl
   return std::make_unique<LogdirRuns>(std::move(open), flags.storage_config);
 }
 
+// Returns when a signal ends the program, or when the last request is older than `idle`.
+void AwaitEnd(const EndingSignals& ending, std::optional<Nanos> idle,
+              const std::atomic<MonoTime>& last_request) {
+  if (!idle) return ending.Wait();
+  while (!ending.WaitFor(std::chrono::seconds(1))) {
+    if (SystemClock().MonoNow() - last_request.load() > *idle) return;
+  }
+}
+
 absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
+  std::optional<Nanos> idle;
+  if (!flags.end_when_idle.empty()) {
+    ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags));
   viewer::ViewerOptions options;
   options.hosts = flags.hosts;
@@ -93,9 +108,19 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
   viewer::Viewer viewer(*library, std::move(options));
-  absl::StatusOr<std::unique_ptr<HttpServer>> server =
-      HttpServer::Start({.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow}, {},
-                        [&](const Request& request) { return viewer.Answer(request); });
+  std::atomic<MonoTime> last_request = SystemClock().MonoNow();
+  const auto noted = [&](auto answer) {
+    return [&last_request, answer](const Request& request) {
+      last_request = SystemClock().MonoNow();
+      return answer(request);
+    };
+  };
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(
+      {.listen = flags.listen, .is_slow = viewer::Viewer::IsSlow},
+      {{"/healthz", noted([](const Request&) {
+          return Page{200, "ok\n"};
+        })}},
+      noted([&viewer](const Request& request) { return viewer.Answer(request); }));
   if (!server.ok())
     return absl::Status(
         server.status().code(),
@@ -108,7 +133,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
             << "/ (Ctrl-C ends)" << std::endl;
   // Reads the first run while the user opens the browser.
   viewer.Answer({.path = "/api/run", .host = "localhost"});
-  ending.Wait();
+  AwaitEnd(ending, idle, last_request);
   return absl::OkStatus();
 }
 
@@ -140,6 +165,10 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
         const bool web = url.starts_with("http://") || url.starts_with("https://");
         return web ? "" : "must begin with http:// or https://";
       });
+  command.add_option(
+      "--end-when-idle", flags.end_when_idle,
+      "end when nobody has asked for anything, not even for /healthz, for this long, "
+      "such as 10m [never]");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
       "All workers of a run are shown on one timeline; their clocks are corrected by the measured "
@@ -149,7 +178,8 @@ void AddViewFlags(CLI::App& command, ViewFlags& flags) {
       "  strobe view gs://bucket/logs/plugins/profile/RUN\n"
       "  strobe view worker-0.xplane.pb --listen 127.0.0.1:0\n"
       "  strobe view rank0.pt.trace.json\n"
-      "Exit code: 0 ended by Ctrl-C, 1 the traces cannot be read or the address cannot be used, 2 "
+      "Exit code: 0 ended by Ctrl-C or idle, 1 the traces cannot be read or the address cannot be "
+      "used, 2 "
       "a "
       "flag is wrong.");
 }

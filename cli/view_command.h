@@ -11,11 +11,13 @@ struct ViewFlags {
   std::string cache{};               // A folder; empty = the default one, "none" = no folder.
   std::vector<std::string> hosts{};  // See ViewerOptions.
   std::string xprof{};               // See ViewerOptions.
+  std::string end_when_idle{};       // A duration; empty = it does not end by itself.
 };
 
 void AddViewFlags(CLI::App& command, ViewFlags& flags);
 
-// Serves until SIGINT or SIGTERM. Returns the exit code; see common_flags.h.
+// Serves until SIGINT or SIGTERM, or until nobody has asked for a while if so wished. Returns the
+// exit code; see common_flags.h.
 int RunView(const ViewFlags& flags);
 
 }  // namespace strobe

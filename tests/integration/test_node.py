@@ -4,7 +4,10 @@ tests/cluster/inside; needs a machine that can run a node."""
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -13,7 +16,7 @@ from tests.support.installation import (  # noqa: F401  Fixtures.
     CHART, SPACE, NodeStore, annotated_pod, as_jane, helm, host_pod, install, metric, node, operator_log, store, training_job,
 )
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import BIN, wait_until
+from tests.support.processes import BIN, ROOT, TOOLS, wait_until
 from tests.support.xprof import XProf
 
 
@@ -82,6 +85,80 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
     (node.root / "stop").touch()
     team.run("wait", "--for=condition=Complete", "job/llm", "--timeout=60s")
     (node.root / "stop").unlink()
+
+
+class Viewing:
+    """`kubectl strobe view` as a user runs it."""
+
+    def __init__(self, kubectl, *arguments, user="jane"):
+        self.process = subprocess.Popen(
+            [TOOLS / "kubectl", "strobe", "view", *arguments, f"--kubeconfig={kubectl.kubeconfig}", f"--namespace={kubectl.namespace}",
+             f"--as={user}", "--no-open"],
+            env={"PATH": f"{BIN}:{TOOLS}:{os.environ['PATH']}", "HOME": "/nonexistent"}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def address(self):
+        shown = re.search(r" at (http://localhost:\d+/) ", self.process.stdout.readline())
+        assert shown, self.process.communicate()
+        return shown[1]
+
+    def end(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, err
+
+
+def viewers(team):
+    return team.get("jobs,pods", "-l", "strobe.dev/viewer")["items"]
+
+
+@pytest.fixture(scope="module")
+def documented_role(team):
+    page = (ROOT / "docs/how-to/kubectl.md").read_text()
+    (role,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", page, re.DOTALL)
+    team.run("apply", "-f", "-", stdin=role)
+    team.run("create", "rolebinding", "viewer", "--role=strobe-viewer", "--user=jane")
+
+
+def test_a_run_is_viewed_in_the_cluster(installed, team, documented_role):
+    code, err = Viewing(team, "first-look", user="joe").end(signal.SIGCONT)
+    assert code == 1 and 'User "joe" cannot get resource "profilerequests"' in err
+    viewing = Viewing(team, "first-look")
+    address = viewing.address()
+    with urllib.request.urlopen(address + "api/run", timeout=30) as answer:
+        run = json.load(answer)
+    assert len(run["workers"]) == 2, run
+    (pod,) = [item for item in viewers(team) if item["kind"] == "Pod"]
+    assert pod["spec"]["serviceAccountName"] == "default" and pod["spec"]["automountServiceAccountToken"] is False
+    # It listens on the pod's loopback interface only.
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((pod["status"]["podIP"], 6016), timeout=10)
+    code, err = viewing.end()
+    assert code == 0, err
+    wait_until(lambda: not viewers(team), 60, "the viewer's removal")
+
+    # What keeps a viewer from running is told, and nothing is left of it.
+    for arguments, words in [
+        (("first-look", "--image=registry.invalid/strobe:1"), "ErrImageNeverPull"),
+        (("first-look", "--service-account=nobody"), 'serviceaccount "nobody" not found'),
+        (("s3://no-such-bucket/logs",), "NotFound"),
+    ]:
+        code, err = Viewing(team, *arguments).end(signal.SIGCONT)
+        assert code == 1 and words in err, (arguments, err)
+    wait_until(lambda: not viewers(team), 60, "the viewers' removal")
+
+
+@pytest.fixture(scope="module")
+def killed_viewers(installed, team, documented_role):
+    """Commands that were killed at different times of their life. Returns how many viewers they left."""
+    viewings = [Viewing(team, "first-look") for _ in range(3)]
+    viewings[0].address()
+    for viewing in viewings:
+        viewing.end(signal.SIGKILL)
+    return len([item for item in viewers(team) if item["kind"] == "Job"])
+
+
+def test_a_killed_command_cannot_remove_its_viewer(killed_viewers):
+    assert killed_viewers >= 1  # test_nothing_is_left_of_killed_commands waits for their end.
 
 
 def test_a_stranger_cannot_reach_a_sidecar(installed, team):
@@ -166,6 +243,10 @@ def test_a_store_with_a_private_authority(installed, team):
     assert verdict == "True", status
     assert [key for key in store.objects() if key.endswith(".xplane.pb")]
     team.run("delete", "pod", "with-ca", "without-ca", "--wait=false")
+
+
+def test_nothing_is_left_of_killed_commands(team, killed_viewers):
+    wait_until(lambda: not viewers(team), 150, "the end of viewers without a command")
 
 
 def test_an_upgrade_keeps_requests(installed, team, store):
