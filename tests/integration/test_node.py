@@ -16,7 +16,8 @@ from tests.support.installation import (  # noqa: F401  Fixtures.
     CHART, SPACE, NodeStore, annotated_pod, as_jane, helm, host_pod, install, metric, node, operator_log, store, training_job,
 )
 from tests.support.operator import condition, profile_request, wait_finished
-from tests.support.processes import BIN, ROOT, TOOLS, wait_until
+from tests.support.processes import BIN, wait_until
+from tests.support.viewing import Viewing, grant_viewing, viewers
 from tests.support.xprof import XProf
 
 
@@ -87,36 +88,9 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
     (node.root / "stop").unlink()
 
 
-class Viewing:
-    """`kubectl strobe view` as a user runs it."""
-
-    def __init__(self, kubectl, *arguments, user="jane"):
-        self.process = subprocess.Popen(
-            [TOOLS / "kubectl", "strobe", "view", *arguments, f"--kubeconfig={kubectl.kubeconfig}", f"--namespace={kubectl.namespace}",
-             f"--as={user}", "--no-open"],
-            env={"PATH": f"{BIN}:{TOOLS}:{os.environ['PATH']}", "HOME": "/nonexistent"}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def address(self):
-        shown = re.search(r" at (http://localhost:\d+/) ", self.process.stdout.readline())
-        assert shown, self.process.communicate()
-        return shown[1]
-
-    def end(self, how=signal.SIGINT):
-        self.process.send_signal(how)
-        _, err = self.process.communicate(timeout=60)
-        return self.process.returncode, err
-
-
-def viewers(team):
-    return team.get("jobs,pods", "-l", "strobe.dev/viewer")["items"]
-
-
 @pytest.fixture(scope="module")
 def documented_role(team):
-    page = (ROOT / "docs/how-to/kubectl.md").read_text()
-    (role,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", page, re.DOTALL)
-    team.run("apply", "-f", "-", stdin=role)
-    team.run("create", "rolebinding", "viewer", "--role=strobe-viewer", "--user=jane")
+    grant_viewing(team, "jane")
 
 
 def test_a_run_is_viewed_in_the_cluster(installed, team, documented_role):
