@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_format.h"
-#include "common/base/name_rules.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -142,17 +140,6 @@ absl::StatusOr<Json> Client::ApplyYaml(const std::string& path, const std::strin
 
 absl::Status Client::Delete(const std::string& path, const Json& options, Nanos within) {
   return Send({.method = "DELETE", .path = path, .body = Dump(options)}, within).status();
-}
-
-std::string UrlEncode(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    if (IsSafeName(std::string_view(&c, 1)) || c == '.')
-      encoded += c;
-    else
-      encoded += absl::StrFormat("%%%02X", static_cast<unsigned char>(c));
-  }
-  return encoded;
 }
 
 }  // namespace strobe::kube

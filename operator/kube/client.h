@@ -67,7 +67,4 @@ class Client {
 
 inline constexpr char kFieldManager[] = "strobe-operator";
 
-// Percent-encodes a query value.
-std::string UrlEncode(std::string_view text);
-
 }  // namespace strobe::kube

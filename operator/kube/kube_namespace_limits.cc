@@ -7,6 +7,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/url_text.h"
 #include "operator/core/names.h"
 #include "operator/kube/policy_reads.h"
 #include "operator/objects/json_members.h"

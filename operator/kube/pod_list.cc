@@ -2,6 +2,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/url_text.h"
 #include "operator/core/names.h"
 #include "operator/objects/pod_json.h"
 

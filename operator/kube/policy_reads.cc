@@ -2,6 +2,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/url_text.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/policy_json.h"
 

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
+#include "common/base/url_text.h"
 #include "operator/controller/finalizer.h"
 #include "operator/core/names.h"
 #include "operator/kube/client.h"
@@ -44,7 +45,7 @@ absl::Status ForEachHeld(kube::Client& client, const std::string& ns,
   absl::Status failed;
   do {
     std::string path = kube::RequestsPath(ns) + "?limit=500";
-    if (!next.empty()) path += StrCat("&continue=", kube::UrlEncode(next));
+    if (!next.empty()) path += StrCat("&continue=", UrlEncode(next));
     const absl::StatusOr<kube::Json> list = client.Get(path);
     if (absl::IsNotFound(list.status())) return absl::OkStatus();  // The CRD is not installed.
     RETURN_IF_ERROR(list.status());
