@@ -72,7 +72,7 @@ def proxy(plane):
 @pytest.fixture
 def operator(group, kubectl, plane):
     return Operator(group, plane.kubeconfig, flags=["--no-leader-election"],
-                    config={"watch": {"namespace": kubectl.namespace}}).start().wait_ready()
+                    config={"watch": {"namespace": kubectl.namespace}, "viewer": {"url": "https://viewer.test/?run={run}"}}).start().wait_ready()
 
 
 @pytest.fixture

@@ -114,6 +114,7 @@ std::string VerdictText(const ProfileRequest& request) {
   if (!status.run.empty())
     text += StrCat("run: ", status.run, ", ", RoundedQuantity(status.bytes),
                    "\nopen it: strobe view ", status.run, "\n");
+  if (!status.viewer.empty()) text += StrCat("see it: ", status.viewer, "\n");
   return text;
 }
 

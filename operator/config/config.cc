@@ -282,6 +282,7 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
        {"injection", map("injection", InjectionFields(parser, config.injection))},
        {"state", map("state", {{"configMap", Scalar(config.state_config_map, "a name")}})},
        {"allowWithoutPolicy", Scalar(config.allow_without_policy, "true or false")},
+       {"viewer", map("viewer", {{"url", Scalar(config.viewer_url, "a URL")}})},
        {"log",
         map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
                     {"format", Choice(config.log_format, {"text", "json"})}})}}));

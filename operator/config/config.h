@@ -93,6 +93,7 @@ struct OperatorConfig {
   std::string state_config_map{};
   // Allow captures in namespaces that no ProfilePolicy matches.
   bool allow_without_policy = false;
+  std::string viewer_url{};  // Not checked here; see operator/core/viewer_link.h.
   std::string log_level = "info", log_format = "text";
 };
 

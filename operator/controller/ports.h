@@ -76,6 +76,7 @@ struct ReconcilerDependencies {
   // Reconciles a request again as soon as possible. Called from any thread; must not block.
   std::function<void(const std::string& key)> enqueue;
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
+  std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 

@@ -13,6 +13,7 @@
 #include "operator/core/pending_reason.h"
 #include "operator/core/pod_evidence.h"
 #include "operator/core/request_status.h"
+#include "operator/core/viewer_link.h"
 #include "operator/core/retry.h"
 
 namespace strobe {
@@ -346,10 +347,13 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Finish(const ProfileRequest& 
   const bool records = !request.capture.preflight_only;
   // Before the status: a user who sees the end may delete the request at once.
   deps_.TellEnded(request.ns, request.capture);
-  RETURN_IF_ERROR(Write(request, FinishedStatus(request, result, deps_.clock.WallNow())));
+  RequestStatus status = FinishedStatus(request, result, deps_.clock.WallNow());
+  status.viewer = ViewerLink(deps_.viewer_url, status.run, request.ns, request.name);
+  RETURN_IF_ERROR(Write(request, status));
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kSucceeded,
                             StrCat(records ? "Capture" : "Preflight", Name(end)), "Finish",
-                            StrCat(result.message, "; ", result.sync_message));
+                            StrCat(result.message, "; ", result.sync_message,
+                                   status.viewer.empty() ? "" : "; see ", status.viewer));
   deps_.CountEnd(request, end);
   // What is left to do for a finished request follows from the status that was written just now.
   return ReconcileResult{Nanos{0}};

@@ -51,7 +51,7 @@ struct StatusPreflight {
 struct RequestStatus {
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions{};
-  std::string run{};
+  std::string run{}, viewer{};
   std::optional<WallTime> start_time{}, completion_time{}, retry_time{};
   int attempt = 0;                 // The newest attempt; 0 = none has begun.
   std::size_t queue_position = 0;  // Captures ahead of it on its workers; 0 = it is its turn.

@@ -290,10 +290,11 @@ RequestStatus RefusedStatus(const ProfileRequest& request, const std::string& re
 
 bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
   const auto key = [](const RequestStatus& s) {
-    return std::tie(s.observed_generation, s.run, s.start_time, s.completion_time, s.retry_time,
-                    s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok, s.empty,
-                    s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread, s.first_step,
-                    s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes, s.preflight);
+    return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
+                    s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
+                    s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
+                    s.first_step, s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes,
+                    s.preflight);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

@@ -15,6 +15,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "operator/config/config.h"
+#include "operator/core/viewer_link.h"
 #include "operator/main/commands.h"
 #include "operator/main/operator_server.h"
 
@@ -82,6 +83,7 @@ absl::StatusOr<OperatorConfig> ConfigOf(const Flags& flags) {
   if (!ParseLogLevel(config.log_level, level))
     return absl::InvalidArgumentError("--log-level must be debug, info, warning or error");
   RETURN_IF_ERROR(CheckAuthorityRules(RulesOf(config.tls)));
+  RETURN_IF_ERROR(CheckViewerUrl(config.viewer_url));
   return config;
 }
 

@@ -183,6 +183,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.observed_generation = object.value("observedGeneration", std::int64_t{0});
   status.conditions = ReadConditions(object);
   status.run = object.value("run", "");
+  status.viewer = object.value("viewer", "");
   status.start_time = ReadTime(object, "startTime");
   status.completion_time = ReadTime(object, "completionTime");
   status.retry_time = ReadTime(object, "retryTime");
@@ -301,6 +302,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
   }
   if (status.queue_position > 0) json["queuePosition"] = status.queue_position;
   if (!status.run.empty()) json["run"] = status.run;
+  if (!status.viewer.empty()) json["viewer"] = status.viewer;
   if (status.start_time) json["startTime"] = FormatRfc3339(*status.start_time);
   if (status.completion_time) json["completionTime"] = FormatRfc3339(*status.completion_time);
   if (status.retry_time) json["retryTime"] = FormatRfc3339(*status.retry_time);

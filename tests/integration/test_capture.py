@@ -48,6 +48,7 @@ def test_kubectl_get_is_narrow_and_readable(kubectl, operator, make_workers, log
     assert abs(int(digits) * {"": 1, "Ki": 2**10, "Mi": 2**20}[unit] - status["bytes"]) <= status["bytes"] / 20
     wide = kubectl.run("get", "profreq", "seen", "-o", "wide").stdout
     assert "RUN" in wide and "MESSAGE" in wide and status["run"] in wide
+    assert status["viewer"] == "https://viewer.test/?run=" + status["run"].rsplit("/", 1)[1]
 
 
 def test_a_job_is_found_by_its_pods(kubectl, operator, make_workers, logdir):

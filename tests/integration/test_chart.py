@@ -47,7 +47,7 @@ def test_the_same_values_make_the_same_bytes():
 
 
 @pytest.mark.parametrize("setting", ["nothing=1", "image.repositry=x", "replicaCount=many", "webhook.port=99999", "webhook.timeoutSeconds=60",
-                                     "policy.maxDuration=soon", "policy.maxConcurrent=0", "policy.maxBytesPerWorker=1GiB", "injection.spoolSize=2GiB", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "workers=0"])
+                                     "policy.maxDuration=soon", "policy.maxConcurrent=0", "policy.maxBytesPerWorker=1GiB", "injection.spoolSize=2GiB", "log.level=loud", "tls.settle=1", "injection.cpu=lots", "viewer.url=javascript:x", "workers=0"])
 def test_values_that_are_refused(setting):
     done = helm("template", "s", CHART, "--set", setting)
     assert done.returncode != 0 and setting.split("=")[0].split(".")[-1] in done.stderr, done.stderr
@@ -221,7 +221,8 @@ def test_the_api_server_takes_every_object(plane):
 
 
 def test_the_operator_understands_its_configuration(tmp_path):
-    for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"], INJECTION_VALUES):
+    for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"],
+                      ["--set-string", "viewer.url=https://x/?run={run}"], INJECTION_VALUES):
         file = tmp_path / "operator.yaml"
         file.write_text(yaml.safe_dump(operator_config(chart_objects(*arguments))))
         done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)

@@ -69,7 +69,7 @@ def test_a_capture_from_its_beginning_to_its_deletion(kubectl, operator, make_wo
     assert "AllWorkersOk: 2 of 2 workers Ok" in out
     assert "synchronized: yes" in out and re.search(r"skew: \S+ \+-", out)
     (run,) = logdir.glob("plugins/profile/*")
-    assert f"open it: strobe view file://{run}" in out
+    assert f"open it: strobe view file://{run}" in out and f"see it: https://viewer.test/?run={run.name}" in out
     assert "Recording: attempt 1 of 1; 2/2 workers armed" in err or "2/2 workers armed" in err, err
     (name,) = requests(kubectl)
     assert name.startswith("llm-") and f"profilerequests.strobe.dev/{name} created" in err

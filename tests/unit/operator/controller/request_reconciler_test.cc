@@ -171,7 +171,7 @@ class RequestReconcilerTest : public testing::Test {
                                           woken_.push_back(key);
                                           due_.insert(time_.MonoNow());
                                         },
-                                        gatekeeper_});
+                                        gatekeeper_, viewer_url_});
     due_.insert(time_.MonoNow());
   }
   // Also makes jane the requester.
@@ -217,6 +217,7 @@ class RequestReconcilerTest : public testing::Test {
   std::multiset<MonoTime> due_;
   std::vector<std::string> woken_;
   Gatekeeper* gatekeeper_ = nullptr;
+  std::string viewer_url_;
   std::unique_ptr<RequestReconciler> reconciler_;
 };
 
@@ -228,6 +229,13 @@ TEST_F(RequestReconcilerTest, CarriesARequestToItsEnd) {
   EXPECT_THAT(cluster_.request.finalizers, IsEmpty()) << "it can be deleted without us";
   EXPECT_THAT(cluster_.events, testing::ElementsAre("CaptureArmed", "CaptureSucceeded"));
   EXPECT_THAT(metrics_.results, testing::ElementsAre("Succeeded"));
+}
+
+TEST_F(RequestReconcilerTest, AFinishedRequestLinksToItsRun) {
+  viewer_url_ = "https://viewer.test/{namespace}?run={run}";
+  Restart();
+  Loop(5s);
+  EXPECT_EQ(cluster_.request.status.viewer, "https://viewer.test/team?run=run");
 }
 
 // Regression: the news waited for the pace of the other phases, 300 ms.
