@@ -135,7 +135,7 @@ def test_a_killed_command_cannot_remove_its_viewer(killed_viewers):
     assert killed_viewers >= 1  # test_nothing_is_left_of_killed_commands waits for their end.
 
 
-def test_a_stranger_cannot_reach_a_sidecar(installed, team):
+def test_a_stranger_cannot_reach_a_sidecar(installed, team, store):
     team.apply(host_pod("victim", ["/bin/sleep", "600"]))
     team.run("wait", "--for=condition=Ready", "pod/victim", "--timeout=60s")
     address = team.get("pod", "victim")["status"]["podIP"]
@@ -147,6 +147,11 @@ def test_a_stranger_cannot_reach_a_sidecar(installed, team):
     assert re.search(r'strobe_sidecar_refused_peers_total{reason="handshake"} [1-9]', page)
     # The trainer's container cannot see the sidecar's secrets.
     assert team.run("exec", "victim", "-c", "train", "--", "ls", "/var/run/secrets/strobe", check=False).returncode != 0
+    # There is nothing to record in it, and the log of its sidecar is shown to a user who asks why.
+    as_jane(team, profile_request("nothing", f"{store.url}/ml", target={"pods": ["victim"]}, attempts=1, start={"readyTimeout": "0s"}))
+    assert wait_finished(team, "nothing")["status"]["outcomes"][0]["cause"] == "NoSource"
+    shown, err = Viewing(team, "nothing", command="logs").process.communicate(timeout=60)
+    assert "victim" in shown and "serves its operator" in shown, (shown, err)
     team.run("delete", "pod", "victim", "--wait=false")
 
 
