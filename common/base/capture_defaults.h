@@ -8,7 +8,7 @@
 namespace strobe {
 
 // A capture stops itself when the trainer uses this many percent of a memory limit. A trainer that
-// fills its memory by design stays below it. crds/profilerequests.yaml has the same default.
+// fills its memory by design stays below it. The schema in helm/strobe/crds has the same default.
 inline constexpr std::uint32_t kDefaultAbortMemoryPercent = 95;
 
 // How long before the start a sidecar sends its request to a stock profiler server. The server must

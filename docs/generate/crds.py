@@ -1,4 +1,4 @@
-"""Generates the tables of a custom resource's fields from its schema in crds/."""
+"""Generates the tables of a custom resource's fields from its schema in helm/strobe/crds."""
 
 import yaml
 
@@ -6,7 +6,7 @@ from source import ROOT, cell, code, table
 
 
 def markdown(plural):
-    crd = yaml.safe_load((ROOT / "crds" / f"{plural}.yaml").read_text())
+    crd = yaml.safe_load((ROOT / "helm/strobe/crds" / f"{plural}.yaml").read_text())
     spec, version = crd["spec"], crd["spec"]["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]
     names = spec["names"]

@@ -27,6 +27,8 @@ using kube::Member;
 using kube::TextOf;
 using kube::VariableOf;
 
+constexpr std::size_t kMaxReasonBytes = 512;
+
 // Returns the indices of the trainers: the containers that an annotation names, otherwise those
 // that ChooseTrainers selects.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
@@ -329,6 +331,11 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
   if (there.is_null() && !made.cannot.empty()) {
     injection.skipped = made.cannot;
     injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
+    // A warning is lost when a controller creates the pod. Captures of the pod tell the annotation.
+    const std::string why = CutUtf8(made.cannot, kMaxReasonBytes);
+    if (TextOf(Member(Member(pod, "metadata"), "annotations"), kNotInjectedAnnotation) != why)
+      patch.Set("/metadata/annotations", kNotInjectedAnnotation, why);
+    injection.patch = patch.Take();
     return injection;
   }
   AddVolumes(spec, volumes, made.agent_memory, !settings.enrollment.empty(), patch);
@@ -382,7 +389,10 @@ std::string InjectionDamage(const Json& pod) {
   if (!WhyNotInjected(pod).empty()) return "";
   const Json& spec = Member(pod, "spec");
   const Json& sidecar = SidecarOf(spec);
-  if (sidecar.is_null()) return "lost";
+  if (sidecar.is_null()) {
+    const Json& annotations = Member(Member(pod, "metadata"), "annotations");
+    return TextOf(annotations, kNotInjectedAnnotation).empty() ? "lost" : "";
+  }
   const bool native = Find(Member(spec, "initContainers"), kSidecarContainer).has_value();
   if (native && TextOf(sidecar, "restartPolicy") != "Always")
     return "modified: restartPolicy is gone";

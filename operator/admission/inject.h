@@ -67,7 +67,8 @@ struct Surroundings {
 };
 
 struct Injection {
-  // An RFC 6902 patch that only adds; empty if there is nothing to do.
+  // An RFC 6902 patch that only adds; empty if there is nothing to do. For a pod that should be
+  // injected and cannot be, it adds the reason as an annotation.
   nlohmann::json patch = nlohmann::json::array();
   std::vector<std::string> warnings{};  // For example, annotations with invalid values.
   std::string skipped{};                // The reason why the pod is not injected; empty if it is.
@@ -81,8 +82,9 @@ Injection Inject(const nlohmann::json& pod, const InjectionSettings& settings,
 
 // Why the pod is not injected, as far as the pod alone tells; empty if it is.
 std::string WhyNotInjected(const nlohmann::json& pod);
-// The defect of the injection of a pod that is about to be stored; empty if there is none. "lost":
-// there is no sidecar. "modified: ...": the sidecar cannot work.
+// The defect of the injection of a pod that is about to be stored; empty if there is none, or if
+// the pod was not injected on purpose. "lost": there is no sidecar. "modified: ...": the sidecar
+// cannot work.
 std::string InjectionDamage(const nlohmann::json& pod);
 
 }  // namespace strobe

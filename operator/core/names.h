@@ -18,6 +18,8 @@ inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
 // JSON, written by injection: {"version": ..., "hash": ..., "containers": [...]}. On the host's
 // network also "ports": those that the sidecar may serve captures on.
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
+// Written by injection instead of the above: why the pod has no sidecar, for people.
+inline constexpr char kNotInjectedAnnotation[] = "strobe.dev/not-injected";
 // Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";

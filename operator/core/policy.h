@@ -1,5 +1,5 @@
-// ProfilePolicy: which captures administrators allow. Pure. crds/profilepolicies.yaml describes the
-// fields and their ranges.
+// ProfilePolicy: which captures administrators allow. Pure. helm/strobe/crds/profilepolicies.yaml
+// describes the fields and their ranges.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
-// The values of a ProfileRequest, without JSON. crds/profilerequests.yaml describes the fields and
-// their ranges.
+// The values of a ProfileRequest, without JSON. helm/strobe/crds/profilerequests.yaml describes the
+// fields and their ranges.
 #pragma once
 #include <cstdint>
 #include <map>

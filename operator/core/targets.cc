@@ -8,11 +8,16 @@
 #include "common/base/ip_text.h"
 #include "common/base/name_rules.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "operator/core/label_selector.h"
+#include "operator/core/names.h"
 #include "operator/core/ranks.h"
 
 namespace strobe {
 namespace {
+
+// Anybody who may write the pod may write its annotations.
+constexpr std::size_t kMaxReasonBytes = 512;
 
 // As gRPC takes it. Several ports make an address list of which the first one that answers as this
 // pod's sidecar is used.
@@ -72,6 +77,17 @@ bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& targ
   return true;
 }
 
+std::string WhyNoSidecar(const PodInfo& pod) {
+  const auto told = pod.annotations.find(kNotInjectedAnnotation);
+  if (told != pod.annotations.end())
+    return StrCat("the pod was not injected: ", CutUtf8(told->second, kMaxReasonBytes));
+  if (pod.wants_injection) {
+    return "the pod carries the label strobe.dev/inject but has no sidecar: the webhook was away "
+           "when it was created, or another webhook took the sidecar away";
+  }
+  return "the pod has no container strobe-sidecar with a port named strobe";
+}
+
 Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   Target target;
   target.name = target.pod = pod.name;
@@ -88,12 +104,7 @@ Target MakeTarget(const PodInfo& pod, const TargetSpec& spec, int rank) {
   } else if (!pod.damage.empty()) {
     Cannot(Outcome::kSidecarMissing, pod.damage, target);
   } else if (pod.sidecar_port == 0) {
-    Cannot(Outcome::kSidecarMissing,
-           pod.wants_injection
-               ? "the pod carries the label strobe.dev/inject but has no sidecar: the webhook was "
-                 "away when it was created, or another webhook took the sidecar away"
-               : "the pod has no container strobe-sidecar with a port named strobe",
-           target);
+    Cannot(Outcome::kSidecarMissing, WhyNoSidecar(pod), target);
   } else if (pod.terminating) {
     Cannot(Outcome::kUnreachable, "the pod is being deleted", target);
     target.may_come = true;  // Another pod may take its place.

@@ -58,7 +58,7 @@ def main():
             operator.wait_ready()
 
             say("applying a ProfileRequest")
-            sample = (ROOT / "crds/samples/profilerequest.yaml").read_text()
+            sample = (ROOT / "helm/strobe/crds/samples/profilerequest.yaml").read_text()
             sample = sample.replace("app: train", "app: demo-train").replace("gs://team-traces/ml", str(logdir))
             print(sample.rstrip(), flush=True)
             print(kubectl.run("apply", "-f", "-", stdin=sample).stdout.rstrip(), flush=True)

@@ -44,6 +44,7 @@ def test_the_same_values_make_the_same_bytes():
     renders = {helm("template", "s", CHART, *EVERYTHING).stdout for _ in range(2)}
     assert len(renders) == 1 and len(renders.pop()) > 10_000
     assert helm("lint", "--strict", CHART).returncode == 0
+    assert helm("template", "s", CHART).stderr == "", "Helm has nothing to warn of"
 
 
 @pytest.mark.parametrize("setting", ["nothing=1", "image.repositry=x", "replicaCount=many", "webhook.port=99999", "webhook.timeoutSeconds=60",
@@ -305,9 +306,10 @@ def test_a_package_carries_the_crds_and_no_sample(tmp_path):
     (package,) = tmp_path.glob("*.tgz")
     names = subprocess.run(["tar", "tf", package], capture_output=True, text=True).stdout.split()
     assert [n for n in names if "/crds/" in n] == ["strobe/crds/profilepolicies.yaml", "strobe/crds/profilerequests.yaml"]
-    # As files, because Flux's artifacts leave out links.
     with tarfile.open(package) as archive:
         assert all(archive.getmember(n).isfile() for n in names)
+    # Flux's artifacts of the Git repository leave out links, and Helm warns of them.
+    assert not [path for path in CHART.rglob("*") if path.is_symlink()]
 
 
 def test_images_are_the_same_each_time_and_small(tmp_path):

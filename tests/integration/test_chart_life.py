@@ -100,7 +100,7 @@ def test_the_rights_end_at_the_watched_namespace(start, kubectl):
 def test_the_samples_fit_together(start, plane):
     """The sample request is admitted where the sample policy applies, and refused in other places."""
     start(reachable=True)
-    admin, samples = Kubectl(plane.kubeconfig), ROOT / "crds/samples"
+    admin, samples = Kubectl(plane.kubeconfig), ROOT / "helm/strobe/crds/samples"
     admin.run("create", "namespace", "ml")
     admin.run("label", "namespace", "ml", "team=ml")
     admin.run("apply", "-f", samples / "profilepolicy.yaml")
@@ -147,7 +147,7 @@ def hook(plane):
         for right in rights:
             kubectl(right).apply(right)
         (container,) = job["spec"]["template"]["spec"]["containers"]
-        place = ["--dir", ROOT / "crds"] if container["args"] == ["apply-crds"] else []
+        place = ["--dir", ROOT / "helm/strobe/crds"] if container["args"] == ["apply-crds"] else []
         done = subprocess.run([BIN / "strobe-operator", "--kubeconfig", account_kubeconfig(plane, name), *container["args"], *place],
                               capture_output=True, text=True)
         assert done.returncode == 0, done.stderr + done.stdout
@@ -169,7 +169,7 @@ def test_the_crds_job_and_gitops_do_not_fight(plane, hook):
 
     def synchronize(*flags):
         hook("strobe-crds")
-        admin.run("apply", *flags, "-f", ROOT / "crds")
+        admin.run("apply", *flags, "-f", ROOT / "helm/strobe/crds")
         return crd_versions(admin)
 
     assert set(crd_versions(admin)) == set()

@@ -13,12 +13,16 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.installation import (  # noqa: F401  Fixtures.
-    CHART, SPACE, NodeStore, annotated_pod, as_jane, helm, host_pod, install, metric, node, operator_log, store, training_job,
+    CHART, SPACE, NodeStore, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, store, training_job,
 )
-from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.node import V4, V6, has_ipv6
+from tests.support.operator import condition, profile_request
 from tests.support.processes import BIN, wait_until
 from tests.support.viewing import Viewing, grant_viewing, viewers
 from tests.support.xprof import XProf
+
+# Dual-stack, as clusters with IPv6 usually are.
+FAMILIES = (V4, V6) if has_ipv6() else (V4,)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,7 @@ def test_a_job_is_captured_and_completes(installed, team, store, tmp_path):
     wait_until(lambda: len([p for p in team.get("pods", "-l", "job-name=llm")["items"] if p["status"]["phase"] == "Running"]) == 2, 60, "two pods")
     pods = team.get("pods", "-l", "job-name=llm")["items"]
     for pod in pods:
+        assert len(pod["status"]["podIPs"]) == len(FAMILIES)
         assert pod["spec"]["initContainers"][-1]["restartPolicy"] == "Always"
         assert pod["metadata"]["labels"]["strobe.dev/injected"] == "true"
     for pod in pods:
@@ -175,14 +180,6 @@ def test_restricted_pods_are_injected(installed, team):
     kubectl.run("delete", "pod", "--all", "--wait=false")
 
 
-def captured(team, pod, logdir):
-    """Captures a pod with an annotated program. Returns the verdict and all that the status says."""
-    team.run("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=90s")
-    as_jane(team, profile_request(f"of-{pod}", logdir, target={"pods": [pod]}, source="Agent", tracers={"device": "Disabled"}, start={"readyTimeout": "1m"}))
-    request = wait_finished(team, f"of-{pod}", 90)
-    return condition(request, "Succeeded")["status"], json.dumps(request["status"])
-
-
 def test_a_volume_is_written_as_the_user_to_whom_it_belongs(installed, team):
     """As with NFS, the volume's owner does not change when it is mounted."""
     team.apply({"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": "disk"}, "spec": {"allowedLogdirs": ["/data"]}})
@@ -195,10 +192,10 @@ def test_a_volume_is_written_as_the_user_to_whom_it_belongs(installed, team):
         pod = annotated_pod(name, {"strobe.dev/logdir-volume": "data:/data", **annotations}, **spec)
         pod["spec"]["volumes"].append({"name": "data", "hostPath": {"path": str(place)}})
         team.apply(pod)
-    verdict, status = captured(team, "stranger", "/data/logs")
+    verdict, status = captured(team, "/data/logs", "stranger")
     assert verdict == "False" and "UploadDenied: cannot create /data/logs: Permission denied" in status, status
     for name, owner in (("owner", 1000), ("member", 65532)):
-        verdict, status = captured(team, name, "/data/logs")
+        verdict, status = captured(team, "/data/logs", name)
         assert verdict == "True", status
         (trace,) = (installed.root / f"data-{name}").glob("logs/plugins/profile/*/*.xplane.pb")
         assert trace.stat().st_uid == owner
@@ -206,19 +203,19 @@ def test_a_volume_is_written_as_the_user_to_whom_it_belongs(installed, team):
 
 
 def test_a_store_with_a_private_authority(installed, team):
-    store = NodeStore(installed.group, installed.root / "private").start()
+    store = NodeStore(installed, installed.root / "private").start()
     keys = [f"--from-literal={name}={value}" for name, value in store.env.items() if not name.startswith("STROBE_")]
     team.run("create", "secret", "generic", "private", *keys)
     team.run("create", "configmap", "store-ca", f"--from-file={store.ca}")
     team.apply(annotated_pod("without-ca", {"strobe.dev/storage-secret": "private"}))
-    verdict, status = captured(team, "without-ca", f"{store.url}/ml")
+    verdict, status = captured(team, f"{store.url}/ml", "without-ca")
     assert verdict == "False" and "for a private CA set ca_bundle" in status, status
     helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--wait", "--timeout", "120s",
          "--set", "injection.storage.secret=private,injection.storage.caBundle.configMap=store-ca")
     pod = annotated_pod("with-ca")
     wait_until(lambda: "strobe-storage-ca" in team.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(pod)).stdout, 60, "the new webhooks")
     team.apply(pod)
-    verdict, status = captured(team, "with-ca", f"{store.url}/ml")
+    verdict, status = captured(team, f"{store.url}/ml", "with-ca")
     assert verdict == "True", status
     assert [key for key in store.objects() if key.endswith(".xplane.pb")]
     team.run("delete", "pod", "with-ca", "without-ca", "--wait=false")

@@ -1,14 +1,22 @@
 """Injection is never in the way on a real node: pods start, run and are captured where something about the node or the
-namespace is unusual. Run by tests/cluster/inside."""
+namespace is unusual. The node, its pods, Services and the store have only addresses of IPv6, where the machine has IPv6. Run by
+tests/cluster/inside."""
 
 import json
 
 import pytest
 
 from tests.support.control_plane import Kubectl
-from tests.support.installation import CHART, SPACE, as_jane, helm, host_pod, install, node, operator_log, store, training_job  # noqa: F401  Fixtures.
-from tests.support.operator import condition, profile_request
+from tests.support.installation import (  # noqa: F401  Fixtures.
+    CHART, SPACE, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, store, training_job,
+)
+from tests.support.node import V4, V6, has_ipv6
+from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import wait_until
+from tests.support.registry import Registry
+
+FAMILIES = (V6 if has_ipv6() else V4,)
+SIDECAR = "strobe-sidecar:0.1.0"
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +37,6 @@ def team(installed, store, request):
     admin.run("create", "secret", "generic", "traces", *keys, "-n", name)
     yield Kubectl(installed.kubeconfig, name)
     admin.run("delete", "namespace", name, "--wait=false")
-
-
-@pytest.fixture
-def configured(installed):
-    """Installs with other values, and puts the old ones back."""
-    changed = []
-
-    def change(*settings):
-        changed.append(settings)
-        helm(installed, "upgrade", "strobe", CHART, "--reuse-values", *(part for s in settings for part in ("--set", s)), "--wait", "--timeout", "120s")
-
-    yield change
-    if changed:
-        helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "injection.mode=native,injection.image.repository=strobe-sidecar,injection.image.pullPolicy=Never",
-             "--wait", "--timeout", "120s")
-        await_image(Kubectl(installed.kubeconfig), "strobe-sidecar:")
 
 
 def await_image(kubectl, prefix):
@@ -70,6 +62,22 @@ def sidecar_state(kubectl, name):
         if state["name"] == "strobe-sidecar":
             return state
     return {"state": {}}
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_a_capture_on_an_ipv6_pod_network(installed, team, store):
+    for name in ("six-0", "six-1"):
+        team.apply(annotated_pod(name, {"strobe.dev/storage-secret": "traces"}))
+    verdict, status = captured(team, f"{store.url}/{team.namespace}", "six-0", "six-1")
+    assert verdict == "True" and json.loads(status)["workers"]["ok"] == 2, status + operator_log(installed)
+    assert len([key for key in store.objects() if team.namespace in key and key.endswith(".xplane.pb")]) == 2
+    assert metric(installed, "strobe_enrollments_total", result="ok") >= 2
+    admin = Kubectl(installed.kubeconfig)
+    pods = admin.get("pods", "-A")["items"]
+    addresses = [ip["ip"] for pod in pods for ip in pod["status"].get("podIPs", [])]
+    addresses += [ip for service in admin.get("services", "-A")["items"] for ip in service["spec"]["clusterIPs"]]
+    addresses += [a["address"] for a in admin.get("node", "node")["status"]["addresses"] if a["type"] == "InternalIP"]
+    assert len(addresses) >= 6 and all(":" in address for address in addresses), addresses
 
 
 def test_pods_on_the_hosts_network_share_a_node(installed, team, store):
@@ -104,30 +112,6 @@ def test_a_sidecar_that_cannot_serve_does_not_hold_the_trainer(installed, team):
     assert "this pod cannot be captured" in team.run("logs", "p", "-c", "strobe-sidecar").stdout
 
 
-def test_an_image_that_cannot_be_pulled(installed, team, configured):
-    configured("injection.image.repository=registry.invalid/strobe-sidecar")
-    await_image(team, "registry.invalid/")
-    # An ordinary container: the trainer runs.
-    server = host_pod("server", ["/bin/sleep", "600"])
-    server["spec"]["restartPolicy"] = "Always"
-    server["metadata"]["annotations"] = {"strobe.dev/injection-mode": "container"}
-    team.apply(server)
-    wait_until(lambda: runs(team, "server"), 60, "the trainer beside an ordinary container")
-    assert "waiting" in sidecar_state(team, "server")["state"]
-    # A native one holds its pod, which Kubernetes does not let us change, and no other pod after it.
-    team.apply(host_pod("first", ["/bin/sleep", "600"]))
-    wait_until(lambda: sidecar_state(team, "first")["state"].get("waiting", {}).get("reason") in ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"), 60, "the failed pull")
-    assert not runs(team, "first")
-
-    def second():
-        team.run("delete", "pod", "second", "--ignore-not-found", "--now")
-        team.apply(host_pod("second", ["/bin/sleep", "600"]))
-        return "initContainers" not in team.get("pod", "second")["spec"]
-
-    wait_until(second, 60, "the stuck pod to be noticed")
-    wait_until(lambda: runs(team, "second"), 60, "the trainer without a sidecar")
-
-
 def test_a_quota_of_a_real_controller(installed, team):
     team.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"limits.cpu": "2", "limits.memory": "3Gi"}}})
     wait_until(lambda: team.get("resourcequota", "q").get("status", {}).get("used"), 60, "the quota's status")
@@ -137,3 +121,71 @@ def test_a_quota_of_a_real_controller(installed, team):
         team.apply(pod)
         assert ("initContainers" in team.get("pod", name)["spec"]) == injected, "the quota has 1 CPU for the sidecar of the first pod only"
         wait_until(lambda: runs(team, name), 60, f"{name} to run")
+
+
+@pytest.fixture(scope="module")
+def private(installed):
+    """From now on, the sidecar's image is in a registry that demands credentials. Belongs to the last tests."""
+    registry = Registry(installed).start().take(SIDECAR)
+    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", f"injection.image.registry={registry.name},injection.image.pullPolicy=Always",
+         "--set-json", 'injection.imagePullSecrets=["registry"]', "--wait", "--timeout", "120s")
+    await_image(Kubectl(installed.kubeconfig), f"{registry.name}/")
+    return registry
+
+
+def test_a_registry_that_demands_credentials(installed, team, private, store):
+    team.apply(private.secret("registry"))
+    team.apply(annotated_pod("p", {"strobe.dev/storage-secret": "traces"}))
+    verdict, status = captured(team, f"{store.url}/{team.namespace}", "p")
+    assert verdict == "True", status
+    assert team.get("pod", "p")["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert sidecar_state(team, "p")["image"] == f"{private.name}/{SIDECAR}"
+    pulled = [e["message"] for e in team.get("events")["items"] if e["reason"] == "Pulled" and private.name in e["message"]]
+    assert pulled and "Successfully pulled image" in pulled[0], pulled
+    assert private.pulled(), "the registry has sent the image's layer"
+
+
+def told_of(team, logdir, pod):
+    """What a capture of a pod that cannot be captured says."""
+    as_jane(team, profile_request(f"of-{pod}", logdir, target={"pods": [pod]}, start={"readyTimeout": "1s"}))
+    request = wait_finished(team, f"of-{pod}", 60)
+    assert condition(request, "Succeeded")["status"] == "False"
+    return json.dumps(request["status"])
+
+
+def test_an_image_that_cannot_be_pulled(team, private, store):
+    """This namespace lacks the Secret for the registry."""
+    # An ordinary container: the trainer runs.
+    server = host_pod("server", ["/bin/sleep", "600"])
+    server["spec"]["restartPolicy"] = "Always"
+    server["metadata"]["annotations"] = {"strobe.dev/injection-mode": "container"}
+    team.apply(server)
+    wait_until(lambda: runs(team, "server"), 60, "the trainer beside an ordinary container")
+    # A native one holds its pod, which Kubernetes does not let us change, and no other pod after it.
+    team.apply(host_pod("first", ["/bin/sleep", "600"]))
+    for pod in ("server", "first"):
+        wait_until(lambda: sidecar_state(team, pod)["state"].get("waiting", {}).get("reason") in ("ErrImagePull", "ImagePullBackOff"), 60, "the failed pull")
+        told = told_of(team, f"{store.url}/{team.namespace}", pod)
+        assert "container strobe-sidecar does not run: " in told and "ImagePull" in told, told
+    assert not runs(team, "first")
+
+    def second():
+        team.run("delete", "pod", "second", "--ignore-not-found", "--now")
+        team.apply(host_pod("second", ["/bin/sleep", "600"]))
+        return "initContainers" not in team.get("pod", "second")["spec"]
+
+    wait_until(second, 60, "the stuck pod to be noticed")
+    wait_until(lambda: runs(team, "second"), 60, "the trainer without a sidecar")
+    told = told_of(team, f"{store.url}/{team.namespace}", "second")
+    assert "SidecarMissing" in told and "pod first of this namespace waits for its sidecar" in told, told
+    # With the Secret, and without the stuck pod, pods get sidecars again.
+    team.apply(private.secret("registry"))
+    team.run("delete", "pod", "first", "--now")
+
+    def third():
+        team.run("delete", "pod", "third", "--ignore-not-found", "--now")
+        team.apply(host_pod("third", ["/bin/sleep", "600"]))
+        return "initContainers" in team.get("pod", "third")["spec"]
+
+    wait_until(third, 60, "the stuck pod's end to be noticed")
+    wait_until(lambda: runs(team, "third"), 60, "the trainer with a sidecar")

@@ -14,6 +14,7 @@ import yaml
 from tests.support.processes import PYTHON, ROOT
 
 ADDRESS = "https://downloads.example/v1"
+HOME = "https://github.com/example/strobe"
 
 
 def own_architecture():
@@ -32,7 +33,7 @@ def made(tmp_path_factory):
     subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", place / "key.pem"], check=True)
     subprocess.run(["openssl", "ec", "-in", place / "key.pem", "-pubout", "-out", place / "public.pem"], check=True, capture_output=True)
     architectures = [own_architecture()] + (["arm64"] if (ROOT / "build/arm64/wheels").exists() else [])
-    done = release("--trial", "--no-compile", "--architectures", ",".join(architectures), "--address", ADDRESS, "--key", place / "key.pem",
+    done = release("--trial", "--no-compile", "--architectures", ",".join(architectures), "--address", ADDRESS, "--home", HOME, "--key", place / "key.pem",
                    "--out", place / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     return place
@@ -101,13 +102,24 @@ def test_the_python_package_has_the_same_bytes_each_time(made):
 def test_krews_manifest_names_the_archives(made):
     out = made / "out"
     manifest = yaml.safe_load((out / "strobe.yaml").read_text())
-    assert manifest["metadata"]["name"] == "strobe" and manifest["spec"]["version"].startswith("v")
+    assert manifest["metadata"]["name"] == "strobe" and manifest["spec"]["version"].startswith("v") and manifest["spec"]["homepage"] == HOME
     for platform in manifest["spec"]["platforms"]:
         name = platform["uri"].removeprefix(ADDRESS + "/")
         assert platform["sha256"] == hashlib.sha256((out / name).read_bytes()).hexdigest()
         (rule,) = platform["files"]
         with tarfile.open(out / name) as archive:
             assert rule["from"].removesuffix("*") + platform["bin"] in archive.getnames()
+
+
+def test_the_chart_names_its_home_and_alerts_lead_there(made):
+    (package,) = (made / "out").glob("strobe-*.tgz")
+    helm = ROOT / "build/tools/bin/helm"
+    shown = yaml.safe_load(subprocess.run([helm, "show", "chart", package], check=True, capture_output=True, text=True).stdout)
+    assert shown["home"] == HOME and shown["sources"] == [HOME]
+    done = subprocess.run([helm, "template", "s", package, "--set", "metrics.prometheusRule.enabled=true"], check=True, capture_output=True, text=True)
+    assert done.stderr == "", "Helm has nothing to warn of"
+    links = {line.split(": ")[1].strip('"') for line in done.stdout.splitlines() if "runbook_url: " in line}
+    assert len(links) > 10 and all(link.startswith(f"{HOME}/blob/") and link.endswith(".md") for link in links), links
 
 
 def test_the_bill_lists_what_is_in_the_image(made, tmp_path):

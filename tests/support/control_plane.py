@@ -129,5 +129,5 @@ class Kubectl:
         return json.loads(self.run("get", *arguments, "-o", "json").stdout)
 
     def install_crds(self):
-        self.run("apply", "--server-side", "-f", ROOT / "crds")
+        self.run("apply", "--server-side", "-f", ROOT / "helm/strobe/crds")
         self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "crd/profilepolicies.strobe.dev", "--timeout=30s")

@@ -9,8 +9,8 @@ import pytest
 
 from .control_plane import Kubectl
 from .metrics import total
-from .node import BRIDGE, HOST, Node
-from .operator import profile_request
+from .node import HOST, V4, Node, in_url
+from .operator import condition, profile_request, wait_finished
 from .processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
 from .stores import Versity
 from .tls import issue
@@ -22,17 +22,18 @@ SPACE = "strobe-system"
 class NodeStore(Versity):
     """A store that pods can reach."""
 
-    def __init__(self, group, directory, tls=True):
-        super().__init__(group, directory, tls)
+    def __init__(self, node, directory, tls=True):
+        super().__init__(node.group, directory, tls)
+        self.address = in_url(node.address)
         if tls:
-            issue(self.dir, "server", "/CN=store", names=[f"IP:{BRIDGE}"])
+            issue(self.dir, "server", "/CN=store", names=[f"IP:{node.address}"])
 
     @property
     def endpoint(self):
-        return super().endpoint.replace("127.0.0.1", BRIDGE)
+        return super().endpoint.replace("127.0.0.1", self.address)
 
     def command(self):
-        return [str(part).replace("127.0.0.1", BRIDGE) for part in super().command()]
+        return [str(part).replace("127.0.0.1", self.address) for part in super().command()]
 
 
 def helm(node, *arguments, check=True):
@@ -49,9 +50,9 @@ def operator_log(node):
         "logs", "-l", "app.kubernetes.io/component=operator", "--tail=40", "--prefix", check=False).stdout
 
 
-def start_node(group):
+def start_node(group, families=(V4,)):
     """Starts a node and loads our images."""
-    node = Node(group).start()
+    node = Node(group, families).start()
     subprocess.run([ROOT / "tools/wheel"], check=True)  # tools/image copies the Python package from the wheel.
     for kind in ("operator", "sidecar"):
         archive = node.root / f"{kind}.tar"
@@ -102,6 +103,15 @@ def annotated_pod(name, annotations=None, **spec):
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
+def captured(team, logdir, *pods):
+    """Captures pods with an annotated program. Returns the verdict and all that the status says."""
+    team.run("wait", "--for=condition=Ready", *(f"pod/{pod}" for pod in pods), "--timeout=90s")
+    name = f"of-{pods[0]}"
+    as_jane(team, profile_request(name, logdir, target={"pods": pods}, source="Agent", tracers={"device": "Disabled"}, start={"readyTimeout": "1m"}))
+    request = wait_finished(team, name, 90)
+    return condition(request, "Succeeded")["status"], json.dumps(request["status"])
+
+
 def training_job(node, name, pods=2, labels=None, annotations=None):
     template = host_program("train", [str(PYTHON), str(ROOT / "tests/e2e/train_loop.py"), "--port", "9012", "--stop-file", str(node.root / "stop")],
                             {"PYTHONPATH": str(ROOT), "HOME": "/tmp"}, labels={"strobe.dev/inject": "true", **(labels or {})},
@@ -119,12 +129,13 @@ def metric(node, name, **labels):
 
 
 @pytest.fixture(scope="module")
-def node():
+def node(request):
+    """A module says by FAMILIES which addresses its node has."""
     with Group(Path(os.environ["STROBE_NODE_DIR"]) / "logs") as group:
-        yield start_node(group)
+        yield start_node(group, getattr(request.module, "FAMILIES", (V4,)))
         group.kill()  # Everything else ends with the namespaces.
 
 
 @pytest.fixture(scope="module")
 def store(node):
-    return NodeStore(node.group, node.root / "store", tls=False).start()
+    return NodeStore(node, node.root / "store", tls=False).start()

@@ -1,6 +1,8 @@
 """A real Kubernetes node: control plane, kubelet, containerd, runc, CNI, kube-proxy and DNS, in the namespaces that
-tests/cluster/inside creates. Images come from archives, not from a registry."""
+tests/cluster/inside creates. Its pods have addresses of IPv4, of IPv6, or of both. Images come from archives, and from
+registries that a test starts (tests/support/registry.py)."""
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -14,11 +16,38 @@ from .processes import ROOT, TOOLS, wait_until
 from .tls import issue
 
 NAME = "node"
-BRIDGE = "10.88.0.1"
-API_SERVICE = "10.255.0.1"
 DNS_SERVICE_ZONE = "cluster.local"
 PAUSE = "pause:strobe"
 HOST = "host-programs:strobe"
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """The addresses of one version of IP. The bridge's is the node's own."""
+
+    version: int
+    bridge: str
+    pods: str
+    services: str
+    api_service: str
+    loopback: str
+    everywhere: str
+
+    @property
+    def prefix(self):
+        return self.pods.rpartition("/")[2]
+
+
+V4 = Family(4, "10.88.0.1", "10.88.0.0/16", "10.255.0.0/24", "10.255.0.1", "127.0.0.1", "0.0.0.0/0")
+V6 = Family(6, "fd00:88::1", "fd00:88::/64", "fd00:255::/112", "fd00:255::1", "::1", "::/0")
+
+
+def has_ipv6():
+    return Path("/proc/net/if_inet6").exists()
+
+
+def in_url(address):
+    return f"[{address}]" if ":" in address else address
 
 
 def docker_archive(path, name, files, entrypoint=()):
@@ -45,27 +74,32 @@ def docker_archive(path, name, files, entrypoint=()):
 
 
 class Node(ControlPlane):
-    server_names = (f"IP:{BRIDGE}", f"IP:{API_SERVICE}", "DNS:kubernetes.default.svc")
+    """`families` are V4, V6 or both; the first one is the node's own, and that of Services."""
 
-    def __init__(self, group):
+    def __init__(self, group, families=(V4,)):
         super().__init__(group, Path(os.environ["STROBE_NODE_DIR"]) / "plane")
+        self.families = families
+        self.address = families[0].bridge
+        self.server_names = (*(f"IP:{part}" for f in families for part in (f.bridge, f.api_service, f.loopback)), "DNS:kubernetes.default.svc")
+        self.url = f"https://{in_url(families[0].loopback)}:{self.port}"
         self.root = Path(os.environ["STROBE_NODE_DIR"])
         self.cgroup = os.environ["STROBE_NODE_CGROUP"]
         self.socket = self.root / "c.sock"
+        self.registries = self.root / "registries"  # What containerd knows of registries: REGISTRY/hosts.toml.
         self.apiserver_flags = {
-            "bind-address": "0.0.0.0", "advertise-address": BRIDGE, "endpoint-reconciler-type": "lease",
+            "bind-address": self._any(), "advertise-address": self.address, "endpoint-reconciler-type": "lease",
+            "service-cluster-ip-range": ",".join(f.services for f in families),
             "service-account-issuer": "https://kubernetes.default.svc",
             "kubelet-client-certificate": self.dir / "admin.crt", "kubelet-client-key": self.dir / "admin.key",
             "kubelet-preferred-address-types": "InternalIP", "disable-admission-plugins": "DefaultIngressClass",
         }
 
+    def _any(self):
+        """The address of a server that listens on all of the node's addresses."""
+        return "::" if V6 in self.families else "0.0.0.0"
+
     def start(self):
-        # Programs listen on the bridge's address before the CNI plugin runs, which then uses the existing bridge.
-        for command in (["link", "add", "cni0", "type", "bridge"], ["addr", "add", f"{BRIDGE}/16", "dev", "cni0"],
-                        # Without a route to the Services' addresses, packets would not reach kube-proxy's rules.
-                        ["link", "set", "cni0", "up"], ["route", "add", "default", "dev", "cni0"]):
-            subprocess.run(["ip", *command], check=True)
-        Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+        self._make_bridge()
         self._start_containerd()
         super().start()
         self._start_controllers()
@@ -75,6 +109,23 @@ class Node(ControlPlane):
         wait_until(lambda: kubectl.run("get", "node", NAME, check=False).returncode == 0, 60, "the node's registration")
         kubectl.run("wait", "--for=condition=Ready", f"node/{NAME}", "--timeout=60s")
         return self
+
+    def _make_bridge(self):
+        """Programs listen on the bridge's addresses before the CNI plugin runs, which then uses the existing bridge."""
+        commands = [["link", "add", "cni0", "type", "bridge"],
+                    # A bridge without a port has no carrier, and IPv6 does not use it.
+                    ["link", "add", "anchor", "type", "veth", "peer", "name", "anchored"], ["link", "set", "anchored", "up"],
+                    ["link", "set", "anchor", "master", "cni0", "up"]]
+        for family in self.families:
+            # Nobody else has the address, so that it need not be looked for (nodad).
+            commands.append(["addr", "add", f"{family.bridge}/{family.prefix}", "dev", "cni0", *(["nodad"] if family is V6 else [])])
+        commands.append(["link", "set", "cni0", "up"])
+        # Without a route to the Services' addresses, packets would not reach kube-proxy's rules.
+        commands += [[f"-{family.version}", "route", "add", "default", "dev", "cni0"] for family in self.families]
+        for command in commands:
+            subprocess.run(["ip", *command], check=True)
+        for family in self.families:
+            Path("/proc/sys/net/ipv6/conf/all/forwarding" if family is V6 else "/proc/sys/net/ipv4/ip_forward").write_text("1")
 
     def _make_certificates(self):
         super()._make_certificates()
@@ -86,8 +137,8 @@ class Node(ControlPlane):
         (cni / "10-bridge.conflist").write_text(json.dumps({
             "cniVersion": "1.0.0", "name": "strobe",
             "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": True, "ipMasq": True, "hairpinMode": True,
-                         "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]], "dataDir": str(self.root / "ipam"),
-                                  "routes": [{"dst": "0.0.0.0/0"}]}}]}))
+                         "ipam": {"type": "host-local", "ranges": [[{"subnet": f.pods}] for f in self.families], "dataDir": str(self.root / "ipam"),
+                                  "routes": [{"dst": f.everywhere} for f in self.families]}}]}))
         config = self.root / "containerd.toml"
         config.write_text(f'''
 version = 2
@@ -100,6 +151,8 @@ oom_score = 0
   sandbox_image = "docker.io/library/{PAUSE}"
   disable_apparmor = true
   restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{self.registries}"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "{cni}"
@@ -149,7 +202,7 @@ oom_score = 0
         config.write_text(json.dumps({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs",
             "cgroupRoot": f"/{self.cgroup}", "failSwapOn": False, "enforceNodeAllocatable": [], "resolvConf": "",
-            "containerRuntimeEndpoint": f"unix://{self.socket}", "clusterDomain": DNS_SERVICE_ZONE, "clusterDNS": [BRIDGE],
+            "containerRuntimeEndpoint": f"unix://{self.socket}", "clusterDomain": DNS_SERVICE_ZONE, "clusterDNS": [self.address], "address": self._any(),
             "podLogsDir": str(self.root / "pods"), "volumePluginDir": str(self.root / "volumeplugins"),
             "authentication": {"x509": {"clientCAFile": str(self.dir / "ca.crt")}, "webhook": {"enabled": True}, "anonymous": {"enabled": False}},
             "authorization": {"mode": "Webhook"}, "evictionHard": {}, "imageGCHighThresholdPercent": 100,
@@ -157,18 +210,18 @@ oom_score = 0
         kubeconfig = self.root / "kubelet.kubeconfig"
         self.write_kubeconfig(kubeconfig, "kubelet")
         self.group.start("kubelet", [TOOLS / "kubelet", "--config", config, "--kubeconfig", kubeconfig, "--root-dir", self.root / "kubelet",
-                                     "--hostname-override", NAME, "--node-ip", BRIDGE, "--cert-dir", self.root / "kubelet-pki"])
+                                     "--hostname-override", NAME, "--node-ip", ",".join(f.bridge for f in self.families), "--cert-dir", self.root / "kubelet-pki"])
 
     def _start_network(self):
         config = self.root / "proxy.yaml"
         config.write_text(json.dumps({
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
-            "clientConnection": {"kubeconfig": str(self.kubeconfig)}, "clusterCIDR": "10.88.0.0/16", "hostnameOverride": NAME,
+            "clientConnection": {"kubeconfig": str(self.kubeconfig)}, "clusterCIDR": ",".join(f.pods for f in self.families), "hostnameOverride": NAME,
             "conntrack": {"maxPerCore": 0}, "iptables": {"syncPeriod": "5s", "minSyncPeriod": "0s"}}))
         self.group.start("kube-proxy", [TOOLS / "kube-proxy", "--config", config])
         corefile = self.root / "Corefile"
         corefile.write_text(f'''.:53 {{
-  bind {BRIDGE}
+  bind {' '.join(f.bridge for f in self.families)}
   errors
   kubernetes {DNS_SERVICE_ZONE} in-addr.arpa ip6.arpa {{
     kubeconfig {self.kubeconfig}

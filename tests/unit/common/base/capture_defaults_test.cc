@@ -9,7 +9,7 @@ namespace strobe {
 namespace {
 
 TEST(CaptureDefaults, TheSchemaHasTheSameMemoryLimit) {
-  const auto schema = ReadTextFile(STROBE_UNIT_DIR "/../../crds/profilerequests.yaml");
+  const auto schema = ReadTextFile(STROBE_UNIT_DIR "/../../helm/strobe/crds/profilerequests.yaml");
   ASSERT_TRUE(schema.ok()) << schema.status();
   EXPECT_THAT(*schema, testing::ContainsRegex(StrCat("memoryPercent:\n[^%]*\n +default: ",
                                                      kDefaultAbortMemoryPercent, "\n")));

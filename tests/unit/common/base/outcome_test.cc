@@ -34,7 +34,7 @@ TEST(Outcome, NamesAreThoseOnTheWireInCamelCase) {
 
 // The API server would refuse a status with a cause that the schema lacks.
 TEST(Outcome, TheSchemaHasEveryCauseButOk) {
-  const auto schema = ReadTextFile(STROBE_UNIT_DIR "/../../crds/profilerequests.yaml");
+  const auto schema = ReadTextFile(STROBE_UNIT_DIR "/../../helm/strobe/crds/profilerequests.yaml");
   ASSERT_TRUE(schema.ok()) << schema.status();
   std::string text;
   for (const char c : *schema) {

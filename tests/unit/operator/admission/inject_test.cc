@@ -476,7 +476,13 @@ TEST(Inject, AnOrdinaryContainerIsInjectedOnceAndIsNoTrainer) {
 TEST(Inject, ANamespaceWithAStuckSidecarGetsNoMoreNativeOnes) {
   Surroundings stuck = Around();
   stuck.limits.stuck = {{"first", "strobe-sidecar:1", "ImagePullBackOff"}};
-  EXPECT_THAT(Inject(Server(), kSettings, stuck).skipped, HasSubstr("pod first"));
+  const Injection left_alone = Inject(Server(), kSettings, stuck);
+  EXPECT_THAT(left_alone.skipped, HasSubstr("pod first"));
+  const Json told = Server().patch(left_alone.patch);
+  EXPECT_EQ(told["metadata"]["annotations"]["strobe.dev/not-injected"], left_alone.skipped);
+  EXPECT_EQ(told["spec"], Server()["spec"]);
+  EXPECT_THAT(Inject(told, kSettings, stuck).patch, IsEmpty()) << "it is told already";
+  EXPECT_EQ(InjectionDamage(told), "") << "nobody took a sidecar away";
   InjectionSettings settings = kSettings;
   settings.mode = InjectionMode::kContainer;
   EXPECT_EQ(Inject(Server(), settings, stuck).skipped, "") << "nothing waits for it";

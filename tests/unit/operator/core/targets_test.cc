@@ -76,6 +76,9 @@ TEST(SelectTargets, KeepsPodsThatCannotTakePartAndSaysWhy) {
   leaving.terminating = true;
   const Selection selection = SelectTargets({}, {}, {bare, leaving, young});
   EXPECT_EQ(selection.targets[0].outcome, Outcome::kSidecarMissing);
+  bare.annotations["strobe.dev/not-injected"] = "pod first of this namespace waits";
+  EXPECT_EQ(SelectTargets({}, {}, {bare}).targets[0].message,
+            "the pod was not injected: pod first of this namespace waits");
   EXPECT_EQ(selection.targets[1].outcome, Outcome::kUnreachable);
   EXPECT_EQ(selection.targets[2].message, "the pod is Pending and has no address yet");
   EXPECT_EQ(selection.usable(), 0u);
