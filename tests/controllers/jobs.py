@@ -41,6 +41,7 @@ def _queued_job():
 
 
 _KUEUE = {"controller": "kueue", "crds": ["config/components/crd/bases"], "objects": ["workloads", "job/llm"], "workers": 3,
+          "certificates": ("/etc", "/etc/kueue/metrics/certs"),
           "config": {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration", "namespace": "kueue-system", "manageJobsWithoutQueueName": False,
                      "integrations": {"frameworks": ["batch/job"]}, "featureGates": {"VisibilityOnDemand": False}}}
 
@@ -84,7 +85,17 @@ _VOLCANO = {"controller": "volcano", "crds": ["config/crd/volcano/bases", "confi
 _VOLCANO_QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "default"}, "spec": {"weight": 1}}
 
 
+def _leader_worker_set():
+    container = {"name": "trainer", "image": "trainer", "command": ["train"]}
+    return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "llm"}, "spec": {
+        "replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": {"spec": {"containers": [container]}}}}}
+
+
 RECORDINGS = [
+    {"name": "leaderworkerset", "controller": "lws", "crds": ["config/crd/bases"], "webhooks": ["config/webhook/manifests.yaml"],
+     "config": {"apiVersion": "config.lws.x-k8s.io/v1alpha1", "kind": "Configuration"}, "jobRef": {"kind": "LeaderWorkerSet", "name": "llm"},
+     "pods": 6, "workers": 6, "ranks": {"llm-0": 0, "llm-0-1": 1, "llm-0-2": 2, "llm-1": 3, "llm-1-1": 4, "llm-1-2": 5},
+     "steps": [[_leader_worker_set()]], "objects": ["leaderworkerset/llm"]},
     {**_MPI, "name": "mpijob", "workers": 2, "ranks": {"llm-worker-0": 0, "llm-worker-1": 1}, "steps": [[_mpi_job()]]},
     {**_MPI, "name": "mpijob-launcher-works", "workers": 3, "ranks": {"llm-launcher": 0, "llm-worker-0": 1, "llm-worker-1": 2},
      "steps": [[_mpi_job(runLauncherAsWorker=True)]]},

@@ -5,12 +5,16 @@ job's objects and pods to tests/golden/jobs. The unit tests and integration.targ
 controllers write, not by what we believe that they write.
 """
 
+import base64
 import json
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import yaml
 
 from tests.controllers.jobs import RECORDINGS
 from tests.support.control_plane import ControlPlane, Kubectl
@@ -44,13 +48,12 @@ def items(answer):
 
 
 class Rig:
-    """An API server with Kubernetes' own job controllers, and one controller of another project."""
+    """An API server with Kubernetes' own job controllers. `start` adds the controller of another project."""
 
-    def __init__(self, group, directory, name):
-        self.group, self.name = group, name
+    def __init__(self, group, directory):
+        self.group, self.dir = group, directory
         self.plane = ControlPlane(group, directory / "plane").start()
         self.kubectl = Kubectl(self.plane.kubeconfig)
-        self.module = source(*modules()[name])
         group.start("kube-controller-manager", [
             TOOLS / "kube-controller-manager", "--kubeconfig", self.plane.kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
             "--service-account-private-key-file", self.plane.dir / "sa.key", "--use-service-account-credentials=false",
@@ -60,49 +63,74 @@ class Rig:
         issue(self.plane.dir, "webhook", "/CN=webhook")
         for ending in ("crt", "key"):
             (self.certificates / f"tls.{ending}").write_bytes((self.plane.dir / f"webhook.{ending}").read_bytes())
-        self.config = directory / "config.yaml"
+        self.processes = []
 
-    def install(self, crds):
-        for folder in crds:
-            self.kubectl.run("apply", "--server-side", "-f", self.module / folder)
+    def install(self, part, webhook_port):
+        """Creates what a controller's installation has beside the controller."""
+        module = source(*modules()[part["controller"]])
+        for folder in part["crds"]:
+            self.kubectl.run("apply", "--server-side", "-f", module / folder)
         wait_until(lambda: self.kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s", check=False).returncode == 0, 60,
                    "the CRDs")
+        authority = base64.b64encode((self.plane.dir / "ca.crt").read_bytes()).decode()
+        for file in part.get("webhooks", []):
+            for configuration in yaml.safe_load_all((module / file).read_text()):
+                configuration["metadata"]["name"] += f"-{part['controller']}"
+                for webhook in configuration["webhooks"]:
+                    path = webhook["clientConfig"].pop("service")["path"]
+                    webhook["clientConfig"] |= {"url": f"https://127.0.0.1:{webhook_port}{path}", "caBundle": authority}
+                self.kubectl.apply(configuration)
 
-    def start(self, flags, config, env):
-        webhook_port = free_port()
-        if config:
-            self.config.write_text(json.dumps({
-                **config, "leaderElection": {"leaderElect": False}, "internalCertManagement": {"enable": False},
+    def start(self, part):
+        name, webhook_port = part["controller"], free_port()
+        flags = part.get("flags", [])
+        if "config" in part:
+            config = self.dir / f"{name}.yaml"
+            config.write_text(json.dumps({
+                **part["config"], "leaderElection": {"leaderElect": False}, "internalCertManagement": {"enable": False},
                 "metrics": {"bindAddress": "0"}, "health": {"healthProbeBindAddress": "127.0.0.1:0"},
                 "webhook": {"port": webhook_port, "host": "127.0.0.1", "certDir": str(self.certificates)}}))
-            flags = [*flags, f"--config={self.config}"]
-        values = {"kubeconfig": self.plane.kubeconfig, "certificates": self.certificates}
-        command = [BUILD / "controllers" / self.name, *(flag.format(**values) for flag in flags)]
-        if self.name == "kueue":
-            # It reads a certificate from a fixed path below /etc. It gets an /etc of its own.
-            command = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /etc && mkdir -p /etc/kueue/metrics && cp -r "$0" /etc/kueue/metrics/certs && '
+            flags = [*flags, f"--config={config}"]
+        values = {"kubeconfig": self.plane.kubeconfig, "webhook_port": webhook_port}
+        command = [BUILD / "controllers" / name, *(flag.format(**values) for flag in flags)]
+        if "certificates" in part:
+            # It reads its certificate from a fixed path. It gets a file system of its own there.
+            place, path = part["certificates"]
+            command = ["unshare", "--mount", "sh", "-c", f'mkdir -p {place} && mount -t tmpfs none {place} && mkdir -p $(dirname {path}) && cp -r "$0" {path} && '
                        'exec "$@"', self.certificates, *command]
-        self.process = self.group.start(self.name, command,
-                                        env={"KUBECONFIG": str(self.plane.kubeconfig), **env})
+        self.install(part, webhook_port)
+        self.processes.append(self.group.start(name, command, env={"KUBECONFIG": str(self.plane.kubeconfig), **part.get("env", {})}))
+        if "webhooks" in part:
+            wait_until(lambda: listens(webhook_port) or not self.processes[-1].running(), 60, f"the webhooks of {name}; see {self.output()}")
+
+    def output(self):
+        return "\n".join(process.output()[-3000:] for process in self.processes)
+
+    def running(self):
+        return all(process.running() for process in self.processes)
 
     def pods(self):
         return self.kubectl.get("pods")["items"]
 
 
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def record(recording, directory):
     with Group(directory / "logs") as group:
-        rig = Rig(group, directory, recording["controller"])
-        rig.install(recording["crds"])
-        rig.start(recording.get("flags", []), recording.get("config"), recording.get("env", {}))
+        rig = Rig(group, directory)
+        rig.start(recording)
         time.sleep(3)
         for step in recording["steps"]:
             if callable(step):
-                wait_until(lambda step=step: step(rig.kubectl), 90, f"a step of {recording['name']}; see {rig.process.output()[-3000:]}")
+                wait_until(lambda step=step: step(rig.kubectl), 90, f"a step of {recording['name']}; see {rig.output()}")
             else:
                 rig.kubectl.apply(*step)
-        wait_until(lambda: len(rig.pods()) == recording["pods"] or not rig.process.running(), 90,
-                   f"{recording['pods']} pods of {recording['name']}, not {len(rig.pods())}; see {rig.process.output()[-3000:]}")
-        assert rig.process.running(), rig.process.output()[-3000:]
+        wait_until(lambda: len(rig.pods()) == recording["pods"] or not rig.running(), 90,
+                   f"{recording['pods']} pods of {recording['name']}, not {len(rig.pods())}; see {rig.output()}")
+        assert rig.running(), rig.output()
         objects = [item for name in recording["objects"] for item in items(rig.kubectl.get(*name.split("/")))]
         job = recording["jobRef"]
         if "name" not in job:
