@@ -140,7 +140,7 @@ def test_the_programs_own_trace_ends_a_session_of_the_server(trainer, protos, tm
     announcement = trainer.announced()
     holder = trainer.client()
     holder.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=60_000 * MS)
-    assert holder.read() == {"state": "held"}
+    assert holder.read() == {"state": "held", "leads": True}
     stub, answer = ask_server(protos, announcement["address"], 60_000)
     time.sleep(1)
     trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); print('began', flush=True)", wait=False)
