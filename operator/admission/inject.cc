@@ -190,6 +190,10 @@ void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes&
   const std::string name = TextOf(container, "name");
   std::vector<Variable> variables = {{"STROBE_DIR", kSharedPath}};
   if (!wishes.alone) variables.push_back({"STROBE_CONTAINER", name});
+  // The whole node shares the loopback there, so that no profiler server may be opened on it.
+  if (wishes.host_network)
+    variables.push_back({"STROBE_HOST_NETWORK", "true",
+                         "other programs of the node may reach its profiler server"});
   const bool maybe_cuda = kube::DevicesOf(container).maybe_cuda;
   if (maybe_cuda)
     variables.push_back({"CUDA_INJECTION64_PATH", StrCat(kSharedPath, "/lib/libstrobe_agent.so")});
@@ -204,6 +208,11 @@ void AddToTrainer(const Json& container, std::size_t index, const TrainerWishes&
     if (!maybe_cuda && !wishes.python) {
       warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
                                 " has no CUDA; there it needs strobe.dev/python: \"true\""));
+    }
+    if (wishes.host_network) {
+      warnings.push_back(StrCat("strobe.dev/close-profiler-port: container ", name,
+                                " is on the host's network, where other programs of the node "
+                                "still reach these ports over its loopback"));
     }
   }
   const bool mounts_instead = MountsInstead(container, volume);

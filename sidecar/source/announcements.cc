@@ -80,6 +80,15 @@ absl::StatusOr<Announcement> ReadOne(std::string_view name, const FileDescriptor
   return ParseAnnouncement(name, std::string_view(text).substr(0, static_cast<std::size_t>(size)));
 }
 
+// Marks announcements of processes that have several. `processes` is sorted.
+void MarkFrameworksBeside(std::vector<Announcement>& processes) {
+  for (std::size_t i = 1; i < processes.size(); ++i) {
+    Announcement &one = processes[i - 1], &other = processes[i];
+    if (one.container == other.container && one.pid == other.pid && one.began == other.began)
+      one.beside = other.beside = true;
+  }
+}
+
 // Removes what a killed process was still writing, ".<process>-*", and its socket. A finished trace
 // stays for the capture that asked for it.
 void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
@@ -101,7 +110,8 @@ bool IsFileName(std::string_view name) {
 }
 
 std::string Announcement::label() const {
-  return StrCat(program.empty() ? framework : BaseName(program), " ", pid);
+  return StrCat(program.empty() ? framework : BaseName(program), " ", pid,
+                beside ? StrCat(" (", framework, ")") : "");
 }
 
 std::string Announcement::process() const { return StrCat(pid, "-", began); }
@@ -178,9 +188,10 @@ std::vector<Announcement> ReadAnnouncements(const std::string& directory) {
   if (!dead.empty()) RemoveLeftovers(entries, dead);
   closedir(entries);
   std::sort(processes.begin(), processes.end(), [](const Announcement& a, const Announcement& b) {
-    return std::tuple(!a.trains, a.local_rank, a.container, a.pid, a.framework) <
-           std::tuple(!b.trains, b.local_rank, b.container, b.pid, b.framework);
+    return std::tuple(!a.trains, a.local_rank, a.container, a.pid, a.began, a.framework) <
+           std::tuple(!b.trains, b.local_rank, b.container, b.pid, b.began, b.framework);
   });
+  MarkFrameworksBeside(processes);
   // Workers of data loaders can be many, and must not take the places of those that train.
   if (processes.size() > kMaxAnnouncements)
     processes.erase(processes.begin() + kMaxAnnouncements, processes.end());

@@ -24,8 +24,9 @@ struct Announcement {
   std::string socket{};   // The name, in the agent directory, of the socket that takes requests.
   std::vector<std::uint16_t> listens{};  // TCP ports on which the process listens.
   bool trains = true;                    // False for launchers and for workers of data loaders.
+  bool beside = false;  // Another framework of the same process announced itself too.
 
-  // "<program> <pid>", as for other rows of processes.
+  // "<program> <pid>", as for other rows of processes; with the framework if there are several.
   std::string label() const;
   // Equal for the announcement and the ring file of one process: "<pid>-<began>".
   std::string process() const;

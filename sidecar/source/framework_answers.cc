@@ -108,6 +108,13 @@ v1::ProcessReport ReportOf(const FrameworkAnswer& answer, const TraceSummary& su
   return row;
 }
 
+// The whole trace is judged afterwards: one of the frameworks must have recorded something.
+constexpr std::string_view kUnused = "this framework recorded nothing";
+
+void AddNote(std::string_view more, std::string& note) {
+  note += StrCat(note.empty() ? "" : "; ", more);
+}
+
 // Appends a trace to `whole`. With several processes, their address is added to the names of the
 // planes.
 absl::Status AddTrace(std::string trace, const std::string& tag, bool several, std::string& whole) {
@@ -147,7 +154,9 @@ Recording JoinOfRank(const v1::CapturePlan& plan, const RecordingTimes& times,
           JudgeProcess(plan, times, answer, summaries[i], devices && plan.expects_device());
       const absl::Status added =
           AddTrace(std::move(answer.trace), answer.address, answers.size() > 1, recording.xspace);
-      if (Describe(judged.outcome).badness > Describe(answer.verdict.outcome).badness)
+      if (answer.beside && judged.outcome == Outcome::kNoHostEvents)
+        AddNote(kUnused, answer.note);
+      else if (Describe(judged.outcome).badness > Describe(answer.verdict.outcome).badness)
         answer.verdict = {judged.outcome, judged.message};
       if (!added.ok()) failed(answer, added);
     }

@@ -23,8 +23,10 @@ struct FrameworkAnswer {
   Rank rank{};                    // The place of the process in its job.
   std::string note{};             // What the process says about its recording.
   std::int64_t stop_took_ns = 0;  // How long its profiler needed to stop; 0 = it does not say.
-  bool counts_steps = false;      // It told steps of the plan's loop when recording began.
-  session::Original original{};   // Without a file if it is not kept.
+  // Another framework of its process is recorded too, so that this one may have nothing to tell.
+  bool beside = false;
+  bool counts_steps = false;     // It told steps of the plan's loop when recording began.
+  session::Original original{};  // Without a file if it is not kept.
 };
 
 // The directory where older servers write their traces, and the limits for reading it.

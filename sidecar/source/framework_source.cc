@@ -54,13 +54,20 @@ AnswerLimit LimitOf(const v1::CapturePlan& plan, std::size_t processes) {
   return limit;
 }
 
+using Holds = std::vector<std::unique_ptr<InprocHold>>;
+
 std::vector<tensorflow::ProfileRequest> RequestsFor(const v1::CapturePlan& plan,
                                                     const std::vector<ServerAge>& ages,
+                                                    const Holds& holds,
                                                     const std::string& shared_dir) {
   std::vector<tensorflow::ProfileRequest> requests;
   for (std::size_t i = 0; i < ages.size(); ++i) {
     tensorflow::ProfileRequest request = MakeProfileRequest(plan, i, shared_dir);
     if (ages[i] != ServerAge::kSince2026) request.mutable_opts()->set_host_tracer_level(0);
+    if (holds[i] != nullptr && !holds[i]->leads()) {
+      request.mutable_opts()->set_device_tracer_level(0);
+      request.mutable_opts()->set_python_tracer_level(0);
+    }
     requests.push_back(std::move(request));
   }
   return requests;
@@ -76,12 +83,23 @@ bool IsConnected(grpc::Channel& channel, std::chrono::system_clock::time_point d
   return state == GRPC_CHANNEL_READY;
 }
 
-using Holds = std::vector<std::unique_ptr<InprocHold>>;
-
 // Whether a program wants its profiler back.
 bool AnyWantsBack(const Holds& holds) {
   return std::any_of(holds.begin(), holds.end(),
                      [](const auto& hold) { return hold != nullptr && hold->WantsBack(); });
+}
+
+// Adds what the process told while it held its profiler, and gives the profiler back. A server
+// whose call failed may still be collecting.
+void EndHold(InprocHold& hold, const v1::CapturePlan& plan, FrameworkAnswer& answer) {
+  const bool ended = answer.verdict.outcome == Outcome::kOk;
+  if (!hold.leads() && plan.tracers().python() > 0)
+    answer.note = "calls of Python functions are recorded by another framework of the process only";
+  if (answer.verdict.outcome == Outcome::kOk && hold.WantsBack()) {
+    answer.verdict = {Outcome::kTruncated,
+                      StrCat(answer.who, ": the program started a profiler session of its own")};
+  }
+  if (ended) hold.Release();
 }
 
 // Waits until all calls have ended.
@@ -227,7 +245,8 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
                 : nullptr);
   }
   ProfileCalls calls(
-      channels, RequestsFor(session::OnClockSetBy(times.set(), plan), ages, options_.shared_dir),
+      channels,
+      RequestsFor(session::OnClockSetBy(times.set(), plan), ages, holds, options_.shared_dir),
       times.UntilDeadline());
   Await(calls, times, holds, cancel, terminate, collecting);
 
@@ -241,12 +260,10 @@ std::vector<Recording> FrameworkSource::Record(const v1::CapturePlan& plan,
         answers.emplace_back(TakeAnswer(*calls.calls()[i], servers[i].address, shared));
     answer.age = ages[i];
     answer.rank = servers[i].rank();
+    answer.beside = servers[i].process && servers[i].process->beside;
     if (answer.verdict.outcome == Outcome::kTruncated)
       answer.verdict.message += StrCat("; ", limit.words);
-    if (answer.verdict.outcome == Outcome::kOk && holds[i] != nullptr && holds[i]->WantsBack()) {
-      answer.verdict = {Outcome::kTruncated,
-                        StrCat(answer.who, ": the program started a profiler session of its own")};
-    }
+    if (holds[i] != nullptr) EndHold(*holds[i], plan, answer);
   }
   // Joining the traces copies all of them once more.
   const std::uint64_t room = MemoryRoom(2 * channels.size());

@@ -185,6 +185,7 @@ bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& a
                     message = TextField(object, "message", kMaxMessage);
   if (std::string note = TextField(object, "note", kMaxMessage); !note.empty())
     answer.note = std::move(note);
+  answer.aside = object.value("aside", json(false)) == json(true);
   if (state == "refused" || state == "failed")
     return fail(OutcomeOf(TextField(object, "outcome", kMaxMessage)),
                 message.empty() ? "refused" : message);
@@ -235,18 +236,27 @@ InprocHold::InprocHold(const std::string& directory, const Announcement& process
                        const v1::CapturePlan& plan, Nanos timeout)
     : connection_(std::make_unique<InprocConnection>(directory, process)) {
   if (connection_->Send(RequestLine(RequestOf("hold", plan, process)))) connection_->Wait(timeout);
+  Read();
 }
 
 InprocHold::~InprocHold() = default;
 
+void InprocHold::Release() { connection_->Send("{\"op\":\"release\"}\n"); }
+
 bool InprocHold::WantsBack() {
   if (wanted_) return true;
   connection_->Wait(Nanos{0});
+  Read();
+  return wanted_;
+}
+
+void InprocHold::Read() {
   while (const auto line = connection_->Next()) {
     const json object = json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    wanted_ = wanted_ || (object.is_object() && TextField(object, "state", kMaxMessage) == "yield");
+    if (!object.is_object()) continue;
+    wanted_ = wanted_ || TextField(object, "state", kMaxMessage) == "yield";
+    leads_ = leads_ && object.value("leads", json(true)) != json(false);
   }
-  return wanted_;
 }
 
 }  // namespace strobe

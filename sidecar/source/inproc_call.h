@@ -38,6 +38,8 @@ struct InprocAnswer {
   std::string file{};     // The trace's name in the agent directory.
   std::string format{};   // "kineto" or "xspace".
   std::string note{};     // What the process says about its recording; may be empty.
+  // Nothing is missing without this framework, because another one of the process was used.
+  bool aside = false;
   // When it recorded, on the wall clock; 0 = it does not say.
   std::int64_t started_ns = 0, stopped_ns = 0;
   std::int64_t stop_took_ns = 0;  // How long stopping kept the process's profiler busy.
@@ -67,12 +69,21 @@ class InprocHold {
              Nanos timeout);
   ~InprocHold();
 
+  // The server's session has ended. Without this, the process finds that out by itself.
+  void Release();
   // The program wants its profiler back. Does not block.
   bool WantsBack();
+  // Whether the server may record devices and Python calls. Another framework of the process does
+  // if not, and two profilers would disturb each other.
+  bool leads() const { return leads_; }
 
  private:
+  // Reads the lines that have arrived.
+  void Read();
+
   const std::unique_ptr<InprocConnection> connection_;
   bool wanted_ = false;
+  bool leads_ = true;
 };
 
 }  // namespace strobe

@@ -35,12 +35,16 @@ FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& p
   FrameworkAnswer answer{.address = process.label(),
                          .who = StrCat(process.framework, " in ", process.label()),
                          .rank = process.place(),
+                         .beside = process.beside,
                          .counts_steps = plan.steps() > 0};
   const std::uint64_t max_file = process.framework == kTorch ? MaxJson(max_bytes) : max_bytes;
   const InprocAnswer told = CallProcess(directory, process, InprocRequest(plan, process, max_file),
                                         cancel, terminate, callbacks);
   answer.verdict = told.verdict;
   answer.note = told.note;
+  if (told.aside && process.beside) {
+    answer.note = std::exchange(answer.verdict, {Outcome::kOk, ""}).message;
+  }
   answer.stop_took_ns = told.stop_took_ns;
   if (told.recorded) {
     TakeLeftTrace(directory,

@@ -1,5 +1,5 @@
-"""Measures captures of eight unchanged JAX programs whose every step holds Python's lock for 18 ms in a call of C, against the same programs
-with a profiler server that was started by hand."""
+"""Measures captures of eight unchanged JAX programs, and of eight with TensorFlow, whose every step holds Python's lock for 18 ms in a call of C,
+against the same programs with a profiler server that was started by hand."""
 
 import statistics
 
@@ -16,20 +16,25 @@ WORKERS, CAPTURES = 8, 25
 HOLD = "import ctypes\nwithout = train\ndef train(number):\n    ctypes.PyDLL(None).usleep(18000)\n    without(number)\n"
 
 
+START_SERVER = {"jax": "jax.profiler.start_server", "tensorflow": "tf.profiler.experimental.server.start"}
+
+
 class Worker(Trainer):
     """A program and its sidecar. `package` is empty for a program without Strobe, which gets a server instead."""
 
-    def __init__(self, group, directory, package):
+    def __init__(self, group, directory, package, framework):
         directory.mkdir(parents=True)
-        command = [PYTHON, ROOT / "tests/e2e/framework_loop.py", "jax", directory / "notes.0", directory / "orders.0", "0"]
-        super().__init__(group, directory, package, framework="jax", command=command)
+        # TensorFlow has no plugins that it loads by itself, so that its program imports Strobe's package.
+        loop = framework if package or framework == "jax" else f"bare-{framework}"
+        command = [PYTHON, ROOT / "tests/e2e/framework_loop.py", loop, directory / "notes.0", directory / "orders.0", "0"]
+        super().__init__(group, directory, package, framework=framework, command=command)
         self.server, port = free_port(), free_port()
         self.address = f"127.0.0.1:{port}"
         self.file = f"127.0.0.1_{port}.xplane.pb"
         if package:
-            self.announced("jax")
+            self.announced(framework)
         else:
-            self.order(f"jax.profiler.start_server({self.server})")
+            self.order(f"{START_SERVER[framework]}({self.server})")
         self.order(HOLD)
         group.start(f"sidecar-{port}", [
             BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"127.0.0.1:{self.server}", "--agent-dir", self.agent,
@@ -46,8 +51,8 @@ def is_covered(worker, manifest, path):
 class Side:
     """The captures of one of the two groups of programs."""
 
-    def __init__(self, group, directory, package):
-        self.workers = [Worker(group, directory / str(i), package) for i in range(WORKERS)]
+    def __init__(self, group, directory, package, framework):
+        self.workers = [Worker(group, directory / str(i), package, framework) for i in range(WORKERS)]
         self.logdir = directory / "logdir"
         self.late, self.skew, self.ok, self.covered = [], [], 0, 0
 
@@ -70,15 +75,18 @@ class Side:
 
 def run(directory):
     load()
-    # One group at a time: sixteen programs would be more than the machine has room for.
-    sides = {}
-    for name, site in (("unchanged, with Strobe's package", package(directory)), ("server started by hand", "")):
-        with Group(directory / "logs" / name[:4].strip()) as group:
-            side = sides[name] = Side(group, directory / name[:4], site)
-            for i in range(CAPTURES):
-                side.capture(f"r{i}")
+    site, rows = package(directory), []
+    for framework, written in (("jax", "JAX"), ("tensorflow", "TensorFlow")):
+        for name, path in (("unchanged, with Strobe's package", site), ("server started by hand", "")):
+            # One group at a time: sixteen programs would be more than the machine has room for.
+            place = directory / f"{framework}-{'ours' if path else 'theirs'}"
+            with Group(place / "logs") as group:
+                side = Side(group, place, path, framework)
+                for i in range(CAPTURES):
+                    side.capture(f"r{i}")
+            rows.append(side.row(f"{written}, {name}"))
     return "\n".join([
-        "### Eight JAX programs that hold Python's lock for 18 ms in each step\n",
+        "### Eight JAX and eight TensorFlow programs that hold Python's lock for 18 ms in each step\n",
         f"{CAPTURES} captures of {DURATION} each way; milliseconds, p50 / max, from the traces' own start times.\n",
         "| programs | start after it was asked for | skew | ended Ok | of these, with every step of the window, by the programs' own notes |",
-        "|---|---|---|---|---|", *(side.row(name) for name, side in sides.items()), ""])
+        "|---|---|---|---|---|", *rows, ""])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -139,7 +140,7 @@ def test_the_programs_own_trace_ends_a_session_of_the_server(trainer, protos, tm
     announcement = trainer.announced()
     holder = trainer.client()
     holder.ask(op="hold", id="test", start_ns=time.time_ns(), duration_ns=60_000 * MS)
-    assert holder.read() == {"state": "held"}
+    assert holder.read() == {"state": "held", "leads": True}
     stub, answer = ask_server(protos, announcement["address"], 60_000)
     time.sleep(1)
     trainer.order(f"jax.profiler.start_trace({str(tmp_path / 'own')!r}); print('began', flush=True)", wait=False)
@@ -262,6 +263,29 @@ def test_a_stranger_in_another_network_is_refused(group, tmp_path, python_packag
     listening = json.loads(subprocess.run(["nsenter", "-t", str(inside), "-n", "ip", "-j", "addr", "show", "ours"], capture_output=True, text=True).stdout)
     for address in [info["local"] for info in listening[0]["addr_info"] if info["family"] == "inet6"]:
         assert not can_connect(stranger, f"{address}%theirs", port)
+
+
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+def test_no_server_is_started_on_the_hosts_network(group, tmp_path, python_package, protos, framework):
+    """The node's other programs would reach it over the loopback: without the variable, a program that is no part of the pod does."""
+    def start(directory, **more):
+        directory.mkdir()
+        if framework == "jax":
+            return jax_trainer(group, directory, python_package, "newest", **more)
+        return Trainer(group, directory, python_package, framework=framework, **more)
+
+    host, port = start(tmp_path / "pod").announced()["address"].split(":")
+    with socket.create_connection((host, int(port)), 5):
+        pass
+    trainer = start(tmp_path / "host", env={"STROBE_HOST_NETWORK": "true"})
+    announcement = trainer.announced()
+    assert announcement["channel"] == "session" and announcement["address"] is None and announcement["listens"] == [], announcement
+    listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+    assert f"pid={announcement['pid']}," not in listening, listening
+    client = trainer.client()
+    client.capture(framework=framework, duration_ms=500)
+    done = client.until("done")
+    check_steps(trainer, (trainer.agent / done["file"]).read_bytes(), done["started_ns"], done["stopped_ns"])
 
 
 def test_the_programs_own_server_can_be_closed_to_others(group, tmp_path, python_package):

@@ -435,6 +435,20 @@ TEST(Inject, OnTheHostsNetworkNoPortIsFixed) {
   EXPECT_EQ(Sidecar(Apply(pod, plain))["ports"].size(), 1u) << "no certificate tells them apart";
 }
 
+TEST(Inject, OnTheHostsNetworkTheTrainerLearnsThatItsLoopbackIsTheNodes) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"strobe.dev/close-profiler-port", "true"}};
+  EXPECT_EQ(Variable(Apply(pod)["spec"]["containers"][0], "STROBE_HOST_NETWORK"), "(not set)");
+  pod["spec"]["hostNetwork"] = true;
+  const Injection injection = Inject(pod, kSettings, Around());
+  const Json patched = pod.patch(injection.patch);
+  EXPECT_EQ(Variable(patched["spec"]["containers"][0], "STROBE_HOST_NETWORK"), "true");
+  EXPECT_THAT(injection.warnings, testing::ElementsAre(HasSubstr("over its loopback")));
+  pod["spec"]["containers"][0]["env"] = {{{"name", "STROBE_HOST_NETWORK"}, {"value", "false"}}};
+  EXPECT_THAT(Inject(pod, kSettings, Around()).warnings,
+              Contains(HasSubstr("other programs of the node may reach")));
+}
+
 TEST(Inject, IstiosProxyIsBypassed) {
   Json pod = Pod();
   const char* const inbound = "traffic.sidecar.istio.io/excludeInboundPorts";

@@ -117,6 +117,18 @@ TEST_F(ReadAnnouncementsTest, ThoseOfLiveProcessesInTheOrderOfTheirRanks) {
   EXPECT_EQ(processes[1].local_rank, 1u);
 }
 
+TEST_F(ReadAnnouncementsTest, TwoFrameworksOfAProcessAreTold) {
+  const FileDescriptor one = Write("42-777.process", kTorch);
+  const FileDescriptor other = Write("42-777-jax.process", With("framework", R"("jax")"));
+  const FileDescriptor reused = Write("42-778.process", With("began", "778"));
+  const auto processes = ReadAnnouncements(directory_);
+  ASSERT_EQ(processes.size(), 3u);
+  std::set<std::string> labels;
+  for (const Announcement& process : processes) labels.insert(process.label());
+  EXPECT_THAT(labels,
+              testing::ElementsAre("train.py 42", "train.py 42 (jax)", "train.py 42 (torch)"));
+}
+
 TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
   { const FileDescriptor killed = Write("t@1-7.process", kTorch); }
   for (const char* name : {"t@1-7.sock", ".t@1-7-99.json.new", "t@1-7-99.json", "t@1-78.sock"})

@@ -123,6 +123,18 @@ TEST(ReadInprocLine, ARefusalHasItsReason) {
   EXPECT_EQ(answer.verdict.outcome, Outcome::kProfilerStartFailed);
 }
 
+TEST(ReadInprocLine, AFrameworkMayBeAside) {
+  InprocAnswer answer;
+  EXPECT_TRUE(ReadInprocLine(R"({"state":"refused","outcome":"VersionMismatch","message":"old",
+                                 "aside":true})",
+                             "p", answer));
+  EXPECT_TRUE(answer.aside);
+  EXPECT_EQ(answer.verdict.outcome, Outcome::kVersionMismatch);
+  answer = {};
+  EXPECT_TRUE(ReadInprocLine(R"({"state":"refused","outcome":"Busy","aside":1})", "p", answer));
+  EXPECT_FALSE(answer.aside);
+}
+
 TEST(ReadInprocLine, HostileLinesEndTheCall) {
   for (const char* line : {"", "x", "[]", "7", R"({"state": "done"})",
                            R"({"state": "done", "file": "../x", "format": "kineto"})",

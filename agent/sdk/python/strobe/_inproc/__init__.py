@@ -1,7 +1,7 @@
 """Strobe's part of an unmodified trainer (README.md in this folder).
 
 This module is imported while a framework is being imported, so that it loads nothing but what a framework has loaded already. The work is
-done by one daemon thread (service.py). Its modules import one another by `from .module import name` only: `from . import module` would
+done by a daemon thread for each framework (service.py). Its modules import one another by `from .module import name` only: `from . import module` would
 import `strobe` too, with the agent.
 """
 
@@ -9,8 +9,10 @@ import atexit
 import os
 import sys
 import threading
+import time
 
 FRAMEWORKS = ("torch", "jax", "tensorflow")
+_SECONDS_TO_END = 60
 
 _lock = threading.Lock()
 _owner = 0  # The process that has the service. A forked child has none.
@@ -89,7 +91,7 @@ def _after_fork():
 
 
 def _at_exit():
-    """Ends the service and waits for its thread: in some versions of Python, a thread that waits for an interpreter that is gone crashes."""
+    """Ends the service and waits for its threads: in some versions of Python, a thread that waits for an interpreter that is gone crashes."""
     global _ending
     try:
         _ending = True
@@ -97,7 +99,9 @@ def _at_exit():
             return
         if _service is not None:
             _service.end()
-        _thread.join(60)
+        until = time.monotonic() + _SECONDS_TO_END
+        for thread in [_thread, *(_service.threads if _service is not None else ())]:
+            thread.join(max(0, until - time.monotonic()))
         if _service is not None:
             _service.directory.clear()
     except Exception:

@@ -1,17 +1,17 @@
 """One capture: waits for its instant, drives a recorder, tells the client, and leaves no file unless the client was told of it."""
 
 import errno
-import sys
 import time
 
 from .process import ranks
-from .request import Refused, decode
+from .request import Refused, alone_on_host, decode, why_alone_on_host
 from .step_gate import StepGate
-from .steps import set_gate, told
+from .steps import steps_of
+from .switch_interval import short_switch_interval
 
 _SPIN_FREE_NS = 3 * 10**6  # poll() counts milliseconds; the rest is slept exactly.
+_YIELD_NS = 10 * 10**9  # The program waits no longer than that.
 _HOLD_NS = 600 * 10**9  # After its window, a holder may take this long to collect.
-_SWITCH_INTERVAL = 0.0002
 
 
 class Exiting(Exception):
@@ -19,16 +19,21 @@ class Exiting(Exception):
 
 
 class Capture:
-    """`service` waits for the client, the program and the clock; see Service.wait."""
+    """`service` is the FrameworkService in whose thread it runs."""
 
     def __init__(self, request, recorder, connection, service):
         self.request, self.recorder, self.connection, self.service = request, recorder, connection, service
+        self.told = False  # That the program wants its profiler back.
+        self.disturbed = None  # The framework that would lose its devices.
         self.early = None  # Why the recording ends before its time: stop, cancel or demand.
 
     def run(self):
         """Runs to the end and answers the client. Raises only Exiting."""
         try:
             message = self.recorder.busy()
+            self.disturbed = self.service.would_disturb()
+            if self.disturbed is not None:
+                raise Refused("Busy", f"{self.disturbed} records the devices of this process, which this profiler would take from it")
             if message is not None or not self.recorder.turn.take(self.service.channel.wake):
                 raise Refused("Busy", message or "the program profiles itself")
             try:
@@ -41,13 +46,19 @@ class Capture:
             finally:
                 self.recorder.turn.release()
         except Refused as refused:
-            self.connection.refuse(refused.outcome, refused.message)
+            self.connection.refuse(refused.outcome, refused.message, **({"aside": True} if self._is_aside(refused.outcome) else {}))
         except Exiting:
             raise
         except Exception as error:
             self.connection.say(state="failed", outcome="ProfilerStartFailed", message=f"{type(error).__name__}: {error}"[:500])
         finally:
             self.connection.close()
+
+    def _is_aside(self, outcome):
+        """Whether another framework of the process has what the client asked for, so that nothing is missing without this one."""
+        if self.request.host == 0 and not self.service.leads():
+            return True
+        return (outcome == "VersionMismatch" or self.disturbed is not None) and self.service.is_aside()
 
     def _fail(self, outcome, message):
         self.connection.say(state="failed", outcome=outcome, message=message[:500])
@@ -67,7 +78,8 @@ class Capture:
         spoke = b"\n" in self.connection.buffer or self.service.channel.wait(seconds, self.connection) is not None
         if self.service.exiting:
             raise Exiting
-        if self.recorder.turn.demanded:
+        if self.recorder.turn.demanded and not self.told:
+            self.told = True
             return "demand"
         if not spoke:
             return None
@@ -77,24 +89,31 @@ class Capture:
         if line is None:
             return None
         try:
-            return "stop" if decode(line).get("op") == "stop" else "cancel"
+            op = decode(line).get("op")
+            return op if op == ("release" if self.request.op == "hold" else "stop") else "cancel"
         except Refused:
             return "cancel"
 
     def _hold(self):
         """The sidecar records through the framework's server. Ours is only to say when the program wants its profiler back."""
         request = self.request
-        if not self.connection.say(state="held"):
+        if not self.connection.say(state="held", leads=self.service.leads()):
             return
         self._wait(max(request.start_ns, time.time_ns()) + request.duration_ns + _HOLD_NS)
         if self.early == "demand":
             self.connection.say(state="yield", outcome="Truncated", message="the program started a profiler session of its own")
-            until = time.monotonic() + 10
-            while time.monotonic() < until and not self.connection.closed:  # The client closes when the server's session has ended.
-                self.service.channel.wait(0.5, self.connection)
-                if self.service.exiting:
-                    raise Exiting
-                self.connection.read()
+            self.early = None
+            self._wait(time.time_ns() + _YIELD_NS)  # The client releases when the server's session has ended.
+        if self.early != "release":
+            self._await_free()
+
+    def _await_free(self):
+        """The client is gone, or gave up. The server may still collect: until it has, the program's own profiler could not start."""
+        until = time.monotonic() + _YIELD_NS / 1e9
+        while not self.recorder.is_free() and time.monotonic() < until:
+            time.sleep(0.02)
+            if self.service.exiting:
+                raise Exiting
 
     def _record(self):
         request, recorder = self.request, self.recorder
@@ -111,8 +130,10 @@ class Capture:
         self._stop()
 
     def _prepare(self, start_ns):
-        self.recorder.prepare(self.request, start_ns)
-        note = {"note": self.recorder.note} if self.recorder.note else {}
+        leads = self.service.leads()
+        self.recorder.prepare(self.request if leads else alone_on_host(self.request), start_ns)
+        notes = [note for note in (self.recorder.note, None if leads else why_alone_on_host(self.request)) if note]
+        note = {"note": "; ".join(notes)} if notes else {}
         if not self.connection.say(state="prepared", **ranks(), **note):
             self.early = "cancel"
 
@@ -124,15 +145,15 @@ class Capture:
         """The program's thread starts the recording where it begins the first step, and says where it ends the last one."""
         step = self.request.step
         self._prepare(time.time_ns())
-        gate = StepGate(step, self.recorder, self.service.channel.wake)
-        set_gate(gate)
+        steps = steps_of(self.request.framework)
+        steps.gate = gate = StepGate(step, self.recorder, self.service.channel.wake)
         try:
             self._wait_for(lambda: gate.began is not None or gate.ended, step.by_ns)
             if gate.began is not None:
                 self._say_recording()
             self._wait_for(lambda: gate.ended, step.by_ns)
         finally:
-            set_gate(None)
+            steps.gate = None
             gate.close()
         if gate.error is not None:
             raise gate.error
@@ -141,7 +162,7 @@ class Capture:
         if self.early is not None:
             return self._end_before_start()
         self.recorder.discard()
-        at = [loop["number"] for loop in told() if loop["loop"] == step.loop]
+        at = [loop["number"] for loop in steps.told() if loop["loop"] == step.loop]
         self._fail("LateStart", f"step {step.first} of {step.loop} did not begin in time; the process is at {f'step {at[0]}' if at else 'no step'}")
 
     def _wait_for(self, happened, until_ns):
@@ -152,18 +173,11 @@ class Capture:
             self.early = self._what_happens(min(left / 1e9 + 0.001, 10))
 
     def _start(self, start_ns):
-        """A thread that wants the interpreter waits for the switch interval; at the instant it should not wait for 5 ms."""
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(min(interval, _SWITCH_INTERVAL))
-        changed = sys.getswitchinterval()
-        try:
+        with short_switch_interval():
             left = start_ns - self.recorder.wake_ahead_ns - time.time_ns()
             if left > 0:
                 time.sleep(left / 1e9)
             self.recorder.start(start_ns)
-        finally:
-            if sys.getswitchinterval() == changed:  # Unless the program has set its own meanwhile.
-                sys.setswitchinterval(interval)
 
     def _end_before_start(self):
         self.recorder.discard()
@@ -180,7 +194,7 @@ class Capture:
             return recorder.discard()
         if self.service.exiting:
             raise Exiting
-        name = f"{self.service.directory.stem}-{recorder.started_ns}.{recorder.suffix}"
+        name = f"{self.service.stem}-{recorder.started_ns}.{recorder.suffix}"
         try:
             size = self._save(name)
         except Refused as refused:

@@ -47,8 +47,8 @@ class Connection:
             self.closed = True
         return not self.closed
 
-    def refuse(self, outcome, message):
-        self.say(state="refused", outcome=outcome, message=message[:500])
+    def refuse(self, outcome, message, **more):
+        self.say(state="refused", outcome=outcome, message=message[:500], **more)
         self.close()
 
     def close(self):

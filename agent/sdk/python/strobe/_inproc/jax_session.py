@@ -18,6 +18,11 @@ def profiler_module():
     return module
 
 
+def _is_taken(error):
+    """Whether a session failed because another one is active."""
+    return "ALREADY_EXISTS" in str(error) or "nother profil" in str(error)
+
+
 class JaxRecorder(Recorder):
     format, suffix = "xspace", "xplane.pb"
     # The session sleeps exactly, but holds the interpreter meanwhile.
@@ -43,6 +48,21 @@ class JaxRecorder(Recorder):
         state = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
         return "the program profiles itself (jax.profiler)" if getattr(state, "profile_session", None) is not None else None
 
+    def is_free(self):
+        options = self.profiler.ProfileOptions()
+        options.host_tracer_level = options.python_tracer_level = 0
+        try:
+            self.make_session(options).stop()
+        except Exception as error:
+            return not _is_taken(error)
+        return True
+
+    def uses_devices(self):
+        try:
+            return any(name not in ("cpu", "interpreter") for name in list(sys.modules["jax._src.xla_bridge"]._backends))
+        except (AttributeError, KeyError, TypeError):
+            return False
+
     def prepare(self, request, start_ns):
         self.options = self.profiler.ProfileOptions()
         self.options.host_tracer_level = request.host
@@ -61,7 +81,7 @@ class JaxRecorder(Recorder):
         try:
             self.data = session.stop()
         except Exception as error:
-            if "ALREADY_EXISTS" in str(error) or "nother profil" in str(error):
+            if _is_taken(error):
                 raise Refused("Busy", "another profiler session was active in the process")
             raise
         # The session's own record of its start is exact; ours comes after it.

@@ -11,6 +11,8 @@ class Recorder:
     format = suffix = ""
     note = None  # What a capture costs this version's trainer, for the client.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
+    takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
+    place = 0  # Of several frameworks in a process that all use devices, or all do not, the one with the lowest place records them.
 
     def __init__(self):
         self.turn = Turn()
@@ -21,6 +23,14 @@ class Recorder:
     def busy(self):
         """A message if the program profiles itself, else None."""
         raise NotImplementedError
+
+    def is_free(self):
+        """Whether no session of the framework's server is active. Begins a session to find out."""
+        return True
+
+    def uses_devices(self):
+        """Whether the program uses accelerators through this framework. Must not touch any."""
+        return False
 
     def prepare_ahead_ns(self):
         """How long before the instant prepare() is called. What is prepared costs the program something."""

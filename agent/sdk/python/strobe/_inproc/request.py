@@ -91,5 +91,17 @@ def parse(line, frameworks):
         step=_step(fields, now))
 
 
+def alone_on_host(request):
+    """The request without what only one profiler of a process can record; see FrameworkService.leads."""
+    return request._replace(device=0, python=0, torch=request.torch - {"stacks", "modules"})
+
+
+def why_alone_on_host(request):
+    """What to tell the client; None if it asked for nothing that is left out, or only for devices, which the other one records."""
+    if request.python or {"stacks", "modules"} & request.torch:
+        return "calls of Python functions are recorded by another framework of the process only"
+    return None
+
+
 def line_of(**fields):
     return json.dumps(fields).encode() + b"\n"

@@ -24,38 +24,61 @@ class _Loop:
         self.ended = 0  # When the last one ended; 0 while it runs or if nobody tells.
 
 
-_loops = {}  # By name. Entries are added, and never removed.
-_gate = None  # begin(loop, number) and end(loop, number), called before and after a step.
+class Steps:
+    """The steps that one framework of this process tells."""
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self):
+        """In a forked child."""
+        self.loops = {}  # By name. Entries are added, and never removed.
+        self.gate = None  # begin(loop, number) and end(loop, number), called before and after a step.
+
+    def begin(self, name, number):
+        """A step begins in the calling thread."""
+        loop = self.loops.get(name)
+        if loop is None:
+            if len(self.loops) >= _MAX_LOOPS:
+                return
+            loop = self.loops.setdefault(name, _Loop())
+        gate = self.gate
+        if gate is not None:
+            gate.begin(name, number)
+        loop.ended = 0
+        loop.marks.append((number, time.monotonic_ns()))
+
+    def end(self, name, number):
+        loop = self.loops.get(name)
+        if loop is None or not loop.marks or loop.marks[-1][0] != number:
+            return
+        loop.ended = time.monotonic_ns()
+        gate = self.gate
+        if gate is not None:
+            gate.end(name, number)
+
+    def told(self):
+        """What a client is told of each loop: the last step, when it began and ended, and the median time per step."""
+        monotonic, wall = time.monotonic_ns(), time.time_ns()
+        found = []
+        for name, loop in list(self.loops.items()):
+            marks, ended = list(loop.marks), loop.ended
+            marks = [mark for mark in marks if mark[0] >= 0]
+            if not marks:
+                continue
+            periods = sorted((b[1] - a[1]) // (b[0] - a[0]) for a, b in zip(marks, marks[1:]) if b[0] > a[0])
+            number, began = marks[-1]
+            found.append({"loop": name, "number": number, "began_ns": wall - (monotonic - began),
+                          "ended_ns": wall - (monotonic - ended) if ended else 0, "period_ns": periods[len(periods) // 2] if periods else 0})
+        return found
+
+
+_steps = {}  # By framework.
 _annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
 
 
-def begin(name, number):
-    """A step begins in the calling thread."""
-    loop = _loops.get(name)
-    if loop is None:
-        if len(_loops) >= _MAX_LOOPS:
-            return
-        loop = _loops.setdefault(name, _Loop())
-    gate = _gate
-    if gate is not None:
-        gate.begin(name, number)
-    loop.ended = 0
-    loop.marks.append((number, time.monotonic_ns()))
-
-
-def end(name, number):
-    loop = _loops.get(name)
-    if loop is None or not loop.marks or loop.marks[-1][0] != number:
-        return
-    loop.ended = time.monotonic_ns()
-    gate = _gate
-    if gate is not None:
-        gate.end(name, number)
-
-
-def set_gate(gate):
-    global _gate
-    _gate = gate
+def steps_of(framework):
+    return _steps.get(framework) or _steps.setdefault(framework, Steps())
 
 
 def set_annotator(annotator):
@@ -63,27 +86,11 @@ def set_annotator(annotator):
     _annotator = annotator
 
 
-def told():
-    """What a client is told of each loop: the last step, when it began and ended, and the median time per step."""
-    monotonic, wall = time.monotonic_ns(), time.time_ns()
-    found = []
-    for name, loop in list(_loops.items()):
-        marks, ended = list(loop.marks), loop.ended
-        marks = [mark for mark in marks if mark[0] >= 0]
-        if not marks:
-            continue
-        periods = sorted((b[1] - a[1]) // (b[0] - a[0]) for a, b in zip(marks, marks[1:]) if b[0] > a[0])
-        number, began = marks[-1]
-        found.append({"loop": name, "number": number, "began_ns": wall - (monotonic - began), "ended_ns": wall - (monotonic - ended) if ended else 0,
-                      "period_ns": periods[len(periods) // 2] if periods else 0})
-    return found
-
-
 def forget():
     """In a forked child."""
-    global _gate, _annotator
-    _gate = _annotator = None
-    _loops.clear()
+    set_annotator(None)
+    for steps in _steps.values():
+        steps.forget()
 
 
 def _number_of(value):
@@ -91,7 +98,7 @@ def _number_of(value):
     return int(value) if type(value).__module__ == "numpy" and hasattr(value, "__index__") else None
 
 
-def _count_annotations(holder, name):
+def _count_annotations(holder, name, steps):
     """Wraps the class of a framework's step annotations: steps are those with step_num."""
     kind = getattr(holder, name, None)
     if kind is None or hasattr(kind, "strobe_counts"):
@@ -106,7 +113,7 @@ def _count_annotations(holder, name):
                 number = _number_of(number)
             if number is not None:
                 loop = str(arguments[0] if arguments else options.get("name"))[:_MAX_NAME]
-                begin(loop, number)
+                steps.begin(loop, number)
                 self._strobe_step = loop, number
         except Exception:
             pass
@@ -120,7 +127,7 @@ def _count_annotations(holder, name):
         except AttributeError:
             return result
         try:
-            end(*step)
+            steps.end(*step)
         except Exception:
             pass
         return result
@@ -135,7 +142,8 @@ class _Optimizers:
     A program with several optimizers steps each of them in turn. Called after an optimizer's step, in the program's thread.
     """
 
-    def __init__(self):
+    def __init__(self, steps):
+        self.steps = steps
         self.number = 0
         self.stepped = set()
         self.lock = threading.Lock()
@@ -151,8 +159,8 @@ class _Optimizers:
                 number = self.number
             if _annotator is not None:
                 _annotator.leave()
-            end(TORCH_LOOP, number - 1)
-            begin(TORCH_LOOP, number)  # May begin or end a recording.
+            self.steps.end(TORCH_LOOP, number - 1)
+            self.steps.begin(TORCH_LOOP, number)  # May begin or end a recording.
             annotator = _annotator
             if annotator is not None:
                 annotator.enter(number)
@@ -172,14 +180,15 @@ def _hide_from_compiler(*functions):
 
 def count(framework):
     """Begins to count the steps of a framework that is imported. Idempotent."""
+    steps = steps_of(framework)
     if framework == "jax":
-        _count_annotations(sys.modules.get("jax.profiler"), "StepTraceAnnotation")
+        _count_annotations(sys.modules.get("jax.profiler"), "StepTraceAnnotation", steps)
     elif framework == "tensorflow":
-        _count_annotations(sys.modules.get("tensorflow.python.profiler.trace"), "Trace")
+        _count_annotations(sys.modules.get("tensorflow.python.profiler.trace"), "Trace", steps)
     elif framework == "torch":
         module = sys.modules.get("torch.optim.optimizer")
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is not None and not hasattr(module, "strobe_counts"):
-            _hide_from_compiler(_Optimizers.__call__, begin, end, _Loop.__init__)
-            register(_Optimizers())
+            _hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, _Loop.__init__)
+            register(_Optimizers(steps))
             module.strobe_counts = True

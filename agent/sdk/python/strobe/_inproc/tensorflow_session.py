@@ -11,6 +11,7 @@ from .request import Refused
 
 class TensorFlowRecorder(Recorder):
     format, suffix = "xspace", "xplane.pb"
+    place = 2
 
     def __init__(self, directory):
         super().__init__()
@@ -28,6 +29,20 @@ class TensorFlowRecorder(Recorder):
     def busy(self):
         module = sys.modules.get("tensorflow.python.profiler.profiler_v2")
         return "the program profiles itself (tf.profiler.experimental)" if getattr(module, "_profiler", None) is not None else None
+
+    def is_free(self):
+        try:
+            self.make_session().start("", {"host_tracer_level": 0, "device_tracer_level": 0, "python_tracer_level": 0})
+        except Exception as error:
+            return "nother profil" not in str(error)
+        return True  # The session ends here, with its last reference, and writes nothing.
+
+    def uses_devices(self):
+        try:
+            context = sys.modules["tensorflow.python.eager.context"]._context
+            return any(device.device_type != "CPU" for device in context._logical_devices or ())
+        except (AttributeError, KeyError):
+            return False
 
     def prepare(self, request, start_ns):
         # A session writes below a folder that it is told at its start, and gives its trace in no other way.

@@ -33,6 +33,8 @@ class _StepAnnotations:
 
 class TorchRecorder(Recorder):
     format, suffix = "kineto", "pt.trace.json"
+    takes_devices = True  # Kineto, where it is built for CUDA.
+    place = 1
 
     def __init__(self):
         super().__init__()
@@ -68,8 +70,8 @@ class TorchRecorder(Recorder):
     def busy(self):
         return "the program profiles itself (torch.profiler)" if self.autograd._is_profiler_enabled else None
 
-    def _uses_cuda(self):
-        """Whether this process has a context on a device. Must not create one."""
+    def uses_devices(self):
+        """Whether this process has a context on a device."""
         cuda = sys.modules.get("torch.cuda")
         return cuda is not None and cuda.is_initialized()
 
@@ -82,14 +84,14 @@ class TorchRecorder(Recorder):
             os.environ["TEARDOWN_CUPTI"] = "0"
 
     def prepare_ahead_ns(self):
-        return 2 * 10**9 if self._uses_cuda() else 10**8  # The sidecar asks that early: LeadOf in inproc_source.cc.
+        return 2 * 10**9 if self.uses_devices() else 10**8  # The sidecar asks that early: LeadOf in inproc_source.cc.
 
     def prepare(self, request, start_ns):
         setting = self._all_threads()
         if setting is None:
             raise Refused("VersionMismatch", f"PyTorch {self.torch.__version__} records only the thread that starts its profiler; 2.7 records all")
         activities = self.torch._C._autograd._supported_activities()
-        device = request.device > 0 and self._uses_cuda() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
+        device = request.device > 0 and self.uses_devices() and self.torch._C._profiler.ProfilerActivity.CUDA in activities
         if not request.host and not device:
             raise Refused("ProfilerStartFailed", "nothing to record: tracers.host is Disabled, and this process has no device that PyTorch can record")
         if device:

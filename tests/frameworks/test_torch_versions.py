@@ -1,0 +1,39 @@
+"""Older versions of PyTorch, unchanged and started by the agent: recorded or refused by name, and unharmed. CI has no time for it.
+
+    tests/frameworks/torch_version 2.3.1
+    build/venv/bin/python -m pytest tests/frameworks/test_torch_versions.py
+"""
+
+import pytest
+
+from tests.integration.test_bootstrap import INJECTED
+from tests.support.beside import Pod
+from tests.support.inproc import Trainer
+from tests.support.processes import BUILD, ROOT
+from tests.support.step_rig import host_events
+
+VERSIONS = sorted(path.parent.name for path in BUILD.glob("torch-versions/*/.installed"))
+
+
+@pytest.mark.skipif(not VERSIONS, reason="build/torch-versions is empty; tests/frameworks/torch_version VERSION installs one")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_recorded_or_refused_by_name_and_unharmed(group, tmp_path, protos, python_package, version):
+    (tmp_path / "strobe/agent").mkdir(parents=True)
+    (tmp_path / "strobe/python").symlink_to(python_package)
+    pod = Pod(group, tmp_path)
+    python = BUILD / "torch-versions" / version / "bin/python"
+    trainer = Trainer(group, tmp_path, "", wrap=INJECTED, command=[python, ROOT / "tests/e2e/torch_loop.py", tmp_path / "notes", tmp_path / "orders"])
+    assert trainer.announced("torch")["version"].startswith(version)
+    records = tuple(int(part) for part in version.split(".")[:2]) >= (2, 7)
+    for run in ("first", "second"):
+        worker = pod.worker("--duration", "500ms", run=run)
+        if not records:
+            assert worker["outcome"] == "VersionMismatch" and "2.7 records all" in worker["message"], worker
+            continue
+        assert worker["outcome"] == "Ok", worker
+        found, expected, steps = trainer.compare_operators(host_events(pod.trace(worker, run)), int(worker["startedNs"]), int(worker["stoppedNs"]))
+        assert found == expected and steps > 10
+    trainer.order("own = torch.profiler.profile(); own.start(); own.stop(); print('traced', flush=True)")
+    assert "traced" in trainer.process.output() and trainer.trains()
+    trainer.order("sys.exit(0)", wait=False)
+    assert trainer.process.popen.wait(40) == 0, trainer.process.output()
