@@ -27,7 +27,8 @@ std::string CamelCase(absl::StatusCode code) {
 
 }  // namespace
 
-absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config) {
+absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config,
+                                       const StoreLimits& limits) {
   OpenPlace open;
   ASSIGN_OR_RETURN(StorageConfig config, ReadStorageConfig(storage_config));
   open.stores = std::make_unique<Stores>(
@@ -35,7 +36,7 @@ absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::strin
         std::cerr << StrCat(MessageOf(failure), "; again in ", FormatDuration(wait), "\n");
       });
   ASSIGN_OR_RETURN(open.place, ParseRunPlace(AbsolutePlace(text)));
-  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, {}));
+  ASSIGN_OR_RETURN(open.store, open.stores->Open(open.place.logdir, limits));
   return open;
 }
 

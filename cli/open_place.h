@@ -19,7 +19,8 @@ struct OpenPlace {
 // Opens what `text` names; see ParseRunPlace. `storage_config` is the file of --storage-config, or
 // empty. When an operation is tried again, stderr says why, so that the user knows what the command
 // is waiting for. InvalidArgument when `text` or the file is wrong. Connects to nothing yet.
-absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config);
+absl::StatusOr<OpenPlace> OpenRunPlace(const std::string& text, const std::string& storage_config,
+                                       const StoreLimits& limits = {});
 
 // Prints "PermissionDenied: <message>" to stderr. Returns the exit code: kExitWrongFlags for
 // InvalidArgument, otherwise kExitFailed.

@@ -5,6 +5,7 @@
 
 #include "cli/trace_json.h"
 #include "collector/kineto/trace_file.h"
+#include "collector/storage/stored_memory.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -13,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using convert::OpenTrace;
-
-constexpr std::uint64_t kMaxTraceBytes = 64ull << 30;  // A larger trace is not read into memory.
 
 std::string WorkerOf(std::string_view file) {
   const std::size_t slash = file.rfind('/');
@@ -74,30 +73,46 @@ absl::StatusOr<std::string> RunOf(const OpenPlace& open) {
   return runs.front();
 }
 
+absl::StatusOr<OpenTrace> OpenObject(std::shared_ptr<ObjectStore> store, const std::string& url,
+                                     const std::string& key, std::shared_ptr<FetchPool> pool) {
+  ASSIGN_OR_RETURN(StoredMemory object, MapObject(std::move(store), key, std::move(pool)));
+  if (IsTraceJson(key)) {
+    absl::StatusOr<OpenTrace> trace = ReadTraceJson(key, object.memory.bytes());
+    RETURN_IF_ERROR(object.memory.Check());  // First, because it explains all other errors.
+    return trace;
+  }
+  // Without a version, what the object holds has to tell it from others.
+  std::string identity = object.version.empty() ? "" : StrCat(url, " ", object.version);
+  return OpenTrace{WorkerOf(key), "", std::move(object.memory), std::move(identity)};
+}
+
 absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
-                                               const std::string& storage_config) {
-  ASSIGN_OR_RETURN(const OpenPlace open, OpenRunPlace(place, storage_config));
+                                               const std::string& storage_config,
+                                               const TraceReading& reading) {
+  ASSIGN_OR_RETURN(OpenPlace open,
+                   OpenRunPlace(place, storage_config, {.cancellation = reading.cancellation}));
   ASSIGN_OR_RETURN(const std::string run, RunOf(open));
   if (open.place.logdir.scheme() == "file")
     return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
   std::vector<std::string> keys;
   for (const StoredObject& object : objects) keys.push_back(object.key);
+  std::shared_ptr<FetchPool> pool = reading.pool;
+  if (pool == nullptr) {
+    ASSIGN_OR_RETURN(pool, FetchPool::Create({}));
+  }
+  const std::shared_ptr<ObjectStore> store = std::move(open.store);
   std::vector<OpenTrace> traces;
   for (const std::string& key : TracesAmong(keys)) {
-    ASSIGN_OR_RETURN(std::string bytes, GetText(*open.store, key, kMaxTraceBytes));
-    if (IsTraceJson(key)) {
-      ASSIGN_OR_RETURN(OpenTrace trace, ReadTraceJson(key, bytes));
-      traces.push_back(std::move(trace));
-    } else {
-      traces.push_back({WorkerOf(key), "", std::make_unique<const std::string>(std::move(bytes))});
-    }
+    ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool));
+    traces.push_back(std::move(trace));
   }
   return traces;
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
-                                               const std::string& storage_config) {
+                                               const std::string& storage_config,
+                                               const TraceReading& reading) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) {
     ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(place));
@@ -111,7 +126,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenAny(const std::string& place,
   } else if (place.find("://") == std::string::npos) {
     return absl::NotFoundError(StrCat("there is no file or directory ", place));
   }
-  return OpenRun(place, storage_config);
+  return OpenRun(place, storage_config, reading);
 }
 
 }  // namespace
@@ -132,8 +147,9 @@ absl::StatusOr<std::vector<std::string>> RunsOf(const OpenPlace& open) {
 }
 
 absl::StatusOr<std::vector<OpenTrace>> OpenTraces(const std::string& place,
-                                                  const std::string& storage_config) {
-  ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenAny(place, storage_config));
+                                                  const std::string& storage_config,
+                                                  const TraceReading& reading) {
+  ASSIGN_OR_RETURN(std::vector<OpenTrace> traces, OpenAny(place, storage_config, reading));
   if (traces.empty())
     return absl::NotFoundError(StrCat("there is no trace in ", place,
                                       "; give a .xplane.pb or .json file, a run or a logdir"));

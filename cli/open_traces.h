@@ -1,5 +1,6 @@
 // Opens the traces that a command reads.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,16 +8,27 @@
 #include "absl/status/statusor.h"
 #include "cli/open_place.h"
 #include "collector/convert/align.h"
+#include "common/base/cancellation.h"
+#include "common/base/fetched_memory.h"
 #include "strobe/v1/manifest.pb.h"
 
 namespace strobe {
 
+// How traces in object stores are read.
+struct TraceReading {
+  // Bounds the memory of all traces that share it; null = a pool for the traces of this call.
+  std::shared_ptr<FetchPool> pool{};
+  const Cancellation* cancellation = nullptr;  // Ends reading; outlives the traces.
+};
+
 // Opens the trace or traces at `place`: a .xplane.pb file, a trace in Chrome's JSON format (.json
 // or .json.gz), a folder with such files (*.trace.json), a run, or a logdir, of which the newest
 // run is opened. The result is sorted by worker and not empty. InvalidArgument and NotFound tell
-// what to give instead.
+// what to give instead. XSpaces in a store are fetched where they are read; JSON is converted at
+// once.
 absl::StatusOr<std::vector<convert::OpenTrace>> OpenTraces(const std::string& place,
-                                                           const std::string& storage_config);
+                                                           const std::string& storage_config,
+                                                           const TraceReading& reading = {});
 
 // Does this local folder directly contain traces?
 bool HasTraces(const std::string& folder);

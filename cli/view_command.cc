@@ -39,8 +39,10 @@ class OneRun final : public viewer::Library {
 // All runs of a logdir. The first one is the run that was named, or else the newest.
 class LogdirRuns final : public viewer::Library {
  public:
-  LogdirRuns(OpenPlace open, std::string storage_config)
-      : open_(std::move(open)), storage_config_(std::move(storage_config)) {}
+  LogdirRuns(OpenPlace open, std::string storage_config, TraceReading reading)
+      : open_(std::move(open)),
+        storage_config_(std::move(storage_config)),
+        reading_(std::move(reading)) {}
 
   absl::StatusOr<std::vector<std::string>> Runs() override {
     ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open_.store));
@@ -49,7 +51,7 @@ class LogdirRuns final : public viewer::Library {
     return runs;
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
-    return OpenTraces(WithOptions(open_.place.logdir.RunUrl(run)), storage_config_);
+    return OpenTraces(WithOptions(open_.place.logdir.RunUrl(run)), storage_config_, reading_);
   }
   std::string place() const override { return open_.place.logdir.url(); }
 
@@ -66,9 +68,11 @@ class LogdirRuns final : public viewer::Library {
 
   const OpenPlace open_;
   const std::string storage_config_;
+  const TraceReading reading_;
 };
 
-absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& flags) {
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& flags,
+                                                             const Cancellation& ended) {
   std::error_code error;
   std::string place = flags.place;
   if (fs::is_regular_file(place, error))
@@ -83,7 +87,12 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& fl
   }
   ASSIGN_OR_RETURN(OpenPlace open, OpenRunPlace(place, flags.storage_config));
   RETURN_IF_ERROR(RunsOf(open).status());  // Reported here instead of in the browser.
-  return std::make_unique<LogdirRuns>(std::move(open), flags.storage_config);
+  // All runs that are open share one bound.
+  TraceReading reading{.cancellation = &ended};
+  if (open.place.logdir.scheme() != "file") {
+    ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
+  }
+  return std::make_unique<LogdirRuns>(std::move(open), flags.storage_config, std::move(reading));
 }
 
 // Returns when a signal ends the program, or when the last request is older than `idle`.
@@ -100,7 +109,8 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   if (!flags.end_when_idle.empty()) {
     ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags));
+  Cancellation ended;
+  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags, ended));
   viewer::ViewerOptions options;
   options.hosts = flags.hosts;
   options.xprof = flags.xprof;
@@ -134,6 +144,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   // Reads the first run while the user opens the browser.
   viewer.Answer({.path = "/api/run", .host = "localhost"});
   AwaitEnd(ending, idle, last_request);
+  ended.Cancel();  // Ends requests that wait for a store.
   return absl::OkStatus();
 }
 

@@ -77,15 +77,17 @@ std::string BesideOf(const convert::OpenTrace& trace) {
              : StrCat(trace.path.substr(0, trace.path.rfind(".xplane.pb")), ".index");
 }
 
-absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace, const index::Cache& cache,
+absl::StatusOr<index::StoredIndex> Build(const convert::OpenTrace& trace,
+                                         const index::Source& source, const index::Cache& cache,
                                          std::size_t threads, Progress& progress,
                                          std::string& warning) {
   ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes()));
   for (const xplane::Plane& plane : space.planes) progress.total += plane.events();
-  const index::BuildOptions options{
-      .threads = threads, .done = &progress.done, .stop = &progress.stop, .check = [&trace] {
-        return trace.Check();
-      }};
+  const index::BuildOptions options{.source = source,
+                                    .threads = threads,
+                                    .done = &progress.done,
+                                    .stop = &progress.stop,
+                                    .check = [&trace] { return trace.Check(); }};
   return index::BuildStored(cache, trace.bytes(), space, options, warning);
 }
 
@@ -129,9 +131,10 @@ absl::StatusOr<LoadedRun> LoadRun(std::string name, std::vector<convert::OpenTra
   for (std::size_t i = 0; i < traces.size(); ++i) {
     convert::WorkerTrace& from = aligned.workers[i];
     std::string warning;
+    const index::Source source = index::SourceOf(traces[i].bytes(), traces[i].identity);
     absl::StatusOr<index::StoredIndex> stored =
-        index::OpenStored(cache, BesideOf(traces[i]), traces[i].bytes(), warning);
-    if (!stored.ok()) stored = Build(traces[i], cache, threads, progress, warning);
+        index::OpenStored(cache, BesideOf(traces[i]), source, warning);
+    if (!stored.ok()) stored = Build(traces[i], source, cache, threads, progress, warning);
     if (!stored.ok())
       return absl::Status(stored.status().code(),
                           ToAbsl(StrCat(from.worker, ": ", MessageOf(stored.status()))));

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "collector/convert/traces.h"
+#include "common/base/fetched_memory.h"
 #include "common/base/mapped_file.h"
 
 namespace strobe::convert {
@@ -16,22 +17,28 @@ namespace strobe::convert {
 struct OpenTrace {
   std::string worker{};  // File name without ".xplane.pb".
   std::string path{};    // The file on this machine; empty when it came from a remote store.
-  // A local file is mapped; other bytes are in memory. Moving the object does not move the bytes.
-  std::variant<std::unique_ptr<const std::string>, MappedFile> content{};
+  // A local file is mapped, an object is fetched where it is read, and what was converted is in
+  // memory. Moving the object does not move the bytes.
+  std::variant<std::unique_ptr<const std::string>, MappedFile, FetchedMemory> content{};
+  // Names an object and its version, so that it is known again without being read; else empty.
+  std::string identity{};
 
   std::string_view bytes() const {
-    const auto* text = std::get_if<std::unique_ptr<const std::string>>(&content);
-    return text != nullptr ? std::string_view(**text) : std::get<MappedFile>(content).bytes();
+    if (const auto* file = std::get_if<MappedFile>(&content)) return file->bytes();
+    if (const auto* object = std::get_if<FetchedMemory>(&content)) return object->bytes();
+    return *std::get<std::unique_ptr<const std::string>>(content);
   }
-  // DataLoss when the file was changed after it was opened.
+  // DataLoss when the file or the object was changed after it was opened; for an object also the
+  // error that kept it from being read.
   absl::Status Check() const {
-    const auto* file = std::get_if<MappedFile>(&content);
-    return file == nullptr ? absl::OkStatus() : file->Check();
+    if (const auto* file = std::get_if<MappedFile>(&content)) return file->Check();
+    if (const auto* object = std::get_if<FetchedMemory>(&content)) return object->Check();
+    return absl::OkStatus();
   }
 };
 
-// Returns DataLoss when one of the traces was changed after it was opened, otherwise `result`.
-// Called at the end of work on traces, because a changed file explains every other error.
+// Returns the first error of the traces' Check(), otherwise `result`. Called at the end of work on
+// traces, because a changed file explains every other error.
 absl::Status Unchanged(const std::vector<OpenTrace>& traces, absl::Status result);
 
 struct AlignedTraces {

@@ -186,7 +186,7 @@ class Builder {
     std::uint64_t text_bytes = 0;
     for (const std::string_view text : texts_.all()) text_ends.push_back(text_bytes += text.size());
 
-    Header header{.source = SourceOf(trace_)};
+    Header header{.source = options_.source ? *options_.source : SourceOf(trace_)};
     header.begin_ps = std::numeric_limits<std::int64_t>::max();
     for (const LineWork& work : lines_) {
       if (work.tracks.empty()) continue;  // None of its events has a time.
@@ -231,7 +231,7 @@ class Builder {
     RETURN_IF_ERROR(out.Values(ins_.blocks));
     RETURN_IF_ERROR(out.Values(text_ends));
     RETURN_IF_ERROR(out.Values(text_counts_));
-    for (const std::string_view text : texts_.all()) RETURN_IF_ERROR(out.Bytes(text));
+    RETURN_IF_ERROR(out.Texts(texts_.all()));
     RETURN_IF_ERROR(out.Pad());
     RETURN_IF_ERROR(ForTracks([&](TrackWriter& t) { return out.All(t.data); }));
     RETURN_IF_ERROR(out.Pad());
@@ -282,6 +282,25 @@ class Builder {
   LinkLists outs_, ins_;
 };
 
+constexpr std::size_t kPiece = 4096;  // What is read of a trace at a time to identify it.
+
+// A hash of some pieces of a trace.
+class Marker {
+ public:
+  void Mix(std::string_view piece) {
+    for (; !piece.empty(); piece.remove_prefix(std::min<std::size_t>(8, piece.size()))) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, piece.data(), std::min<std::size_t>(8, piece.size()));
+      mark_ = (mark_ ^ word) * 0x9e3779b97f4a7c15;
+      mark_ ^= mark_ >> 29;
+    }
+  }
+  std::uint64_t mark() const { return mark_; }
+
+ private:
+  std::uint64_t mark_ = 0xcbf29ce484222325;
+};
+
 }  // namespace
 
 absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
@@ -293,23 +312,24 @@ absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
 }
 
 Source SourceOf(std::string_view trace) {
-  constexpr std::size_t kPieces = 64, kPiece = 4096;
-  std::uint64_t mark = 0xcbf29ce484222325;
-  const auto mix = [&mark](std::string_view piece) {
-    for (; !piece.empty(); piece.remove_prefix(std::min<std::size_t>(8, piece.size()))) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, piece.data(), std::min<std::size_t>(8, piece.size()));
-      mark = (mark ^ word) * 0x9e3779b97f4a7c15;
-      mark ^= mark >> 29;
-    }
-  };
+  constexpr std::size_t kPieces = 64;
+  Marker marker;
   if (trace.size() <= kPieces * kPiece) {
-    mix(trace);
+    marker.Mix(trace);
   } else {
     for (std::size_t i = 0; i < kPieces; ++i)
-      mix(trace.substr((trace.size() - kPiece) / (kPieces - 1) * i, kPiece));
+      marker.Mix(trace.substr((trace.size() - kPiece) / (kPieces - 1) * i, kPiece));
   }
-  return {trace.size(), mark};
+  return {trace.size(), marker.mark()};
+}
+
+Source SourceOf(std::string_view trace, std::string_view identity) {
+  if (identity.empty()) return SourceOf(trace);
+  Marker marker;
+  marker.Mix(identity);
+  marker.Mix(trace.substr(0, kPiece));
+  marker.Mix(trace.substr(trace.size() - std::min(kPiece, trace.size())));
+  return {trace.size(), marker.mark()};
 }
 
 }  // namespace strobe::index

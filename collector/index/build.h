@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -13,6 +14,8 @@
 namespace strobe::index {
 
 struct BuildOptions {
+  // Identifies the trace; nullopt = SourceOf(trace).
+  std::optional<Source> source{};
   std::size_t threads = 1;
   // Counts the events read so far, to show progress. May be null.
   std::atomic<std::uint64_t>* done = nullptr;
@@ -32,5 +35,8 @@ absl::Status BuildIndex(std::string_view trace, const xplane::Space& space,
 // Identifies a trace by its size and a hash of up to 64 pieces of it. This is cheap for any size,
 // and tells two captures apart, because the times of their events differ everywhere.
 Source SourceOf(std::string_view trace);
+// The same for a trace that is expensive to read. `identity` names it and its version; besides,
+// only the first and the last piece are read. As SourceOf(trace) if `identity` is empty.
+Source SourceOf(std::string_view trace, std::string_view identity);
 
 }  // namespace strobe::index

@@ -148,8 +148,7 @@ std::string DefaultCacheDirectory() {
 }
 
 absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& beside,
-                                       std::string_view trace, std::string& warning) {
-  const Source source = SourceOf(trace);
+                                       const Source& source, std::string& warning) {
   if (!beside.empty()) {
     absl::StatusOr<StoredIndex> stored = StoredIndex::Open(beside, source);
     if (stored.ok()) return stored;
@@ -169,7 +168,7 @@ absl::StatusOr<StoredIndex> BuildStored(const Cache& cache, std::string_view tra
                                         const xplane::Space& space, const BuildOptions& options,
                                         std::string& warning) {
   if (!cache.directory.empty()) {
-    const Source source = SourceOf(trace);
+    const Source source = options.source ? *options.source : SourceOf(trace);
     const std::string path = PathOf(cache, source);
     const absl::Status built = BuildInto(cache, path, trace, space, options);
     if (built.ok()) return StoredIndex::Open(path, source);

@@ -45,11 +45,11 @@ struct Cache {
 // absolute path.
 std::string DefaultCacheDirectory();
 
-// Opens the index of `trace`: the file `beside` when it is an index of this trace, or else the one
-// in the cache. NotFound when there is neither. `beside` may be empty; when it is an index that
-// does not fit, `warning` says why.
+// Opens the index of the trace `source`: the file `beside` when it is an index of this trace, or
+// else the one in the cache. NotFound when there is neither. `beside` may be empty; when it is an
+// index that does not fit, `warning` says why.
 absl::StatusOr<StoredIndex> OpenStored(const Cache& cache, const std::string& beside,
-                                       std::string_view trace, std::string& warning);
+                                       const Source& source, std::string& warning);
 
 // Makes the index of `trace` and stores it in the cache. When the cache cannot be written, the
 // index stays in memory and `warning` says why. Errors are those of BuildIndex.

@@ -1,5 +1,6 @@
 // Writes the sections of an index file.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,21 @@ class SectionWriter {
   absl::Status All(const Chunks& chunks) {
     for (const std::string& chunk : chunks.all()) RETURN_IF_ERROR(Bytes(chunk));
     return absl::OkStatus();
+  }
+  // Joins the texts to larger pieces. They lie in the trace, where the system calls of a sink may
+  // not be able to read them (see FaultRange).
+  absl::Status Texts(const std::vector<std::string_view>& texts) {
+    constexpr std::size_t kPiece = 64 << 10;
+    std::string piece;
+    for (std::string_view text : texts) {
+      for (; !text.empty(); text.remove_prefix(std::min(kPiece, text.size()))) {
+        piece += text.substr(0, kPiece);
+        if (piece.size() < kPiece) continue;
+        RETURN_IF_ERROR(Bytes(piece));
+        piece.clear();
+      }
+    }
+    return Bytes(piece);
   }
   template <typename T>
   absl::Status Values(const std::vector<T>& values) {

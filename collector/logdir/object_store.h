@@ -25,6 +25,8 @@ struct ObjectInfo {
   std::uint64_t bytes = 0;
   // The checksum that was given when the object was written; empty if it is not known.
   std::string sha256{};
+  // Differs after the object was replaced; empty if the store does not tell.
+  std::string version{};
 };
 
 struct PutOptions {
@@ -73,6 +75,10 @@ class ObjectStore {
   // object's end.
   virtual absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
                                            std::span<char> into) = 0;
+  // Like Read, of the version that Stat told. DataLoss if the object was replaced since then. With
+  // an empty version, as from stores that do not tell versions, this cannot be noticed.
+  virtual absl::StatusOr<std::size_t> ReadVersion(std::string_view key, const std::string& version,
+                                                  std::uint64_t offset, std::span<char> into) = 0;
   // Lists the objects below the prefix, which ends with '/' or is empty, in any order. An empty
   // result is not an error. The visitor returns false to end the listing.
   using Visitor = std::function<bool(StoredObject)>;

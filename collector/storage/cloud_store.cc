@@ -46,26 +46,35 @@ class CloudStore final : public ObjectStore, public PartUploads {
   absl::StatusOr<ObjectInfo> Stat(std::string_view key) override {
     ObjectInfo info;
     std::array<char, 65> sha256{};
+    char* version = nullptr;
     RETURN_IF_ERROR(Call("look up", key, 0, [&](strobe_store_call call, strobe_store_error* error) {
-      return strobe_store_stat(store_, call, Full(key).c_str(), &info.bytes, sha256.data(), error);
+      return strobe_store_stat(store_, call, Full(key).c_str(), &info.bytes, sha256.data(),
+                               &version, error);
     }));
     info.sha256 = sha256.data();
+    if (const OwnedText text(version); text != nullptr) info.version = text.get();
     return info;
   }
   absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
                                    std::span<char> into) override {
+    return ReadVersion(key, "", offset, into);
+  }
+  absl::StatusOr<std::size_t> ReadVersion(std::string_view key, const std::string& version,
+                                          std::uint64_t offset, std::span<char> into) override {
     std::size_t got = 0;
     bool past_end = false;
     const absl::Status status =
         Call("read", key, into.size(), [&](strobe_store_call call, strobe_store_error* error) {
-          const int code = strobe_store_read(store_, call, Full(key).c_str(), offset,
-                                             reinterpret_cast<std::uint8_t*>(into.data()),
+          const int code = strobe_store_read(store_, call, Full(key).c_str(), version.c_str(),
+                                             offset, reinterpret_cast<std::uint8_t*>(into.data()),
                                              into.size(), &got, error);
           // Stores answer 416 if the offset is at or behind the end.
           past_end = code != STROBE_STORE_OK && error->http_status == 416;
           return code;
         });
     if (past_end) return 0;
+    if (absl::IsAlreadyExists(status))  // The answer to a version that does not exist any more.
+      return absl::DataLossError(ToAbsl(StrCat(url_, "/", key, " was replaced while it was read")));
     if (!status.ok()) return status;
     return got;
   }

@@ -21,6 +21,10 @@ class FileStore final : public ObjectStore {
   absl::StatusOr<ObjectInfo> Stat(std::string_view key) override;
   absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
                                    std::span<char> into) override;
+  absl::StatusOr<std::size_t> ReadVersion(std::string_view key, const std::string&,
+                                          std::uint64_t offset, std::span<char> into) override {
+    return Read(key, offset, into);
+  }
   absl::Status List(std::string_view prefix, const Visitor& visit) override;
   absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override;
   // Also removes empty directories.

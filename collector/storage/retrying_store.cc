@@ -80,6 +80,10 @@ class RetryingStore final : public ObjectStore, public PartUploads {
                                    std::span<char> into) override {
     return retry_([&] { return inner_->Read(key, offset, into); });
   }
+  absl::StatusOr<std::size_t> ReadVersion(std::string_view key, const std::string& version,
+                                          std::uint64_t offset, std::span<char> into) override {
+    return retry_([&] { return inner_->ReadVersion(key, version, offset, into); });
+  }
   absl::Status List(std::string_view prefix, const Visitor& visit) override {
     // A listing that fails is started again. Objects that the visitor has seen are skipped.
     std::size_t told = 0;

@@ -18,6 +18,7 @@ namespace strobe {
 struct MemoryBucket {
   struct Object {
     std::string bytes, sha256;
+    std::string version{};
   };
   struct Upload {
     std::string key, sha256;
@@ -59,7 +60,7 @@ class MemoryStore final : public ObjectStore, public PartUploads {
         return absl::AlreadyExistsError("there");
       std::string all(bytes.size(), '\0');
       RETURN_IF_ERROR(bytes.Read(0, all));
-      bucket_.objects[std::string(key)] = {all, options.sha256};
+      bucket_.objects[std::string(key)] = {all, options.sha256, StrCat("v", ++bucket_.serial)};
       return absl::OkStatus();
     });
   }
@@ -68,17 +69,24 @@ class MemoryStore final : public ObjectStore, public PartUploads {
     RETURN_IF_ERROR(Do("stat", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.objects.find(key);
       if (found == bucket_.objects.end()) return absl::NotFoundError("no such object");
-      info = {found->second.bytes.size(), bucket_.keeps_sha256 ? found->second.sha256 : ""};
+      info = {found->second.bytes.size(), bucket_.keeps_sha256 ? found->second.sha256 : "",
+              found->second.version};
       return absl::OkStatus();
     }));
     return info;
   }
   absl::StatusOr<std::size_t> Read(std::string_view key, std::uint64_t offset,
                                    std::span<char> into) override {
+    return ReadVersion(key, "", offset, into);
+  }
+  absl::StatusOr<std::size_t> ReadVersion(std::string_view key, const std::string& version,
+                                          std::uint64_t offset, std::span<char> into) override {
     std::size_t got = 0;
     RETURN_IF_ERROR(Do("read", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       const auto found = bucket_.objects.find(key);
       if (found == bucket_.objects.end()) return absl::NotFoundError("no such object");
+      if (!version.empty() && version != found->second.version)
+        return absl::DataLossError(StrCat(key, " was replaced while it was read"));
       const std::string& bytes = found->second.bytes;
       if (offset < bytes.size()) got = bytes.copy(into.data(), into.size(), offset);
       return absl::OkStatus();

@@ -1,11 +1,9 @@
 """strobe view: its page in Chromium, its data, and XProf's own page with strobe view as the server."""
 
-import gzip
 import http.client
 import importlib.util
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -22,33 +20,7 @@ import pytest
 from tests.support.processes import BIN, BUILD, ROOT
 from tests.support.stores import Versity, strobe_env
 from tests.support.traces import MS, US, PlaneWriter, hlo_proto, write_run
-
-
-class View:
-    def __init__(self, group, name, *arguments, env=None):
-        self.process = group.start(name, [BIN / "strobe", "view", *map(str, arguments), "--listen", "127.0.0.1:0"], env=env)
-        self.process.wait_for("Ctrl-C ends", 30)
-        self.url = re.search(r"http://\S+", self.process.output()).group()
-
-    def get(self, path, **headers):
-        request = urllib.request.Request(self.url.rstrip("/") + path, headers=headers)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            body = answer.read()
-            return gzip.decompress(body) if answer.headers["Content-Encoding"] == "gzip" else body
-
-    def json(self, path):
-        return json.loads(self.get(path))
-
-    def refused(self, path, **headers):
-        with pytest.raises(urllib.error.HTTPError) as error:
-            self.get(path, **headers)
-        return error.value.code, error.value.read().decode()
-
-    def loaded(self):
-        deadline = time.monotonic() + 30
-        while (run := self.json("/api/run")).get("loading"):
-            assert time.monotonic() < deadline
-        return run
+from tests.support.viewer import View
 
 
 @pytest.fixture(scope="module")

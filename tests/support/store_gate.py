@@ -17,12 +17,14 @@ CHUNK = 64 << 10
 
 class Rule:
     """A fault of the next `times` requests that match. answer=(status, body): answers in place of the
-    server. cut_request_after=N: cuts the connection after N bytes of the body. lose_answer=True: the
-    server handles the request, but the client gets no answer. stall=seconds: waits before anything else."""
+    server. cut_request_after=N: cuts the connection after N bytes of the body. cut_answer_after=N: the same
+    for the body of the server's answer. lose_answer=True: the server handles the request, but the client
+    gets no answer. stall=seconds: waits before anything else."""
 
-    def __init__(self, matches, times=1, answer=None, cut_request_after=None, lose_answer=False, stall=0):
+    def __init__(self, matches, times=1, answer=None, cut_request_after=None, cut_answer_after=None, lose_answer=False, stall=0):
         self.matches, self.times, self.answer = matches, times, answer
-        self.cut_request_after, self.lose_answer, self.stall = cut_request_after, lose_answer, stall
+        self.cut_request_after, self.cut_answer_after = cut_request_after, cut_answer_after
+        self.lose_answer, self.stall = lose_answer, stall
 
 
 class StoreGate:
@@ -148,12 +150,15 @@ class StoreGate:
             data = answer.read()
             if rule and rule.lose_answer:
                 return self._cut(handler)
-            self._answer(handler, answer.status, dict(answer.getheaders()), data)
+            cut = rule.cut_answer_after if rule else None
+            self._answer(handler, answer.status, dict(answer.getheaders()), data, cut)
+            if cut is not None:
+                self._cut(handler)
         finally:
             upstream.close()
 
-    def _answer(self, handler, status, headers, data):
-        length = headers.get("Content-Length")
+    def _answer(self, handler, status, headers, data, cut=None):
+        length = next((value for name, value in headers.items() if name.lower() == "content-length"), None)
         if self.translate_answer:
             headers = self.translate_answer(headers)
         handler.send_response(status)
@@ -163,7 +168,7 @@ class StoreGate:
         handler.send_header("Content-Length", length if handler.command == "HEAD" and length else str(len(data)))
         handler.end_headers()
         if handler.command != "HEAD":
-            handler.wfile.write(data)
+            handler.wfile.write(data[:cut])
 
 
 def fake_gcs_gate(server):

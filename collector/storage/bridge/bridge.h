@@ -64,12 +64,15 @@ void strobe_store_free_text(char* text);
 int strobe_store_put(strobe_store* store, strobe_store_call call, const char* key,
                      const char* sha256, int create_only, strobe_store_reader reader, void* context,
                      uint64_t size, strobe_store_error* error);
-/* `sha256` has 65 bytes. It is empty if the object's metadata do not have it. */
+/* `sha256` has 65 bytes. It is empty if the object's metadata do not have it. `version` becomes the
+ * object's ETag, or NULL if it has none. Free it with strobe_store_free_text. */
 int strobe_store_stat(strobe_store* store, strobe_store_call call, const char* key, uint64_t* bytes,
-                      char* sha256, strobe_store_error* error);
-/* `got` is less than `size` only at the object's end. */
-int strobe_store_read(strobe_store* store, strobe_store_call call, const char* key, uint64_t offset,
-                      uint8_t* into, size_t size, size_t* got, strobe_store_error* error);
+                      char* sha256, char** version, strobe_store_error* error);
+/* `got` is less than `size` only at the object's end. If `version` is not empty and not the
+ * object's ETag, this causes EXISTS. */
+int strobe_store_read(strobe_store* store, strobe_store_call call, const char* key,
+                      const char* version, uint64_t offset, uint8_t* into, size_t size, size_t* got,
+                      strobe_store_error* error);
 /* Lists the objects below the prefix, which consists of whole path parts. With `shallow` it lists
  * one level and the common prefixes of deeper objects. */
 int strobe_store_list(strobe_store* store, strobe_store_call call, const char* prefix, int shallow,

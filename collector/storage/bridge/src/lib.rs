@@ -196,6 +196,7 @@ pub unsafe extern "C" fn strobe_store_stat(
     key: *const c_char,
     bytes: *mut u64,
     sha256: *mut c_char,
+    version: *mut *mut c_char,
     error: *mut ErrorOut,
 ) -> c_int {
     guarded(error, || {
@@ -204,6 +205,7 @@ pub unsafe extern "C" fn strobe_store_stat(
         let options = GetOptions { head: true, ..Default::default() };
         let found = store.run(call, async { Ok(store.opened.objects.get_opts(&path, options).await?) })?;
         *bytes = found.meta.size;
+        *version = found.meta.e_tag.as_deref().map_or(std::ptr::null_mut(), owned_text);
         *sha256 = 0;
         if let Some(value) = found.attributes.get(&Attribute::Metadata(SHA256_KEY.into())) {
             if value.len() == 64 {
@@ -220,6 +222,7 @@ pub unsafe extern "C" fn strobe_store_read(
     store: *mut Store,
     call: Call,
     key: *const c_char,
+    version: *const c_char,
     offset: u64,
     into: *mut u8,
     size: usize,
@@ -229,8 +232,12 @@ pub unsafe extern "C" fn strobe_store_read(
     guarded(error, || {
         let store = &*store;
         let path = path(key)?;
-        let options =
-            GetOptions { range: Some(GetRange::Bounded(offset..offset + size as u64)), ..Default::default() };
+        let version = text(version)?;
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(offset..offset + size as u64)),
+            if_match: (!version.is_empty()).then(|| version.to_owned()),
+            ..Default::default()
+        };
         *got = store.run(call, async {
             let mut stream = store.opened.objects.get_opts(&path, options).await?.into_stream();
             let mut filled = 0;

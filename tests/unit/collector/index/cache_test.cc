@@ -27,7 +27,7 @@ class CacheTest : public testing::Test {
   absl::StatusOr<StoredIndex> Get(const std::string& trace, const std::string& beside = "") {
     warning_.clear();
     done_ = 0;
-    absl::StatusOr<StoredIndex> stored = OpenStored(cache_, beside, trace, warning_);
+    absl::StatusOr<StoredIndex> stored = OpenStored(cache_, beside, SourceOf(trace), warning_);
     if (stored.ok()) return stored;
     return BuildStored(cache_, trace, *xplane::Space::Read(trace), {.done = &done_}, warning_);
   }

@@ -122,6 +122,17 @@ TEST(Index, AnotherTraceHasAnotherSource) {
   EXPECT_NE(SourceOf(large), before);
 }
 
+TEST(Index, ATraceInAStoreIsKnownByItsNameVersionAndEnds) {
+  std::string trace = Job(10);
+  EXPECT_EQ(SourceOf(trace, ""), SourceOf(trace));
+  const Source before = SourceOf(trace, "s3://b/w v1");
+  EXPECT_EQ(SourceOf(trace, "s3://b/w v1"), before);
+  EXPECT_NE(SourceOf(trace, "s3://b/w v2"), before);
+  EXPECT_NE(SourceOf(trace, "s3://b/x v1"), before);
+  ++trace.back();
+  EXPECT_NE(SourceOf(trace, "s3://b/w v1"), before);
+}
+
 TEST(Index, AnEmptyTraceHasAnEmptyIndex) {
   const MadeIndex made("");
   ASSERT_TRUE(made.status.ok());
