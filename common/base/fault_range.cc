@@ -174,8 +174,8 @@ bool FaultRange::Place(std::uint32_t block, char* memory, bool readable) {
 }
 
 void FaultRange::PlaceZeros(std::uint32_t block) {
-  mmap(At(block), block_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-       0);
+  (void)mmap(At(block), block_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+             -1, 0);
   Set(block, State::kReadable);
 }
 
@@ -190,8 +190,8 @@ void FaultRange::Hide(std::uint32_t block) {
 }
 
 void FaultRange::Drop(std::uint32_t block) {
-  mmap(At(block), block_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-       0);
+  (void)mmap(At(block), block_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+             -1, 0);
   Set(block, State::kAbsent);
 }
 

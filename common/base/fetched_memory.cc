@@ -144,13 +144,13 @@ void FetchPool::FetchBlocks() {
 }
 
 void FetchPool::FetchOne(const Place& place) {
-  const auto& [source, block] = place;
-  const std::uint64_t offset = std::uint64_t{block} * limits_.block;
-  const std::size_t size = std::min<std::uint64_t>(limits_.block, source->size - offset);
+  const Source& source = *place.first;
+  const std::uint64_t offset = std::uint64_t{place.second} * limits_.block;
+  const std::size_t size = std::min<std::uint64_t>(limits_.block, source.size - offset);
   char* const memory = FaultRange::NewBlock(limits_.block);
   absl::Status status = absl::ResourceExhaustedError("there is no memory for a part of a trace");
   if (memory != nullptr)
-    status = RunGuarded("fetch", [&] { return source->fetch(offset, {memory, size}); });
+    status = RunGuarded("fetch", [&] { return source.fetch(offset, {memory, size}); });
   MutexLock lock(&mutex_);
   --under_way_;
   ++fetched_;
