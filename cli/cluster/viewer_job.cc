@@ -112,7 +112,7 @@ Ordered Container(const ViewerWishes& wishes, const Json& sidecar, Ordered mount
   return container;
 }
 
-// Of the pod's own security context only what decides who may read its volumes.
+// Takes from the pod's own security context only what decides who may read its volumes.
 Ordered PodSecurityContext(const Json& spec) {
   Ordered context = {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
   for (const char* field : {"fsGroup", "fsGroupChangePolicy", "supplementalGroups"}) {

@@ -12,7 +12,7 @@ class Recorder:
     note = None  # What a capture costs this version's trainer, for the client.
     wake_ahead_ns = 0  # start() is called this much ahead of the instant.
     takes_devices = False  # Its profiler keeps devices from others in the process (CUPTI has one subscriber), even if it records none.
-    place = 0  # Of several frameworks in a process that all use devices, or all do not, the one with the lowest place records them.
+    place = 0  # The lowest one decides which framework records devices, if several in a process use them or none does.
 
     def __init__(self):
         self.turn = Turn()
