@@ -13,8 +13,8 @@
 #include "operator/core/pending_reason.h"
 #include "operator/core/pod_evidence.h"
 #include "operator/core/request_status.h"
-#include "operator/core/viewer_link.h"
 #include "operator/core/retry.h"
+#include "operator/core/viewer_link.h"
 
 namespace strobe {
 namespace {

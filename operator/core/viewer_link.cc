@@ -10,7 +10,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::size_t kMaxUrlBytes = 1024;
+constexpr std::size_t kMaxViewerUrlBytes = 1024;
 constexpr std::array<std::string_view, 4> kPlaceholders = {"{run}", "{runUrl}", "{namespace}",
                                                            "{name}"};
 
@@ -20,9 +20,9 @@ absl::Status CheckViewerUrl(std::string_view text) {
   if (text.empty()) return absl::OkStatus();
   if (!text.starts_with("https://") && !text.starts_with("http://"))
     return absl::InvalidArgumentError("viewer.url must begin with https:// or http://");
-  if (text.size() > kMaxUrlBytes)
+  if (text.size() > kMaxViewerUrlBytes)
     return absl::InvalidArgumentError(
-        ToAbsl(StrCat("viewer.url must have at most ", kMaxUrlBytes, " characters")));
+        ToAbsl(StrCat("viewer.url must have at most ", kMaxViewerUrlBytes, " characters")));
   std::string rest(text);
   for (const std::string_view placeholder : kPlaceholders)
     rest = absl::StrReplaceAll(rest, {{ToAbsl(placeholder), ""}});

@@ -59,7 +59,7 @@ def test_a_sidecar_may_be_restarted_in_each_phase(pod, trainer, tmp_path):
             capture.kill()  # It would wait for the worker.
             capture.communicate()
         pod.start_sidecar()
-        worker = pod.worker("--duration", "300ms", "--guard", "500ms", run=f"after-{phase}")
+        worker = pod.worker("--duration", "1s", "--guard", "500ms", run=f"after-{phase}")
         assert worker["outcome"] == "Ok", (phase, worker)
         assert trainer.trains()
     wait_until(lambda: {name for name in pod.left_behind() if not name.endswith((".process", ".sock"))} == set(), 10, "all traces to be gone")
@@ -77,7 +77,7 @@ def test_forks_exec_and_a_kill_during_a_capture(pod, trainer):
     assert worker["outcome"] in ("WorkerLost", "NoSource"), worker
     wait_until(lambda: trainer.announcements() and trainer.process.output().count("ready") == 2, 60, "the new program's announcement")
     assert trainer.announced(trainer.framework)["pid"] == before["pid"] and trainer.trains()
-    worker = pod.worker("--duration", "300ms", "--guard", "500ms", run="after")
+    worker = pod.worker("--duration", "1s", "--guard", "500ms", run="after")
     assert worker["outcome"] == "Ok", worker
     worker = pod.worker("--duration", "2s", run="killed", meanwhile=lambda: (time.sleep(1), trainer.process.kill()))
     assert worker["outcome"] in ("WorkerLost", "NoSource") and worker["message"], worker

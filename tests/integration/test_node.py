@@ -16,7 +16,7 @@ from tests.support.installation import (  # noqa: F401  Fixtures.
     CHART, SPACE, NodeStore, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, store, training_job,
 )
 from tests.support.node import V4, V6, has_ipv6
-from tests.support.operator import condition, profile_request
+from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import BIN, wait_until
 from tests.support.viewing import Viewing, grant_viewing, viewers
 from tests.support.xprof import XProf
