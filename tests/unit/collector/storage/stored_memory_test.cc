@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/fakes/memory_store.h"
 
 namespace strobe {
@@ -20,6 +22,7 @@ class StoredMemoryTest : public testing::Test {
 
   std::string text_;
   MemoryBucket bucket_;
+  std::atomic<bool> fails_ = false;
   std::shared_ptr<ObjectStore> store_ = std::make_shared<MemoryStore>(bucket_);
   std::shared_ptr<FetchPool> pool_ =
       *FetchPool::Create({.block = kBlock, .blocks = 8, .threads = 2, .ahead = 1});
@@ -44,12 +47,15 @@ TEST_F(StoredMemoryTest, TellsThatTheObjectWasReplaced) {
 }
 
 TEST_F(StoredMemoryTest, TellsThatTheObjectWasDeletedOrTheStoreFails) {
+  bucket_.before = [this](const std::string&) {
+    return fails_ ? absl::PermissionDeniedError("no") : absl::OkStatus();
+  };
   const StoredMemory deleted = Map(), failing = Map();
   ASSERT_EQ(failing.memory.bytes()[0], text_[0]);
-  bucket_.before = [](const std::string&) { return absl::PermissionDeniedError("no"); };
+  fails_ = true;
   EXPECT_EQ(failing.memory.bytes()[15 * kBlock], 0);
   EXPECT_TRUE(absl::IsPermissionDenied(failing.memory.Check()));
-  bucket_.before = nullptr;
+  fails_ = false;
   const std::vector<std::string> keys = {"w"};
   ASSERT_TRUE(store_->Delete(keys).ok());
   EXPECT_EQ(deleted.memory.bytes()[0], 0);
