@@ -14,7 +14,7 @@ using cluster::CommandWords;
 
 CommandWords::Takes TakesOf(const std::string& command) {
   if (command == "capture" || command == "check") return CommandWords::Takes::kTargets;
-  return command == "ls" ? CommandWords::Takes::kNothing : CommandWords::Takes::kRequests;
+  return command == "ls" ? CommandWords::Takes::kNothing : CommandWords::Takes::kRequestNames;
 }
 
 CommandWords WordsOf(const CLI::App& command) {

@@ -104,7 +104,7 @@ Completion Complete(const std::map<std::string, CommandWords>& commands,
     completion.words = command->second.flags;
     completion.words.insert(completion.words.end(), command->second.switches.begin(),
                             command->second.switches.end());
-  } else if (command->second.takes == CommandWords::Takes::kRequests) {
+  } else if (command->second.takes == CommandWords::Takes::kRequestNames) {
     completion.words = Names(kubectl, {"get", kRequests, "--output=name"});
   } else if (command->second.takes == CommandWords::Takes::kTargets) {
     completion = Targets(word, kubectl);

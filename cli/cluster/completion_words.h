@@ -11,7 +11,7 @@ namespace strobe::cluster {
 
 // A command, and what its arguments are.
 struct CommandWords {
-  enum class Takes { kNothing, kTargets, kRequests };
+  enum class Takes { kNothing, kTargets, kRequestNames };
   Takes takes = Takes::kNothing;
   std::vector<std::string> flags{};     // "--duration".
   std::vector<std::string> switches{};  // Flags that take no value.

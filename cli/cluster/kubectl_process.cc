@@ -23,7 +23,7 @@ constexpr std::size_t kMaxOut = 256u << 20, kMaxErr = 64u << 10;
 constexpr std::size_t kMaxLine = 16u << 20;
 constexpr int kTickMs = 100;
 
-void Close(FileDescriptor& file) { FileDescriptor ended(file.Release()); }
+void Close(FileDescriptor& file) { file = FileDescriptor(); }
 
 struct Pipe {
   FileDescriptor read{}, write{};

@@ -1,7 +1,6 @@
 #include "common/base/fault_range.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <span>
 
+#include "common/base/fault_handler.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -30,7 +30,6 @@ namespace {
 constexpr std::uint32_t kMaxRanges = 4096;
 constexpr std::size_t kMaxBlocks = 1 << 20;  // Their states take 4 MiB.
 constexpr std::uint32_t kStateBits = 3, kStateMask = (1u << kStateBits) - 1;
-struct sigaction g_next_handler = {};
 
 FaultRange::State StateIn(std::uint32_t word) {
   return static_cast<FaultRange::State>(word & kStateMask);
@@ -73,25 +72,17 @@ bool FaultRange::Await(Slot& slot, std::uint32_t number, std::uintptr_t address)
   return true;
 }
 
-void FaultRange::OnSignal(int number, void* info_pointer, void* context) {
-  const int was = errno;
-  const auto* info = static_cast<const siginfo_t*>(info_pointer);
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  if (info->si_code == SEGV_ACCERR) {
+bool FaultRange::OnFault(const siginfo_t& info) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  if (info.si_code == SEGV_ACCERR) {
     for (std::uint32_t i = 0; i < kMaxRanges; ++i) {
       Slot& slot = Slots()[i];
       const std::uintptr_t end = slot.end.load(std::memory_order_acquire);
       if (address >= end || address < slot.begin.load(std::memory_order_relaxed)) continue;
-      if (!Await(slot, i, address)) break;
-      errno = was;
-      return;
+      return Await(slot, i, address);
     }
   }
-  if ((g_next_handler.sa_flags & SA_SIGINFO) != 0 && g_next_handler.sa_sigaction != nullptr)
-    return g_next_handler.sa_sigaction(number, const_cast<siginfo_t*>(info), context);
-  // After the return the processor repeats the access. With the handler that was there before, the
-  // second signal ends the process, as if this one had never been installed.
-  sigaction(number, &g_next_handler, nullptr);
+  return false;
 }
 
 absl::StatusOr<std::unique_ptr<FaultRange>> FaultRange::Reserve(std::size_t size, std::size_t block,
@@ -99,12 +90,7 @@ absl::StatusOr<std::unique_ptr<FaultRange>> FaultRange::Reserve(std::size_t size
   static std::once_flag installed;
   std::call_once(installed, [] {
     Slots();  // Allocates the slots before the handler may need them.
-    struct sigaction action = {};
-    action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
-      OnSignal(number, info, context);
-    };
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigaction(SIGSEGV, &action, &g_next_handler);
+    InstallFaultHandler(SIGSEGV, OnFault);
   });
   const std::size_t blocks = (size + block - 1) / block;
   if (blocks > kMaxBlocks)

@@ -1,6 +1,8 @@
 // A range of addresses without memory. The first access to a block of it asks for that block and
 // waits until somebody has put it there.
 #pragma once
+#include <signal.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -65,7 +67,7 @@ class FaultRange {
  private:
   struct Slot;
   static Slot* Slots();
-  static void OnSignal(int number, void* info, void* context);
+  static bool OnFault(const siginfo_t& info);
   static bool Await(Slot& slot, std::uint32_t number, std::uintptr_t address);
 
   FaultRange() = default;

@@ -1,6 +1,5 @@
 #include "common/base/foreign_memory.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +8,8 @@
 #include <mutex>
 #include <span>
 #include <utility>
+
+#include "common/base/fault_handler.h"
 
 namespace strobe {
 
@@ -23,7 +24,6 @@ struct ForeignMemory::Slot {
 namespace {
 
 constexpr std::size_t kMaxObjects = 16384;
-struct sigaction g_previous = {};
 
 }  // namespace
 
@@ -32,11 +32,10 @@ ForeignMemory::Slot* ForeignMemory::Slots() {
   return slots;
 }
 
-void ForeignMemory::OnSignal(int number, void* info_pointer, void* context) {
-  const auto* info = static_cast<const siginfo_t*>(info_pointer);
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+bool ForeignMemory::OnFault(const siginfo_t& info) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   // BUS_ADRERR means that the file has no such page. Other codes report hardware memory errors.
-  if (info->si_code == BUS_ADRERR) {
+  if (info.si_code == BUS_ADRERR) {
     for (Slot& slot : std::span(Slots(), kMaxObjects)) {
       const std::uintptr_t end = slot.end.load(std::memory_order_acquire);
       if (address >= end || address < slot.begin.load(std::memory_order_relaxed)) continue;
@@ -45,26 +44,17 @@ void ForeignMemory::OnSignal(int number, void* info_pointer, void* context) {
       const int access = slot.writable ? PROT_READ | PROT_WRITE : PROT_READ;
       if (mmap(place, page, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != place) break;
       slot.damaged.store(true, std::memory_order_release);
-      return;
+      return true;
     }
   }
-  if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr)
-    return g_previous.sa_sigaction(number, const_cast<siginfo_t*>(info), context);
-  // After the return the processor repeats the access. With the previous handler restored, the
-  // second SIGBUS ends the process, as if this handler had never been installed.
-  sigaction(number, &g_previous, nullptr);
+  return false;
 }
 
 absl::StatusOr<ForeignMemory> ForeignMemory::Guard(void* data, std::size_t size, bool writable) {
   static std::once_flag installed;
   std::call_once(installed, [] {
     Slots();  // Allocates the slots before the handler may need them.
-    struct sigaction action = {};
-    action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
-      OnSignal(number, info, context);
-    };
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigaction(SIGBUS, &action, &g_previous);
+    InstallFaultHandler(SIGBUS, OnFault);
   });
   for (Slot& slot : std::span(Slots(), kMaxObjects)) {
     bool taken = false;

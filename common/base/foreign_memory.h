@@ -1,6 +1,8 @@
 // Protection against SIGBUS for memory that is mapped from a file which another process may
 // truncate.
 #pragma once
+#include <signal.h>
+
 #include <cstddef>
 
 #include "absl/status/statusor.h"
@@ -29,7 +31,7 @@ class ForeignMemory {
  private:
   struct Slot;
   static Slot* Slots();  // An array of kMaxObjects slots.
-  static void OnSignal(int number, void* info, void* context);
+  static bool OnFault(const siginfo_t& info);
 
   Slot* slot_ = nullptr;
 };

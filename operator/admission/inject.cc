@@ -27,8 +27,6 @@ using kube::Member;
 using kube::TextOf;
 using kube::VariableOf;
 
-constexpr std::size_t kMaxReasonBytes = 512;
-
 // Returns the indices of the trainers: the containers that an annotation names, otherwise those
 // that ChooseTrainers selects.
 std::vector<std::size_t> Trainers(const Json& pod, std::vector<std::string>& warnings) {
@@ -341,7 +339,7 @@ Injection Inject(const Json& pod, const InjectionSettings& settings,
     injection.skipped = made.cannot;
     injection.warnings = {StrCat("the pod is not injected and cannot be profiled: ", made.cannot)};
     // A warning is lost when a controller creates the pod. Captures of the pod tell the annotation.
-    const std::string why = CutUtf8(made.cannot, kMaxReasonBytes);
+    const std::string why = CutUtf8(made.cannot, kMaxNotInjectedBytes);
     if (TextOf(Member(Member(pod, "metadata"), "annotations"), kNotInjectedAnnotation) != why)
       patch.Set("/metadata/annotations", kNotInjectedAnnotation, why);
     injection.patch = patch.Take();

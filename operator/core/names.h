@@ -1,6 +1,7 @@
 // Strobe's names in Kubernetes objects. Labels, annotations and finalizers are part of the API: if
 // one is renamed here, objects that carry the old name are not recognized any more.
 #pragma once
+#include <cstddef>
 
 namespace strobe {
 
@@ -20,6 +21,8 @@ inline constexpr char kInjectedLabel[] = "strobe.dev/injected";
 inline constexpr char kStatusAnnotation[] = "strobe.dev/status";
 // Written by injection instead of the above: why the pod has no sidecar, for people.
 inline constexpr char kNotInjectedAnnotation[] = "strobe.dev/not-injected";
+// What is written and read of it; anybody who may write the pod may write its annotations.
+inline constexpr std::size_t kMaxNotInjectedBytes = 512;
 // Names of the containers that train, separated by commas. Absent: the containers that request an
 // accelerator.
 inline constexpr char kContainersAnnotation[] = "strobe.dev/containers";

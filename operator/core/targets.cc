@@ -16,9 +16,6 @@
 namespace strobe {
 namespace {
 
-// Anybody who may write the pod may write its annotations.
-constexpr std::size_t kMaxReasonBytes = 512;
-
 // As gRPC takes it. Several ports make an address list of which the first one that answers as this
 // pod's sidecar is used.
 std::string AddressOf(const PodInfo& pod) {
@@ -80,7 +77,7 @@ bool ChooseContainer(const PodInfo& pod, const std::string& wanted, Target& targ
 std::string WhyNoSidecar(const PodInfo& pod) {
   const auto told = pod.annotations.find(kNotInjectedAnnotation);
   if (told != pod.annotations.end())
-    return StrCat("the pod was not injected: ", CutUtf8(told->second, kMaxReasonBytes));
+    return StrCat("the pod was not injected: ", CutUtf8(told->second, kMaxNotInjectedBytes));
   if (pod.wants_injection) {
     return "the pod carries the label strobe.dev/inject but has no sidecar: the webhook was away "
            "when it was created, or another webhook took the sidecar away";

@@ -95,7 +95,7 @@ void EndHold(InprocHold& hold, const v1::CapturePlan& plan, FrameworkAnswer& ans
   const bool ended = answer.verdict.outcome == Outcome::kOk;
   if (!hold.leads() && plan.tracers().python() > 0)
     answer.note = "calls of Python functions are recorded by another framework of the process only";
-  if (answer.verdict.outcome == Outcome::kOk && hold.WantsBack()) {
+  if (ended && hold.WantsBack()) {
     answer.verdict = {Outcome::kTruncated,
                       StrCat(answer.who, ": the program started a profiler session of its own")};
   }

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 const std::map<std::string, CommandWords> kCommands = {
     {"capture", {CommandWords::Takes::kTargets, {"--duration"}, {"--quiet"}}},
-    {"cancel", {CommandWords::Takes::kRequests, {}, {}}},
+    {"cancel", {CommandWords::Takes::kRequestNames, {}, {}}},
     {"ls", {}}};
 
 TEST(Complete, CommandsFlagsAndNames) {
