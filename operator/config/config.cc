@@ -260,7 +260,8 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
                           {"certificate", Scalar(config.webhook.certificate, "a file")},
                           {"key", Scalar(config.webhook.key, "a file")},
                           {"clientAuthority", Scalar(config.webhook.client_authority, "a file")},
-                          {"clientNames", Scalar(config.webhook.client_names, "a list of names")}};
+                          {"clientNames", Scalar(config.webhook.client_names, "a list of names")},
+                          {"drainTime", Duration(config.webhook.drain_time)}};
   const Fields tls = {{"enrollListen", Scalar(config.tls.enroll_listen, "host:port")},
                       {"secret", Scalar(config.tls.secret, "a name")},
                       {"secretNamespace", Scalar(config.tls.ns, "a name")},

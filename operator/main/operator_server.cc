@@ -23,8 +23,6 @@
 namespace strobe {
 namespace {
 
-// The API server goes on calling our webhooks until it has heard that we are not ready any more.
-constexpr Nanos kDrainTime = std::chrono::seconds(3);
 // For workers to hear that their captures are over: as long as an attempt waits for them.
 constexpr Nanos kRetirePatience = std::chrono::seconds(8);
 constexpr Nanos kNamespaceTimeout = std::chrono::seconds(3);
@@ -233,7 +231,7 @@ absl::Status OperatorServer::Stop() {
   lease_client_.EndWaits();
   if (has_webhooks() && milestones_.reached(Milestone::kServing) && failure().ok()) {
     tls_servers_->Drain();
-    std::this_thread::sleep_for(kDrainTime);
+    std::this_thread::sleep_for(config_.webhook.drain_time);
   }
   starter_.join();
   reconcile_threads_.reset();

@@ -32,7 +32,7 @@ class SecureOperator(Operator):
         self.pod_failure_policy = pod_failure_policy
         super().__init__(group, plane.kubeconfig, name=f"{name}-{self.space}", flags=flags, config={
             "watch": {"namespace": self.space}, "lease": {"namespace": self.space},
-            "webhook": {"listen": f"127.0.0.1:{self.webhook_port}", "configuration": self.configuration, **(webhook or {})},
+            "webhook": {"listen": f"127.0.0.1:{self.webhook_port}", "configuration": self.configuration, "drainTime": "0s", **(webhook or {})},
             "tls": {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"], **(tls or {})},
             "injection": injection or {}, "state": {"configMap": "strobe-operator-state"}, **config})
         self.command.remove("--insecure-plaintext")
@@ -97,7 +97,7 @@ class ChartOperator(Operator):
         (config,) = [o["data"]["operator.yaml"] for o in self.objects if o["kind"] == "ConfigMap" and "operator.yaml" in o.get("data", {})]
         config = yaml.safe_load(config)
         config["lease"] |= {"namespace": self.SPACE, "enabled": False}
-        config["webhook"]["listen"] = f"127.0.0.1:{self.webhook_port}"
+        config["webhook"] |= {"listen": f"127.0.0.1:{self.webhook_port}", "drainTime": "0s"}
         config["tls"] |= {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"]}
         config["log"]["format"] = "text"
         del config["http"]
