@@ -7,6 +7,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -24,13 +25,20 @@ def commands():
     """The sources of each folder with their entries in the compilation database."""
     folders = {}
     for entry in json.loads(DATABASE.read_text()):
-        source = Path(entry["file"])
-        if not source.is_relative_to(ROOT) or source.is_relative_to(ROOT / "build"):
-            continue
-        path = source.relative_to(ROOT)
-        if module_of(path) in ARROWS:
-            folders.setdefault(module_of(path), []).append((str(path), entry))
+        for source in joined(Path(entry["file"])):
+            if not source.is_relative_to(ROOT) or source.is_relative_to(ROOT / "build"):
+                continue
+            path = source.relative_to(ROOT)
+            if module_of(path) in ARROWS:
+                folders.setdefault(module_of(path), []).append((str(path), entry))
     return folders
+
+
+def joined(source):
+    """The sources that CMake joined into this one for a unity build; otherwise itself."""
+    if "Unity" not in source.parts:
+        return [source]
+    return [Path(path) for path in re.findall(r'^#include "(.*)"$', source.read_text(), re.MULTILINE)]
 
 
 def flags_of(sources):

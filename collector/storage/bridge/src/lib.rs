@@ -47,6 +47,8 @@ fn runtime() -> Result<Arc<Runtime>, Failure> {
     if let Some(runtime) = shared.upgrade() {
         return Ok(runtime);
     }
+    // An error means that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let built = Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(4)
