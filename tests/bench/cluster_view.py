@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.support.control_plane import Kubectl
-from tests.support.installation import NodeStore, install, start_node, training_job
+from tests.support.installation import SPACE, NodeStore, install, profiled_namespace, start_node, training_job
 from tests.support.processes import PYTHON, ROOT, Group, wait_until
 from tests.support.viewing import Viewing, grant_viewing, viewers
 
@@ -25,13 +25,9 @@ VIEWS, KILLS = 7, 30
 
 def captured(node, store):
     """A namespace in which jane has captured a job, and may view it."""
-    admin = Kubectl(node.kubeconfig)
-    for space in ("strobe-system", "ml"):
-        admin.run("create", "namespace", space)
+    Kubectl(node.kubeconfig).run("create", "namespace", SPACE)
     install(node, store)
-    team = Kubectl(node.kubeconfig, "ml")
-    team.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane")
-    team.run("create", "secret", "generic", "traces", *(f"--from-literal={name}={value}" for name, value in store.env.items()))
+    team = profiled_namespace(node, store, "ml")
     grant_viewing(team, "jane")
     team.apply(training_job(node, "llm"))
     pods = wait_until(lambda: len(found := team.get("pods", "-l", "job-name=llm")["items"]) == 2 and found, 60, "two pods")

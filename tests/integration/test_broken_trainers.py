@@ -78,8 +78,7 @@ def test_forks_exec_and_a_kill_during_a_capture(pod, trainer):
     wait_until(lambda: trainer.announcements() and trainer.process.output().count("ready") == 2, 60, "the new program's announcement")
     assert trainer.announced(trainer.framework)["pid"] == before["pid"] and trainer.trains()
     worker = pod.worker("--duration", "1s", "--guard", "500ms", run="after")
-    # Known defect: after an exec, TensorFlow's trace has no host events, for a reason that is not known yet. The worker says so.
-    assert worker["outcome"] == "Ok" or (trainer.framework, worker["outcome"]) == ("tensorflow", "NoHostEvents"), worker
+    assert worker["outcome"] == "Ok", worker
     worker = pod.worker("--duration", "2s", run="killed", meanwhile=lambda: (time.sleep(1), trainer.process.kill()))
     assert worker["outcome"] in ("WorkerLost", "NoSource") and worker["message"], worker
     await_none(pod)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.installation import (  # noqa: F401  Fixtures.
-    CHART, SPACE, NodeStore, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, store, training_job,
+    SPACE, NodeStore, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, profiled_namespace, store, training_job, upgrade,
 )
 from tests.support.node import V4, V6, has_ipv6
 from tests.support.operator import condition, profile_request, wait_finished
@@ -37,12 +37,7 @@ def installed(node, store):
 @pytest.fixture(scope="module")
 def team(installed, store):
     """A namespace with an ordinary user, jane, who may profile there."""
-    admin = Kubectl(installed.kubeconfig)
-    admin.run("create", "namespace", "ml")
-    admin.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane", "-n", "ml")
-    keys = [f"--from-literal={name}={value}" for name, value in store.env.items()]
-    admin.run("create", "secret", "generic", "traces", *keys, "-n", "ml")
-    return Kubectl(installed.kubeconfig, "ml")
+    return profiled_namespace(installed, store, "ml")
 
 
 def test_the_installation_answers(installed):
@@ -210,11 +205,8 @@ def test_a_store_with_a_private_authority(installed, team):
     team.apply(annotated_pod("without-ca", {"strobe.dev/storage-secret": "private"}))
     verdict, status = captured(team, f"{store.url}/ml", "without-ca")
     assert verdict == "False" and "for a private CA set ca_bundle" in status, status
-    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--wait", "--timeout", "120s",
-         "--set", "injection.storage.secret=private,injection.storage.caBundle.configMap=store-ca")
-    pod = annotated_pod("with-ca")
-    wait_until(lambda: "strobe-storage-ca" in team.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(pod)).stdout, 60, "the new webhooks")
-    team.apply(pod)
+    upgrade(installed, "--set", "injection.storage.secret=private,injection.storage.caBundle.configMap=store-ca")
+    team.apply(annotated_pod("with-ca"))
     verdict, status = captured(team, f"{store.url}/ml", "with-ca")
     assert verdict == "True", status
     assert [key for key in store.objects() if key.endswith(".xplane.pb")]
@@ -227,7 +219,7 @@ def test_nothing_is_left_of_killed_commands(team, killed_viewers):
 
 def test_an_upgrade_keeps_requests(installed, team, store):
     before = team.get("profreq", "first-look")
-    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "maxConcurrentReconciles=3", "--wait", "--timeout", "120s")
+    upgrade(installed, "--set", "maxConcurrentReconciles=3")
     after = team.get("profreq", "first-look")
     assert after["metadata"]["uid"] == before["metadata"]["uid"] and after["status"] == before["status"]
     # The new operators keep the authority of the old ones: the refusal comes from an operator, not from a broken webhook.

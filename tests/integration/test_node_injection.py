@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.installation import (  # noqa: F401  Fixtures.
-    CHART, SPACE, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, store, training_job,
+    SPACE, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, profiled_namespace, store, training_job, upgrade,
 )
 from tests.support.node import V4, V6, has_ipv6
 from tests.support.operator import condition, profile_request, wait_finished
@@ -29,26 +29,10 @@ def installed(node, store):
 @pytest.fixture
 def team(installed, store, request):
     """A namespace of the test's own."""
-    admin = Kubectl(installed.kubeconfig)
     name = request.node.name.replace("_", "-")[:50]
-    admin.run("create", "namespace", name)
-    admin.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane", "-n", name)
-    keys = [f"--from-literal={key}={value}" for key, value in store.env.items()]
-    admin.run("create", "secret", "generic", "traces", *keys, "-n", name)
-    yield Kubectl(installed.kubeconfig, name)
-    admin.run("delete", "namespace", name, "--wait=false")
-
-
-def await_image(kubectl, prefix):
-    """The operator of before an upgrade answers for some seconds more."""
-    asked = json.dumps(host_pod("asked", ["/bin/true"]))
-
-    def answered():
-        pod = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout
-        sidecars = [c["image"] for c in json.loads(pod)["spec"].get("initContainers", []) if c["name"] == "strobe-sidecar"]
-        return sidecars and sidecars[0].startswith(prefix)
-
-    wait_until(answered, 60, "the new operator")
+    team = profiled_namespace(installed, store, name)
+    yield team
+    team.run("delete", "namespace", name, "--wait=false")
 
 
 def runs(kubectl, name, container="train"):
@@ -127,9 +111,8 @@ def test_a_quota_of_a_real_controller(installed, team):
 def private(installed):
     """From now on, the sidecar's image is in a registry that demands credentials. Belongs to the last tests."""
     registry = Registry(installed).start().take(SIDECAR)
-    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", f"injection.image.registry={registry.name},injection.image.pullPolicy=Always",
-         "--set-json", 'injection.imagePullSecrets=["registry"]', "--wait", "--timeout", "120s")
-    await_image(Kubectl(installed.kubeconfig), f"{registry.name}/")
+    upgrade(installed, "--set", f"injection.image.registry={registry.name},injection.image.pullPolicy=Always",
+            "--set-json", 'injection.imagePullSecrets=["registry"]')
     return registry
 
 

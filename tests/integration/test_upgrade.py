@@ -71,9 +71,9 @@ def test_pods_of_an_earlier_release_stay_capturable(group, kubectl, older, logdi
     """They keep their sidecar until they end. It knows no newer field of a plan, and its answers have none."""
     worker = older(without)
     Operator(group, kubectl.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
-    kubectl.apply(profile_request("look", logdir, run="look"))
+    # A wide guard, so that a busy machine does not make the capture late.
+    kubectl.apply(profile_request("look", logdir, run="look", start={"guard": "500ms"}))
     request = wait_finished(kubectl, "look")
-    # A start may be late on a busy machine; the trace is there and counts.
     assert condition(request, "Succeeded")["reason"] in ("AllWorkersOk", "EnoughWorkersOk"), request["status"]
     assert condition(request, "Synchronized")["status"] == "True", request["status"]
     assert list((logdir / "plugins/profile/look").glob("*.xplane.pb")) and (logdir / "plugins/profile/look/strobe.json").exists()

@@ -10,8 +10,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from .api_client import ApiClient
 from .ports import free_port
-from .processes import ROOT, TOOLS
+from .processes import PATIENCE, ROOT, TOOLS
 from .tls import issue, make_authority, openssl
 
 
@@ -91,7 +92,7 @@ class ControlPlane:
     def wait_ready(self, timeout=60):
         context = ssl.create_default_context(cafile=self.dir / "ca.crt")
         context.load_cert_chain(self.dir / "admin.crt", self.dir / "admin.key")
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         while time.monotonic() < deadline:
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", context=context, timeout=2) as answer:
@@ -105,12 +106,19 @@ class ControlPlane:
         raise RuntimeError(f"kube-apiserver is not ready:\n{self.apiserver.output()[-3000:]}")
 
 
+# Kinds that tests wait for, with their paths.
+WATCHED = {kind: path for kinds, path in {
+    ("pod", "pods"): "/api/v1/namespaces/{}/pods",
+    ("profreq", "profilerequest", "profilerequests"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profilerequests"}.items() for kind in kinds}
+
+
 class Kubectl:
     """Runs kubectl with one kubeconfig and namespace."""
 
     def __init__(self, kubeconfig, namespace="default"):
         self.kubeconfig = str(kubeconfig)
         self.namespace = namespace
+        self.client = None
 
     def run(self, *arguments, stdin=None, check=True):
         result = subprocess.run(
@@ -126,6 +134,9 @@ class Kubectl:
         return self.run("apply", "-f", "-", stdin="\n---\n".join(json.dumps(o) for o in objects))
 
     def get(self, *arguments):
+        if len(arguments) == 2 and arguments[0] in WATCHED and not str(arguments[1]).startswith("-"):
+            self.client = self.client or ApiClient(self.kubeconfig)
+            return self.client.get(f"{WATCHED[arguments[0]].format(self.namespace)}/{arguments[1]}")
         return json.loads(self.run("get", *arguments, "-o", "json").stdout)
 
     def install_crds(self):

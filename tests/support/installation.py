@@ -64,10 +64,32 @@ def start_node(group, families=(V4,)):
 def install(node, store, *arguments):
     helm(node, "install", "strobe", CHART, "--set-json", f'logdirs=["{store.url}/{{namespace}}"]', "--set", "image.pullPolicy=Never",
          "--set", "injection.image.pullPolicy=Never,injection.memoryLimit=1Gi", *arguments, "--wait", "--timeout", "120s")
-    # Helm waits only until the pods are ready; kube-proxy routes the Service to them a little later.
-    asked = json.dumps(profile_request("reached", f"{store.url}/ml", target={"pods": ["nobody"]}))
+    await_webhooks(node)
+
+
+def await_webhooks(node):
+    """Helm waits only until the pods are ready; kube-proxy routes the Service to them a little later."""
+    asked = json.dumps(profile_request("reached", "s3://bucket/ml", target={"pods": ["nobody"]}))
     wait_until(lambda: "failed calling webhook" not in Kubectl(node.kubeconfig).run(
         "create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr, 60, "the Service to lead to the webhooks")
+
+
+def upgrade(node, *arguments):
+    """Changes values of the chart, and waits until only operators with them answer: those of before go on for some seconds."""
+    helm(node, "upgrade", "strobe", CHART, "--reuse-values", *arguments, "--wait", "--timeout", "120s")
+    operators = ("pods", "-l", "app.kubernetes.io/component=operator")
+    wait_until(lambda: all("deletionTimestamp" not in pod["metadata"] for pod in Kubectl(node.kubeconfig, SPACE).get(*operators)["items"]),
+               60, "the end of the operators of before")
+    await_webhooks(node)
+
+
+def profiled_namespace(node, store, name):
+    """A namespace with an ordinary user, jane, who may profile there, and the store's keys as the Secret `traces`. Returns the administrator's kubectl for it."""
+    team = Kubectl(node.kubeconfig, name)
+    team.run("create", "namespace", name)
+    team.run("create", "rolebinding", "jane", "--clusterrole=strobe-profiler", "--user=jane")
+    team.run("create", "secret", "generic", "traces", *(f"--from-literal={key}={value}" for key, value in store.env.items()))
+    return team
 
 
 def as_jane(kubectl, *objects, check=True):

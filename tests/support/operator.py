@@ -5,7 +5,7 @@ import time
 import urllib.request
 
 from .ports import free_port
-from .processes import BIN, wait_until
+from .processes import BIN, PATIENCE, wait_until
 
 
 class Operator:
@@ -57,7 +57,7 @@ def condition(request, kind):
 
 def wait_finished(kubectl, name, timeout=60):
     """Waits until the Succeeded condition is True or False, and returns the request."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     request = {}
     while time.monotonic() < deadline:
         request = kubectl.get("profilerequest", name)

@@ -11,6 +11,8 @@ BUILD = ROOT / "build"
 BIN = Path(os.environ.get("STROBE_BIN", BUILD / "bin"))
 TOOLS = BUILD / "tools" / "bin"
 PYTHON = BUILD / "venv" / "bin" / "python"
+# Tests wait as long as an idle machine needs, with some room, times this: in CI, suites share two processors with each other and with compilers.
+PATIENCE = 3
 
 
 def status_of(pid):
@@ -74,7 +76,7 @@ class Process:
 
     def wait_for(self, text, timeout):
         """Waits until the output contains the text. Fails, with the output, if the process ends before or it takes too long."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         while time.monotonic() < deadline:
             if text in self.output():
                 return self
@@ -132,12 +134,12 @@ class Group:
 
 
 def wait_until(condition, timeout, what):
-    """Polls until the condition returns something true, and returns that."""
-    deadline = time.monotonic() + timeout
+    """Polls until the condition returns something true, and returns that. `timeout` is in seconds, see PATIENCE."""
+    deadline = time.monotonic() + timeout * PATIENCE
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} did not happen within {timeout} s")
+            raise TimeoutError(f"{what} did not happen within {timeout * PATIENCE} s")
         time.sleep(0.05)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 SAYS_WHY = re.compile(r"^(E  |FAILED |ERROR |.*: Failure$|.*(ERROR|WARNING): \w+Sanitizer|.*error: )")
 MOST_LINES = 8
-MOST_COLUMNS = 240
+MOST_COLUMNS = 600
 
 
 def reasons(output):
