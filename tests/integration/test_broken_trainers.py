@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.test_inproc_xla import jax_trainer
 from tests.support.beside import Pod, await_none, await_phase
-from tests.support.inproc import TORCH_PYTHON, Trainer
+from tests.support.inproc import TORCH_PYTHON, Trainer, is_locked
 from tests.support.processes import wait_until
 
 # The program's own profiler, used for a moment.
@@ -75,7 +75,9 @@ def test_forks_exec_and_a_kill_during_a_capture(pod, trainer):
     again = "os.unlink(orders); os.execv(sys.executable, [sys.executable, *sys.argv])"
     worker = pod.worker("--duration", "2s", run="exec", meanwhile=lambda: (time.sleep(1), trainer.order(again)))
     assert worker["outcome"] in ("WorkerLost", "NoSource"), worker
-    wait_until(lambda: trainer.announcements() and trainer.process.output().count("ready") == 2, 60, "the new program's announcement")
+    wait_until(lambda: trainer.process.output().count("ready") == 2, 60, "the new program")
+    # Its announcement has the name of the one before, which nobody locks any more.
+    wait_until(lambda: all(is_locked(file) for file in trainer.agent.glob("*.process")) and trainer.announcements(), 60, "the new program's announcement")
     assert trainer.announced(trainer.framework)["pid"] == before["pid"] and trainer.trains()
     worker = pod.worker("--duration", "1s", "--guard", "500ms", run="after")
     assert worker["outcome"] == "Ok", worker
