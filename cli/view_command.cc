@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/addresses.h"
 #include "cli/common_flags.h"
 #include "cli/open_traces.h"
 #include "common/base/duration.h"
 #include "common/base/ending_signals.h"
+#include "common/base/ip_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/viewer.h"
@@ -110,14 +110,14 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
     ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
   }
   Cancellation ended;
-  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags, ended));
+  ASSIGN_OR_RETURN(const std::shared_ptr<viewer::Library> library, OpenLibrary(flags, ended));
   viewer::ViewerOptions options;
   options.hosts = flags.hosts;
   options.xprof = flags.xprof;
   options.cache.directory =
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
-  viewer::Viewer viewer(*library, std::move(options));
+  viewer::Viewer viewer(std::move(options));
   std::atomic<MonoTime> last_request = SystemClock().MonoNow();
   const auto noted = [&](auto answer) {
     return [&last_request, answer](const Request& request) {
@@ -130,7 +130,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
       {{"/healthz", noted([](const Request&) {
           return Page{200, "ok\n"};
         })}},
-      noted([&viewer](const Request& request) { return viewer.Answer(request); }));
+      noted([&](const Request& request) { return viewer.Answer(request, library); }));
   if (!server.ok())
     return absl::Status(
         server.status().code(),
@@ -142,7 +142,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
             << "/ (Ctrl-C ends)" << std::endl;
   // Reads the first run while the user opens the browser.
-  viewer.Answer({.path = "/api/run", .host = "localhost"});
+  viewer.Answer({.path = "/api/run", .host = "localhost"}, library);
   AwaitEnd(ending, idle, last_request);
   ended.Cancel();  // Ends requests that wait for a store.
   return absl::OkStatus();
