@@ -50,7 +50,8 @@ class Viewer {
   std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The loader of the run that the query names, or of the library's first run when it names none;
   // starts to read the run if nobody has. NotFound when there is no such run.
-  absl::StatusOr<std::shared_ptr<Loader>> LoaderOf(const SharedLibrary& library, const Query& query);
+  absl::StatusOr<std::shared_ptr<Loader>> LoaderOf(const SharedLibrary& library,
+                                                   const Query& query);
   // Null if the run is still being read after `wait`. After an error the loader is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
   void Forget(const std::shared_ptr<Loader>& loader);

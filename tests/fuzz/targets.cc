@@ -232,7 +232,8 @@ void Query(std::string_view bytes) {
   const std::size_t question = std::min(bytes.find('?'), bytes.size());
   Request request{.path = std::string(bytes.substr(0, question)), .host = "localhost"};
   if (question < bytes.size()) request.query = bytes.substr(question + 1);
-  while (viewer.Answer({"/api/run", "", "localhost"}, library).body.find("\"loading\"") != std::string::npos)
+  while (viewer.Answer({"/api/run", "", "localhost"}, library).body.find("\"loading\"") !=
+         std::string::npos)
     ;
   viewer.Answer(request, library);
 }

@@ -49,10 +49,11 @@ ARROWS = {
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
                       "operator/workers"],
     "viewer": ["collector/analysis", "collector/convert", "collector/index", "collector/xplane", "common/base", "common/http"],
+    "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
     "cli/cluster": ["common/base", "operator/core", "operator/objects"],
     # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.
-    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "operator/core", "operator/objects", "operator/workers", "sidecar/service", "sidecar/session",
-            "sidecar/source", "sidecar/spool", "viewer"],
+    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/workers",
+            "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "viewer", "viewer/service"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})
 # Libraries, by the prefix of their headers, and the only modules that may include them.
