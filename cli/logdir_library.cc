@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<convert::OpenTrace>> JoinedLibraries::Open(const std:
 }
 
 std::string JoinedLibraries::place() const {
-  if (parts_.empty()) return "The logdirs that you may see";
+  if (parts_.empty()) return "What you may see";
   std::vector<std::string> names;
   for (const NamedLibrary& part : parts_) names.push_back(part.name);
   return Join(names, ", ");
