@@ -13,17 +13,19 @@ namespace {
 
 // A digest, because a thousand groups in each key would take much memory. Lengths keep two lists of
 // groups apart whose texts are the same when they are joined.
-std::string KeyOf(const Asker& asker, const std::string& ns) {
+std::string DigestOf(const Asker& asker) {
   Sha256 digest;
   const auto add = [&digest](const std::string& text) {
     digest.Update(StrCat(text.size(), ":"));
     digest.Update(text);
   };
-  add(ns);
   add(asker.user);
   for (const std::string& group : asker.groups) add(group);
   return digest.Hex();
 }
+
+// All digests have the same length.
+std::string KeyOf(const std::string& digest, const std::string& ns) { return digest + ns; }
 
 }  // namespace
 
@@ -68,8 +70,7 @@ absl::StatusOr<bool> Access::Ask(const Asker& asker, const std::string& ns, cons
 }
 
 absl::StatusOr<bool> Access::MaySeeOne(const Asker& asker, const std::string& ns,
-                                       MonoTime deadline) {
-  const std::string key = KeyOf(asker, ns);
+                                       const std::string& key, MonoTime deadline) {
   {
     MutexLock lock(&mutex_);
     if (Known(key, clock_.MonoNow()) != nullptr) {
@@ -94,9 +95,12 @@ absl::StatusOr<std::vector<bool>> Access::MaySee(const Asker& asker,
                                                  const std::vector<std::string>& namespaces) {
   const MonoTime deadline = clock_.MonoNow() + options_.deadline;
   std::vector<absl::StatusOr<bool>> answers(namespaces.size(), absl::UnknownError("not asked"));
-  const auto ask = [&](std::size_t i) { answers[i] = MaySeeOne(asker, namespaces[i], deadline); };
+  const std::string digest = DigestOf(asker);
+  const auto ask = [&](std::size_t i) {
+    answers[i] = MaySeeOne(asker, namespaces[i], KeyOf(digest, namespaces[i]), deadline);
+  };
   // No threads are started for what is known already.
-  ParallelFor(namespaces.size(), MustAsk(asker, namespaces) ? options_.concurrency : 1, ask);
+  ParallelFor(namespaces.size(), MustAskAs(digest, namespaces) ? options_.concurrency : 1, ask);
   std::vector<bool> allowed;
   for (const absl::StatusOr<bool>& answer : answers) {
     if (!answer.ok())
@@ -108,9 +112,13 @@ absl::StatusOr<std::vector<bool>> Access::MaySee(const Asker& asker,
 }
 
 bool Access::MustAsk(const Asker& asker, const std::vector<std::string>& namespaces) {
+  return MustAskAs(DigestOf(asker), namespaces);
+}
+
+bool Access::MustAskAs(const std::string& digest, const std::vector<std::string>& namespaces) {
   const MonoTime now = clock_.MonoNow();
   return std::any_of(namespaces.begin(), namespaces.end(), [&](const std::string& ns) {
-    const std::string key = KeyOf(asker, ns);
+    const std::string key = KeyOf(digest, ns);
     MutexLock lock(&mutex_);
     const Answer* known = Known(key, now);
     return known == nullptr || known->asking;

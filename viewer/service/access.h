@@ -61,7 +61,9 @@ class Access {
     std::list<std::string>::iterator age{};
   };
 
-  absl::StatusOr<bool> MaySeeOne(const Asker& asker, const std::string& ns, MonoTime deadline);
+  absl::StatusOr<bool> MaySeeOne(const Asker& asker, const std::string& ns, const std::string& key,
+                                 MonoTime deadline);
+  bool MustAskAs(const std::string& digest, const std::vector<std::string>& namespaces);
   // The live or awaited answer; null if the question must be asked.
   Answer* Known(const std::string& key, MonoTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
