@@ -10,12 +10,13 @@ import socket
 import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.ports import free_port
-from tests.support.processes import BIN, ROOT, wait_until
+from tests.support.processes import BIN, BUILD, ROOT, wait_until
 from tests.support.serving import Nginx, Proxies, Serve, serve_config
 from tests.support.tls import issue
 from tests.support.traces import write_run
@@ -163,46 +164,60 @@ def test_headers_that_could_name_two_users_are_refused(serve):
         serve.ask("/api/runs", "jane", groups="g," * 60_000)
 
 
-def test_only_the_proxy_can_connect(session_group, logdirs, kubeconfig, tmp_path):
-    proxies = Proxies(tmp_path / "pki")
+@pytest.fixture(scope="module")
+def behind(session_group, logdirs, kubeconfig, tmp_path_factory):
+    """A service that demands the proxy's certificate, and nginx with logins in front of it."""
+    directory = tmp_path_factory.mktemp("behind")
+    proxies = Proxies(directory / "pki")
     health = free_port()
-    serve = Serve(session_group, "serve-tls", tmp_path, serve_config(logdirs, listen="0.0.0.0:0", tls=proxies.tls(), hosts=["strobe.example.com"],
-                                                                     health={"listen": f"127.0.0.1:{health}"}), kubeconfig)
+    serve = Serve(session_group, "serve-tls", directory, serve_config(logdirs, listen="0.0.0.0:0", tls=proxies.tls(), hosts=["strobe.example.com"],
+                                                                      health={"listen": f"127.0.0.1:{health}"}), kubeconfig)
+    nginx = Nginx(session_group, proxies, serve.port, {"jane": ("hers", ""), "bob": ("his", "ops,b-team"), "eve": ("e", "")})
+    return SimpleNamespace(serve=serve, proxies=proxies, health=health, nginx=nginx)
+
+
+def test_only_the_proxy_can_connect(behind):
+    serve, proxies = behind.serve, behind.proxies
     for client in (None, "another"):  # Forged headers past the proxy.
         with pytest.raises((ssl.SSLError, OSError)):
             proxies.get(serve.port, "/api/runs", client, user="jane")
     with pytest.raises((http.client.HTTPException, OSError)):  # Without TLS.
         serve.ask("/api/runs", "jane")
     assert json.loads(proxies.get(serve.port, "/api/runs", "strobe-proxy", user="stranger")[1])["runs"] == []
-    plain = http.client.HTTPConnection("127.0.0.1", health, timeout=10)
+    plain = http.client.HTTPConnection("127.0.0.1", behind.health, timeout=10)
     for path, status in (("/healthz", 200), ("/api/runs", 404), ("/", 404)):
         plain.request("GET", path, headers={"X-Forwarded-User": "jane"})
         answer = plain.getresponse()
         answer.read()
         assert answer.status == status, path
 
-    # A real proxy, with logins.
-    nginx = Nginx(session_group, proxies, serve.port, {"jane": ("hers", ""), "bob": ("his", "ops,b-team"), "eve": ("e", "")})
 
-    def through(user, password, **headers):
-        token = base64.b64encode(f"{user}:{password}".encode()).decode()
-        connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=10)
-        connection.request("GET", "/api/runs", headers={"Authorization": f"Basic {token}", **headers})
-        answer = connection.getresponse()
-        body = answer.read()
-        return answer.status, json.loads(body)["runs"] if answer.status == 200 else body
+def through(nginx, user, password, **headers):
+    """What somebody gets who logs in: the status, and the runs or the body."""
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=10)
+    connection.request("GET", "/api/runs", headers={"Authorization": f"Basic {token}", **headers})
+    answer = connection.getresponse()
+    body = answer.read()
+    return answer.status, json.loads(body)["runs"] if answer.status == 200 else body
 
+
+def test_a_real_proxy_passes_who_has_logged_in(serve, behind):
     def listening():
         try:
-            return through("jane", "hers")
+            return through(behind.nginx, "jane", "hers")
         except OSError:
             return None
 
     assert f"team-a/{ALPHA}" in wait_until(listening, 10, "nginx listens")[1]
-    assert through("bob", "his") == (200, [f"team-b/{BRAVO}"])
-    assert through("jane", "wrong")[0] == 401
+    assert through(behind.nginx, "bob", "his") == (200, [f"team-b/{BRAVO}"])
+    assert through(behind.nginx, "jane", "wrong")[0] == 401
     forged = {"X-Forwarded-User": "jane", "X-Forwarded-Groups": "b-team", "x-forwarded-groups": "b-team"}
-    assert through("eve", "e", **forged) == (200, [])
+    assert through(behind.nginx, "eve", "e", **forged) == (200, [])
+    done = subprocess.run(["node", "--test", ROOT / "tests/browser/serve.test.mjs"], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "STROBE_PROXY": f"127.0.0.1:{behind.nginx.port}", "STROBE_RUN": f"team-a/{ALPHA}", "STROBE_HIDDEN": "bravo",
+                               "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
 def test_the_service_refuses_to_start_where_anybody_could_name_a_user(logdirs, kubeconfig, tmp_path):
