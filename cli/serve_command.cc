@@ -27,9 +27,10 @@ namespace {
 using viewer::ServeConfig;
 
 constexpr std::size_t kMaxConnections = 1024;
-// Answers that wait for the API server, and searches and conversions of whole traces.
-constexpr int kSlowThreads = 8;
-constexpr std::size_t kMaxSlowWaiting = 64;
+// For answers that wait for the API server, and for searches and conversions of whole traces, which
+// never take all of these threads.
+constexpr int kSlowThreads = 16, kMaxHeavy = 8;
+constexpr std::size_t kMaxSlowWaiting = 256;
 constexpr Nanos kReadFilesEvery = std::chrono::seconds(10);
 
 // Asks whether somebody may get the ProfileRequests of a namespace, with a SubjectAccessReview.
@@ -80,7 +81,10 @@ absl::StatusOr<std::vector<NamedLibrary>> OpenLogdirs(const ServeConfig& config,
 }
 
 viewer::Gate::Options GateOptions(const ServeConfig& config) {
-  viewer::Gate::Options options{.identity = config.identity, .hosts = config.hosts};
+  viewer::Gate::Options options{.identity = config.identity,
+                                .hosts = config.hosts,
+                                .is_heavy = viewer::Viewer::IsSlow,
+                                .max_heavy = kMaxHeavy};
   for (const viewer::ServedLogdir& logdir : config.logdirs) options.namespaces.push_back(logdir.ns);
   return options;
 }
@@ -99,9 +103,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartServer(const ServeConfig& confi
                                                         const IdentityFiles& files,
                                                         viewer::Gate& gate) {
   HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
-  options.is_slow = [&gate](const Request& request) {
-    return viewer::Viewer::IsSlow(request) || gate.IsSlow(request);
-  };
+  options.is_slow = [&gate](const Request& request) { return gate.IsSlow(request); };
   options.slow_threads = kSlowThreads;
   options.max_slow_waiting = kMaxSlowWaiting;
   options.headers = {config.identity.user, config.identity.groups};

@@ -19,7 +19,7 @@ Page Refusal(const absl::Status& why) {
 
 }  // namespace
 
-Gate::Gate(const Clock& clock, Access& access, Options options, Inside inside)
+Gate::Gate(const Clock& clock, Access& access, Options options, Handler inside)
     : clock_(clock),
       access_(access),
       options_(std::move(options)),
@@ -61,10 +61,28 @@ Page Gate::Judged(const Request& request) {
         std::lower_bound(namespaces_.begin(), namespaces_.end(), options_.namespaces[i]);
     if ((*allowed)[static_cast<std::size_t>(place - namespaces_.begin())]) visible.push_back(i);
   }
+  return Inside(request, visible);
+}
+
+Page Gate::Inside(const Request& request, const VisibleLogdirs& visible) {
+  if (!options_.is_heavy || !options_.is_heavy(request)) return inside_(request, visible);
+  struct Counted {
+    explicit Counted(std::atomic<int>& of) : count(of), now(++of) {}
+    ~Counted() { --count; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    std::atomic<int>& count;
+    const int now;
+  } const counted(heavy_);
+  if (counted.now > options_.max_heavy)
+    return {.status = 503,
+            .body = "too many such requests at once\n",
+            .headers = {{"Retry-After", "5"}}};
   return inside_(request, visible);
 }
 
 bool Gate::IsSlow(const Request& request) {
+  if (options_.is_heavy && options_.is_heavy(request)) return true;
   const absl::StatusOr<Asker> asker = ReadAsker(request, options_.identity);
   return asker.ok() && access_.MustAsk(*asker, namespaces_);
 }

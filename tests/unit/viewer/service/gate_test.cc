@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <stdexcept>
+#include <thread>
 
 #include "tests/unit/viewer/service/fake_judge.h"
 
@@ -90,6 +90,39 @@ TEST_F(GateTest, IsSlowWhileItMustAsk) {
   gate_.Answer(request);
   EXPECT_FALSE(gate_.IsSlow(request));
   EXPECT_FALSE(gate_.IsSlow(Request{.host = "localhost"})) << "a refusal asks nobody";
+}
+
+TEST(Gate, HeavyRequestsDoNotTakeAllThreads) {
+  HandClock clock;
+  FakeJudge judge;
+  Access access(clock, judge, {});
+  Notification inside, end;
+  Gate gate(clock, access,
+            {.namespaces = {"ml"},
+             .is_heavy = [](const Request& request) { return request.path == "/heavy"; },
+             .max_heavy = 1},
+            [&](const Request& request, const VisibleLogdirs&) {
+              if (request.query == "wait") {
+                inside.Notify();
+                end.Wait();
+              }
+              return Page{};
+            });
+  const auto get = [&gate](const std::string& path, const std::string& query = "") {
+    return gate
+        .Answer({.path = path,
+                 .query = query,
+                 .host = "localhost",
+                 .headers = {{"X-Forwarded-User", "jane"}}})
+        .status;
+  };
+  std::thread first([&] { EXPECT_EQ(get("/heavy", "wait"), 200); });
+  inside.Wait();
+  EXPECT_EQ(get("/heavy"), 503);
+  EXPECT_EQ(get("/light"), 200);
+  end.Notify();
+  first.join();
+  EXPECT_EQ(get("/heavy"), 200);
 }
 
 }  // namespace
