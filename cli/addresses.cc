@@ -62,9 +62,4 @@ absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list) {
   return targets;
 }
 
-bool IsLoopback(std::string_view address) {
-  return address.starts_with("localhost:") || address.starts_with("127.") ||
-         address.starts_with("[::1]:");
-}
-
 }  // namespace strobe

@@ -15,8 +15,4 @@ namespace strobe {
 // wrong and how to write it.
 absl::StatusOr<std::vector<Target>> ParseWorkers(std::string_view list);
 
-// Does this host:port name this machine itself (localhost, 127.x.x.x or [::1])? Names are not
-// resolved.
-bool IsLoopback(std::string_view address);
-
 }  // namespace strobe

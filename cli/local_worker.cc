@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "cli/addresses.h"
+#include "common/base/ip_text.h"
 #include "common/base/mutex.h"
 #include "operator/workers/grpc_worker.h"
 #include "sidecar/service/worker_service.h"

@@ -13,6 +13,7 @@
 #include "cli/kube_commands.h"
 #include "cli/logdir_commands.h"
 #include "cli/outcomes_command.h"
+#include "cli/serve_command.h"
 #include "cli/trace_commands.h"
 #include "cli/view_command.h"
 #include "common/base/ending_signals.h"
@@ -65,6 +66,8 @@ std::vector<Command> AddCommands(CLI::App& app) {
       AddCommand(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
                  AddMergeFlags, RunConvert),
       AddCommand(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
+      AddCommand(app, "serve", "Show traces to many people, each of whom logs in.", AddServeFlags,
+                 RunServe),
       AddCommand(app, "outcomes",
                  "Explain what each outcome of a worker means and what to do about it.",
                  AddOutcomesFlags, RunOutcomes),

@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   ASSIGN_OR_RETURN(OpenPlace open,
                    OpenRunPlace(place, storage_config, {.cancellation = reading.cancellation}));
   ASSIGN_OR_RETURN(const std::string run, RunOf(open));
-  if (open.place.logdir.scheme() == "file")
+  if (open.place.logdir.scheme() == "file" && !reading.files_through_store)
     return OpenFolder(StrCat(open.place.logdir.path(), "/", RunPrefix(run)));
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(*open.store, RunPrefix(run)));
   std::vector<std::string> keys;

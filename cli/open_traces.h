@@ -19,6 +19,10 @@ struct TraceReading {
   // Bounds the memory of all traces that share it; null = a pool for the traces of this call.
   std::shared_ptr<FetchPool> pool{};
   const Cancellation* cancellation = nullptr;  // Ends reading; outlives the traces.
+  // Read the runs of file:// logdirs like those of others, instead of mapping their files. No
+  // symbolic link is followed then, with which somebody who may write to one logdir could show
+  // another one's traces.
+  bool files_through_store = false;
 };
 
 // Opens the trace or traces at `place`: a .xplane.pb file, a trace in Chrome's JSON format (.json

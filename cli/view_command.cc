@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/addresses.h"
 #include "cli/common_flags.h"
-#include "cli/open_traces.h"
+#include "cli/logdir_library.h"
 #include "common/base/duration.h"
 #include "common/base/ending_signals.h"
+#include "common/base/ip_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/viewer.h"
@@ -34,41 +34,6 @@ class OneRun final : public viewer::Library {
 
  private:
   const std::string path_, storage_config_;
-};
-
-// All runs of a logdir. The first one is the run that was named, or else the newest.
-class LogdirRuns final : public viewer::Library {
- public:
-  LogdirRuns(OpenPlace open, std::string storage_config, TraceReading reading)
-      : open_(std::move(open)),
-        storage_config_(std::move(storage_config)),
-        reading_(std::move(reading)) {}
-
-  absl::StatusOr<std::vector<std::string>> Runs() override {
-    ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*open_.store));
-    const auto first = std::find(runs.begin(), runs.end(), open_.place.run);
-    if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
-    return runs;
-  }
-  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
-    return OpenTraces(WithOptions(open_.place.logdir.RunUrl(run)), storage_config_, reading_);
-  }
-  std::string place() const override { return open_.place.logdir.url(); }
-
- private:
-  // Appends the options of the logdir's URL to the URL of one of its runs.
-  std::string WithOptions(std::string url) const {
-    char separator = '?';
-    for (const auto& [name, value] : open_.place.logdir.options()) {
-      url += StrCat(std::string_view(&separator, 1), name, "=", value);
-      separator = '&';
-    }
-    return url;
-  }
-
-  const OpenPlace open_;
-  const std::string storage_config_;
-  const TraceReading reading_;
 };
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLibrary(const ViewFlags& flags,
@@ -110,14 +75,14 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
     ASSIGN_OR_RETURN(idle, ParseDuration(flags.end_when_idle));
   }
   Cancellation ended;
-  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLibrary(flags, ended));
+  ASSIGN_OR_RETURN(const std::shared_ptr<viewer::Library> library, OpenLibrary(flags, ended));
   viewer::ViewerOptions options;
   options.hosts = flags.hosts;
   options.xprof = flags.xprof;
   options.cache.directory =
       flags.cache == "none" ? ""
                             : (flags.cache.empty() ? index::DefaultCacheDirectory() : flags.cache);
-  viewer::Viewer viewer(*library, std::move(options));
+  viewer::Viewer viewer(std::move(options));
   std::atomic<MonoTime> last_request = SystemClock().MonoNow();
   const auto noted = [&](auto answer) {
     return [&last_request, answer](const Request& request) {
@@ -130,7 +95,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
       {{"/healthz", noted([](const Request&) {
           return Page{200, "ok\n"};
         })}},
-      noted([&viewer](const Request& request) { return viewer.Answer(request); }));
+      noted([&](const Request& request) { return viewer.Answer(request, library); }));
   if (!server.ok())
     return absl::Status(
         server.status().code(),
@@ -142,7 +107,7 @@ absl::Status Serve(const ViewFlags& flags, const EndingSignals& ending) {
   std::cout << "Showing " << library->place() << " at http://" << host << ":" << (*server)->port()
             << "/ (Ctrl-C ends)" << std::endl;
   // Reads the first run while the user opens the browser.
-  viewer.Answer({.path = "/api/run", .host = "localhost"});
+  viewer.Answer({.path = "/api/run", .host = "localhost"}, library);
   AwaitEnd(ending, idle, last_request);
   ended.Cancel();  // Ends requests that wait for a store.
   return absl::OkStatus();

@@ -8,14 +8,13 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/assets.h"
+#include "viewer/page_policy.h"
 
 namespace strobe::viewer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Enough to go back and forth between two runs; each keeps its traces mapped.
-constexpr std::size_t kMaxLoaded = 2;
 // Our page shows progress while a run is read, so that its requests return soon and are repeated.
 constexpr Nanos kPageWait = std::chrono::milliseconds(100);
 // XProf's page asks once.
@@ -29,47 +28,25 @@ Page ErrorPage(const absl::Status& status) {
   return {.status = code, .body = MessageOf(status) + "\n"};
 }
 
-// The page may load only what this server serves, and no other site may frame it.
-void AddPolicy(Page& page) {
-  page.headers.emplace_back("Content-Security-Policy",
-                            "default-src 'none'; script-src 'self'; style-src 'self'; img-src "
-                            "'self' blob:; connect-src 'self'; worker-src 'self'; base-uri 'none'; "
-                            "form-action 'none'; frame-ancestors 'none'");
-  page.headers.emplace_back("X-Content-Type-Options", "nosniff");
-  page.headers.emplace_back("Referrer-Policy", "no-referrer");
-  page.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-}
-
 }  // namespace
 
-Viewer::Viewer(Library& library, ViewerOptions options)
-    : library_(library), options_(std::move(options)) {}
-
-Page Viewer::Answer(const Request& request) {
+Page Viewer::Answer(const Request& request, const SharedLibrary& library) {
   Page page;
-  if (!IsAllowedHost(request.host)) {
+  if (!IsAllowedHost(request.host, options_.hosts)) {
     page = {.status = 403,
             .body =
                 "this server does not answer to that name; open it as localhost, or allow the "
                 "name with --allow-host\n"};
   } else {
-    absl::StatusOr<Page> answer = Route(request);
+    absl::StatusOr<Page> answer = Route(request, library);
     page = answer.ok() ? *std::move(answer) : ErrorPage(answer.status());
   }
   AddPolicy(page);
   return page;
 }
 
-bool Viewer::IsAllowedHost(const std::string& host) const {
-  std::string name = host.substr(0, host.find(':'));
-  if (host.starts_with('[')) name = host.substr(0, host.find(']') + 1);
-  const bool digits = name.find_first_not_of("0123456789.") == std::string::npos;
-  if (name == "localhost" || name == "[::1]" || (digits && name.starts_with("127."))) return true;
-  return std::find(options_.hosts.begin(), options_.hosts.end(), name) != options_.hosts.end();
-}
-
-absl::StatusOr<Page> Viewer::Route(const Request& request) {
-  using LibraryApi = absl::StatusOr<Page> (Viewer::*)(const Query&);
+absl::StatusOr<Page> Viewer::Route(const Request& request, const SharedLibrary& library) {
+  using LibraryApi = absl::StatusOr<Page> (Viewer::*)(const SharedLibrary&, const Query&);
   static const std::map<std::string_view, LibraryApi> kLibraryApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
@@ -78,9 +55,9 @@ absl::StatusOr<Page> Viewer::Route(const Request& request) {
   };
   const Query query(request.query);
   if (const auto api = kLibraryApis.find(request.path); api != kLibraryApis.end())
-    return (this->*api->second)(query);
-  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, query, Nanos{0});
-  if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, query, kXprofWait);
+    return (this->*api->second)(library, query);
+  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, library, query, Nanos{0});
+  if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, library, query, kXprofWait);
   for (const Asset& asset : Assets()) {
     if (asset.path == request.path)
       return Page{.body = std::string(asset.body),
@@ -98,28 +75,33 @@ std::shared_ptr<Loader> Viewer::Known(const std::string& run) {
   return loaders_.back().second;
 }
 
-absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const Query& query) {
+absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const SharedLibrary& library,
+                                                         const Query& query) {
   std::string name = query.Text("run");
+  // Before anything else: others may have opened runs that are not in this library.
+  const auto no_such_run = [&name] {
+    return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
+  };
+  if (!name.empty() && !library->MayHold(name)) return no_such_run();
   {
     MutexLock lock(&mutex_);
     if (std::shared_ptr<Loader> known = Known(name)) return known;
   }
   // Listed only for runs that are not open, because listing a bucket costs a request.
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library_.Runs());
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
   if (runs.empty())
-    return absl::NotFoundError(StrCat(library_.place(), " has no runs; strobe capture makes one"));
+    return absl::NotFoundError(StrCat(library->place(), " has no runs; strobe capture makes one"));
   if (name.empty()) name = runs.front();
-  if (std::find(runs.begin(), runs.end(), name) == runs.end())
-    return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
+  if (std::find(runs.begin(), runs.end(), name) == runs.end()) return no_such_run();
   // Declared before the lock, so that it is destroyed after it: its destructor waits for a thread.
   std::shared_ptr<Loader> evicted;
   MutexLock lock(&mutex_);
   if (std::shared_ptr<Loader> known = Known(name)) return known;
-  if (loaders_.size() >= kMaxLoaded) {
+  if (loaders_.size() >= options_.max_open) {
     evicted = std::move(loaders_.front().second);
     loaders_.erase(loaders_.begin());
   }
-  loaders_.emplace_back(name, std::make_shared<Loader>(library_, options_.cache, name));
+  loaders_.emplace_back(name, std::make_shared<Loader>(library, options_.cache, name));
   return loaders_.back().second;
 }
 
@@ -135,8 +117,9 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
-absl::StatusOr<Page> Viewer::AskRun(RunApi api, const Query& query, Nanos wait) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
+absl::StatusOr<Page> Viewer::AskRun(RunApi api, const SharedLibrary& library, const Query& query,
+                                    Nanos wait) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(library, query));
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
   return Checked(*run, loader, api(*run, query));
@@ -156,13 +139,13 @@ bool Viewer::IsSlow(const Request& request) {
   return request.path == "/api/find" && Query(request.query).Text("in") == "all";
 }
 
-absl::StatusOr<Page> Viewer::Runs(const Query&) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library_.Runs());
-  return JsonPage(Json{{"place", library_.place()}, {"runs", runs}, {"xprof", options_.xprof}});
+absl::StatusOr<Page> Viewer::Runs(const SharedLibrary& library, const Query&) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
+  return JsonPage(Json{{"place", library->place()}, {"runs", runs}, {"xprof", options_.xprof}});
 }
 
-absl::StatusOr<Page> Viewer::Describe(const Query& query) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(query));
+absl::StatusOr<Page> Viewer::Describe(const SharedLibrary& library, const Query& query) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(library, query));
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
   if (run != nullptr) return Checked(*run, loader, DescriptionPage(*run));
   return JsonPage(Json{{"loading", true},
@@ -170,12 +153,12 @@ absl::StatusOr<Page> Viewer::Describe(const Query& query) {
                        {"total", loader->progress().total.load()}});
 }
 
-absl::StatusOr<Page> Viewer::XprofRuns(const Query&) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library_.Runs());
+absl::StatusOr<Page> Viewer::XprofRuns(const SharedLibrary& library, const Query&) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
   return JsonPage(Json(runs));
 }
 
-absl::StatusOr<Page> Viewer::XprofTools(const Query&) {
+absl::StatusOr<Page> Viewer::XprofTools(const SharedLibrary&, const Query&) {
   return JsonPage(Json::array({"trace_viewer@"}));
 }
 

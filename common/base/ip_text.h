@@ -1,4 +1,4 @@
-// IPv6 addresses have brackets where a port or a path may follow.
+// Addresses as text. IPv6 addresses have brackets where a port or a path may follow.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,6 +14,17 @@ inline std::string HostBeforePort(std::string_view host) {
 inline std::string_view WithoutBrackets(std::string_view host) {
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   return bracketed ? host.substr(1, host.size() - 2) : host;
+}
+
+// Is this the name of this machine itself: localhost, 127.x.x.x or [::1]? Names are not resolved.
+inline bool IsLoopbackHost(std::string_view host) {
+  const bool digits = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return host == "localhost" || host == "[::1]" || (digits && host.starts_with("127."));
+}
+
+// The same for host:port.
+inline bool IsLoopback(std::string_view address) {
+  return IsLoopbackHost(address.substr(0, address.rfind(':')));
 }
 
 }  // namespace strobe

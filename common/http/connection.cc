@@ -242,6 +242,11 @@ class Connection final : public WaitingConnection,
       request.query = request.path.substr(query + 1);
       request.path.resize(query);
     }
+    for (const std::string& name : state_->options.headers) {
+      const auto [first, last] = asked.equal_range(name);
+      for (auto field = first; field != last; ++field)
+        request.headers.emplace_back(name, std::string(field->value()));
+    }
     return request;
   }
 

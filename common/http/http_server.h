@@ -25,6 +25,9 @@ struct Request {
   std::string body{};
   std::string source{};    // The client's IP address, without its port.
   bool certified = false;  // The client has shown a certificate that HttpOptions demands.
+  // The headers that HttpOptions names, in the order in which they were sent and as often. Names
+  // are spelled as the options spell them.
+  std::vector<std::pair<std::string, std::string>> headers{};
 };
 
 struct Page {
@@ -58,6 +61,7 @@ struct HttpOptions {
   // them has signed; empty function = clients need none. Called for each new connection.
   std::function<std::string()> client_authorities = nullptr;
   std::vector<std::string> client_names{};  // Common names that may connect; empty = all.
+  std::vector<std::string> headers{};       // Names of more headers that the handlers read.
 };
 
 class HttpServer {

@@ -36,6 +36,11 @@ std::shared_ptr<asio::ssl::context> TlsContexts::Current() {
 
 void TlsContexts::AskForCertificates(asio::ssl::context& context, const std::string& authorities,
                                      beast::error_code& error) const {
+  // No resumed sessions: each connection shows its certificate, which may have expired meanwhile.
+  // OpenSSL would fail handshakes that try one.
+  SSL_CTX_set_session_cache_mode(context.native_handle(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_options(context.native_handle(), SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(context.native_handle(), 0);
   context.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
   if (!error) context.add_certificate_authority(asio::buffer(authorities), error);
   if (error || client_names_.empty()) return;

@@ -1,108 +1,24 @@
 #include "operator/config/config.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <map>
 
-#include "common/base/duration.h"
 #include "common/base/name_rules.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
+#include "common/yaml/fields.h"
 
 namespace strobe {
 namespace {
 
-using Setter = std::function<absl::Status(const YAML::Node&)>;
-using Fields = std::map<std::string, Setter>;
-
-class Parser {
- public:
-  explicit Parser(std::string_view file) : file_(file) {}
-
-  absl::Status At(const YAML::Mark& mark, std::string_view message) const {
-    return absl::InvalidArgumentError(
-        StrCat(file_, ":", mark.line + 1, ":", mark.column + 1, ": ", message));
-  }
-
-  Setter Nested(std::string where, Fields fields) const {
-    return [this, where = std::move(where), fields = std::move(fields)](const YAML::Node& node) {
-      return Map(node, where, fields);
-    };
-  }
-
-  // Reads each entry of a list of maps; `fields` returns the fields of a new entry.
-  absl::Status List(const YAML::Node& node, const std::string& where,
-                    const std::function<Fields()>& fields) const {
-    if (!node.IsSequence() && !node.IsNull())
-      return At(node.Mark(), StrCat(where, " must be a list"));
-    for (const auto& entry : node) RETURN_IF_ERROR(Map(entry, where, fields()));
-    return absl::OkStatus();
-  }
-
-  absl::Status Map(const YAML::Node& node, const std::string& where, const Fields& fields) const {
-    if (node.IsNull()) return absl::OkStatus();
-    if (!node.IsMap())
-      return At(node.Mark(),
-                StrCat(where.empty() ? "the file" : where, " must be a map of keys and values"));
-    for (const auto& entry : node) {
-      const std::string key = entry.first.as<std::string>();
-      const std::string path = where.empty() ? key : StrCat(where, ".", key);
-      const auto field = fields.find(key);
-      if (field == fields.end()) {
-        std::vector<std::string> known;
-        for (const auto& [name, setter] : fields) known.push_back(name);
-        return At(entry.first.Mark(),
-                  StrCat("unknown key ", path, "; known here are ", Join(known, ", ")));
-      }
-      const absl::Status status = field->second(entry.second);
-      if (absl::IsInvalidArgument(status)) return status;
-      if (!status.ok()) return At(entry.second.Mark(), StrCat(path, ": ", MessageOf(status)));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const std::string file_;
-};
-
-template <typename T>
-Setter Scalar(T& target, const char* kind) {
-  return [&target, kind](const YAML::Node& node) {
-    try {
-      target = node.as<T>();
-      return absl::OkStatus();
-    } catch (const YAML::Exception&) {
-      return absl::OutOfRangeError(StrCat("must be ", kind));
-    }
-  };
-}
-
-Setter Duration(Nanos& target) {
-  return [&target](const YAML::Node& node) -> absl::Status {
-    const absl::StatusOr<Nanos> parsed = ParseDuration(node.IsScalar() ? node.Scalar() : "");
-    if (!parsed.ok()) return absl::OutOfRangeError(parsed.status().message());
-    target = *parsed;
-    return absl::OkStatus();
-  };
-}
-
-Setter Choice(std::string& target, std::vector<std::string> choices) {
-  return [&target, choices = std::move(choices)](const YAML::Node& node) -> absl::Status {
-    const std::string text = node.IsScalar() ? node.Scalar() : "";
-    for (const std::string& choice : choices) {
-      if (choice == text) {
-        target = text;
-        return absl::OkStatus();
-      }
-    }
-    return absl::OutOfRangeError(StrCat("must be one of ", Join(choices, ", ")));
-  };
-}
+using yaml::Choice;
+using yaml::Duration;
+using yaml::Fields;
+using yaml::Parser;
+using yaml::Scalar;
+using yaml::Setter;
 
 // A name or key of an object, as the API server accepts it.
 bool IsObjectName(const std::string& name) {
@@ -244,7 +160,7 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"storage", parser.Nested("injection.storage", storage)}};
 }
 
-absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& parser) {
+absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& parser) {
   OperatorConfig config;
   const auto map = [&parser](std::string where, Fields fields) {
     return parser.Nested(std::move(where), std::move(fields));
@@ -270,8 +186,8 @@ absl::StatusOr<OperatorConfig> FromYaml(const YAML::Node& root, const Parser& pa
                       {"authorityLifetime", Duration(config.tls.authority_lifetime)},
                       {"settle", Duration(config.tls.settle)},
                       {"certificateLifetime", Duration(config.tls.certificate_lifetime)}};
-  RETURN_IF_ERROR(parser.Map(
-      root, "",
+  RETURN_IF_ERROR(parser.Read(
+      text,
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
        {"watch", map("watch", {{"namespace", Scalar(config.watch_namespace, "a text")},
                                {"timeout", Duration(config.watch_timeout)}})},
@@ -313,12 +229,7 @@ absl::StatusOr<PortRange> ParsePortRange(const std::string& text) {
 }
 
 absl::StatusOr<OperatorConfig> ParseConfig(std::string_view text, std::string_view file) {
-  const Parser parser(file);
-  try {
-    return FromYaml(YAML::Load(std::string(text)), parser);
-  } catch (const YAML::Exception& error) {
-    return parser.At(error.mark, error.msg);
-  }
+  return FromYaml(text, Parser(file));
 }
 
 absl::StatusOr<OperatorConfig> LoadConfig(const std::string& file) {

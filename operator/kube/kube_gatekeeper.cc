@@ -6,10 +6,10 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/kube/access_review.h"
 #include "operator/kube/policy_reads.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/request_json.h"
-#include "operator/objects/requester_json.h"
 
 namespace strobe::kube {
 namespace {
@@ -186,18 +186,7 @@ absl::StatusOr<bool> KubeGatekeeper::MayProfile(const Requester& requester, cons
                                                 const std::string& pod, MonoTime deadline) {
   Json attributes = {{"namespace", ns}, {"verb", "profile"}, {"resource", "pods"}};
   if (!pod.empty()) attributes["name"] = pod;
-  // A SubjectAccessReview has the same fields, except for the user's name.
-  Json spec = RequesterToJson(requester);
-  spec["user"] = requester.username;
-  spec.erase("username");
-  spec["resourceAttributes"] = std::move(attributes);
-  ASSIGN_OR_RETURN(const Json review,
-                   client_.Create("/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                                  {{"apiVersion", "authorization.k8s.io/v1"},
-                                   {"kind", "SubjectAccessReview"},
-                                   {"spec", std::move(spec)}},
-                                  deadline - clock_.MonoNow()));
-  return review.value("status", Json::object()).value("allowed", false);
+  return IsAllowed(client_, requester, std::move(attributes), deadline - clock_.MonoNow());
 }
 
 KubeGatekeeper::Others KubeGatekeeper::OthersOf(const ProfileRequest& request) const {

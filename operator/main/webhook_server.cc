@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/base/text_file.h"
 #include "operator/admission/review.h"
 
 namespace strobe {
@@ -90,17 +89,11 @@ absl::Status WebhookServer::Listen() {
                       .max_body_bytes = kMaxReviewBytes,
                       .threads = kThreads,
                       .identity = &deps_.keeper.server()};
-  if (!config.certificate.empty()) {
-    ASSIGN_OR_RETURN(Identity identity, ReadIdentity());
-    foreign_.emplace(std::move(identity));
-    options.identity = &*foreign_;
-  }
+  ASSIGN_OR_RETURN(files_,
+                   IdentityFiles::Read({config.certificate, config.key, config.client_authority}));
+  if (files_->identity() != nullptr) options.identity = files_->identity();
   if (!config.client_authority.empty()) {
-    RETURN_IF_ERROR(ReadClientAuthorities());
-    options.client_authorities = [this] {
-      MutexLock lock(&mutex_);
-      return client_authorities_;
-    };
+    options.client_authorities = [this] { return files_->client_authorities(); };
     options.client_names = config.client_names;
   }
   const AuthorityKeeper& keeper = deps_.keeper;
@@ -116,38 +109,11 @@ absl::Status WebhookServer::Listen() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Identity> WebhookServer::ReadIdentity() const {
-  Identity identity;
-  ASSIGN_OR_RETURN(identity.own.certificate, ReadTextFile(deps_.config.webhook.certificate));
-  ASSIGN_OR_RETURN(identity.own.key, ReadTextFile(deps_.config.webhook.key));
-  RETURN_IF_ERROR(ValidityOf(identity.own.certificate).status());
-  return identity;
-}
-
-absl::Status WebhookServer::ReadClientAuthorities() {
-  ASSIGN_OR_RETURN(std::string authorities, ReadTextFile(deps_.config.webhook.client_authority));
-  RETURN_IF_ERROR(ValidityOf(authorities).status());
-  MutexLock lock(&mutex_);
-  client_authorities_ = std::move(authorities);
-  return absl::OkStatus();
-}
-
 std::string WebhookServer::EnrollmentAddress() const {
   const OperatorConfig& config = deps_.config;
   if (config.insecure_plaintext) return "";
   const std::string ip = deps_.service_address.Get();
   return ip.empty() ? "" : StrCat(HostBeforePort(ip), ":", PortOf(config.tls.enroll_listen));
-}
-
-void WebhookServer::ReloadFiles() {
-  if (foreign_) {
-    const absl::StatusOr<Identity> now = ReadIdentity();
-    const std::shared_ptr<const Identity> before = foreign_->Get();
-    if (now.ok() &&
-        (now->own.certificate != before->own.certificate || now->own.key != before->own.key))
-      foreign_->Replace(*now);
-  }
-  if (!deps_.config.webhook.client_authority.empty()) ReadClientAuthorities().IgnoreError();
 }
 
 }  // namespace strobe

@@ -3,14 +3,11 @@
 // for one thread.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "common/base/mutex.h"
 #include "common/http/http_server.h"
-#include "common/tls/live_identity.h"
+#include "common/tls/identity_files.h"
 #include "operator/admission/webhooks.h"
 #include "operator/config/config.h"
 #include "operator/enroll/authority_keeper.h"
@@ -39,23 +36,19 @@ class WebhookServer {
 
   // Takes over what has changed in the configured files. Where a file cannot be read, what was read
   // before stays in use.
-  void ReloadFiles();
+  void ReloadFiles() { files_->ReadAgain(); }
   // From now on each answer ends its connection, so that the API server turns to another replica.
   void Drain() { server_->Drain(); }
 
  private:
   explicit WebhookServer(Dependencies dependencies) : deps_(std::move(dependencies)) {}
   absl::Status Listen();
-  absl::StatusOr<Identity> ReadIdentity() const;
-  absl::Status ReadClientAuthorities();
   // For pods that cannot resolve the Service's name; empty if it is not known.
   std::string EnrollmentAddress() const;
 
   const Dependencies deps_;
-  std::optional<LiveIdentity> foreign_;  // Nothing: the operator's own certificate is used.
-  Mutex mutex_;
-  std::string client_authorities_ ABSL_GUARDED_BY(mutex_);  // PEM.
-  std::unique_ptr<HttpServer> server_;                      // Last: its threads use the rest.
+  std::unique_ptr<IdentityFiles> files_;  // Without a certificate, the operator's own is used.
+  std::unique_ptr<HttpServer> server_;    // Last: its threads use the rest.
 };
 
 }  // namespace strobe

@@ -227,14 +227,15 @@ void Hlo(std::string_view bytes) {
 }
 
 void Query(std::string_view bytes) {
-  static OneTrace library(SmallTrace());
-  static viewer::Viewer viewer(library, {});
+  static const auto library = std::make_shared<OneTrace>(SmallTrace());
+  static viewer::Viewer viewer({});
   const std::size_t question = std::min(bytes.find('?'), bytes.size());
   Request request{.path = std::string(bytes.substr(0, question)), .host = "localhost"};
   if (question < bytes.size()) request.query = bytes.substr(question + 1);
-  while (viewer.Answer({"/api/run", "", "localhost"}).body.find("\"loading\"") != std::string::npos)
+  while (viewer.Answer({"/api/run", "", "localhost"}, library).body.find("\"loading\"") !=
+         std::string::npos)
     ;
-  viewer.Answer(request);
+  viewer.Answer(request, library);
 }
 
 void Admission(std::string_view bytes) {

@@ -14,7 +14,11 @@ from tests.support.processes import BIN, ROOT, TOOLS
 from tests.support.secure import chart_objects
 
 CHART = ROOT / "helm" / "strobe"
-EVERYTHING = ["--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
+VIEWER = ["--set", "viewer.enabled=true,viewer.hosts[0]=strobe.example.com,viewer.proxy.image=proxy:1,viewer.identity.userPrefix=oidc:,viewer.storage.secret=reader",
+          "--set", "viewer.storage.config.configMap=store,viewer.storage.caBundle.secret=ca,viewer.serviceAccount.annotations.role=reader",
+          "--set-json", 'viewer.logdirs=[{"url":"gs://b/ml","namespace":"ml"},{"url":"/mnt/logs","namespace":"web","name":"old"}]',
+          "--set-json", 'viewer.env=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]', "--set-json", 'viewer.proxy.args=["--upstream=http://127.0.0.1:8081"]']
+EVERYTHING = [*VIEWER, "--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
               "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2Gi",
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
@@ -63,6 +67,9 @@ def test_values_that_are_refused(setting):
     ('injection={"env":[{"name":"A","value":1}]}', ["injection/env/0/value", "got number, want string"]),
     ('injection={"env":[{"name":"A","valueFrom":{"secretKeyRef":{"name":"x"}}}]}', ["injection/env/0/valueFrom/secretKeyRef", "missing property 'key'"]),
     ('injection={"storage":{"caBundle":{"file":"x"}}}', ["injection/storage/caBundle", "file"]),
+    ('viewer={"logdirs":[{"url":"gs://b"}]}', ["viewer/logdirs/0", "missing property 'namespace'"]),
+    ('viewer={"enabled":true,"logdirs":[{"url":"gs://b","namespace":"ml"}]}', ["viewer.proxy.image is needed"]),
+    ('viewer={"enabled":true,"logdirs":[]}', ["viewer.logdirs is needed"]),
     ('extraArgs="--x"', ["extraArgs", "want array"]),
     ('topologySpreadConstraints={}', ["topologySpreadConstraints", "want array"]),
 ])
@@ -204,7 +211,7 @@ def test_the_schema_knows_every_value_and_no_other():
             yield from known(inner, f"{prefix}{key}.")
 
     values = set(keys(yaml.safe_load((CHART / "values.yaml").read_text())))
-    free = ("resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.", "hooks.podAnnotations.", "hooks.podLabels.")
+    free = ("resources.", "viewer.resources.", "viewer.proxy.resources.", "namespaceSelector.", "metrics.dashboard.labels.", "securityContext.", "hooks.podAnnotations.", "hooks.podLabels.")
     assert {v for v in values if not v.startswith(free)} == set(known(schema))
 
 
@@ -229,6 +236,35 @@ def test_the_operator_understands_its_configuration(tmp_path):
         done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
         # The configuration was accepted; only the kubeconfig is missing.
         assert done.returncode == 1 and "kubeconfig /nowhere" in done.stdout + done.stderr, done.stderr
+
+
+def test_the_viewer_understands_its_configuration(tmp_path):
+    for arguments in (VIEWER, [*VIEWER, "--set", "viewer.cache.maxBytes=1Gi,viewer.accessCache=10s,viewer.healthPort=9000,viewer.openRuns=2"]):
+        (config,) = [o for o in chart_objects(*arguments) if o["kind"] == "ConfigMap" and "serve.yaml" in o.get("data", {})]
+        file = tmp_path / "serve.yaml"
+        # The store's configuration is not on this machine.
+        file.write_text(yaml.safe_dump({**yaml.safe_load(config["data"]["serve.yaml"]), "storageConfig": ""}))
+        done = subprocess.run([BIN / "strobe", "serve", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
+        # The configuration was accepted; only the kubeconfig is missing.
+        assert "kubeconfig /nowhere" in done.stdout + done.stderr, done.stderr
+
+
+def test_only_the_proxy_reaches_the_viewer_which_may_only_ask():
+    """The viewer's complete rights. A change to this list needs a change to SECURITY.md."""
+    objects = [o for o in chart_objects(*VIEWER) if o["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "viewer"]
+    assert [o["rules"] for o in objects if o["kind"] in ("ClusterRole", "Role")] == [
+        [{"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}]]
+    (deployment,) = [o["spec"] for o in objects if o["kind"] == "Deployment"]
+    assert deployment["replicas"] == 2 and deployment["template"]["spec"]["automountServiceAccountToken"] is False
+    viewer, proxy = deployment["template"]["spec"]["containers"]
+    assert (viewer["name"], proxy["name"], proxy["image"]) == ("viewer", "proxy", "proxy:1")
+    assert "token" in {mount["name"] for mount in viewer["volumeMounts"]} and "volumeMounts" not in proxy, "the proxy gets no token of the API server"
+    (config,) = [yaml.safe_load(o["data"]["serve.yaml"]) for o in objects if o["kind"] == "ConfigMap"]
+    assert config["listen"] == "127.0.0.1:8081"
+    (service,) = [o["spec"] for o in objects if o["kind"] == "Service"]
+    (port,) = service["ports"]
+    assert port["targetPort"] == "http" and {"name": "http", "containerPort": 4180} in proxy["ports"]
+    assert not [o for o in chart_objects() if o["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "viewer"], "off by default"
 
 
 def test_the_operator_may_do_no_more_than_it_must():

@@ -15,6 +15,7 @@ ARROWS = {
     "common/tls": ["common/base"],
     "common/grpc_tls": ["common/base", "common/tls"],
     "common/http": ["common/base", "common/tls"],
+    "common/yaml": ["common/base"],
     "collector/xplane": ["common/base"],
     "collector/analysis": ["collector/xplane", "common/base"],
     "collector/convert": ["collector/xplane", "common/base"],
@@ -37,7 +38,7 @@ ARROWS = {
                      "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool"],
     "operator/core": ["collector/analysis", "collector/logdir", "common/base"],
     "operator/objects": ["collector/logdir", "common/base", "operator/core"],
-    "operator/config": ["common/base"],
+    "operator/config": ["common/base", "common/yaml"],
     "operator/workers": ["common/base", "common/grpc_tls", "operator/core"],
     "operator/enroll": ["common/base", "common/grpc_tls", "common/tls"],
     "operator/controller": ["collector/logdir", "common/base", "operator/core"],
@@ -48,17 +49,18 @@ ARROWS = {
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
                       "operator/workers"],
     "viewer": ["collector/analysis", "collector/convert", "collector/index", "collector/xplane", "common/base", "common/http"],
+    "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
     "cli/cluster": ["common/base", "operator/core", "operator/objects"],
     # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.
-    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "operator/core", "operator/objects", "operator/workers", "sidecar/service", "sidecar/session",
-            "sidecar/source", "sidecar/spool", "viewer"],
+    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/workers",
+            "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "viewer", "viewer/service"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})
 # Libraries, by the prefix of their headers, and the only modules that may include them.
 FENCED = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
-    "yaml-cpp/": ["operator/kube", "operator/config", "collector/storage"],
+    "yaml-cpp/": ["common/yaml", "operator/kube", "collector/storage"],
     "prometheus/": ["operator/metrics", "sidecar/service"],
     "boost/": ["common/http"],
     "spdlog/": ["common/base"],

@@ -60,6 +60,11 @@ image: {{ include "strobe.image" (dict "root" . "image" .Values.image) | quote }
 {{- with .Values.image.pullPolicy }}
 imagePullPolicy: {{ . }}
 {{- end }}
+{{ include "strobe.security" . }}
+{{- end }}
+
+{{- /* The security context of every container of the chart. */ -}}
+{{- define "strobe.security" -}}
 securityContext:
   {{- with .Values.securityContext }}
   {{- toYaml . | nindent 2 }}

@@ -55,6 +55,23 @@ TEST(HttpServer, ServesItsPagesAndNothingElse) {
   EXPECT_THAT(Exchange((*server)->port(), "nonsense\r\n\r\n"), "");
 }
 
+TEST(HttpServer, HandsOutTheHeadersThatAreWantedAsOftenAsTheyWereSent) {
+  std::vector<std::pair<std::string, std::string>> seen;
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0", .headers = {"X-User", "X-Groups"}}, {},
+                        [&seen](const Request& request) {
+                          seen = request.headers;
+                          return Page{200, "ok"};
+                        });
+  ASSERT_TRUE(server.ok()) << server.status();
+  Exchange((*server)->port(),
+           "GET / HTTP/1.1\r\nHost: x\r\nx-groups: a, b\r\nx-USER: eve\r\nX-Other: c\r\n"
+           "X-User: bob\r\nConnection: close\r\n\r\n");
+  using testing::Pair;
+  EXPECT_THAT(seen, testing::ElementsAre(Pair("X-User", "eve"), Pair("X-User", "bob"),
+                                         Pair("X-Groups", "a, b")));
+}
+
 std::string SourceSeen(int port, const char* host) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_flags = AI_NUMERICHOST;

@@ -1,0 +1,199 @@
+#include "cli/serve_command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <set>
+
+#include "cli/common_flags.h"
+#include "cli/logdir_library.h"
+#include "common/base/ending_signals.h"
+#include "common/base/ip_text.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/tls/identity_files.h"
+#include "operator/kube/access_review.h"
+#include "operator/kube/cpprest_transport.h"
+#include "viewer/service/access.h"
+#include "viewer/service/gate.h"
+#include "viewer/service/service_config.h"
+#include "viewer/viewer.h"
+
+namespace strobe {
+namespace {
+
+using viewer::ServeConfig;
+
+constexpr std::size_t kMaxConnections = 1024;
+// For answers that wait for the API server, and for searches and conversions of whole traces, which
+// never take all of these threads.
+constexpr int kSlowThreads = 16, kMaxHeavy = 8;
+constexpr std::size_t kMaxSlowWaiting = 256;
+constexpr Nanos kReadFilesEvery = std::chrono::seconds(10);
+
+// Asks whether somebody may get the ProfileRequests of a namespace, with a SubjectAccessReview.
+class KubeJudge final : public viewer::AccessJudge {
+ public:
+  explicit KubeJudge(kube::Client& client) : client_(client) {}
+  absl::StatusOr<bool> MaySee(const viewer::Asker& asker, const std::string& ns,
+                              Nanos within) override {
+    Requester user{.username = asker.user, .groups = asker.groups};
+    // The API server adds this group to everybody who has logged in.
+    user.groups.emplace_back("system:authenticated");
+    return kube::IsAllowed(client_, user,
+                           {{"namespace", ns},
+                            {"verb", "get"},
+                            {"group", "strobe.dev"},
+                            {"resource", "profilerequests"}},
+                           within);
+  }
+
+ private:
+  kube::Client& client_;
+};
+
+// The logdirs of the configuration, in its order.
+absl::StatusOr<std::vector<NamedLibrary>> OpenLogdirs(const ServeConfig& config,
+                                                      const Cancellation& ended) {
+  TraceReading reading{.cancellation = &ended, .files_through_store = true};
+  ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
+  std::vector<NamedLibrary> logdirs;
+  std::set<std::string> urls;
+  for (const viewer::ServedLogdir& logdir : config.logdirs) {
+    absl::StatusOr<OpenPlace> open =
+        OpenRunPlace(logdir.url, config.storage_config, {.cancellation = &ended});
+    if (!open.ok())
+      return absl::Status(open.status().code(),
+                          ToAbsl(StrCat("logdirs: ", MessageOf(open.status()))));
+    if (!open->place.run.empty())
+      return absl::InvalidArgumentError(
+          StrCat("logdirs: ", logdir.url, " is a run; give its logdir"));
+    if (!urls.insert(open->place.logdir.url()).second)
+      return absl::InvalidArgumentError(StrCat("logdirs: ", logdir.url,
+                                               " is listed twice; a logdir belongs to one "
+                                               "namespace"));
+    logdirs.push_back({logdir.name, std::make_shared<LogdirRuns>(*std::move(open),
+                                                                 config.storage_config, reading)});
+  }
+  return logdirs;
+}
+
+viewer::Gate::Options GateOptions(const ServeConfig& config) {
+  viewer::Gate::Options options{.identity = config.identity,
+                                .hosts = config.hosts,
+                                .is_heavy = viewer::Viewer::IsSlow,
+                                .max_heavy = kMaxHeavy};
+  for (const viewer::ServedLogdir& logdir : config.logdirs) options.namespaces.push_back(logdir.ns);
+  return options;
+}
+
+viewer::ViewerOptions OptionsOf(const ServeConfig& config) {
+  viewer::ViewerOptions options;
+  options.hosts = config.hosts;
+  options.cache = {.directory = config.cache_directory, .max_bytes = config.cache_bytes};
+  options.max_open = static_cast<std::size_t>(config.open_runs);
+  return options;
+}
+
+Page Healthy(const Request&) { return {200, "ok\n"}; }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> StartServer(const ServeConfig& config,
+                                                        const IdentityFiles& files,
+                                                        viewer::Gate& gate) {
+  HttpOptions options{.listen = config.listen, .max_connections = kMaxConnections};
+  options.is_slow = [&gate](const Request& request) { return gate.IsSlow(request); };
+  options.slow_threads = kSlowThreads;
+  options.max_slow_waiting = kMaxSlowWaiting;
+  options.headers = {config.identity.user, config.identity.groups};
+  options.identity = files.identity();
+  if (!config.tls.client_authority.empty()) {
+    options.client_authorities = [&files] { return files.client_authorities(); };
+    options.client_names = config.tls.client_names;
+  }
+  return HttpServer::Start(options, {{"/healthz", Healthy}},
+                           [&gate](const Request& request) { return gate.Answer(request); });
+}
+
+absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
+                   const EndingSignals& ending) {
+  const SystemClock clock;
+  Cancellation ended;
+  ASSIGN_OR_RETURN(const std::vector<NamedLibrary> logdirs, OpenLogdirs(config, ended));
+  ASSIGN_OR_RETURN(kube::Credentials credentials, kube::FindCredentials(kubeconfig));
+  kube::InitCpprest();
+  ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
+                   kube::MakeCpprestTransport(clock, std::move(credentials)));
+  kube::Client client(clock, std::move(transport));
+  KubeJudge judge(client);
+  viewer::Access access(clock, judge, {.remember = config.access_cache});
+  viewer::Viewer viewer(OptionsOf(config));
+  viewer::Gate gate(clock, access, GateOptions(config),
+                    [&](const Request& request, const viewer::VisibleLogdirs& visible) {
+                      std::vector<NamedLibrary> seen;
+                      for (const std::size_t i : visible) seen.push_back(logdirs[i]);
+                      return viewer.Answer(request, std::make_shared<JoinedLibraries>(seen));
+                    });
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<IdentityFiles> files,
+      IdentityFiles::Read({config.tls.certificate, config.tls.key, config.tls.client_authority}));
+  std::unique_ptr<HttpServer> health;
+  if (!config.health_listen.empty()) {
+    ASSIGN_OR_RETURN(health, HttpServer::Start({.listen = config.health_listen, .threads = 1},
+                                               {{"/healthz", Healthy}}));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, StartServer(config, *files, gate));
+  const std::string host = config.listen.substr(0, config.listen.rfind(':'));
+  std::cout << "Serving " << logdirs.size() << " logdirs at "
+            << (config.tls.enabled() ? "https://" : "http://") << host << ":" << server->port()
+            << "/" << std::endl;
+  if (health != nullptr) std::cout << "Health: port " << health->port() << std::endl;
+  while (!ending.WaitFor(kReadFilesEvery)) files->ReadAgain();
+  ended.Cancel();  // Ends requests that wait for a store, and then those that wait for the API.
+  client.EndWaits();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServeConfig> ConfigOf(const ServeFlags& flags) {
+  ASSIGN_OR_RETURN(ServeConfig config, viewer::LoadServeConfig(flags.config));
+  LogLevel level = LogLevel::kInfo;
+  ParseLogLevel(config.log_level, level);  // The parser has checked it.
+  InitLog(level, config.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+  return config;
+}
+
+}  // namespace
+
+void AddServeFlags(CLI::App& command, ServeFlags& flags) {
+  command
+      .add_option("--config", flags.config, "YAML file; see docs/reference/serve-configuration.md")
+      ->envname("STROBE_SERVE_CONFIG")
+      ->required();
+  command.add_option("--kubeconfig", flags.kubeconfig,
+                     "cluster that decides who may see what [$KUBECONFIG, the pod's own, "
+                     "~/.kube/config]");
+  command.footer(
+      "An authenticating proxy passes user and groups in headers. A user sees the runs of a logdir "
+      "if he may\nget ProfileRequests in the namespace that the configuration gives to the "
+      "logdir.\n"
+      "Example:\n"
+      "  strobe serve --config serve.yaml, with\n"
+      "    logdirs: [{url: \"gs://traces/ml\", namespace: ml}]\n"
+      "    hosts: [strobe.example.com]\n"
+      "Exit code: 0 ended by a signal, 1 a logdir, the cluster or the address cannot be used, 2 "
+      "the configuration or a flag is wrong.");
+}
+
+int RunServe(const ServeFlags& flags) {
+  const EndingSignals ending;  // First, because threads inherit which signals are blocked.
+  const absl::StatusOr<ServeConfig> config = ConfigOf(flags);
+  const absl::Status status =
+      config.ok() ? Serve(*config, flags.kubeconfig, ending) : config.status();
+  const int code = status.ok() ? kExitOk : Complain(status);
+  // The REST library's threads outlive main; leaving at once keeps them from what statics destroy.
+  std::cout.flush();
+  _exit(code);
+}
+
+}  // namespace strobe

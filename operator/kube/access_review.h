@@ -1,0 +1,13 @@
+// Asks the API server what a user may do.
+#pragma once
+#include "absl/status/statusor.h"
+#include "operator/core/requester.h"
+#include "operator/kube/client.h"
+
+namespace strobe::kube {
+
+// `attributes` are a SubjectAccessReview's resourceAttributes. Any error means that nobody knows.
+absl::StatusOr<bool> IsAllowed(Client& client, const Requester& user, Json attributes,
+                               Nanos within);
+
+}  // namespace strobe::kube

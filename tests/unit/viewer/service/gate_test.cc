@@ -1,0 +1,129 @@
+#include "viewer/service/gate.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/unit/viewer/service/fake_judge.h"
+
+namespace strobe::viewer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Optional;
+
+class GateTest : public testing::Test {
+ protected:
+  Page Get(const std::string& path, const std::string& user,
+           const std::string& host = "localhost") {
+    inside_.reset();
+    Request request{.path = path, .host = host};
+    if (!user.empty()) request.headers = {{"X-Forwarded-User", user}};
+    return gate_.Answer(request);
+  }
+
+  HandClock clock_;
+  FakeJudge judge_;
+  Access access_{clock_, judge_, {}};
+  std::optional<VisibleLogdirs> inside_;  // What the last request saw, if it got that far.
+  Gate gate_{clock_,
+             access_,
+             {.hosts = {"strobe.example.com"}, .namespaces = {"ops", "ml", "ops", "web"}},
+             [this](const Request&, const VisibleLogdirs& visible) {
+               inside_ = visible;
+               return Page{200, "inside"};
+             }};
+};
+
+TEST_F(GateTest, ShowsTheLogdirsOfTheNamespacesThatTheAskerMaySee) {
+  judge_.Allow("jane", "ops");
+  judge_.Allow("bob", "ml");
+  EXPECT_EQ(Get("/", "jane").body, "inside");
+  EXPECT_THAT(inside_, Optional(ElementsAre(0, 2)));
+  Get("/", "bob");
+  EXPECT_THAT(inside_, Optional(ElementsAre(1)));
+  Get("/", "eve");
+  EXPECT_THAT(inside_, Optional(IsEmpty()));
+}
+
+TEST_F(GateTest, NothingIsReachedWithoutAnAsker) {
+  for (const char* path : {"/", "/api/runs", "/healthz", "/app.js", "/anything"}) {
+    EXPECT_EQ(Get(path, "").status, 401) << path;
+    EXPECT_FALSE(inside_) << path;
+  }
+  EXPECT_THAT(Get("/", "").body, HasSubstr("X-Forwarded-User"));
+  EXPECT_EQ(Get("/", "jane,bob").status, 400);
+  EXPECT_EQ(Get("/", "system:admin").status, 403);
+  EXPECT_EQ(Get("/", std::string(10'000, 'a')).status, 431);
+  EXPECT_FALSE(inside_);
+}
+
+TEST_F(GateTest, NothingIsReachedUnderAnotherName) {
+  EXPECT_EQ(Get("/", "jane", "evil.example").status, 403);
+  EXPECT_FALSE(inside_);
+  EXPECT_EQ(judge_.asked(), 0);
+  EXPECT_EQ(Get("/", "jane", "strobe.example.com:443").status, 200);
+}
+
+TEST_F(GateTest, NothingIsReachedWhenTheApiServerDoesNotAnswer) {
+  judge_.Allow("jane", "ml");
+  judge_.broken = true;
+  const Page page = Get("/api/runs", "jane");
+  EXPECT_EQ(page.status, 503);
+  EXPECT_FALSE(inside_);
+  EXPECT_THAT(page.body, testing::Not(HasSubstr("ml"))) << "names no namespace";
+  EXPECT_THAT(page.headers, testing::Contains(testing::Pair("Retry-After", "2")));
+}
+
+TEST_F(GateTest, EveryAnswerHasThePolicy) {
+  for (const char* user : {"jane", "", "a,b"}) {
+    EXPECT_THAT(Get("/", user).headers,
+                testing::Contains(testing::Pair("X-Content-Type-Options", "nosniff")));
+  }
+}
+
+TEST_F(GateTest, IsSlowWhileItMustAsk) {
+  const Request request{.host = "localhost", .headers = {{"X-Forwarded-User", "jane"}}};
+  EXPECT_TRUE(gate_.IsSlow(request));
+  gate_.Answer(request);
+  EXPECT_FALSE(gate_.IsSlow(request));
+  EXPECT_FALSE(gate_.IsSlow(Request{.host = "localhost"})) << "a refusal asks nobody";
+}
+
+TEST(Gate, HeavyRequestsDoNotTakeAllThreads) {
+  HandClock clock;
+  FakeJudge judge;
+  Access access(clock, judge, {});
+  Notification inside, end;
+  Gate gate(clock, access,
+            {.namespaces = {"ml"},
+             .is_heavy = [](const Request& request) { return request.path == "/heavy"; },
+             .max_heavy = 1},
+            [&](const Request& request, const VisibleLogdirs&) {
+              if (request.query == "wait") {
+                inside.Notify();
+                end.Wait();
+              }
+              return Page{};
+            });
+  const auto get = [&gate](const std::string& path, const std::string& query = "") {
+    return gate
+        .Answer({.path = path,
+                 .query = query,
+                 .host = "localhost",
+                 .headers = {{"X-Forwarded-User", "jane"}}})
+        .status;
+  };
+  std::thread first([&] { EXPECT_EQ(get("/heavy", "wait"), 200); });
+  inside.Wait();
+  EXPECT_EQ(get("/heavy"), 503);
+  EXPECT_EQ(get("/light"), 200);
+  end.Notify();
+  first.join();
+  EXPECT_EQ(get("/heavy"), 200);
+}
+
+}  // namespace
+}  // namespace strobe::viewer

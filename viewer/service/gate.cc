@@ -1,0 +1,96 @@
+#include "viewer/service/gate.h"
+
+#include <algorithm>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "viewer/page_policy.h"
+
+namespace strobe::viewer {
+namespace {
+
+Page Refusal(const absl::Status& why) {
+  int code = 400;
+  if (absl::IsUnauthenticated(why)) code = 401;
+  if (absl::IsPermissionDenied(why)) code = 403;
+  if (absl::IsOutOfRange(why)) code = 431;  // Request Header Fields Too Large.
+  return {.status = code, .body = MessageOf(why) + "\n"};
+}
+
+}  // namespace
+
+Gate::Gate(const Clock& clock, Access& access, Options options, Handler inside)
+    : clock_(clock),
+      access_(access),
+      options_(std::move(options)),
+      namespaces_(options_.namespaces),
+      inside_(std::move(inside)),
+      log_lines_(1, 10, clock.MonoNow()) {
+  std::sort(namespaces_.begin(), namespaces_.end());
+  namespaces_.erase(std::unique(namespaces_.begin(), namespaces_.end()), namespaces_.end());
+}
+
+Page Gate::Answer(const Request& request) {
+  Page page = Judged(request);
+  const bool has_policy =
+      std::any_of(page.headers.begin(), page.headers.end(),
+                  [](const auto& header) { return header.first == "Content-Security-Policy"; });
+  if (!has_policy) AddPolicy(page);
+  return page;
+}
+
+Page Gate::Judged(const Request& request) {
+  // First, because a hostile site whose name resolves to this address may send any header.
+  if (!IsAllowedHost(request.host, options_.hosts))
+    return {.status = 403,
+            .body =
+                "this server does not answer to that name; add the name to \"hosts\" of its "
+                "configuration\n"};
+  const absl::StatusOr<Asker> asker = ReadAsker(request, options_.identity);
+  if (!asker.ok()) return Refusal(asker.status());
+  const absl::StatusOr<std::vector<bool>> allowed = access_.MaySee(*asker, namespaces_);
+  if (!allowed.ok()) {
+    LogFailure(allowed.status());
+    return {.status = 503,
+            .body = "the cluster does not tell what you may see; try again in a moment\n",
+            .headers = {{"Retry-After", "2"}}};
+  }
+  VisibleLogdirs visible;
+  for (std::size_t i = 0; i < options_.namespaces.size(); ++i) {
+    const auto place =
+        std::lower_bound(namespaces_.begin(), namespaces_.end(), options_.namespaces[i]);
+    if ((*allowed)[static_cast<std::size_t>(place - namespaces_.begin())]) visible.push_back(i);
+  }
+  return Inside(request, visible);
+}
+
+Page Gate::Inside(const Request& request, const VisibleLogdirs& visible) {
+  if (!options_.is_heavy || !options_.is_heavy(request)) return inside_(request, visible);
+  struct Counted {
+    explicit Counted(std::atomic<int>& of) : count(of), now(++of) {}
+    ~Counted() { --count; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    std::atomic<int>& count;
+    const int now;
+  } const counted(heavy_);
+  if (counted.now > options_.max_heavy)
+    return {.status = 503,
+            .body = "too many such requests at once\n",
+            .headers = {{"Retry-After", "5"}}};
+  return inside_(request, visible);
+}
+
+bool Gate::IsSlow(const Request& request) {
+  if (options_.is_heavy && options_.is_heavy(request)) return true;
+  const absl::StatusOr<Asker> asker = ReadAsker(request, options_.identity);
+  return asker.ok() && access_.MustAsk(*asker, namespaces_);
+}
+
+void Gate::LogFailure(const absl::Status& why) {
+  MutexLock lock(&mutex_);
+  log_lines_.Refill(clock_.MonoNow());
+  if (log_lines_.Take()) LogWarning("access is not known", {{"error", MessageOf(why)}});
+}
+
+}  // namespace strobe::viewer
