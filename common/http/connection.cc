@@ -93,14 +93,20 @@ class Connection final : public WaitingConnection,
   }
 
   void Close() override {
+    asio::post(stream_.get_executor(), [self = this->shared_from_this()] { self->CloseSocket(); });
+  }
+  void CloseIfIdle() override {
     asio::post(stream_.get_executor(), [self = this->shared_from_this()] {
-      beast::error_code ignored;
-      self->Socket().socket().close(ignored);
+      if (self->idle_ && self->buffer_.size() == 0) self->CloseSocket();
     });
   }
 
  private:
   beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
+  void CloseSocket() {
+    beast::error_code ignored;
+    Socket().socket().close(ignored);
+  }
 
   void BeginWaiting() {
     MutexLock lock(&state_->mutex);
@@ -122,6 +128,7 @@ class Connection final : public WaitingConnection,
         stream_, buffer_, *parser_,
         [self = this->shared_from_this()](beast::error_code error, std::size_t) {
           self->EndWaiting();
+          self->idle_ = false;
           if (error == http::error::body_limit)
             return self->Refuse({413, "the body is too long\n"});
           if (!error) self->ReadBody();
@@ -196,10 +203,17 @@ class Connection final : public WaitingConnection,
     http::async_write(stream_, response_,
                       [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         if (error) return;
-                        if (self->response_.keep_alive()) return self->Read(kIdle);
+                        if (self->response_.keep_alive()) return self->Keep();
                         if (self->refused_) return self->Linger();
                         self->End();
                       });
+  }
+
+  void Keep() {
+    idle_ = true;
+    Read(kIdle);
+    // Drain may have looked before this connection waited.
+    if (state_->draining) CloseIfIdle();
   }
 
   // Reads and discards what the client is still sending. Closing a socket with unread bytes resets
@@ -273,6 +287,7 @@ class Connection final : public WaitingConnection,
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
+  bool idle_ = false;     // It waits for the next request.
   bool refused_ = false;  // The request was answered before it was read to its end.
   std::size_t lingered_ = 0;
   std::array<char, 4096> discarded_;

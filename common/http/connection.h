@@ -22,7 +22,9 @@ namespace strobe {
 class WaitingConnection {
  public:
   virtual ~WaitingConnection() = default;
-  virtual void Close() = 0;  // May be called from any thread.
+  // Both may be called from any thread.
+  virtual void Close() = 0;
+  virtual void CloseIfIdle() = 0;  // If it was answered, and has sent no more since then.
 };
 
 // What a server's connections have in common. It outlives the last of them.

@@ -84,7 +84,16 @@ class BeastServer final : public HttpServer {
     return absl::OkStatus();
   }
   int port() const override { return acceptor_.local_endpoint().port(); }
-  void Drain() override { state_->draining = true; }
+  void Drain() override {
+    state_->draining = true;
+    std::vector<std::shared_ptr<WaitingConnection>> waiting;
+    {
+      MutexLock lock(&state_->mutex);
+      for (const auto& connection : state_->waiting) waiting.push_back(connection.lock());
+    }
+    for (const auto& connection : waiting)
+      if (connection != nullptr) connection->CloseIfIdle();
+  }
 
  private:
   void Accept() {

@@ -77,7 +77,9 @@ class HttpServer {
                                                            Handler otherwise = {});
   virtual ~HttpServer() = default;  // Ends all connections.
   virtual int port() const = 0;     // The port that it listens on.
-  // From now on each answer closes its connection, so that clients connect to another server.
+  // Closes idle connections. From now on each answer closes its connection too, so that clients
+  // connect to another server. A client that keeps a connection to a pod which is gone would wait
+  // for an answer until its own deadline.
   virtual void Drain() = 0;
 };
 

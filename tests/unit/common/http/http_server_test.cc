@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -232,9 +233,20 @@ TEST(HttpServer, DrainingEndsConnections) {
   const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
                                                                        return Page{200, "ok"};
                                                                      }}});
+  const std::string question = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  const int idle = Dial((*server)->port()), silent = Dial((*server)->port());
+  std::array<char, 1000> answer{};
+  ASSERT_EQ(write(idle, question.data(), question.size()), static_cast<ssize_t>(question.size()));
+  ASSERT_GT(read(idle, answer.data(), answer.size()), 0);
   (*server)->Drain();
-  EXPECT_THAT(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
-              HasSubstr("Connection: close"));
+  EXPECT_EQ(read(idle, answer.data(), answer.size()), 0) << "closed";
+  // One that has not asked yet is still answered.
+  ASSERT_EQ(write(silent, question.data(), question.size()), static_cast<ssize_t>(question.size()));
+  ASSERT_GT(read(silent, answer.data(), answer.size()), 0);
+  EXPECT_THAT(answer.data(), HasSubstr("Connection: close"));
+  EXPECT_THAT(Exchange((*server)->port(), question), HasSubstr("Connection: close"));
+  close(idle);
+  close(silent);
 }
 
 // Returns the answer that an OpenSSL client gets if it trusts only `roots`; empty if the handshake
