@@ -147,7 +147,7 @@ Nanos Catalog::Scan(std::size_t place) {
   });
   if (ended_.cancelled()) return Nanos{0};
   runs.busy = false;
-  const Nanos took = clock.MonoNow() - began;
+  const Nanos took = runs.listing;
   if (!SameEntries(runs, *former)) save(runs);
   Keep(place, std::move(runs), /*scanned=*/true);
   return std::clamp<Nanos>(took * 10, options_.min_pause, options_.max_pause);

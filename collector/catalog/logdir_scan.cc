@@ -160,6 +160,8 @@ LogdirRuns Join(const LogdirRuns& former, const FoundRuns& found, const absl::St
 LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
                       const Cancellation* cancellation,
                       const std::function<void(LogdirRuns)>& publish) {
+  const SystemClock clock;
+  const MonoTime began = clock.MonoNow();
   FoundRuns found;
   std::size_t left_out = 0;
   const absl::Status listed = store.List(kRunsPrefix, [&](const StoredObject& object) {
@@ -172,6 +174,7 @@ LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLi
   Sort(runs);
   Bound(limits, runs);
   runs.left_out += left_out > 0 ? 1 : 0;
+  runs.listing = clock.MonoNow() - began;
 
   std::vector<std::size_t> unread;
   for (std::size_t i = 0; i < runs.entries.size(); ++i) {
@@ -180,7 +183,6 @@ LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLi
   ManifestReading reading(store, limits, cancellation);
   Mutex mutex;
   MonoTime published{};
-  const SystemClock clock;
   ParallelFor(unread.size(), limits.readers, [&](std::size_t i) {
     EntryRef& place = runs.entries[unread[i]];
     EntryRef entry = reading.Read(*place);

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "collector/catalog/run_entry.h"
+#include "common/base/clock.h"
 
 namespace strobe::catalog {
 
@@ -30,6 +31,7 @@ struct LogdirRuns {
   std::string problem{};     // Why the runs could not be listed or read completely.
   bool listed = false;       // It has been listed at least once.
   bool busy = false;         // Manifests are still being read.
+  Nanos listing{};           // How long listing took, without reading manifests.
 };
 using LogdirRunsRef = std::shared_ptr<const LogdirRuns>;
 

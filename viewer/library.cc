@@ -1,0 +1,20 @@
+#include "viewer/library.h"
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe::viewer {
+
+absl::Status Library::Find(const std::string& run) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, Runs());
+  if (std::find(runs.begin(), runs.end(), run) != runs.end()) return absl::OkStatus();
+  return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
+}
+
+absl::StatusOr<StoredRun> Library::Store(const std::string& /*run*/) {
+  return absl::NotFoundError("this is no run of a logdir");
+}
+
+}  // namespace strobe::viewer
