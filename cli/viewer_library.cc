@@ -132,7 +132,7 @@ class RunsOfLogdirs final : public viewer::Library {
       const std::string prefix = NameOf(place.place.logdir.url(), "");
       if (!name.starts_with(prefix)) continue;
       std::string run = name.substr(prefix.size());
-      if (run.empty() || run == "." || run == ".." || run.find('/') != std::string::npos) continue;
+      if (!viewer::IsNameInFolder(run)) continue;
       return Found{&place, std::move(run)};
     }
     return NoRun(name);

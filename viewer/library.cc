@@ -4,8 +4,15 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe::viewer {
+
+bool IsNameInFolder(std::string_view part) {
+  constexpr std::size_t kMaxName = 255;
+  return !part.empty() && part.size() <= kMaxName && part != "." && part != ".." &&
+         part.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos && IsUtf8(part);
+}
 
 absl::Status Library::Find(const std::string& run) {
   ASSIGN_OR_RETURN(const std::vector<std::string> runs, Runs());

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,10 @@
 #include "collector/logdir/object_store.h"
 
 namespace strobe::viewer {
+
+// Whether a part of a path, as a browser names it, can be a folder or a file directly in another
+// one. Stores would try others again, or find them elsewhere.
+bool IsNameInFolder(std::string_view part);
 
 // Where the objects of a run are.
 struct StoredRun {

@@ -26,6 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMaxManifestRead = 16u << 20;
 constexpr std::size_t kMaxFiles = 20'000;
+constexpr std::size_t kMaxDepth = 8;  // Of a file below its run.
 // Perfetto's page takes a trace as one ArrayBuffer.
 constexpr std::uint64_t kMaxPerfettoBytes = 2ull << 30;
 
@@ -136,10 +137,8 @@ void AddManifest(const absl::StatusOr<std::string>& text, Json& page) {
 
 // A name of an object below the run's folder that leads nowhere else.
 bool IsInside(std::string_view file) {
-  for (const std::string& part : Split(file, '/')) {
-    if (part.empty() || part == "." || part == "..") return false;
-  }
-  return true;
+  const std::vector<std::string> parts = Split(file, '/');
+  return parts.size() <= kMaxDepth && std::all_of(parts.begin(), parts.end(), IsNameInFolder);
 }
 
 Page Download(std::string_view name, std::unique_ptr<BodySource> body) {

@@ -62,7 +62,8 @@ def perfettos_page():
 
 @pytest.fixture(scope="module")
 def view(session_group, logdirs, perfettos_page, tmp_path_factory):
-    return View(session_group, "runs", *logdirs, "--cache", tmp_path_factory.mktemp("cache"), "--perfetto", perfettos_page)
+    return View(session_group, "runs", *logdirs, "--cache", tmp_path_factory.mktemp("cache"), "--perfetto", perfettos_page,
+                "--xprof", "http://localhost:8791/")
 
 
 def listed(view, query="", least=0):

@@ -343,7 +343,8 @@ def test_runs_in_object_storage(session_group, logdir, tmp_path):
     for worker in ("worker-0", "worker-1"):
         server.write(f"logs/{run}/{worker}.xplane.pb", (logdir / run / f"{worker}.xplane.pb").read_bytes())
     view = View(session_group, "s3", f"s3://{server.bucket}/logs", "--cache", "none", env=strobe_env(server))
-    assert view.json("/api/runs") == {"place": f"s3://{server.bucket}/logs", "runs": ["2026_11_21_10_00_00"], "xprof": ""}
+    runs = view.json("/api/runs")
+    assert (runs["place"], runs["runs"], runs["opensList"]) == (f"s3://{server.bucket}/logs", ["2026_11_21_10_00_00"], False)
     assert [w["name"] for w in view.loaded()["workers"]] == ["worker-0", "worker-1"]
 
 
