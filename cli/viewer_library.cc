@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxLogdirs = 64;  // Each has a thread.
+constexpr std::size_t kMaxKnownRuns = 200'000;
+constexpr Nanos kFirstList = std::chrono::seconds(1);  // How long the first answer waits for it.
 constexpr Nanos kPagePatience = std::chrono::seconds(5);
 
 // A file, or a folder with traces, which is shown as a single run.
@@ -50,18 +52,11 @@ class RunsOfLogdirs final : public viewer::Library {
 
   // The run that was named is the first one; the others are newest first.
   absl::StatusOr<std::vector<std::string>> Runs() override {
-    std::vector<std::pair<std::string, std::string>> runs;  // By their names in the logdirs.
-    for (const OpenPlace& place : places_) {
-      ASSIGN_OR_RETURN(const std::vector<std::string> names, ListRuns(*place.store));
-      for (const std::string& run : names)
-        runs.emplace_back(run, NameOf(place.place.logdir.url(), run));
-    }
-    std::sort(runs.rbegin(), runs.rend());
-    std::vector<std::string> names;
-    for (auto& [run, name] : runs) names.push_back(std::move(name));
-    const auto first = std::find(names.begin(), names.end(), places_.front().place.run);
-    if (first != names.end()) std::rotate(names.begin(), first, first + 1);
-    return names;
+    if (places_.size() > 1) return KnownRuns();
+    ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*places_.front().store));
+    const auto first = std::find(runs.begin(), runs.end(), places_.front().place.run);
+    if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
+    return runs;
   }
   absl::Status Find(const std::string& run) override {
     const absl::StatusOr<Found> found = FindPlace(run);
@@ -116,6 +111,7 @@ class RunsOfLogdirs final : public viewer::Library {
     return &*catalog_;
   }
   bool names_a_run() const override { return !places_.front().place.run.empty(); }
+  bool always_lists() const override { return places_.size() > 1; }
 
  private:
   struct Found {
@@ -126,14 +122,27 @@ class RunsOfLogdirs final : public viewer::Library {
   static absl::Status NoRun(const std::string& run) {
     return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
   }
-  // NotFound if no run can have this name.
+  // The runs that the list knows: one logdir that refuses or does not answer hides no other.
+  absl::StatusOr<std::vector<std::string>> KnownRuns() {
+    catalog()->AwaitListed(kFirstList);
+    ASSIGN_OR_RETURN(const catalog::RunAnswer answer,
+                     catalog_->Search({.limit = kMaxKnownRuns}, catalog::kAllVisible));
+    std::vector<std::string> names;
+    for (const catalog::FoundRun& found : answer.runs)
+      names.push_back(NameOf(found.logdir, found.entry->run));
+    return names;
+  }
+  // NotFound if no run can have this name. A run's URL is a name also of a single logdir's run, so
+  // that links need not know how many logdirs are shown.
   absl::StatusOr<Found> FindPlace(const std::string& name) const {
     for (const OpenPlace& place : places_) {
-      const std::string prefix = NameOf(place.place.logdir.url(), "");
-      if (!name.starts_with(prefix)) continue;
-      std::string run = name.substr(prefix.size());
-      if (!viewer::IsNameInFolder(run)) continue;
-      return Found{&place, std::move(run)};
+      const std::string prefix = StrCat(place.place.logdir.url(), "/", kRunsPrefix);
+      std::string run = name;
+      if (name.starts_with(prefix))
+        run = name.substr(prefix.size());
+      else if (places_.size() > 1)
+        continue;
+      if (viewer::IsNameInFolder(run)) return Found{&place, std::move(run)};
     }
     return NoRun(name);
   }

@@ -50,6 +50,8 @@ class Library {
   virtual const catalog::Catalog* catalog() { return nullptr; }
   // True if one run was named, which is then opened at once, without the list of runs.
   virtual bool names_a_run() const { return true; }
+  // True if the list is shown even of a single run, because more are to be expected.
+  virtual bool always_lists() const { return false; }
 };
 
 }  // namespace strobe::viewer

@@ -200,7 +200,8 @@ absl::StatusOr<std::optional<Page>> Viewer::RouteToList(const Request& request,
 
 absl::StatusOr<Page> Viewer::Runs(const Query&, const catalog::Visible& visible) {
   ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible));
-  const bool list = library_.has_catalog() && !library_.names_a_run() && runs.size() > 1;
+  const bool list = library_.has_catalog() && !library_.names_a_run() &&
+                    (runs.size() > 1 || library_.always_lists());
   const bool more = runs.size() > kMaxChoices;
   if (more) runs.resize(kMaxChoices);
   return JsonPage(Json{{"place", visible.all ? library_.place() : ""},

@@ -100,7 +100,9 @@ def test_a_single_run_opens_at_once_and_the_list_is_a_link_away(session_group, l
         view = View(session_group, f"opens-{opens}", place, "--cache", "none")
         runs = view.json("/api/runs")
         assert (runs["opensList"], runs["hasList"]) == (opens, True)
-        assert view.json(f"/api/run?run={NEWEST}")["run"] == NEWEST if not view.json(f"/api/run?run={NEWEST}").get("loading") else view.loaded()
+        url = urllib.parse.quote(f"file://{logdirs[0]}/plugins/profile/{NEWEST}")
+        assert view.json(f"/api/manifest?run={url}")["run"] == NEWEST, "a run's URL is a name too"
+        assert view.loaded()["run"] == NEWEST
     refused = subprocess.run([BIN / "strobe", "view", logdirs[0], logdirs[0]], capture_output=True, text=True, timeout=30)
     assert refused.returncode == 2 and "given twice" in refused.stderr
     refused = subprocess.run([BIN / "strobe", "view", logdirs[0], logdirs[1] / "plugins/profile/x"], capture_output=True, text=True, timeout=30)
@@ -171,6 +173,14 @@ def test_a_bucket_that_is_denied_in_the_midst_of_a_listing(group, bucket, tmp_pa
 
     answer = wait_until(told, 60, "the next listing")
     assert len(answer["runs"]) == 1000 and answer["next"], "the former runs are still there"
+    bucket.clear()
+    # One logdir that refuses hides no other.
+    bucket.add(lambda method, path: method == "GET" and "list-type=2" in path, times=1000, answer=denied)
+    write_manifest(tmp_path / "other", NEWEST, requester="joe")
+    both = View(group, "both", tmp_path / "other", f"s3://{bucket.server.bucket}/logs", "--cache", "none", env=env)
+    assert both.json("/api/runs")["opensList"]
+    wait_until(lambda: "not you" in "".join(d["problem"] for d in both.json("/api/catalog")["logdirs"]), 60, "the refusal")
+    assert [r["requester"] for r in both.json("/api/catalog")["runs"]] == ["joe"]
     bucket.clear()
     # A restart reads no manifest again.
     view.process.kill()
