@@ -110,7 +110,36 @@ void Catalog::Follow(std::size_t place) {
       Keep(place, *std::move(runs), /*scanned=*/false);
     }
   }
-  while (!ended_.WaitFor(Scan(place))) continue;
+  while (!Pause(place, Scan(place))) continue;
+}
+
+bool Catalog::Pause(std::size_t place, Nanos pause) {
+  const SystemClock clock;
+  const MonoTime until = clock.MonoNow() + pause;
+  Nanos step = options_.min_pause;
+  while (clock.MonoNow() + step < until) {
+    if (ended_.WaitFor(step)) return true;
+    const MonoTime began = clock.MonoNow();
+    LookForNew(place);
+    step = std::max(options_.min_pause, (clock.MonoNow() - began) * 10);
+  }
+  return ended_.WaitFor(std::max(Nanos{0}, until - clock.MonoNow()));
+}
+
+void Catalog::LookForNew(std::size_t place) {
+  CatalogedLogdir logdir;
+  {
+    MutexLock lock(&mutex_);
+    logdir = kept_[place].logdir;
+  }
+  const absl::StatusOr<std::unique_ptr<ObjectStore>> store =
+      logdir.open(StoreLimits{.cancellation = &ended_});
+  const LogdirRunsRef former = RunsOf(place);
+  // What was never listed has no runs to compare with.
+  if (!store.ok() || !former->listed) return;
+  LogdirRuns runs = ScanNewRuns(**store, *former, options_.limits, &ended_);
+  if (!ended_.cancelled() && !SameEntries(runs, *former))
+    Keep(place, std::move(runs), /*scanned=*/true);
 }
 
 // Returns how long to pause.

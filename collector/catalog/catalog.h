@@ -25,7 +25,8 @@ struct CatalogOptions {
   std::string directory{};
   ScanLimits limits{};
   // A scan begins so long after the one before, and at least ten times as long as that one took,
-  // so that listing takes at most a tenth of the time.
+  // so that listing takes at most a tenth of the time. During a long pause new runs are looked for
+  // each min_pause.
   Nanos min_pause = std::chrono::seconds(10);
   Nanos max_pause = std::chrono::minutes(10);
 };
@@ -55,6 +56,9 @@ class Catalog {
 
   void Follow(std::size_t place);
   Nanos Scan(std::size_t place);
+  // True if the catalog has ended.
+  bool Pause(std::size_t place, Nanos pause);
+  void LookForNew(std::size_t place);
   LogdirRunsRef RunsOf(std::size_t place) const;
   void Keep(std::size_t place, LogdirRuns runs, bool scanned);
 

@@ -15,6 +15,8 @@ namespace {
 // A logdir of which so many manifests cannot be read will not give the others either.
 constexpr std::size_t kMaxFailures = 50;
 constexpr std::size_t kMaxRunName = 255;
+// Of one ScanNewRuns; a whole scan finds the others.
+constexpr std::size_t kMaxNewRuns = 200, kMaxUnfinished = 10;
 
 using FoundRuns = std::map<std::string, RunObjects, std::less<>>;
 
@@ -201,6 +203,58 @@ LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLi
     Sort(runs);
     Bound(limits, runs);
   }
+  return runs;
+}
+
+LogdirRuns ScanNewRuns(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
+                       const Cancellation* cancellation) {
+  const absl::StatusOr<std::vector<std::string>> names = store.ListDirectories(kRunsPrefix);
+  if (!names.ok()) return former;
+  LogdirRuns runs = former;
+  std::map<std::string_view, std::size_t> places;
+  std::vector<std::string> wanted;
+  for (std::size_t i = 0; i < former.entries.size(); ++i) {
+    const RunEntry& entry = *former.entries[i];
+    places.emplace(entry.run, i);
+    // Newest first: captures that are under way.
+    if (!entry.has_manifest && wanted.size() < kMaxUnfinished) wanted.push_back(entry.run);
+  }
+  std::vector<std::string> fresh;
+  for (const std::string& name : *names) {
+    if (name.size() <= kMaxRunName && !places.contains(name)) fresh.push_back(name);
+  }
+  std::sort(fresh.rbegin(), fresh.rend());
+  if (fresh.size() > kMaxNewRuns) fresh.resize(kMaxNewRuns);
+  wanted.insert(wanted.end(), fresh.begin(), fresh.end());
+
+  ManifestReading reading(store, limits, cancellation);
+  std::vector<EntryRef> found(wanted.size());
+  ParallelFor(wanted.size(), limits.readers, [&](std::size_t i) {
+    FoundRuns one;
+    std::size_t left_out = 0;
+    const absl::Status listed = store.List(RunPrefix(wanted[i]), [&](const StoredObject& object) {
+      Count(object, one, 1, left_out);
+      return cancellation == nullptr || !cancellation->cancelled();
+    });
+    if (!listed.ok() || one.empty()) return;
+    const RunObjects& objects = one.begin()->second;
+    if (objects.manifest_bytes == 0)
+      found[i] = std::make_shared<RunEntry>(EntryWithout(wanted[i], objects));
+    else
+      found[i] = reading.Read(UnreadEntry(wanted[i], objects));
+  });
+  for (EntryRef& entry : found) {
+    if (entry == nullptr) continue;
+    const auto place = places.find(entry->run);
+    if (place == places.end())
+      runs.entries.push_back(std::move(entry));
+    else if (runs.entries[place->second]->objects != entry->objects)
+      runs.entries[place->second] = std::move(entry);
+  }
+  Sort(runs);
+  runs.left_out = 0;
+  Bound(limits, runs);
+  runs.left_out += former.left_out;
   return runs;
 }
 

@@ -28,4 +28,11 @@ LogdirRuns ScanLogdir(ObjectStore& store, const LogdirRuns& former, const ScanLi
                       const Cancellation* cancellation,
                       const std::function<void(LogdirRuns)>& publish);
 
+// Adds runs that are new since `former`, at most a few hundred, and reads again the newest ones
+// that had no manifest yet. Lists the names of the runs and not their objects, so that it takes a
+// part of ScanLogdir's time. After an error it returns `former`; the next whole scan tells the
+// error.
+LogdirRuns ScanNewRuns(ObjectStore& store, const LogdirRuns& former, const ScanLimits& limits,
+                       const Cancellation* cancellation);
+
 }  // namespace strobe::catalog

@@ -96,6 +96,25 @@ TEST_F(ScanTest, ManifestsThatAreDeniedAreReadLater) {
   EXPECT_THAT(Shown(), ElementsAre(StrCat(kOld, " old")));
 }
 
+TEST_F(ScanTest, FindsNewRunsWithoutListingAllObjects) {
+  Write(kOld, "old");
+  ASSERT_TRUE(PutText(store_, TraceKey(kNew, "w0"), "trace").ok());
+  Scan();
+  EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " "), StrCat(kOld, " old")));
+  Write(kNew, "ended meanwhile");
+  Write("2026_11_22_10_00_00", "newest");
+  const std::size_t reads = Reads();
+  runs_ = ScanNewRuns(store_, runs_, {}, nullptr);
+  EXPECT_THAT(Shown(), ElementsAre("2026_11_22_10_00_00 newest", StrCat(kNew, " ended meanwhile"),
+                                   StrCat(kOld, " old")));
+  EXPECT_EQ(Reads(), reads + 2);
+  runs_ = ScanNewRuns(store_, runs_, {}, nullptr);
+  EXPECT_EQ(Reads(), reads + 2);
+  bucket_.before = [](const std::string&) { return absl::PermissionDeniedError("not you"); };
+  runs_ = ScanNewRuns(store_, runs_, {}, nullptr);
+  EXPECT_EQ(runs_.entries.size(), 3u);
+}
+
 TEST_F(ScanTest, GivesUpOnALogdirThatDeniesEveryManifest) {
   for (int i = 0; i < 300; ++i) Write(StrCat("run-", i), "x");
   bucket_.before = [](const std::string& call) {
