@@ -112,6 +112,8 @@ std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) 
     if (run.manifest) {
       entry["result"] = run.manifest->result();
       entry["request"] = run.manifest->request();
+      entry["job"] = run.manifest->job();
+      entry["requester"] = run.manifest->requester();
       entry["ok"] = OkWorkers(*run.manifest);
       entry["instantNs"] = run.manifest->instant_ns();
       entry["synchronized"] = run.manifest->synchronized();
@@ -142,6 +144,8 @@ std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& obj
     text += AlignRows(rows);
     text += StrCat(manifest.result(), ": ", manifest.message(), "\nskew: ", SkewText(manifest),
                    "\nrequest: ", manifest.request(), ", attempt ", manifest.attempt(), "\n");
+    if (!manifest.job().empty()) text += StrCat("job: ", manifest.job(), "\n");
+    if (!manifest.requester().empty()) text += StrCat("requester: ", manifest.requester(), "\n");
   } else if (!objects.empty()) {
     text += StrCat(
         run.problem.empty() ? "no strobe.json: another tool wrote this run" : run.problem, "\n");

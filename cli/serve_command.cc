@@ -4,10 +4,10 @@
 
 #include <cstdio>
 #include <iostream>
-#include <set>
 
 #include "cli/common_flags.h"
-#include "cli/logdir_library.h"
+#include "cli/runs.h"
+#include "cli/viewer_library.h"
 #include "common/base/ending_signals.h"
 #include "common/base/ip_text.h"
 #include "common/base/log.h"
@@ -54,30 +54,24 @@ class KubeJudge final : public viewer::AccessJudge {
   kube::Client& client_;
 };
 
-// The logdirs of the configuration, in its order.
-absl::StatusOr<std::vector<NamedLibrary>> OpenLogdirs(const ServeConfig& config,
-                                                      const Cancellation& ended) {
-  TraceReading reading{.cancellation = &ended, .files_through_store = true};
-  ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
-  std::vector<NamedLibrary> logdirs;
-  std::set<std::string> urls;
+absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const ServeConfig& config,
+                                                             const Cancellation& ended) {
+  std::vector<ServedPlace> places;
+  for (const viewer::ServedLogdir& logdir : config.logdirs)
+    places.push_back({logdir.name, logdir.url});
+  return OpenServed(
+      places,
+      {.storage_config = config.storage_config, .cache = config.cache_directory, .ended = &ended});
+}
+
+// The URLs of the configuration's logdirs, in its order, as the library spells them.
+absl::StatusOr<std::vector<std::string>> UrlsOf(const ServeConfig& config) {
+  std::vector<std::string> urls;
   for (const viewer::ServedLogdir& logdir : config.logdirs) {
-    absl::StatusOr<OpenPlace> open =
-        OpenRunPlace(logdir.url, config.storage_config, {.cancellation = &ended});
-    if (!open.ok())
-      return absl::Status(open.status().code(),
-                          ToAbsl(StrCat("logdirs: ", MessageOf(open.status()))));
-    if (!open->place.run.empty())
-      return absl::InvalidArgumentError(
-          StrCat("logdirs: ", logdir.url, " is a run; give its logdir"));
-    if (!urls.insert(open->place.logdir.url()).second)
-      return absl::InvalidArgumentError(StrCat("logdirs: ", logdir.url,
-                                               " is listed twice; a logdir belongs to one "
-                                               "namespace"));
-    logdirs.push_back({logdir.name, std::make_shared<LogdirRuns>(*std::move(open),
-                                                                 config.storage_config, reading)});
+    ASSIGN_OR_RETURN(const RunPlace place, ParseRunPlace(logdir.url));
+    urls.push_back(place.logdir.url());
   }
-  return logdirs;
+  return urls;
 }
 
 viewer::Gate::Options GateOptions(const ServeConfig& config) {
@@ -120,7 +114,8 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
                    const EndingSignals& ending) {
   const SystemClock clock;
   Cancellation ended;
-  ASSIGN_OR_RETURN(const std::vector<NamedLibrary> logdirs, OpenLogdirs(config, ended));
+  ASSIGN_OR_RETURN(const std::unique_ptr<viewer::Library> library, OpenLogdirs(config, ended));
+  ASSIGN_OR_RETURN(const std::vector<std::string> urls, UrlsOf(config));
   ASSIGN_OR_RETURN(kube::Credentials credentials, kube::FindCredentials(kubeconfig));
   kube::InitCpprest();
   ASSIGN_OR_RETURN(std::shared_ptr<kube::Transport> transport,
@@ -128,12 +123,12 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   kube::Client client(clock, std::move(transport));
   KubeJudge judge(client);
   viewer::Access access(clock, judge, {.remember = config.access_cache});
-  viewer::Viewer viewer(OptionsOf(config));
+  viewer::Viewer viewer(*library, OptionsOf(config));
   viewer::Gate gate(clock, access, GateOptions(config),
                     [&](const Request& request, const viewer::VisibleLogdirs& visible) {
-                      std::vector<NamedLibrary> seen;
-                      for (const std::size_t i : visible) seen.push_back(logdirs[i]);
-                      return viewer.Answer(request, std::make_shared<JoinedLibraries>(seen));
+                      catalog::Visible seen;
+                      for (const std::size_t i : visible) seen.logdirs.insert(urls[i]);
+                      return viewer.Answer(request, seen);
                     });
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IdentityFiles> files,
@@ -145,7 +140,7 @@ absl::Status Serve(const ServeConfig& config, const std::string& kubeconfig,
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, StartServer(config, *files, gate));
   const std::string host = config.listen.substr(0, config.listen.rfind(':'));
-  std::cout << "Serving " << logdirs.size() << " logdirs at "
+  std::cout << "Serving " << urls.size() << " logdirs at "
             << (config.tls.enabled() ? "https://" : "http://") << host << ":" << server->port()
             << "/" << std::endl;
   if (health != nullptr) std::cout << "Health: port " << health->port() << std::endl;

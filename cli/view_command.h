@@ -4,14 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "viewer/viewer.h"
+
 namespace strobe {
 
 struct ViewFlags {
-  std::string place{}, storage_config{}, listen = "127.0.0.1:6016";
+  std::vector<std::string> places{};
+  std::string storage_config{}, listen = "127.0.0.1:6016";
   std::string cache{};               // A folder; empty = the default one, "none" = no folder.
   std::vector<std::string> hosts{};  // See ViewerOptions.
   std::string xprof{};               // See ViewerOptions.
-  std::string end_when_idle{};       // A duration; empty = it does not end by itself.
+  std::string perfetto = viewer::ViewerOptions().perfetto;
+  std::string end_when_idle{};  // A duration; empty = it does not end by itself.
 };
 
 void AddViewFlags(CLI::App& command, ViewFlags& flags);

@@ -1,25 +1,57 @@
 // Where the viewer's runs come from: a port that the `strobe` command implements.
 #pragma once
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "collector/catalog/catalog.h"
 #include "collector/convert/align.h"
+#include "collector/logdir/object_store.h"
 
 namespace strobe::viewer {
 
+// Whether a part of a path, as a browser names it, can be a folder or a file directly in another
+// one. Stores would try others again, or find them elsewhere.
+bool IsNameInFolder(std::string_view part);
+
+// Where the objects of a run are.
+struct StoredRun {
+  std::unique_ptr<ObjectStore> store{};
+  std::string run{};  // Its name in the logdir.
+};
+
+// Runs have names that are unique in the library: of one logdir those of its folders, of several
+// logdirs their URLs. All methods are called from several threads.
 class Library {
  public:
   virtual ~Library() = default;
-  // Names of the runs; the page opens the first one. All methods are called from several threads.
+  // Names of the runs; the page opens the first one.
   virtual absl::StatusOr<std::vector<std::string>> Runs() = 0;
-  // False if Runs never lists this name. Tells it without I/O, so that the time of an answer does
-  // not tell what others have.
-  virtual bool MayHold(const std::string& /*run*/) const { return true; }
   // Opens the traces of all workers.
   virtual absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) = 0;
-  // The logdir or file that is shown, for the page's title and for messages.
+  // The logdirs or the file that is shown, for the page's title and for messages.
   virtual std::string place() const = 0;
+
+  // OK if there is such a run, NotFound if there is none.
+  virtual absl::Status Find(const std::string& run);
+  // The URL of the logdir that the run of that name is in; empty if it is no logdir's.
+  virtual std::string LogdirOf(const std::string& /*run*/) const { return ""; }
+  // The name of a logdir's run.
+  virtual std::string NameOf(std::string_view /*logdir*/, std::string_view run) const {
+    return std::string(run);
+  }
+  // NotFound if the runs are not objects of a logdir.
+  virtual absl::StatusOr<StoredRun> Store(const std::string& run);
+  // Whether the library has a list of runs, which can be searched.
+  virtual bool has_catalog() const { return false; }
+  // Null if it has none. The first call may begin to make it.
+  virtual const catalog::Catalog* catalog() { return nullptr; }
+  // True if one run was named, which is then opened at once, without the list of runs.
+  virtual bool names_a_run() const { return true; }
+  // True if the list is shown even of a single run, because more are to be expected.
+  virtual bool always_lists() const { return false; }
 };
 
 }  // namespace strobe::viewer

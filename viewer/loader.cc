@@ -4,9 +4,9 @@
 
 namespace strobe::viewer {
 
-Loader::Loader(std::shared_ptr<Library> library, const index::Cache& cache, std::string run)
-    : thread_([this, library = std::move(library), cache, run = std::move(run)] {
-        const absl::Status ran = RunGuarded("load", [&] { Run(*library, cache, run); });
+Loader::Loader(Library& library, const index::Cache& cache, std::string run)
+    : thread_([this, &library, cache, run = std::move(run)] {
+        const absl::Status ran = RunGuarded("load", [&] { Run(library, cache, run); });
         if (ran.ok()) return;
         MutexLock lock(&mutex_);
         loaded_ = ran;

@@ -13,8 +13,8 @@ namespace strobe::viewer {
 
 class Loader {
  public:
-  // Begins to load at once.
-  Loader(std::shared_ptr<Library> library, const index::Cache& cache, std::string run);
+  // Begins to load at once. The library must outlive the loader.
+  Loader(Library& library, const index::Cache& cache, std::string run);
   ~Loader();  // Stops loading and waits for the thread.
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -8,13 +8,17 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "viewer/assets.h"
+#include "viewer/catalog_api.h"
 #include "viewer/page_policy.h"
+#include "viewer/run_files.h"
 
 namespace strobe::viewer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Runs that the timeline's page offers for choice; the list of runs has all.
+constexpr std::size_t kMaxChoices = 1000;
 // Our page shows progress while a run is read, so that its requests return soon and are repeated.
 constexpr Nanos kPageWait = std::chrono::milliseconds(100);
 // XProf's page asks once.
@@ -30,7 +34,10 @@ Page ErrorPage(const absl::Status& status) {
 
 }  // namespace
 
-Page Viewer::Answer(const Request& request, const SharedLibrary& library) {
+Viewer::Viewer(Library& library, ViewerOptions options)
+    : library_(library), options_(std::move(options)) {}
+
+Page Viewer::Answer(const Request& request, const catalog::Visible& visible) {
   Page page;
   if (!IsAllowedHost(request.host, options_.hosts)) {
     page = {.status = 403,
@@ -38,15 +45,15 @@ Page Viewer::Answer(const Request& request, const SharedLibrary& library) {
                 "this server does not answer to that name; open it as localhost, or allow the "
                 "name with --allow-host\n"};
   } else {
-    absl::StatusOr<Page> answer = Route(request, library);
+    absl::StatusOr<Page> answer = Route(request, visible);
     page = answer.ok() ? *std::move(answer) : ErrorPage(answer.status());
   }
   AddPolicy(page);
   return page;
 }
 
-absl::StatusOr<Page> Viewer::Route(const Request& request, const SharedLibrary& library) {
-  using LibraryApi = absl::StatusOr<Page> (Viewer::*)(const SharedLibrary&, const Query&);
+absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visible& visible) {
+  using LibraryApi = absl::StatusOr<Page> (Viewer::*)(const Query&, const catalog::Visible&);
   static const std::map<std::string_view, LibraryApi> kLibraryApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
@@ -55,9 +62,11 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const SharedLibrary& 
   };
   const Query query(request.query);
   if (const auto api = kLibraryApis.find(request.path); api != kLibraryApis.end())
-    return (this->*api->second)(library, query);
-  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, library, query, Nanos{0});
-  if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, library, query, kXprofWait);
+    return (this->*api->second)(query, visible);
+  if (const RunApi api = FindRunApi(request.path)) return AskRun(api, query, visible, Nanos{0});
+  if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, query, visible, kXprofWait);
+  ASSIGN_OR_RETURN(std::optional<Page> listed, RouteToList(request, visible));
+  if (listed) return *std::move(listed);
   for (const Asset& asset : Assets()) {
     if (asset.path == request.path)
       return Page{.body = std::string(asset.body),
@@ -75,33 +84,48 @@ std::shared_ptr<Loader> Viewer::Known(const std::string& run) {
   return loaders_.back().second;
 }
 
-absl::StatusOr<std::shared_ptr<Loader>> Viewer::LoaderOf(const SharedLibrary& library,
-                                                         const Query& query) {
-  std::string name = query.Text("run");
-  // Before anything else: others may have opened runs that are not in this library.
-  const auto no_such_run = [&name] {
+bool Viewer::MaySee(const std::string& run, const catalog::Visible& visible) const {
+  return visible.all || visible.Has(library_.LogdirOf(run));
+}
+
+absl::StatusOr<std::vector<std::string>> Viewer::VisibleRuns(const catalog::Visible& visible) {
+  // Nothing is listed for an asker who may see nothing.
+  if (!visible.all && visible.logdirs.empty()) return std::vector<std::string>{};
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, library_.Runs());
+  std::erase_if(runs, [&](const std::string& run) { return !MaySee(run, visible); });
+  return runs;
+}
+
+absl::StatusOr<std::string> Viewer::RunOf(const Query& query, const catalog::Visible& visible) {
+  const std::string& name = query.Text("run");
+  if (name.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible));
+    if (!runs.empty()) return runs.front();
+    return absl::NotFoundError(
+        visible.all ? StrCat(library_.place(), " has no runs; strobe capture makes one")
+                    : "there are no runs");
+  }
+  if (!MaySee(name, visible))
     return absl::NotFoundError(StrCat("there is no run ", name.substr(0, 200)));
-  };
-  if (!name.empty() && !library->MayHold(name)) return no_such_run();
   {
     MutexLock lock(&mutex_);
-    if (std::shared_ptr<Loader> known = Known(name)) return known;
+    if (Known(name) != nullptr) return name;
   }
-  // Listed only for runs that are not open, because listing a bucket costs a request.
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
-  if (runs.empty())
-    return absl::NotFoundError(StrCat(library->place(), " has no runs; strobe capture makes one"));
-  if (name.empty()) name = runs.front();
-  if (std::find(runs.begin(), runs.end(), name) == runs.end()) return no_such_run();
+  // Looked for only if it is not open, because that costs a request to the store.
+  RETURN_IF_ERROR(library_.Find(name));
+  return name;
+}
+
+std::shared_ptr<Loader> Viewer::LoaderOf(const std::string& run) {
   // Declared before the lock, so that it is destroyed after it: its destructor waits for a thread.
   std::shared_ptr<Loader> evicted;
   MutexLock lock(&mutex_);
-  if (std::shared_ptr<Loader> known = Known(name)) return known;
+  if (std::shared_ptr<Loader> known = Known(run)) return known;
   if (loaders_.size() >= options_.max_open) {
     evicted = std::move(loaders_.front().second);
     loaders_.erase(loaders_.begin());
   }
-  loaders_.emplace_back(name, std::make_shared<Loader>(library, options_.cache, name));
+  loaders_.emplace_back(run, std::make_shared<Loader>(library_, options_.cache, run));
   return loaders_.back().second;
 }
 
@@ -117,9 +141,10 @@ absl::StatusOr<Viewer::Run> Viewer::Loaded(const std::shared_ptr<Loader>& loader
   return run;
 }
 
-absl::StatusOr<Page> Viewer::AskRun(RunApi api, const SharedLibrary& library, const Query& query,
+absl::StatusOr<Page> Viewer::AskRun(RunApi api, const Query& query, const catalog::Visible& visible,
                                     Nanos wait) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(library, query));
+  ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
+  const std::shared_ptr<Loader> loader = LoaderOf(name);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, wait));
   if (run == nullptr) return absl::UnavailableError("the run is being read; ask again");
   return Checked(*run, loader, api(*run, query));
@@ -136,16 +161,43 @@ absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr
 
 bool Viewer::IsSlow(const Request& request) {
   if (FindXprofApi(request.path) != nullptr) return true;
+  if (request.path == "/api/manifest" || request.path == "/api/file" ||
+      request.path == "/api/perfetto")
+    return true;
   return request.path == "/api/find" && Query(request.query).Text("in") == "all";
 }
 
-absl::StatusOr<Page> Viewer::Runs(const SharedLibrary& library, const Query&) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
-  return JsonPage(Json{{"place", library->place()}, {"runs", runs}, {"xprof", options_.xprof}});
+absl::StatusOr<std::optional<Page>> Viewer::RouteToList(const Request& request,
+                                                        const catalog::Visible& visible) {
+  const Query query(request.query);
+  if (request.path == "/api/catalog") return CatalogPage(library_, query, visible);
+  if (request.path != "/api/manifest" && request.path != "/api/file" &&
+      request.path != "/api/perfetto")
+    return std::nullopt;
+  ASSIGN_OR_RETURN(const std::string run, RunOf(query, visible));
+  if (request.path == "/api/manifest") return ManifestPage(library_, run);
+  if (request.path == "/api/file") return FilePage(library_, run, request);
+  return PerfettoPage(library_, run, options_.cache.directory);
 }
 
-absl::StatusOr<Page> Viewer::Describe(const SharedLibrary& library, const Query& query) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Loader> loader, LoaderOf(library, query));
+absl::StatusOr<Page> Viewer::Runs(const Query&, const catalog::Visible& visible) {
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible));
+  const bool list = library_.has_catalog() && !library_.names_a_run() &&
+                    (runs.size() > 1 || library_.always_lists());
+  const bool more = runs.size() > kMaxChoices;
+  if (more) runs.resize(kMaxChoices);
+  return JsonPage(Json{{"place", visible.all ? library_.place() : ""},
+                       {"runs", std::move(runs)},
+                       {"more", more},
+                       {"hasList", library_.has_catalog()},
+                       {"opensList", list},
+                       {"perfetto", options_.perfetto},
+                       {"xprof", options_.xprof}});
+}
+
+absl::StatusOr<Page> Viewer::Describe(const Query& query, const catalog::Visible& visible) {
+  ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
+  const std::shared_ptr<Loader> loader = LoaderOf(name);
   ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
   if (run != nullptr) return Checked(*run, loader, DescriptionPage(*run));
   return JsonPage(Json{{"loading", true},
@@ -153,12 +205,12 @@ absl::StatusOr<Page> Viewer::Describe(const SharedLibrary& library, const Query&
                        {"total", loader->progress().total.load()}});
 }
 
-absl::StatusOr<Page> Viewer::XprofRuns(const SharedLibrary& library, const Query&) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, library->Runs());
+absl::StatusOr<Page> Viewer::XprofRuns(const Query&, const catalog::Visible& visible) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible));
   return JsonPage(Json(runs));
 }
 
-absl::StatusOr<Page> Viewer::XprofTools(const SharedLibrary&, const Query&) {
+absl::StatusOr<Page> Viewer::XprofTools(const Query&, const catalog::Visible&) {
   return JsonPage(Json::array({"trace_viewer@"}));
 }
 

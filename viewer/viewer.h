@@ -1,10 +1,12 @@
 // The viewer's web server: our page and its data, and the same data for XProf's page.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "collector/catalog/run_search.h"
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "common/http/query.h"
@@ -25,18 +27,18 @@ struct ViewerOptions {
   // How many runs stay open, each with its traces mapped. Two are enough for one person to go back
   // and forth between them.
   std::size_t max_open = 2;
+  // Perfetto's page, to which the browser hands a run's traces.
+  std::string perfetto = "https://ui.perfetto.dev";
 };
 
 class Viewer {
  public:
-  using SharedLibrary = std::shared_ptr<Library>;
+  // The library must outlive the viewer.
+  Viewer(Library& library, ViewerOptions options);
 
-  explicit Viewer(ViewerOptions options) : options_(std::move(options)) {}
-
-  // Answers any request about the library's runs, and knows no other runs: each asker has the
-  // library of what he may see. Libraries of one viewer that hold runs of the same name hold the
-  // same runs. Safe to call from several threads.
-  Page Answer(const Request& request, const SharedLibrary& library);
+  // Answers any request. Safe to call from several threads. Runs of logdirs that are not `visible`
+  // do not exist for the asker.
+  Page Answer(const Request& request, const catalog::Visible& visible = catalog::kAllVisible);
   // True for requests of XProf's page, which convert whole traces and wait for runs that are still
   // being read, and for searches that read every event.
   static bool IsSlow(const Request& request);
@@ -44,30 +46,38 @@ class Viewer {
  private:
   using Run = std::shared_ptr<const LoadedRun>;
 
-  absl::StatusOr<Page> Route(const Request& request, const SharedLibrary& library);
+  absl::StatusOr<Page> Route(const Request& request, const catalog::Visible& visible);
+  // The pages about the list of runs and their files; nullopt for any other path.
+  absl::StatusOr<std::optional<Page>> RouteToList(const Request& request,
+                                                  const catalog::Visible& visible);
+  // The run that the query names, or else the first one that is visible. NotFound when there is
+  // none, or it is not visible.
+  absl::StatusOr<std::string> RunOf(const Query& query, const catalog::Visible& visible);
+  bool MaySee(const std::string& run, const catalog::Visible& visible) const;
 
   // The run's loader if there is one, else null. Makes it the one that is evicted last.
   std::shared_ptr<Loader> Known(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The loader of the run that the query names, or of the library's first run when it names none;
-  // starts to read the run if nobody has. NotFound when there is no such run.
-  absl::StatusOr<std::shared_ptr<Loader>> LoaderOf(const SharedLibrary& library,
-                                                   const Query& query);
+  // The run's loader; starts to read the run if nobody has.
+  std::shared_ptr<Loader> LoaderOf(const std::string& run);
   // Null if the run is still being read after `wait`. After an error the loader is forgotten.
   absl::StatusOr<Run> Loaded(const std::shared_ptr<Loader>& loader, Nanos wait);
   void Forget(const std::shared_ptr<Loader>& loader);
   // Answers from the run that the query names. Unavailable if it is still being read after `wait`.
-  absl::StatusOr<Page> AskRun(RunApi api, const SharedLibrary& library, const Query& query,
+  absl::StatusOr<Page> AskRun(RunApi api, const Query& query, const catalog::Visible& visible,
                               Nanos wait);
   // The page, or DataLoss when the run's files were changed since they were opened: the page may be
   // wrong then, and the next request reads the run anew.
   absl::StatusOr<Page> Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
                                absl::StatusOr<Page> page);
 
-  absl::StatusOr<Page> Runs(const SharedLibrary& library, const Query& query);
-  absl::StatusOr<Page> Describe(const SharedLibrary& library, const Query& query);
-  absl::StatusOr<Page> XprofRuns(const SharedLibrary& library, const Query& query);
-  absl::StatusOr<Page> XprofTools(const SharedLibrary& library, const Query& query);
+  // The names of the runs that are visible.
+  absl::StatusOr<std::vector<std::string>> VisibleRuns(const catalog::Visible& visible);
+  absl::StatusOr<Page> Runs(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<Page> Describe(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<Page> XprofRuns(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<Page> XprofTools(const Query& query, const catalog::Visible& visible);
 
+  Library& library_;
   const ViewerOptions options_;
   Mutex mutex_;
   // By name, the one that was asked for last at the end.

@@ -1,15 +1,11 @@
 #include "collector/index/cache.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "common/base/new_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -24,48 +20,6 @@ std::string PathOf(const Cache& cache, const Source& source) {
   return StrCat(cache.directory, "/", absl::Hex(source.size), "-",
                 absl::Hex(source.mark, absl::kZeroPad16), kEnding);
 }
-
-// A file that is written under a temporary name and renamed when it is complete, so that other
-// processes never open a part of it.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {
-    temporary_ = StrCat(path_, ".", ::getpid(), ".part");
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd_ < 0) status_ = absl::ErrnoToStatus(errno, temporary_);
-  }
-  ~TemporaryFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!done_) ::unlink(temporary_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  absl::Status Write(std::string_view piece) {
-    while (status_.ok() && !piece.empty()) {
-      const ssize_t written = ::write(fd_, piece.data(), piece.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0)
-        status_ = absl::ErrnoToStatus(errno, temporary_);
-      else
-        piece.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return status_;
-  }
-  absl::Status Finish() {
-    RETURN_IF_ERROR(status_);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return absl::ErrnoToStatus(errno, path_);
-    done_ = true;
-    return absl::OkStatus();
-  }
-
- private:
-  const std::string path_;
-  std::string temporary_;
-  int fd_ = -1;
-  bool done_ = false;
-  absl::Status status_;
-};
 
 // Deletes the least recently used indexes beyond the limit, and parts that a killed process left.
 void Prune(const Cache& cache) {
@@ -105,7 +59,7 @@ absl::Status BuildInto(const Cache& cache, const std::string& path, std::string_
                        const xplane::Space& space, const BuildOptions& options) {
   std::error_code error;
   fs::create_directories(cache.directory, error);
-  TemporaryFile file(path);
+  NewFile file(path);
   RETURN_IF_ERROR(file.Write(""));
   RETURN_IF_ERROR(
       BuildIndex(trace, space, options, [&](std::string_view piece) { return file.Write(piece); }));

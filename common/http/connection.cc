@@ -3,11 +3,13 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "common/base/guard.h"
 #include "common/http/gzip.h"
@@ -29,6 +31,9 @@ constexpr std::uint32_t kMaxHeaderBytes = 64 << 10;
 // Where nobody may POST, the parser still accepts this much, so that the client reads 405 instead
 // of 413.
 constexpr std::size_t kMinBodyLimit = 1024;
+// How much of a body is in memory that is read while it is sent, for each connection.
+constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
+constexpr std::chrono::milliseconds kPieceRetry{50};
 // All connections together. A request beyond this gets 503 with Retry-After.
 constexpr std::int64_t kMaxBodyBytesAtOnce = std::int64_t{256} << 20;
 
@@ -51,6 +56,39 @@ class BodyReservation {
  private:
   ServerState& state_;
   std::int64_t bytes_ = 0;
+};
+
+// A body that is read and sent in pieces.
+struct SourcePieces {
+  SourcePieces(std::shared_ptr<BodySource> source_, unsigned version, bool keep_alive)
+      : source(std::move(source_)) {
+    response.version(version);
+    response.keep_alive(keep_alive);
+    response.body().data = nullptr;
+    response.body().more = true;
+  }
+  SourcePieces(const SourcePieces&) = delete;
+  SourcePieces& operator=(const SourcePieces&) = delete;
+
+  absl::StatusOr<std::size_t> Read() {
+    piece.resize(
+        static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, source->size() - sent)));
+    return source->Read(sent, piece);
+  }
+  // Gives the bytes that were read to the serializer.
+  void Offer(std::size_t bytes) {
+    sent += bytes;
+    response.body().data = piece.data();
+    response.body().size = bytes;
+    response.body().more = sent < source->size();
+  }
+
+  const std::shared_ptr<BodySource> source;
+  http::response<http::buffer_body> response;
+  http::response_serializer<http::buffer_body> serializer{response};
+  std::vector<char> piece;
+  std::uint64_t sent = 0;
+  std::optional<asio::steady_timer> timer;
 };
 
 using PlainStream = beast::tcp_stream;
@@ -191,6 +229,7 @@ class Connection final : public WaitingConnection,
   }
 
   void Write(Page page, bool head, bool gzip) {
+    if (page.source != nullptr) return WriteSource(page, head);
     page = Compressed(std::move(page), gzip);
     response_.result(static_cast<unsigned>(page.status));
     response_.set(http::field::content_type, page.content_type);
@@ -214,6 +253,59 @@ class Connection final : public WaitingConnection,
     Read(kIdle);
     // Drain may have looked before this connection waited.
     if (state_->draining) CloseIfIdle();
+  }
+
+  void WriteSource(const Page& page, bool head) {
+    pieces_.emplace(page.source, response_.version(), response_.keep_alive());
+    http::response<http::buffer_body>& response = pieces_->response;
+    response.result(static_cast<unsigned>(page.status));
+    response.set(http::field::content_type, page.content_type);
+    response.set(http::field::cache_control, "no-store");
+    for (const auto& [name, value] : page.headers) response.set(name, value);
+    response.content_length(page.source->size());
+    Socket().expires_after(kDeadline);
+    http::async_write_header(
+        stream_, pieces_->serializer,
+        [self = this->shared_from_this(), head](beast::error_code error, std::size_t) {
+          if (!error) head ? self->EndSource() : self->ReadPiece();
+        });
+  }
+
+  void ReadPiece() {
+    SourcePieces& pieces = *pieces_;
+    if (pieces.sent == pieces.source->size()) return EndSource();
+    Socket().expires_never();  // The client is not waited for.
+    const auto read = [self = this->shared_from_this()] {
+      absl::StatusOr<std::size_t> got = absl::InternalError("not read");
+      (void)RunGuarded("http", [&] { got = self->pieces_->Read(); });
+      asio::post(self->stream_.get_executor(),
+                 [self, bytes = got.ok() ? *got : 0] { self->WritePiece(bytes); });
+    };
+    if (!state_->slow) return read();
+    if (state_->slow->Add(read)) return;
+    // Too much waits already. The client waits too.
+    pieces.timer.emplace(stream_.get_executor(), kPieceRetry);
+    pieces.timer->async_wait([self = this->shared_from_this()](beast::error_code error) {
+      if (!error) self->ReadPiece();
+    });
+  }
+
+  void WritePiece(std::size_t bytes) {
+    if (bytes == 0) return;  // The last reference to the connection goes, which closes it.
+    pieces_->Offer(bytes);
+    Socket().expires_after(kDeadline);
+    http::async_write(stream_, pieces_->serializer,
+                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+                        if (error && error != http::error::need_buffer) return;
+                        self->ReadPiece();
+                      });
+  }
+
+  void EndSource() {
+    const bool keep = pieces_->response.keep_alive();
+    pieces_.reset();
+    if (keep) return Keep();
+    End();
   }
 
   // Reads and discards what the client is still sending. Closing a socket with unread bytes resets
@@ -250,6 +342,8 @@ class Connection final : public WaitingConnection,
                     .method = std::string(asked.method_string()),
                     .content_type = std::string(asked[http::field::content_type]),
                     .body = std::move(asked.body()),
+                    .range = std::string(asked[http::field::range]),
+                    .if_range = std::string(asked[http::field::if_range]),
                     .source = source_,
                     .certified = certified_};
     if (const std::size_t query = request.path.find('?'); query != std::string::npos) {
@@ -287,7 +381,8 @@ class Connection final : public WaitingConnection,
   beast::flat_buffer buffer_{kMaxHeaderBytes + 16384};  // Bounds what it may grow to.
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
-  bool idle_ = false;     // It waits for the next request.
+  bool idle_ = false;  // It waits for the next request.
+  std::optional<SourcePieces> pieces_;
   bool refused_ = false;  // The request was answered before it was read to its end.
   std::size_t lingered_ = 0;
   std::array<char, 4096> discarded_;

@@ -3,9 +3,11 @@
 // and bodies are bounded, and when there are too many connections, the one that has been idle
 // longest is closed.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +25,22 @@ struct Request {
   std::string method{};  // GET, HEAD or, where bodies are accepted, POST.
   std::string content_type{};
   std::string body{};
-  std::string source{};    // The client's IP address, without its port.
-  bool certified = false;  // The client has shown a certificate that HttpOptions demands.
+  std::string range{}, if_range{};  // The headers of these names; empty when there are none.
+  std::string source{};             // The client's IP address, without its port.
+  bool certified = false;           // The client has shown a certificate that HttpOptions demands.
   // The headers that HttpOptions names, in the order in which they were sent and as often. Names
   // are spelled as the options spell them.
   std::vector<std::pair<std::string, std::string>> headers{};
+};
+
+// A body that is read piece by piece while it is sent.
+class BodySource {
+ public:
+  virtual ~BodySource() = default;
+  virtual std::uint64_t size() const = 0;
+  // Reads bytes from `offset` on, at least one; returns their number. May block. After an error, or
+  // if there are none, the connection is closed, so that the client notices that bytes are missing.
+  virtual absl::StatusOr<std::size_t> Read(std::uint64_t offset, std::span<char> into) = 0;
 };
 
 struct Page {
@@ -36,6 +49,8 @@ struct Page {
   std::string content_type = "text/plain; charset=utf-8";
   std::vector<std::pair<std::string, std::string>> headers{};
   bool compress = false;  // Compress the body for clients that accept gzip.
+  // The body instead of `body`, if it is set. The threads of slow requests read it.
+  std::shared_ptr<BodySource> source{};
 };
 
 // A page in the Prometheus text exposition format.

@@ -178,6 +178,10 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Launch(const std::string& key
   spec.min_workers = *least;
   spec.workers_note = CountWords(*selection);
   spec.expected_workers = selection->expected;
+  spec.job = selection->job;
+  // Without a gatekeeper nobody has proved who created the request.
+  if (deps_.gatekeeper != nullptr && request.requester)
+    spec.requester = request.requester->username;
   return StartAttempt(key, request, number, std::move(selection->targets), std::move(spec));
 }
 

@@ -231,6 +231,8 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
   manifest.set_strobe_version(kVersion);
   manifest.set_capture_id(result.capture_id);
   manifest.set_request(CutUtf8(spec.request, kMaxRequestBytes));
+  manifest.set_job(CutUtf8(spec.job, kMaxRequestBytes));
+  manifest.set_requester(CutUtf8(spec.requester, kMaxRequestBytes));
   manifest.set_run(result.run);
   manifest.set_logdir(spec.logdir);
   manifest.set_attempt(static_cast<std::uint32_t>(result.attempt));

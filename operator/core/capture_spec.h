@@ -51,9 +51,12 @@ struct StepsWanted {
 
 struct CaptureSpec {
   std::string request{};  // Shown to people: namespace/name, or who asks without Kubernetes.
-  std::string uid{};      // Unique to the request; see CaptureId.
-  std::string logdir{};   // URL or path; see collector/logdir.
-  std::string run{};      // Name of the first attempt's run; see RunOfAttempt.
+  // For people, in the manifest: kind/name of the job, and the name of the user who asked. Empty =
+  // not known.
+  std::string job{}, requester{};
+  std::string uid{};                         // Unique to the request; see CaptureId.
+  std::string logdir{};                      // URL or path; see collector/logdir.
+  std::string run{};                         // Name of the first attempt's run; see RunOfAttempt.
   Nanos duration = std::chrono::seconds(2);  // The window's length, without the guard.
   // None = the window is given by time. If the workers tell no steps, it is given by time too.
   std::optional<StepsWanted> steps{};

@@ -254,6 +254,19 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   targets = std::move(kept);
 }
 
+// See Selection::job.
+std::string JobOf(const TargetSpec& spec, const std::vector<const PodInfo*>& pods) {
+  if (spec.job) return StrCat(spec.job->kind, "/", spec.job->name);
+  std::string job;
+  for (const PodInfo* pod : pods) {
+    if (pod->owners.size() != 1) return "";
+    const std::string owner = StrCat(pod->owners[0].kind, "/", pod->owners[0].name);
+    if (!job.empty() && owner != job) return "";
+    job = owner;
+  }
+  return job;
+}
+
 }  // namespace
 
 absl::StatusOr<PodQuery> QueryFor(const TargetSpec& target, const JobShape* shape) {
@@ -284,6 +297,7 @@ Selection SelectTargets(const TargetSpec& spec, const PodQuery& query,
                         const std::vector<PodInfo>& pods, const JobShape* shape) {
   Selection selection;
   const Members members = MembersOf(spec, query, pods, shape);
+  selection.job = JobOf(spec, members.pods);
   ExpectWorkers(spec, query, members, shape, selection);
   const std::vector<PodRank> ranks = AssignRanks(members.pods, spec.container, shape);
   const auto living = static_cast<std::size_t>(

@@ -34,6 +34,9 @@ struct Selection {
   std::string not_known{};  // Why `expected` is not known; empty when it is.
   std::size_t present = 0;  // Workers of the whole job that have a pod.
   bool suspended = false;   // The job should have no pods for now.
+  // The job, as kind/name: target.jobRef or, without one, the object that owns all of the pods.
+  // Empty if there is none.
+  std::string job{};
 
   // Targets that can be asked to record; see Target::usable.
   std::size_t usable() const;

@@ -26,8 +26,8 @@ export function launch(...flags) {
   });
 }
 
-/** Opens a page that collects its errors in `troubles` and the URLs of its requests in `asked`. */
-export async function open(browser, url) {
+/** A new page that collects its errors in `troubles` and the URLs of its requests in `asked`. */
+export async function listen(browser) {
   const page = await browser.newPage();
   page.troubles = [];
   page.asked = [];
@@ -48,6 +48,12 @@ export async function open(browser, url) {
   page.on("workercreated", (worker) =>
     worker.client?.on?.("Network.requestWillBeSent", ({ request }) => page.asked.push(request.url)),
   );
+  return page;
+}
+
+/** Opens a timeline. */
+export async function open(browser, url) {
+  const page = await listen(browser);
   await page.goto(url);
   await idle(page);
   return page;

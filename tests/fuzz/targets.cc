@@ -11,16 +11,19 @@
 #include "collector/analysis/event_stats.h"
 #include "collector/analysis/hlo_module.h"
 #include "collector/analysis/steps.h"
+#include "collector/catalog/entries_file.h"
 #include "collector/convert/align.h"
 #include "collector/convert/chrome_trace.h"
 #include "collector/convert/perfetto_trace.h"
 #include "collector/index/build.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/xplane/summary.h"
+#include "common/base/sha256.h"
 #include "operator/admission/inject.h"
 #include "operator/admission/review.h"
 #include "tests/fakes/made_index.h"
 #include "tests/fuzz/allocations.h"
+#include "viewer/run_files.h"
 #include "viewer/viewer.h"
 
 namespace strobe::fuzz {
@@ -227,15 +230,15 @@ void Hlo(std::string_view bytes) {
 }
 
 void Query(std::string_view bytes) {
-  static const auto library = std::make_shared<OneTrace>(SmallTrace());
-  static viewer::Viewer viewer({});
+  static OneTrace library(SmallTrace());
+  static const viewer::ViewerOptions options;
+  static viewer::Viewer viewer(library, options);
   const std::size_t question = std::min(bytes.find('?'), bytes.size());
   Request request{.path = std::string(bytes.substr(0, question)), .host = "localhost"};
   if (question < bytes.size()) request.query = bytes.substr(question + 1);
-  while (viewer.Answer({"/api/run", "", "localhost"}, library).body.find("\"loading\"") !=
-         std::string::npos)
+  while (viewer.Answer({"/api/run", "", "localhost"}).body.find("\"loading\"") != std::string::npos)
     ;
-  viewer.Answer(request, library);
+  viewer.Answer(request);
 }
 
 void Admission(std::string_view bytes) {
@@ -257,6 +260,35 @@ void Admission(std::string_view bytes) {
         step["op"] == "replace" && (pod[Json::json_pointer(step["path"])].is_null() ||
                                     step["path"].get<std::string>().ends_with("/restartPolicy"));
     Require(step["op"] == "add" || fills_null, "changed what was there", pod);
+  }
+}
+
+void Runs(std::string_view bytes) {
+  namespace list = catalog;
+  const std::string text(bytes);
+  const absl::StatusOr<list::ManifestFacts> facts = list::ReadManifestFacts(bytes);
+  list::LogdirRuns runs{.logdir = "gs://a"};
+  if (facts.ok())
+    runs.entries.push_back(std::make_shared<list::RunEntry>(list::EntryOf(text, {}, *facts)));
+  (void)viewer::ParseRange(text, 10);
+  // As a file with the right digest, so that its lines are read.
+  Sha256 digest;
+  digest.Update(bytes);
+  const absl::StatusOr<list::LogdirRuns> read =
+      list::ReadEntries(text + digest.Hex() + "\n", "gs://a");
+  if (read.ok())
+    runs.entries.insert(runs.entries.end(), read->entries.begin(), read->entries.end());
+  std::string written;
+  (void)list::WriteEntries(runs, [&written](std::string_view piece) {
+    written += piece;
+    return absl::OkStatus();
+  });
+  const absl::StatusOr<list::LogdirRuns> back = list::ReadEntries(written, "gs://a");
+  if (!back.ok() || back->entries.size() != runs.entries.size()) std::abort();
+  const std::vector<list::LogdirRunsRef> all = {std::make_shared<list::LogdirRuns>(runs)};
+  for (const std::size_t limit : {1u, 100u}) {
+    (void)list::SearchRuns(all, {.text = text, .limit = limit}, list::kAllVisible);
+    (void)list::SearchRuns(all, {.limit = limit, .after = text}, list::kAllVisible);
   }
 }
 

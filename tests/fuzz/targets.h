@@ -9,6 +9,7 @@ void TraceJson(std::string_view bytes);  // A trace file in Chrome's JSON format
 void Index(std::string_view bytes);      // The index reader and all its queries.
 void Hlo(std::string_view bytes);        // The HLO of a module.
 void Query(std::string_view bytes);      // A request to the viewer, as "path?query".
+void Runs(std::string_view bytes);       // A manifest and a file of entries in the list of runs.
 
 void Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.
 void Watch(std::string_view bytes);      // A list, a watch, and the objects in them.

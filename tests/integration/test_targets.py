@@ -56,7 +56,9 @@ def test_workers_that_a_job_has_not_created_are_missing(kubectl, operator, make_
     request = wait_finished(kubectl, "most")
     assert condition(request, "Succeeded")["reason"] == "EnoughWorkersOk", request["status"]
     assert request["status"]["workers"]["summary"] == "2/3"
-    missing = read_manifest(logdir)["workers"][2]
+    manifest = read_manifest(logdir)
+    assert (manifest["job"], manifest["requester"]) == ("Job/llm", ""), "without webhooks nobody knows who asked"
+    missing = manifest["workers"][2]
     assert (missing["pod"], missing["rank"], missing["outcome"]) == ("", 2, "WorkerMissing")
 
 

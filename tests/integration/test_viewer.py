@@ -38,7 +38,8 @@ def logdir(tmp_path_factory, protos):
 
 @pytest.fixture(scope="module")
 def view(session_group, logdir, tmp_path_factory):
-    view = View(session_group, "view", logdir, "--cache", tmp_path_factory.mktemp("cache"))
+    newest = logdir / "plugins/profile/2026_11_21_10_00_00"  # Of a logdir, the page would show the list.
+    view = View(session_group, "view", newest, "--cache", tmp_path_factory.mktemp("cache"))
     view.loaded()
     return view
 
@@ -295,10 +296,10 @@ def test_hostile_questions_end_no_server(view):
     print("seed", seed)
     words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
              "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards",
-             "events", "bands"]
+             "events", "bands", "after", "file"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
               "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*"]
-    paths = ["api/runs", "api/run", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/overview",
+    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/overview",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
     for _ in range(1500):
@@ -342,7 +343,8 @@ def test_runs_in_object_storage(session_group, logdir, tmp_path):
     for worker in ("worker-0", "worker-1"):
         server.write(f"logs/{run}/{worker}.xplane.pb", (logdir / run / f"{worker}.xplane.pb").read_bytes())
     view = View(session_group, "s3", f"s3://{server.bucket}/logs", "--cache", "none", env=strobe_env(server))
-    assert view.json("/api/runs") == {"place": f"s3://{server.bucket}/logs", "runs": ["2026_11_21_10_00_00"], "xprof": ""}
+    runs = view.json("/api/runs")
+    assert (runs["place"], runs["runs"], runs["opensList"]) == (f"s3://{server.bucket}/logs", ["2026_11_21_10_00_00"], False)
     assert [w["name"] for w in view.loaded()["workers"]] == ["worker-0", "worker-1"]
 
 

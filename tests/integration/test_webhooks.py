@@ -74,6 +74,10 @@ def test_a_request_is_held_only_while_there_is_something_to_clean_up(secure, kub
     wait_until(lambda: finalizers("live") == ["strobe.dev/capture"], 20, "a capture that is under way")
     for name in ("live", "kept"):
         assert condition(wait_finished(kubectl, name), "Succeeded")["status"] == "True"
+    for manifest in logdir.rglob("strobe.json"):
+        said = json.loads(manifest.read_text())
+        stamped = kubectl.get("profreq", said["request"].split("/")[1])["metadata"]["annotations"]["strobe.dev/requester"]
+        assert said["requester"] == json.loads(stamped)["username"] != "", said
     wait_until(lambda: finalizers("live") == [], 10, "the end")
     assert finalizers("kept") == ["strobe.dev/capture"], "its run is to be reclaimed"
     # Without an operator, requests that wait or have ended can be changed and deleted; new ones are refused.

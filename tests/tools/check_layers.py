@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Each module, with all modules that it may include besides itself. Transitive arrows must be listed
 # too. ARCHITECTURE.md shows the same arrows without those that follow from others.
-COLLECTOR = ["collector/analysis", "collector/convert", "collector/index", "collector/kineto", "collector/logdir", "collector/storage",
+COLLECTOR = ["collector/analysis", "collector/catalog", "collector/convert", "collector/index", "collector/kineto", "collector/logdir", "collector/storage",
              "collector/xplane"]
 ARROWS = {
     "common/base": [],
@@ -17,6 +17,7 @@ ARROWS = {
     "common/http": ["common/base", "common/tls"],
     "common/yaml": ["common/base"],
     "collector/xplane": ["common/base"],
+    "collector/catalog": ["collector/logdir", "common/base"],
     "collector/analysis": ["collector/xplane", "common/base"],
     "collector/convert": ["collector/xplane", "common/base"],
     "collector/index": ["collector/analysis", "collector/xplane", "common/base"],
@@ -48,7 +49,8 @@ ARROWS = {
     "operator/main": ["common/base", "common/grpc_tls", "common/http", "common/tls", "operator/admission", "operator/config",
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
                       "operator/workers"],
-    "viewer": ["collector/analysis", "collector/convert", "collector/index", "collector/xplane", "common/base", "common/http"],
+    "viewer": ["collector/analysis", "collector/catalog", "collector/convert", "collector/index", "collector/logdir", "collector/xplane", "common/base",
+               "common/http"],
     "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
     "cli/cluster": ["common/base", "operator/core", "operator/objects"],
     # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.

@@ -1,5 +1,5 @@
-// The one place that every request of the service passes. Behind it there is only what the asker
-// may see: nothing there is able to reach more.
+// The one place that every request of the service passes. It tells those behind it what the asker
+// may see.
 #pragma once
 #include <atomic>
 #include <functional>

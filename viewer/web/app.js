@@ -89,13 +89,20 @@ async function start() {
   const link = readLink();
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   setTheme(localStorage.getItem("theme") ?? (dark ? "dark" : "light"));
-  // The list and the run are asked for at once: without a name the server takes the first run.
-  const opened = openRun(link.run, link);
+  const asked = new Api("").get("runs");
   try {
-    const { runs, place, xprof } = await new Api("").get("runs");
+    // Without a name, the list may be shown instead of a run.
+    if (!link.run && (await asked).opensList) return location.replace("/runs.html");
+    // The run is asked for at once: without a name the server takes the first one.
+    const opened = openRun(link.run, link);
+    const { runs, place, xprof, hasList } = await asked;
     panel.xprof = xprof;
+    $("list").hidden = !hasList;
     document.title = `${place} – Strobe`;
-    $("run").replaceChildren(...runs.map((run) => new Option(run, run, false, run === link.run)));
+    const choices = link.run && !runs.includes(link.run) ? [link.run, ...runs] : runs;
+    $("run").replaceChildren(
+      ...choices.map((run) => new Option(run, run, false, run === link.run)),
+    );
     $("run").title = place;
     await opened;
   } catch (error) {

@@ -17,7 +17,7 @@ using testing::StartsWith;
 constexpr char kManifest[] = R"({
   "format": 1, "request": "team/look", "run": "2026_b", "attempt": 2, "result": "Succeeded",
   "message": "2/2 workers Ok", "instantNs": "1000", "skewKnown": true, "skewNs": "300000",
-  "skewErrorNs": "20000", "synchronized": true, "ofALaterVersion": 1, "workers": [
+  "skewErrorNs": "20000", "job": "Job/llm", "requester": "jane", "synchronized": true, "ofALaterVersion": 1, "workers": [
     {"name": "w0", "outcome": "Ok", "bytes": "1000", "events": "5", "startedNs": "7",
      "latenessNs": "-2000000", "clockOffsetNs": "80000", "clockErrorNs": "10000"},
     {"name": "w1", "outcome": "LateStart", "bytes": "500", "clockErrorNs": "-1",
@@ -106,6 +106,8 @@ TEST_F(RunsTest, JsonLeavesOutWhatIsNotKnown) {
       json::parse(RunsJson(*Logdir::Parse("/logs"), ReadRuns(store_, {"2026_b", "2025_a"})));
   EXPECT_EQ(runs[0]["url"], "file:///logs/plugins/profile/2026_b");
   EXPECT_EQ(runs[0]["ok"], 1);
+  EXPECT_EQ(runs[0]["job"], "Job/llm");
+  EXPECT_EQ(runs[0]["requester"], "jane");
   EXPECT_EQ(runs[0]["skewNs"], 300'000);
   EXPECT_EQ(runs[0]["synchronized"], true);
   EXPECT_EQ(runs[1]["manifest"], false);
@@ -122,7 +124,7 @@ TEST_F(RunsTest, OneRunShowsItsWorkersAndObjects) {
   EXPECT_THAT(text, HasSubstr("w1       LateStart   -          not measured   0        500 B   "
                               "recording began 7ms after the instant\n"));
   EXPECT_THAT(text, HasSubstr("Succeeded: 2/2 workers Ok\nskew: 300us +-20us\n"
-                              "request: team/look, attempt 2\n"));
+                              "request: team/look, attempt 2\njob: Job/llm\nrequester: jane\n"));
   EXPECT_THAT(text, HasSubstr("\nOBJECT         BYTES\nw0.xplane.pb   1 kB\n"));
 }
 

@@ -108,7 +108,7 @@ class Folder final : public Library {
 class ViewerTest : public testing::Test {
  protected:
   Page Get(const std::string& path, const std::string& query = "") {
-    return viewer_.Answer({path, query, "127.0.0.1:80"}, shelf_);
+    return viewer_.Answer({path, query, "127.0.0.1:80"});
   }
   json Ask(const std::string& path, const std::string& query = "") {
     Page page = Get(path, query);
@@ -125,8 +125,8 @@ class ViewerTest : public testing::Test {
     return run;
   }
 
-  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
-  Viewer viewer_{{}};
+  Shelf shelf_;
+  Viewer viewer_{shelf_, {}};
 };
 
 TEST_F(ViewerTest, DescribesARun) {
@@ -143,10 +143,10 @@ TEST_F(ViewerTest, DescribesARun) {
 
 TEST_F(ViewerTest, AnOpenRunIsNotLookedForAgain) {
   Run("run=first");
-  const int listed = shelf_->listed;
+  const int listed = shelf_.listed;
   Ask("/api/find", "run=first&q=kernel");
   EXPECT_EQ(Get("/api/tiles", "run=first&rows=0&level=20&slots=512").status, 200);
-  EXPECT_EQ(shelf_->listed, listed) << "each listing of a bucket costs time and money";
+  EXPECT_EQ(shelf_.listed, listed) << "each listing of a bucket costs time and money";
 }
 
 TEST_F(ViewerTest, TilesHoldEveryEventOnce) {
@@ -353,11 +353,11 @@ TEST_F(ViewerTest, WhatCannotBeReadSaysWhy) {
 }
 
 TEST_F(ViewerTest, ServesThePageUnderAStrictPolicy) {
-  const Page page = viewer_.Answer({"/", "", "localhost"}, shelf_);
+  const Page page = viewer_.Answer({"/", "", "localhost"});
   EXPECT_THAT(page.body, HasSubstr("<title>Strobe trace viewer</title>"));
   EXPECT_EQ(page.headers.at(0).first, "Content-Security-Policy");
   EXPECT_THAT(page.headers.at(0).second, HasSubstr("default-src 'none'"));
-  EXPECT_EQ(viewer_.Answer({"/", "", "evil.example"}, shelf_).status, 403);
+  EXPECT_EQ(viewer_.Answer({"/", "", "evil.example"}).status, 403);
 }
 
 TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
@@ -374,58 +374,24 @@ TEST_F(ViewerTest, ManyAskAtOnceAndRunsComeAndGo) {
   for (std::thread& page : pages) page.join();
 }
 
-// What somebody may see who may not see the run "second".
-class SmallShelf final : public Library {
- public:
-  absl::StatusOr<std::vector<std::string>> Runs() override {
-    return std::vector<std::string>{"first"};
-  }
-  absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) override {
-    return shelf_.Open(run);
-  }
-  bool MayHold(const std::string& run) const override { return run == "first"; }
-  std::string place() const override { return "a part"; }
-
- private:
-  Shelf shelf_;
-};
-
-TEST_F(ViewerTest, ARunThatOthersHaveOpenIsLikeOneThatDoesNotExist) {
-  EXPECT_EQ(Run("run=second")["run"], "second");
-  const auto part = std::make_shared<SmallShelf>();
-  const auto ask = [&](const std::string& path, const std::string& query) {
-    return viewer_.Answer({path, query, "localhost"}, part);
-  };
-  for (const char* path : {"/api/run", "/api/tiles", "/api/find", "/data/plugin/profile/data"}) {
-    const Page hidden = ask(path, "run=second&q=k"), nothing = ask(path, "run=nothing&q=k");
-    EXPECT_EQ(hidden.status, 404) << path;
-    EXPECT_EQ(nothing.status, 404) << path;
-    EXPECT_EQ(hidden.body, "there is no run second\n");
-    EXPECT_EQ(nothing.body, "there is no run nothing\n");
-    EXPECT_EQ(hidden.headers, nothing.headers);
-  }
-  EXPECT_EQ(json::parse(ask("/api/runs", "").body)["runs"], json::array({"first"}));
-  EXPECT_EQ(json::parse(ask("/api/runs", "").body)["place"], "a part");
-}
-
 TEST(ViewerOfFiles, ATraceThatIsTruncatedIsToldAndReadAnew) {
-  const auto folder = std::make_shared<Folder>();
-  folder->Write();
-  Viewer viewer({});
+  Folder folder;
+  folder.Write();
+  Viewer viewer(folder, {});
   const auto get = [&](const std::string& path, const std::string& query) {
-    Page page = viewer.Answer({path, query, "localhost"}, folder);
-    while (page.status == 503) page = viewer.Answer({path, query, "localhost"}, folder);
+    Page page = viewer.Answer({path, query, "localhost"});
+    while (page.status == 503) page = viewer.Answer({path, query, "localhost"});
     return page;
   };
   const std::string event = "row=0&track=0&ordinal=0", find = "q=kernel";
   EXPECT_EQ(get("/api/event", event).status, 200);
-  std::filesystem::resize_file(folder->trace(), 50);
+  std::filesystem::resize_file(folder.trace(), 50);
   for (const auto& [path, query] : {std::pair("/api/event", event), std::pair("/api/run", find)}) {
     const Page page = get(path, query);
     EXPECT_EQ(page.status, 500) << path;
     EXPECT_THAT(page.body, testing::AnyOf(HasSubstr("was changed"), HasSubstr("malformed")));
   }
-  folder->Write();
+  folder.Write();
   EXPECT_EQ(get("/api/event", event).status, 200) << "cured by whoever wrote it again";
 }
 

@@ -229,6 +229,54 @@ TEST(HttpServer, TakesBodiesUpToItsBound) {
   EXPECT_THAT(post("Content-Length: 99999999999", ""), HasSubstr("413"));
 }
 
+// Counts the bytes that are asked for at once.
+class Counting final : public BodySource {
+ public:
+  explicit Counting(std::uint64_t fails_at) : fails_at_(fails_at) {}
+  std::uint64_t size() const override { return kSize; }
+  absl::StatusOr<std::size_t> Read(std::uint64_t offset, std::span<char> into) override {
+    most = std::max(most.load(), into.size());
+    if (offset >= fails_at_) return absl::DataLossError("it was replaced");
+    std::fill(into.begin(), into.end(), static_cast<char>('a' + offset % 26));
+    return into.size();
+  }
+  static constexpr std::uint64_t kSize = (8u << 20) + 7;
+  std::atomic<std::size_t> most{0};
+
+ private:
+  const std::uint64_t fails_at_;
+};
+
+TEST(HttpServer, SendsABodyInPieces) {
+  for (const bool slow : {false, true}) {
+    HttpOptions options{.listen = "127.0.0.1:0"};
+    if (slow) options.is_slow = [](const Request&) { return true; };
+    const auto whole = std::make_shared<Counting>(Counting::kSize);
+    const auto broken = std::make_shared<Counting>(1u << 20);
+    const auto server = HttpServer::Start(
+        options, {{"/whole", [&](const Request&) { return Page{.source = whole}; }},
+                  {"/broken", [&](const Request&) { return Page{.source = broken}; }}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    const auto get = [&](const std::string& line) {
+      return Exchange((*server)->port(),
+                      line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    };
+    const std::string answer = get("GET /whole");
+    const std::size_t body = answer.find("\r\n\r\n") + 4;
+    EXPECT_THAT(answer.substr(0, body), HasSubstr("Content-Length: 8388615"));
+    EXPECT_EQ(answer.size() - body, Counting::kSize);
+    EXPECT_LE(whole->most, 1u << 20) << "memory does not depend on the size";
+    EXPECT_EQ(get("HEAD /whole").find("\r\n\r\n") + 4, get("HEAD /whole").size());
+    EXPECT_LT(get("GET /broken").size(), Counting::kSize) << "the client notices what is missing";
+    // A second request on the same connection.
+    EXPECT_GT(Exchange((*server)->port(),
+                       "GET /whole HTTP/1.1\r\nHost: x\r\n\r\n"
+                       "GET /whole HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                  .size(),
+              2 * Counting::kSize);
+  }
+}
+
 TEST(HttpServer, DrainingEndsConnections) {
   const auto server = HttpServer::Start({.listen = "127.0.0.1:0"}, {{"/", [](const Request&) {
                                                                        return Page{200, "ok"};

@@ -92,6 +92,16 @@ TEST(ComposeManifest, HoldsEveryWorkerInRankOrder) {
   EXPECT_EQ(json["workers"][1]["clockErrorNs"], "10000");
 }
 
+TEST(ComposeManifest, TellsTheJobAndWhoAsked) {
+  CaptureSpec spec;
+  spec.job = "Job/llm";
+  spec.requester = std::string(600, 'j');
+  const AttemptResult result = Concluded(spec, {Ended("a", Outcome::kOk)});
+  const auto json = nlohmann::json::parse(*ManifestJson(ComposeManifest(spec, result)));
+  EXPECT_EQ(json["job"], "Job/llm");
+  EXPECT_EQ(json["requester"], std::string(512, 'j'));
+}
+
 TEST(ManifestJson, LeavesOutDetailsUntilItFits) {
   v1::Manifest manifest;
   for (int i = 0; i < 2000; ++i) {

@@ -285,6 +285,16 @@ TEST(SelectTargets, AnOwnerKeepsOnlyItsOwnPods) {
               ElementsAre("mine"));
 }
 
+TEST(SelectTargets, NamesTheJob) {
+  EXPECT_EQ(SelectTargets(OfJob("PyTorchJob"), {}, Pods(2)).job, "PyTorchJob/llm");
+  std::vector<PodInfo> pods = Pods(2);
+  EXPECT_EQ(SelectTargets({}, {}, pods).job, "") << "nobody owns them";
+  pods[0].owners = pods[1].owners = {{"Job", "llm"}};
+  EXPECT_EQ(SelectTargets({}, {}, pods).job, "Job/llm");
+  pods[1].owners = {{"Job", "other"}};
+  EXPECT_EQ(SelectTargets({}, {}, pods).job, "") << "they are pods of two jobs";
+}
+
 TEST(SelectTargets, RanksOfProcessesSelectPodsAndProcesses) {
   std::vector<PodInfo> pods = Pods(3);
   for (PodInfo& pod : pods) pod.containers[0].processes = 4;

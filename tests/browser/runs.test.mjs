@@ -1,0 +1,194 @@
+// Tests the list of runs and a run's details by keyboard and mouse. The runs are from
+// tests/integration/test_run_list.py.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { AXE, launch, listen, shot, text } from "./page.mjs";
+
+const URL_ = process.env.STROBE_VIEW;
+const HTML = "<img src=x onerror=alert(1)>";
+const NEWEST = "2026_11_21_10_00_00";
+let browser, page;
+
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+beforeEach(async () => {
+  await page?.close();
+  page = null; // It is not closed twice when the next one cannot be opened.
+  page = await listen(browser);
+  await page.goto(URL_);
+  await rows(100);
+});
+
+const names = () =>
+  page.$$eval("#runs tbody tr", (found) =>
+    found.map((row) => row.querySelector("a")?.textContent ?? ""),
+  );
+async function rows(least, most = 1e9) {
+  await page.waitForFunction(
+    (min, max) => {
+      const { length } = document.querySelectorAll("#runs tbody tr");
+      return length >= min && length <= max;
+    },
+    { polling: 20 },
+    least,
+    most,
+  );
+}
+async function search(words) {
+  await page.$eval("#search-text", (input) => (input.value = ""));
+  await page.type("#search-text", words);
+}
+async function details(run) {
+  await page.waitForFunction(
+    (wanted) =>
+      document.getElementById("details-title").textContent === wanted &&
+      document.querySelector("#details-body dl, #details-body table"),
+    { polling: 20 },
+    run,
+  );
+}
+
+test("several logdirs open with the list, newest first", async () => {
+  assert.equal(new URL(page.url()).pathname, "/runs.html");
+  const shown = await names();
+  assert.equal(shown[0], NEWEST);
+  const dated = shown.filter((name) => name.startsWith("2026"));
+  assert.deepEqual(dated, [...dated].sort().reverse());
+  await shot(page, "runs");
+  assert.deepEqual(page.troubles, []);
+});
+
+test("more runs come while the user scrolls", async () => {
+  const before_ = (await names()).length;
+  await page.$eval("#list", (list) => (list.scrollTop = list.scrollHeight));
+  await rows(before_ + 1);
+  for (let last = 0; last !== (await names()).length;) {
+    last = (await names()).length;
+    await page.$eval("#list", (list) => (list.scrollTop = list.scrollHeight));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  const shown = await names();
+  assert.equal(shown.length, 302);
+  assert.equal(new Set(shown).size, 302, "each once");
+});
+
+test("words are searched in all columns", async () => {
+  await search("workerlost");
+  await rows(1, 1);
+  assert.match(await text(page, "#runs tbody"), /Failed: WorkerLost 1/);
+  await search("team-7 job/llm");
+  await rows(2, 40);
+  await search("no such run");
+  await rows(0, 0);
+  assert.match(await text(page, "#end"), /No runs match/);
+  assert.match(page.url(), /q=no\+such\+run/, "a link shows the same");
+});
+
+test("names are text whatever is in them", async () => {
+  await search("onerror");
+  await rows(1, 1);
+  const cells = await page.$$eval("#runs tbody td", (found) => found.map((td) => td.textContent));
+  for (const cell of [3, 4, 7]) assert.ok(cells[cell].includes(HTML), cells[cell]);
+  await page.click("#runs tbody tr td:nth-child(3)");
+  await details(NEWEST);
+  assert.equal(await page.$("#runs img, #details img"), null);
+  const shown = await text(page, "#details-body");
+  assert.ok(shown.split(HTML).length > 4, shown);
+  assert.deepEqual(page.troubles, [], "nothing was executed or loaded");
+});
+
+test("a run's details tell its workers and what to do", async () => {
+  await search("workerlost");
+  await rows(1, 1);
+  await page.keyboard.press("Enter"); // To the first run,
+  await page.keyboard.press("Enter"); // and its details.
+  await page.waitForSelector("#details-body table");
+  const shown = await text(page, "#details-body");
+  assert.match(shown, /Workers: 1 of 2 Ok/);
+  assert.match(shown, /w1WorkerLost/, "what needs attention is first");
+  assert.match(shown, /strobe\.json/);
+  const links = await page.$$eval("#details-body nav a", (found) => found.map((a) => a.href));
+  assert.deepEqual(links.slice(1), ["http://localhost:8791/?run=2026_10_29_10_00_00"]);
+  await shot(page, "run");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("#details[hidden]");
+  assert.equal(
+    await page.evaluate(() => document.activeElement.tagName),
+    "TR",
+    "the keyboard is where it was",
+  );
+});
+
+test("the arrows move from run to run, and o opens the timeline", async () => {
+  await page.focus("#runs tbody tr");
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "Home"]) await page.keyboard.press(key);
+  assert.equal(
+    await page.evaluate(() => document.activeElement.querySelector("a").textContent),
+    NEWEST,
+  );
+  await page.keyboard.press("o");
+  await page.waitForFunction(() => globalThis.strobe?.painted, { polling: 20 });
+  assert.match(decodeURIComponent(page.url()), new RegExp(`/#run=file://.*/${NEWEST}`));
+  assert.equal(await page.$eval("#list", (link) => link.hidden), false);
+  await page.click("#list");
+  await rows(100);
+});
+
+test("a link with a run opens its details", async () => {
+  await page.click("#runs tbody tr td:nth-child(3)");
+  await details(NEWEST);
+  const url = page.url();
+  await page.goto("about:blank");
+  await page.goto(url);
+  await details(NEWEST);
+});
+
+test("files can be downloaded", async () => {
+  await page.click("#runs tbody tr td:nth-child(3)");
+  await details(NEWEST);
+  const [bytes, said] = await page.evaluate(async () => {
+    const file = [...document.querySelectorAll("#details-body a[download]")].find((a) =>
+      a.textContent.endsWith(".xplane.pb"),
+    );
+    const size = file.closest("tr").cells[1].textContent;
+    return [(await (await fetch(file.href)).arrayBuffer()).byteLength, size];
+  });
+  assert.ok(bytes > 1000, said);
+});
+
+test("Perfetto's own page gets the traces from the browser", async () => {
+  await page.click("#runs tbody tr td:nth-child(3)");
+  await details(NEWEST);
+  const opened = new Promise((resolve) => browser.once("targetcreated", resolve));
+  await page.click("#details-body nav button");
+  const perfetto = await (await opened).page();
+  await perfetto.waitForFunction(() => document.querySelectorAll(".pf-track").length > 3, {
+    polling: 100,
+    timeout: 120_000,
+  });
+  await shot(perfetto, "perfetto");
+  await perfetto.close();
+  assert.deepEqual(
+    page.asked.filter((url) => !url.startsWith(URL_)),
+    [],
+    "the page asks nobody else",
+  );
+});
+
+test("both themes can be read by everybody", async () => {
+  // The page's content security policy would block the test's tool.
+  await page.setBypassCSP(true);
+  await page.reload();
+  await rows(100);
+  await page.addScriptTag({ path: AXE });
+  for (const theme of ["light", "dark"]) {
+    await page.evaluate((wanted) => (document.documentElement.dataset.theme = wanted), theme);
+    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    assert.deepEqual(
+      violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`),
+      [],
+    );
+  }
+});

@@ -1,0 +1,30 @@
+// The answers about a run's objects: its manifest, its files, and its traces for Perfetto's page.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/http/http_server.h"
+#include "common/http/query.h"
+#include "viewer/library.h"
+
+namespace strobe::viewer {
+
+// "/api/manifest": verdict, workers and files. A run without a manifest has files only.
+absl::StatusOr<Page> ManifestPage(Library& library, const std::string& run);
+// "/api/file?file=": one of the run's files, or the part of it that the request's Range asks for.
+absl::StatusOr<Page> FilePage(Library& library, const std::string& run, const Request& request);
+// "/api/perfetto": all of the run's traces in Perfetto's format. They are converted into a file
+// without a name in `folder`, or in the folder for temporary files if it is empty.
+absl::StatusOr<Page> PerfettoPage(Library& library, const std::string& run, std::string folder);
+
+// The part of a file that a Range header asks for: the bytes from `begin` on, to before `end`.
+struct ByteRange {
+  std::uint64_t begin = 0, end = 0;
+};
+// nullopt if there is no such header, or one that may be answered with the whole file. OutOfRange
+// if the file has no such bytes.
+absl::StatusOr<std::optional<ByteRange>> ParseRange(const std::string& header, std::uint64_t size);
+
+}  // namespace strobe::viewer

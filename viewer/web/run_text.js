@@ -1,0 +1,33 @@
+// How the list of runs writes ages, sizes and links.
+import { amount, time } from "./format.js";
+
+const UNITS = [
+  [86_400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
+
+/** "5 min" since a Unix time in ms; empty for 0, which means that it is not known. */
+export function age(ms, now = Date.now()) {
+  if (!ms) return "";
+  const seconds = Math.max(0, Math.round((now - ms) / 1000));
+  const [unit, name] = UNITS.find(([u]) => seconds >= u) ?? UNITS[3];
+  return `${Math.floor(seconds / unit)} ${name}`;
+}
+
+export function size(bytes) {
+  return amount(bytes, "B");
+}
+
+/** "300 µs ± 20 µs"; empty if it is not known. */
+export function skew(ns, errorNs) {
+  if (ns === undefined || ns === null) return "";
+  const error = errorNs >= 0 ? ` ± ${time(errorNs * 1000)}` : "";
+  return `${time(ns * 1000)}${error}`;
+}
+
+/** The page that shows the run's timeline. */
+export function timelineOf(name) {
+  return `/#${new URLSearchParams({ run: name })}`;
+}

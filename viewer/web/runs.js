@@ -1,0 +1,118 @@
+// The page that lists and searches the runs of all logdirs.
+import { Api } from "./api.js";
+import { RunDetails } from "./run_details.js";
+import { RunTable } from "./run_table.js";
+
+const TYPING_MS = 120; // Waits for the next key before it searches.
+const BUSY_MS = 2000; // Asks again so soon while manifests are being read,
+const REFRESH_MS = 20_000; // and else so often for new runs.
+
+const $ = (id) => document.getElementById(id);
+const api = new Api("");
+let timer = 0;
+
+const table = new RunTable($("list"), (query) => api.get("catalog", query), {
+  told,
+  chosen: (name) => {
+    link({ run: name });
+    details.show(name);
+    table.select(name);
+  },
+  failed,
+});
+const details = new RunDetails($("details"), {
+  closed: (name) => {
+    link({ run: "" });
+    table.select("");
+    (table.row(name) ?? $("search-text")).focus();
+  },
+  failed,
+  said: (text) => ($("state").textContent = text),
+});
+
+/** What the page's URL names: the words to search for, and the run whose details are shown. */
+function linked() {
+  const hash = new URLSearchParams(location.hash.slice(1));
+  return { q: hash.get("q") ?? "", run: hash.get("run") ?? "" };
+}
+function link(change) {
+  const { q, run } = { ...linked(), ...change };
+  const hash = new URLSearchParams();
+  if (q) hash.set("q", q);
+  if (run) hash.set("run", run);
+  history.replaceState(null, "", `#${hash}`);
+}
+
+function failed(error) {
+  $("state").textContent = error.message ?? String(error);
+}
+
+function told({ logdirs }) {
+  const problems = logdirs.filter(({ problem, leftOut }) => problem || leftOut);
+  $("problems").replaceChildren(
+    ...problems.map(({ logdir, problem, leftOut }) => {
+      const line = document.createElement("li");
+      line.textContent = `${logdir}: ${problem || `the oldest ${leftOut} runs are left out`}`;
+      return line;
+    }),
+  );
+  const busy = logdirs.some((logdir) => logdir.busy);
+  $("state").textContent = busy ? "Reading runs…" : "";
+  clearTimeout(timer);
+  timer = setTimeout(refresh, busy ? BUSY_MS : REFRESH_MS);
+}
+
+/** Looks for new runs, unless the user has scrolled or is in the midst of something. */
+function refresh() {
+  if (document.hidden || $("list").scrollTop > 0) timer = setTimeout(refresh, BUSY_MS);
+  else search();
+}
+
+async function search() {
+  await table.show($("search-text").value);
+  table.select(details.run);
+}
+
+$("search-text").oninput = () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    link({ q: $("search-text").value });
+    $("list").scrollTop = 0;
+    search();
+  }, TYPING_MS);
+};
+$("search").onsubmit = (event) => {
+  event.preventDefault();
+  table.move(table.body.firstElementChild);
+};
+$("theme").onclick = () => {
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  localStorage.setItem("theme", theme);
+  document.documentElement.dataset.theme = theme;
+};
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && details.run) details.close();
+  if (event.key !== "/" || event.target === $("search-text")) return;
+  event.preventDefault();
+  $("search-text").focus();
+});
+addEventListener("hashchange", () => location.reload());
+
+async function start() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme =
+    localStorage.getItem("theme") ?? (dark ? "dark" : "light");
+  const { q, run } = linked();
+  $("search-text").value = q;
+  search();
+  try {
+    const { place, xprof, perfetto } = await api.get("runs");
+    document.title = place ? `${place} – Strobe` : "Runs – Strobe";
+    details.links = { xprof, perfetto };
+  } catch (error) {
+    failed(error);
+  }
+  if (run) details.show(run);
+}
+
+start();
