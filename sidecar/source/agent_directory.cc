@@ -18,6 +18,7 @@
 #include "agent/wire/ticks.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "sidecar/source/announcements.h"
 
 namespace strobe {
 namespace {
@@ -168,6 +169,20 @@ void AgentDirectory::CleanUp() const {
     file.header()->device_control.store(0);
     file.header()->attend_until.store(0);
     file.WakeProgram();
+  }
+  RemoveFinishedTraces();
+}
+
+// An owner before has asked for them, and did not live to read them.
+void AgentDirectory::RemoveFinishedTraces() const {
+  constexpr int kMaxEntries = 10'000;  // Anybody may create files here.
+  std::error_code error;
+  fs::directory_iterator entry(path_, error);
+  for (int i = 0; !error && entry != fs::directory_iterator() && i < kMaxEntries; ++i) {
+    const std::string name = entry->path().filename().native();
+    if (IsFileName(name) && (name.ends_with(".xplane.pb") || name.ends_with(".pt.trace.json")))
+      unlink(entry->path().c_str());
+    entry.increment(error);
   }
 }
 

@@ -54,6 +54,7 @@ class AgentDirectory {
   AgentDirectory(std::string path, int lock, std::optional<std::uint32_t> pid)
       : path_(std::move(path)), lock_(lock), pid_(pid) {}
   void CleanUp() const;
+  void RemoveFinishedTraces() const;
   void ReserveFailures() const;
   int OpenFailures() const;  // Returns -1 for a guest or if there is no file.
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 
 #include "agent/recorder/failure_log.h"
 #include "agent/recorder/orders.h"
@@ -43,6 +44,21 @@ TEST_F(AgentDirectoryTest, HasOneOwner) {
   EXPECT_TRUE(AgentDirectory::Join(path_, 1).ok()) << "guests are welcome";
   owner->reset();
   EXPECT_TRUE(AgentDirectory::Own(path_).ok());
+}
+
+TEST_F(AgentDirectoryTest, AnOwnerRemovesTracesThatADeadOneDidNotRead) {
+  fs::create_directories(path_);
+  const auto write = [&](const char* name) {
+    std::ofstream(path_ + "/" + name) << "x";
+    return path_ + "/" + name;
+  };
+  const std::string finished = write("7-1-5.xplane.pb"), torch = write("7-1-5.pt.trace.json"),
+                    unfinished = write(".7-1-6.xplane.pb.new"), other = write("7-1.process");
+  ASSERT_TRUE(AgentDirectory::Own(path_).ok());
+  EXPECT_FALSE(fs::exists(finished));
+  EXPECT_FALSE(fs::exists(torch));
+  EXPECT_TRUE(fs::exists(unfinished)) << "the program is writing it";
+  EXPECT_TRUE(fs::exists(other));
 }
 
 TEST_F(AgentDirectoryTest, AnOwnerSwitchesOffWhatADeadOneLeftOn) {
