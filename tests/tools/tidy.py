@@ -1,7 +1,8 @@
 """Runs clang-tidy and clang's thread-safety analysis on all production code: tests/tools/tidy.py [folder ...]
 
 Most of the time is spent on headers, so that the sources of a folder are checked as one translation unit. A folder that passed is not checked
-again until it, a folder that it may include, or the list of checks changes."""
+again until it, a folder that it may include, or the list of checks changes. What passed is remembered in the user's cache directory, as ccache
+does, so that another checkout of the same sources is not checked again."""
 
 import concurrent.futures
 import hashlib
@@ -18,6 +19,8 @@ from check_layers import ARROWS, ROOT, module_of, reachable  # noqa: E402
 
 DATABASE = ROOT / "build/release/compile_commands.json"
 OUT = ROOT / "build/tidy"
+PASSED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strobe-tidy"
+KEPT = 8  # States remembered of each folder.
 TOOL = "clang-tidy-14"
 
 
@@ -56,9 +59,10 @@ def flags_of(sources):
     return list(found)
 
 
-def state_of(module):
-    """A digest of everything that the result for this folder depends on."""
+def state_of(module, flags):
+    """A digest of everything of the project that the result for this folder depends on."""
     digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + Path(__file__).read_bytes())
+    digest.update("\n".join(flag.replace(str(ROOT), "") for flag in flags).encode())
     for other in sorted({module, *reachable(module)}):
         for path in sorted((ROOT / other).glob("*")):
             if path.suffix in (".h", ".inc") or (path.suffix == ".cc" and other == module):
@@ -68,24 +72,33 @@ def state_of(module):
     return digest.hexdigest()
 
 
+def remember(stamp):
+    stamp.touch()
+    known = sorted(PASSED.glob(f"{stamp.name.split('-')[0]}-*"), key=lambda path: -path.stat().st_mtime)
+    for forgotten in known[KEPT:]:
+        forgotten.unlink(missing_ok=True)
+
+
 def check(module, sources):
-    name = module.replace("/", "_")
-    stamp, state = OUT / f"{name}.passed", state_of(module)
-    if stamp.exists() and stamp.read_text() == state:
+    name, flags = module.replace("/", "_"), flags_of(sources)
+    stamp = PASSED / f"{name}-{state_of(module, flags)}"
+    if stamp.exists():
+        remember(stamp)
         return ""
     unity = OUT / f"{name}.cc"
     unity.write_text("".join(f'#include "{path}"\n' for path, _ in sorted(sources)))
     command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option",
-               "-Wthread-safety", f"-I{ROOT}", *flags_of(sources)]
+               "-Wthread-safety", f"-I{ROOT}", *flags]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if ran.returncode == 0:
-        stamp.write_text(state)
+        remember(stamp)
         return ""
     return ran.stdout or ran.stderr
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+    for directory in (OUT, PASSED):
+        directory.mkdir(parents=True, exist_ok=True)
     wanted = sys.argv[1:]
     folders = {module: sources for module, sources in commands().items() if not wanted or module in wanted}
     if not folders:
