@@ -30,7 +30,7 @@ struct WebhookConfig {
   std::vector<std::string> client_names{};  // Common names of it that are accepted; empty = any.
   // An operator that ends answers webhooks for so long, because the API server goes on calling it
   // until every node has heard that it is not ready any more.
-  Nanos drain_time = std::chrono::seconds(10);
+  Nanos drain_time = std::chrono::seconds(5);
 };
 
 struct TlsConfig {
