@@ -118,7 +118,7 @@ class Kubectl:
     def __init__(self, kubeconfig, namespace="default"):
         self.kubeconfig = str(kubeconfig)
         self.namespace = namespace
-        self.client = None
+        self.client, self.client_of = None, 0  # For the kubeconfig of this time.
 
     def run(self, *arguments, stdin=None, check=True):
         result = subprocess.run(
@@ -135,7 +135,9 @@ class Kubectl:
 
     def get(self, *arguments):
         if len(arguments) == 2 and arguments[0] in WATCHED and not str(arguments[1]).startswith("-"):
-            self.client = self.client or ApiClient(self.kubeconfig)
+            written = os.stat(self.kubeconfig).st_mtime_ns
+            if self.client is None or written != self.client_of:
+                self.client, self.client_of = ApiClient(self.kubeconfig), written
             return self.client.get(f"{WATCHED[arguments[0]].format(self.namespace)}/{arguments[1]}")
         return json.loads(self.run("get", *arguments, "-o", "json").stdout)
 
