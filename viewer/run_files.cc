@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMaxManifestRead = 16u << 20;
 constexpr std::size_t kMaxFiles = 20'000;
-constexpr std::size_t kMaxDepth = 8;  // Of a file below its run.
+constexpr std::size_t kMaxDepth = 8;  // How deep a file may be below its run.
 // Perfetto's page takes a trace as one ArrayBuffer.
 constexpr std::uint64_t kMaxPerfettoBytes = 2ull << 30;
 

@@ -15,7 +15,7 @@ namespace {
 // A logdir of which so many manifests cannot be read will not give the others either.
 constexpr std::size_t kMaxFailures = 50;
 constexpr std::size_t kMaxRunName = 255;
-// Of one ScanNewRuns; a whole scan finds the others.
+// What one ScanNewRuns takes; a whole scan finds the others.
 constexpr std::size_t kMaxNewRuns = 200, kMaxUnfinished = 10;
 
 using FoundRuns = std::map<std::string, RunObjects, std::less<>>;
@@ -31,7 +31,7 @@ void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
   auto place = found.find(run);
   if (place == found.end()) {
     if (found.size() >= max_runs) {
-      ++left_out;  // Of objects; the caller only needs to know that there are some.
+      ++left_out;  // Counts objects; the caller only needs to know that there are some.
       // Names begin with the time, so that the first one is the oldest.
       if (run <= found.begin()->first) return;
       found.erase(found.begin());

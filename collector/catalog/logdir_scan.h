@@ -13,10 +13,10 @@ namespace strobe::catalog {
 
 struct ScanLimits {
   std::size_t max_runs = 150'000;      // The newest ones, by name.
-  std::size_t max_bytes = 128u << 20;  // Of all entries in memory.
+  std::size_t max_bytes = 128u << 20;  // All entries in memory.
   std::size_t readers = 16;            // Manifests read at the same time.
   std::uint64_t max_manifest_bytes = 16u << 20;
-  std::uint64_t max_bytes_at_once = 48u << 20;  // Of the manifests that are being read.
+  std::uint64_t max_bytes_at_once = 48u << 20;  // Manifests that are being read.
   Nanos publish_every = std::chrono::seconds(2);
 };
 

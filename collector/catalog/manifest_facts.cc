@@ -130,7 +130,7 @@ class ManifestReader final : public nlohmann::json_sax<nlohmann::json> {
   ManifestFacts facts_;
   WorkerFacts worker_;
   std::map<std::string, std::uint32_t> causes_;
-  std::string key_, worker_key_;  // Of the value that comes next, at depth 1 and 3.
+  std::string key_, worker_key_;  // The next value's, at depth 1 and 3.
   std::size_t depth_ = 0;         // Objects and lists that have begun.
   bool in_workers_ = false;
 };

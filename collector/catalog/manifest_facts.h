@@ -25,7 +25,7 @@ struct ManifestFacts {
   bool synchronized = false, skew_known = false;
   std::int64_t skew_ns = 0, skew_error_ns = 0;
   std::uint32_t workers = 0, ok = 0;
-  std::uint64_t bytes = 0;      // Of all traces.
+  std::uint64_t bytes = 0;      // All traces.
   std::vector<Cause> causes{};  // The most frequent first; at most kMaxCauses.
 };
 inline constexpr std::size_t kMaxCauses = 8;

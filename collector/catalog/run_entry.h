@@ -15,7 +15,7 @@ namespace strobe::catalog {
 // What listing a logdir tells of a run.
 struct RunObjects {
   std::uint64_t manifest_bytes = 0;  // The size of strobe.json; 0 = there is none.
-  std::uint64_t bytes = 0;           // Of all objects.
+  std::uint64_t bytes = 0;           // All objects.
   std::uint32_t traces = 0;
 
   bool operator==(const RunObjects&) const = default;
@@ -36,7 +36,7 @@ struct RunEntry {
   bool synchronized = false, skew_known = false;
   std::int64_t skew_ns = 0, skew_error_ns = 0;
   std::uint32_t workers = 0, ok = 0;
-  std::uint64_t bytes = 0;  // Of the traces; of all objects if no manifest tells.
+  std::uint64_t bytes = 0;  // The traces; all objects if no manifest tells.
   // What words are searched in, in lower case; see MakeSearchable.
   std::string searchable{};
 

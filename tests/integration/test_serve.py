@@ -31,7 +31,7 @@ def logdirs(tmp_path_factory, protos):
     places = {team: tmp_path_factory.mktemp(team) for team in ("team-a", "team-b")}
     write_run(places["team-a"], ALPHA, **{"worker-0": {}})
     secret = write_run(places["team-b"], BRAVO, secretworker={})
-    # Whoever can write to a logdir can write this.
+    # Everybody who can write to a logdir can write this.
     for team, other in (("team-a", "team-b"), ("team-b", "team-a")):
         run = places[team] / "plugins/profile" / (ALPHA if team == "team-a" else BRAVO)
         (run / "strobe.json").write_text(json.dumps({"namespace": other, "run": run.name}))

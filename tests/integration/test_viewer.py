@@ -38,7 +38,7 @@ def logdir(tmp_path_factory, protos):
 
 @pytest.fixture(scope="module")
 def view(session_group, logdir, tmp_path_factory):
-    newest = logdir / "plugins/profile/2026_11_21_10_00_00"  # Of a logdir, the page would show the list.
+    newest = logdir / "plugins/profile/2026_11_21_10_00_00"  # For a logdir, the page would show the list.
     view = View(session_group, "view", newest, "--cache", tmp_path_factory.mktemp("cache"))
     view.loaded()
     return view

@@ -27,7 +27,8 @@ inline constexpr std::size_t kMaxUserBytes = 512, kMaxGroupBytes = 512, kMaxGrou
 // header and a comma in a user's name are what remains when a proxy adds its header to one that the
 // client has sent. OutOfRange if they are too long. Groups that begin with "system:" are left out,
 // and such users are refused (PermissionDenied), because Kubernetes keeps these names for itself
-// and gives them rights; whoever may choose his names in an identity provider must not get those.
+// and gives them rights. People who choose their own names at an identity provider must not get
+// those.
 absl::StatusOr<Asker> ReadAsker(const Request& request, const IdentityHeaders& names);
 
 }  // namespace strobe::viewer

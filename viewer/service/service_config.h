@@ -13,7 +13,7 @@
 namespace strobe::viewer {
 
 // A logdir and the namespace that it belongs to. The administrator says so, never a manifest:
-// whoever can write to a bucket can write a manifest.
+// everybody who can write to a bucket can write a manifest.
 struct ServedLogdir {
   std::string url{}, ns{};
   std::string name{};  // Stands before the names of its runs; by default the namespace.
