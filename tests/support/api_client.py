@@ -8,8 +8,6 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import yaml
-
 
 def _only(entries, kind):
     """The one entry of its kind in a test's kubeconfig."""
@@ -18,11 +16,13 @@ def _only(entries, kind):
 
 
 class ApiClient:
-    """For kubeconfigs with one cluster and one user, who has a certificate or a token."""
+    """For kubeconfigs as tests write them, in JSON, with one cluster and one user, who has a certificate or a token. ValueError for others."""
 
     def __init__(self, kubeconfig):
-        config = yaml.safe_load(Path(kubeconfig).read_text())
+        config = json.loads(Path(kubeconfig).read_text())
         cluster, user = _only(config["clusters"], "cluster"), _only(config["users"], "user")
+        if not {"token", "client-certificate-data"} & user.keys():
+            raise ValueError("the user has neither a token nor a certificate")
         self.server = cluster["server"]
         self.context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
         self.headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
