@@ -28,7 +28,7 @@ void AwaitEnd(const EndingSignals& ending, std::optional<Nanos> idle,
 // True if there is nothing to choose from.
 bool OnlyRun(viewer::Library& library) {
   if (library.always_lists()) return false;
-  const absl::StatusOr<std::vector<std::string>> runs = library.Runs();
+  const absl::StatusOr<std::vector<std::string>> runs = library.Runs(catalog::kAllVisible, 2);
   return runs.ok() && runs->size() == 1;
 }
 

@@ -16,8 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxLogdirs = 64;  // Each has a thread.
-constexpr std::size_t kMaxKnownRuns = 200'000;
+constexpr std::size_t kMaxLogdirs = 64;                // Each has a thread.
 constexpr Nanos kFirstList = std::chrono::seconds(1);  // How long the first answer waits for it.
 constexpr Nanos kPagePatience = std::chrono::seconds(5);
 
@@ -27,7 +26,9 @@ class OneRun final : public viewer::Library {
   OneRun(std::string path, std::string storage_config)
       : path_(std::move(path)), storage_config_(std::move(storage_config)) {}
 
-  absl::StatusOr<std::vector<std::string>> Runs() override {
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
+                                                std::size_t /*most*/) override {
+    if (!visible.all) return std::vector<std::string>{};
     return std::vector<std::string>{fs::path(path_).filename().native()};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
@@ -54,11 +55,14 @@ class RunsOfLogdirs final : public viewer::Library {
         cache_(options.cache) {}
 
   // The run that was named is the first one; the others are newest first.
-  absl::StatusOr<std::vector<std::string>> Runs() override {
-    if (ListsAll()) return KnownRuns();
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
+                                                std::size_t most) override {
+    if (ListsAll()) return KnownRuns(visible, most);
+    if (!visible.Has(places_.front().place.logdir.url())) return std::vector<std::string>{};
     ASSIGN_OR_RETURN(std::vector<std::string> runs, ListRuns(*places_.front().store));
     const auto first = std::find(runs.begin(), runs.end(), places_.front().place.run);
     if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
+    if (runs.size() > most) runs.resize(most);
     return runs;
   }
   absl::Status Find(const std::string& run) override {
@@ -129,10 +133,10 @@ class RunsOfLogdirs final : public viewer::Library {
     return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
   }
   // The runs that the list knows: one logdir that refuses or does not answer hides no other.
-  absl::StatusOr<std::vector<std::string>> KnownRuns() {
+  absl::StatusOr<std::vector<std::string>> KnownRuns(const catalog::Visible& visible,
+                                                     std::size_t most) {
     catalog()->AwaitListed(kFirstList);
-    ASSIGN_OR_RETURN(const catalog::RunAnswer answer,
-                     catalog_->Search({.limit = kMaxKnownRuns}, catalog::kAllVisible));
+    ASSIGN_OR_RETURN(const catalog::RunAnswer answer, catalog_->Search({.limit = most}, visible));
     std::vector<std::string> names;
     for (const catalog::FoundRun& found : answer.runs)
       names.push_back(NameOf(found.logdir, found.entry->run));
@@ -207,8 +211,6 @@ absl::StatusOr<std::unique_ptr<viewer::Library>> OpenLogdirs(const std::vector<s
 
 absl::StatusOr<std::unique_ptr<viewer::Library>> OpenServed(const std::vector<ServedPlace>& places,
                                                             const LibraryOptions& options) {
-  if (places.size() > kMaxLogdirs)
-    return absl::InvalidArgumentError(StrCat("logdirs: give at most ", kMaxLogdirs));
   TraceReading reading{.cancellation = options.ended, .files_through_store = true};
   ASSIGN_OR_RETURN(reading.pool, FetchPool::Create({}));
   std::vector<OpenPlace> open;

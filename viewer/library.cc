@@ -15,7 +15,7 @@ bool IsNameInFolder(std::string_view part) {
 }
 
 absl::Status Library::Find(const std::string& run) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, Runs());
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, Runs(catalog::kAllVisible, kAllRuns));
   if (std::find(runs.begin(), runs.end(), run) != runs.end()) return absl::OkStatus();
   return absl::NotFoundError(StrCat("there is no run ", run.substr(0, 200)));
 }

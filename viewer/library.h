@@ -1,5 +1,6 @@
 // Where the viewer's runs come from: a port that the `strobe` command implements.
 #pragma once
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include "collector/logdir/object_store.h"
 
 namespace strobe::viewer {
+
+inline constexpr std::size_t kAllRuns = std::numeric_limits<std::size_t>::max();
 
 // Whether a part of a path, as a browser names it, can be a folder or a file directly in another
 // one. Stores would try others again, or find them elsewhere.
@@ -27,8 +30,10 @@ struct StoredRun {
 class Library {
  public:
   virtual ~Library() = default;
-  // Names of the runs; the page opens the first one.
-  virtual absl::StatusOr<std::vector<std::string>> Runs() = 0;
+  // The names of the first `most` runs that are visible; the page opens the first one. Runs that
+  // are in no logdir are visible only to those who see all.
+  virtual absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
+                                                        std::size_t most) = 0;
   // Opens the traces of all workers.
   virtual absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string& run) = 0;
   // The logdirs or the file that is shown, for the page's title and for messages.

@@ -72,13 +72,9 @@ class NamelessFile final : public BodySource {
       return absl::InvalidArgumentError(
           "the run is too large for Perfetto's page; strobe convert --to perfetto writes a file "
           "for trace_processor");
-    while (!piece.empty()) {
-      const ssize_t written = ::write(file_.get(), piece.data(), piece.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return absl::ErrnoToStatus(errno, "the trace for Perfetto");
-      size_ += static_cast<std::uint64_t>(written);
-      piece.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (const int error = WriteAll(file_.get(), piece); error != 0)
+      return absl::ErrnoToStatus(error, "the trace for Perfetto");
+    size_ += piece.size();
     return absl::OkStatus();
   }
   std::uint64_t size() const override { return size_; }

@@ -24,6 +24,26 @@ constexpr Nanos kPageWait = std::chrono::milliseconds(100);
 // XProf's page asks once.
 constexpr Nanos kXprofWait = std::chrono::seconds(60);
 
+// Answers from a run's objects in the store. `folder` is for files that exist only meanwhile.
+using FileApi = absl::StatusOr<Page> (*)(Library& library, const std::string& run,
+                                         const Request& request, const std::string& folder);
+
+// Null for any other path.
+FileApi FindFileApi(std::string_view path) {
+  static const std::map<std::string_view, FileApi> kApis = {
+      {"/api/manifest", [](Library& library, const std::string& run, const Request&,
+                           const std::string&) { return ManifestPage(library, run); }},
+      {"/api/file", [](Library& library, const std::string& run, const Request& request,
+                       const std::string&) { return FilePage(library, run, request); }},
+      {"/api/perfetto",
+       [](Library& library, const std::string& run, const Request&, const std::string& folder) {
+         return PerfettoPage(library, run, folder);
+       }},
+  };
+  const auto found = kApis.find(path);
+  return found == kApis.end() ? nullptr : found->second;
+}
+
 Page ErrorPage(const absl::Status& status) {
   int code = 500;
   if (absl::IsInvalidArgument(status)) code = 400;
@@ -57,6 +77,7 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visibl
   static const std::map<std::string_view, LibraryApi> kLibraryApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
+      {"/api/catalog", &Viewer::Catalog},
       {"/data/plugin/profile/runs", &Viewer::XprofRuns},
       {"/data/plugin/profile/run_tools", &Viewer::XprofTools},
   };
@@ -65,8 +86,10 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visibl
     return (this->*api->second)(query, visible);
   if (const RunApi api = FindRunApi(request.path)) return AskRun(api, query, visible, Nanos{0});
   if (const RunApi api = FindXprofApi(request.path)) return AskRun(api, query, visible, kXprofWait);
-  ASSIGN_OR_RETURN(std::optional<Page> listed, RouteToList(request, visible));
-  if (listed) return *std::move(listed);
+  if (const FileApi api = FindFileApi(request.path)) {
+    ASSIGN_OR_RETURN(const std::string run, RunOf(query, visible));
+    return api(library_, run, request, options_.cache.directory);
+  }
   for (const Asset& asset : Assets()) {
     if (asset.path == request.path)
       return Page{.body = std::string(asset.body),
@@ -88,18 +111,17 @@ bool Viewer::MaySee(const std::string& run, const catalog::Visible& visible) con
   return visible.all || visible.Has(library_.LogdirOf(run));
 }
 
-absl::StatusOr<std::vector<std::string>> Viewer::VisibleRuns(const catalog::Visible& visible) {
+absl::StatusOr<std::vector<std::string>> Viewer::VisibleRuns(const catalog::Visible& visible,
+                                                             std::size_t most) {
   // Nothing is listed for an asker who may see nothing.
   if (!visible.all && visible.logdirs.empty()) return std::vector<std::string>{};
-  ASSIGN_OR_RETURN(std::vector<std::string> runs, library_.Runs());
-  std::erase_if(runs, [&](const std::string& run) { return !MaySee(run, visible); });
-  return runs;
+  return library_.Runs(visible, most);
 }
 
 absl::StatusOr<std::string> Viewer::RunOf(const Query& query, const catalog::Visible& visible) {
   const std::string& name = query.Text("run");
   if (name.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible));
+    ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, 1));
     if (!runs.empty()) return runs.front();
     return absl::NotFoundError(
         visible.all ? StrCat(library_.place(), " has no runs; strobe capture makes one")
@@ -160,28 +182,12 @@ absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr
 }
 
 bool Viewer::IsSlow(const Request& request) {
-  if (FindXprofApi(request.path) != nullptr) return true;
-  if (request.path == "/api/manifest" || request.path == "/api/file" ||
-      request.path == "/api/perfetto")
-    return true;
+  if (FindXprofApi(request.path) != nullptr || FindFileApi(request.path) != nullptr) return true;
   return request.path == "/api/find" && Query(request.query).Text("in") == "all";
 }
 
-absl::StatusOr<std::optional<Page>> Viewer::RouteToList(const Request& request,
-                                                        const catalog::Visible& visible) {
-  const Query query(request.query);
-  if (request.path == "/api/catalog") return CatalogPage(library_, query, visible);
-  if (request.path != "/api/manifest" && request.path != "/api/file" &&
-      request.path != "/api/perfetto")
-    return std::nullopt;
-  ASSIGN_OR_RETURN(const std::string run, RunOf(query, visible));
-  if (request.path == "/api/manifest") return ManifestPage(library_, run);
-  if (request.path == "/api/file") return FilePage(library_, run, request);
-  return PerfettoPage(library_, run, options_.cache.directory);
-}
-
 absl::StatusOr<Page> Viewer::Runs(const Query&, const catalog::Visible& visible) {
-  ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible));
+  ASSIGN_OR_RETURN(std::vector<std::string> runs, VisibleRuns(visible, kMaxChoices + 1));
   const bool list = library_.has_catalog() && !library_.names_a_run() &&
                     (runs.size() > 1 || library_.always_lists());
   const bool more = runs.size() > kMaxChoices;
@@ -205,8 +211,12 @@ absl::StatusOr<Page> Viewer::Describe(const Query& query, const catalog::Visible
                        {"total", loader->progress().total.load()}});
 }
 
+absl::StatusOr<Page> Viewer::Catalog(const Query& query, const catalog::Visible& visible) {
+  return CatalogPage(library_, query, visible);
+}
+
 absl::StatusOr<Page> Viewer::XprofRuns(const Query&, const catalog::Visible& visible) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible));
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, VisibleRuns(visible, kAllRuns));
   return JsonPage(Json(runs));
 }
 

@@ -1,7 +1,6 @@
 // The viewer's web server: our page and its data, and the same data for XProf's page.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,16 +39,14 @@ class Viewer {
   // do not exist for the asker.
   Page Answer(const Request& request, const catalog::Visible& visible = catalog::kAllVisible);
   // True for requests of XProf's page, which convert whole traces and wait for runs that are still
-  // being read, and for searches that read every event.
+  // being read, for those that ask the store for a run's objects, and for searches that read every
+  // event.
   static bool IsSlow(const Request& request);
 
  private:
   using Run = std::shared_ptr<const LoadedRun>;
 
   absl::StatusOr<Page> Route(const Request& request, const catalog::Visible& visible);
-  // The pages about the list of runs and their files; nullopt for any other path.
-  absl::StatusOr<std::optional<Page>> RouteToList(const Request& request,
-                                                  const catalog::Visible& visible);
   // The run that the query names, or else the first one that is visible. NotFound when there is
   // none, or it is not visible.
   absl::StatusOr<std::string> RunOf(const Query& query, const catalog::Visible& visible);
@@ -70,10 +67,12 @@ class Viewer {
   absl::StatusOr<Page> Checked(const LoadedRun& run, const std::shared_ptr<Loader>& loader,
                                absl::StatusOr<Page> page);
 
-  // The names of the runs that are visible.
-  absl::StatusOr<std::vector<std::string>> VisibleRuns(const catalog::Visible& visible);
+  // The names of the first `most` runs that are visible.
+  absl::StatusOr<std::vector<std::string>> VisibleRuns(const catalog::Visible& visible,
+                                                       std::size_t most);
   absl::StatusOr<Page> Runs(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> Describe(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<Page> Catalog(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> XprofRuns(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> XprofTools(const Query& query, const catalog::Visible& visible);
 

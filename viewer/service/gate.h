@@ -20,7 +20,7 @@ class Gate {
   struct Options {
     IdentityHeaders identity{};
     std::vector<std::string> hosts{};       // See ViewerOptions.
-    std::vector<std::string> namespaces{};  // Of each logdir.
+    std::vector<std::string> namespaces{};  // The namespace of each logdir.
     // Tells which requests take long even when their asker is known. At most this many of them are
     // answered at the same time, so that threads are left for those who wait for the API server.
     std::function<bool(const Request&)> is_heavy = nullptr;

@@ -21,7 +21,7 @@ using yaml::Parser;
 using yaml::Scalar;
 using yaml::Setter;
 
-constexpr std::size_t kMaxLogdirs = 200;  // Each request asks for the namespaces of all of them.
+constexpr std::size_t kMaxLogdirs = 64;  // Each has a thread that lists its runs.
 constexpr Nanos kMaxAccessCache = std::chrono::minutes(5);
 
 Setter Bytes(std::uint64_t& target) {
@@ -58,8 +58,8 @@ absl::Status CheckLogdirs(std::vector<ServedLogdir>& logdirs) {
     if (!IsNamespaceName(logdir.ns))
       return absl::InvalidArgumentError(
           StrCat("logdirs: ", logdir.url,
-                 " needs the namespace that it belongs to: whoever may get ProfileRequests there "
-                 "may see its runs"));
+                 " needs the namespace that it belongs to: people who may get ProfileRequests "
+                 "there may see its runs"));
     if (logdir.name.empty()) logdir.name = logdir.ns;
     if (!IsSafeName(logdir.name, 63))
       return absl::InvalidArgumentError(StrCat("logdirs: \"", logdir.name, "\" cannot be a name"));
@@ -74,7 +74,8 @@ absl::Status CheckLogdirs(std::vector<ServedLogdir>& logdirs) {
   return absl::OkStatus();
 }
 
-// Whoever can connect may send any header. So only the proxy may be able to connect.
+// The headers name the user. Any program that can connect can send them, so only the proxy may be
+// able to.
 absl::Status CheckTrust(const ServeConfig& config) {
   const ServeTls& tls = config.tls;
   if (tls.certificate.empty() != tls.key.empty())

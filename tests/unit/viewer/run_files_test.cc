@@ -35,7 +35,7 @@ class TwoLogdirs final : public Library {
     catalog_ = std::make_unique<catalog::Catalog>(std::move(logdirs), catalog::CatalogOptions{});
     EXPECT_TRUE(catalog_->AwaitListed(std::chrono::seconds(30)));
   }
-  absl::StatusOr<std::vector<std::string>> Runs() override {
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
     return std::vector<std::string>{NameOf(kLogdirs[0], kRun), NameOf(kLogdirs[1], kRun)};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {

@@ -62,7 +62,7 @@ std::string Trace(std::int64_t zero_ns, std::int64_t late_ps = 0) {
 
 class Shelf final : public Library {
  public:
-  absl::StatusOr<std::vector<std::string>> Runs() override {
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
     ++listed;
     return std::vector<std::string>{"second", "first", "broken"};
   }
@@ -86,7 +86,7 @@ class Folder final : public Library {
  public:
   Folder() { std::filesystem::create_directories(path_); }
   ~Folder() override { std::filesystem::remove_all(path_); }
-  absl::StatusOr<std::vector<std::string>> Runs() override {
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
     return std::vector<std::string>{"run"};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
