@@ -12,6 +12,7 @@
 
 #include "collector/storage/beneath.h"
 #include "collector/storage/file_error.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -40,16 +41,6 @@ absl::StatusOr<Place> Find(const std::string& root, std::string_view key, Missin
     return absl::InvalidArgumentError(StrCat("key \"", key, "\" has no file name"));
   ASSIGN_OR_RETURN(place.folder, OpenFolder(root, place.parent, missing));
   return place;
-}
-
-absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError(errno, "write", path);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return absl::OkStatus();
 }
 
 // Opens and locks the hidden file for writing. An existing entry is removed if it is not a regular
@@ -147,7 +138,10 @@ absl::Status FileStore::Put(std::string_view key, const ByteSource& bytes,
                                                   kStep, bytes.size() - done)));
     if (cancelled()) status = absl::CancelledError("cancelled");
     status.Update(bytes.Read(done, some));
-    if (status.ok()) status = WriteAll(file.get(), {some.data(), some.size()}, place.path());
+    if (status.ok()) {
+      const int error = WriteAll(file.get(), {some.data(), some.size()});
+      if (error != 0) status = FileError(error, "write", place.path());
+    }
     done += some.size();
   }
   // Flushes before the file gets its name, so that a crash of the machine cannot leave a name

@@ -4,6 +4,17 @@
 
 namespace strobe {
 
+int WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written >= 0)
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR)
+      return errno;
+  }
+  return 0;
+}
+
 absl::StatusOr<std::size_t> ReadSome(const FileDescriptor& file, std::span<char> room) {
   for (;;) {
     const ssize_t bytes = read(file.get(), room.data(), room.size());

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,9 @@ class FileDescriptor {
  private:
   int fd_ = -1;
 };
+
+// Writes all the bytes. Returns 0, or the number of the error (errno).
+int WriteAll(int fd, std::string_view bytes);
 
 // Reads the file's next bytes into a part of `room` and returns how many there are; 0 at the end.
 absl::StatusOr<std::size_t> ReadSome(const FileDescriptor& file, std::span<char> room);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -24,14 +25,9 @@ NewFile::~NewFile() {
 }
 
 absl::Status NewFile::Write(std::string_view piece) {
-  while (status_.ok() && !piece.empty()) {
-    const ssize_t written = ::write(fd_, piece.data(), piece.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0)
-      status_ = absl::ErrnoToStatus(errno, temporary_);
-    else
-      piece.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!status_.ok()) return status_;
+  if (const int error = WriteAll(fd_, piece); error != 0)
+    status_ = absl::ErrnoToStatus(error, temporary_);
   return status_;
 }
 

@@ -228,13 +228,18 @@ class Connection final : public WaitingConnection,
     return page;
   }
 
+  template <typename Response>
+  static void SetHead(const Page& page, Response& response) {
+    response.result(static_cast<unsigned>(page.status));
+    response.set(http::field::content_type, page.content_type);
+    response.set(http::field::cache_control, "no-store");
+    for (const auto& [name, value] : page.headers) response.set(name, value);
+  }
+
   void Write(Page page, bool head, bool gzip) {
     if (page.source != nullptr) return WriteSource(page, head);
     page = Compressed(std::move(page), gzip);
-    response_.result(static_cast<unsigned>(page.status));
-    response_.set(http::field::content_type, page.content_type);
-    response_.set(http::field::cache_control, "no-store");
-    for (const auto& [name, value] : page.headers) response_.set(name, value);
+    SetHead(page, response_);
     response_.body() = std::move(page.body);
     response_.prepare_payload();
     if (head) response_.body().clear();
@@ -257,12 +262,8 @@ class Connection final : public WaitingConnection,
 
   void WriteSource(const Page& page, bool head) {
     pieces_.emplace(page.source, response_.version(), response_.keep_alive());
-    http::response<http::buffer_body>& response = pieces_->response;
-    response.result(static_cast<unsigned>(page.status));
-    response.set(http::field::content_type, page.content_type);
-    response.set(http::field::cache_control, "no-store");
-    for (const auto& [name, value] : page.headers) response.set(name, value);
-    response.content_length(page.source->size());
+    SetHead(page, pieces_->response);
+    pieces_->response.content_length(page.source->size());
     Socket().expires_after(kDeadline);
     http::async_write_header(
         stream_, pieces_->serializer,

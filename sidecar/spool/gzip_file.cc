@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collector/storage/file_error.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -54,16 +55,6 @@ class GzipStream {
   bool usable_ = false;
 };
 
-absl::Status WriteAll(const FileDescriptor& file, std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError(errno, "write", "the compressed file");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Compress(const FileDescriptor& from, const FileDescriptor& to, GzipStream& stream,
                       const GzipLimits& limits) {
   constexpr std::size_t kPiece = 128 << 10;
@@ -79,7 +70,8 @@ absl::Status Compress(const FileDescriptor& from, const FileDescriptor& to, Gzip
       if (size > limits.max_bytes)
         return absl::ResourceExhaustedError(
             StrCat("compressed, it has more than the ", limits.max_bytes, " bytes allowed"));
-      RETURN_IF_ERROR(WriteAll(to, std::span(output).first(some)));
+      if (const int error = WriteAll(to.get(), {output.data(), some}); error != 0)
+        return FileError(error, "write", "the compressed file");
     }
   }
   return absl::OkStatus();
