@@ -53,6 +53,7 @@ def test_every_noted_step_of_the_window_is_in_the_trace(rig, notes):
 
 def stopped_sidecar(rig, duration, freeze_at, freeze_for, *flags):
     """A capture whose sidecar is stopped `freeze_at` seconds after it was armed, for `freeze_for` seconds."""
+    rig.guard = []
     rig.sidecar(flags=["--log-level", "debug"])
     capture = rig.begin_capture("--delay", "1s", *flags, duration=duration)
     wait_until(lambda: "armed" in rig.process.output(), 20, "armed")

@@ -16,6 +16,7 @@ class AgentRig:
         self.port = free_port()
         self.logdir = directory / "logdir"
         self.programs = []
+        self.guard = ["--guard", "300ms"]  # A machine that runs suites and compilers switches programs on later than an idle one.
 
     def start(self, command, env=None):
         """Starts a program with the agent and waits until it prints "ready"."""
@@ -45,7 +46,8 @@ class AgentRig:
 
     def _command(self, flags, run, duration):
         return [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", f"127.0.0.1:{self.port}", "--logdir", self.logdir,
-                "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1", *flags]
+                "--duration", duration, "--run", run, "--quiet", "--output", "json", "--attempts", "1",
+                *([] if "--guard" in flags else self.guard), *flags]
 
     def header(self, path=None):
         """Control words of a ring file, at their offsets in agent/wire/layout.h."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -67,8 +68,24 @@ def install(node, store, *arguments):
     await_webhooks(node)
 
 
+def operators(kubeconfig):
+    """The operator's pods."""
+    return Kubectl(kubeconfig, SPACE).get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
+
+
+def routed():
+    """The addresses to which kube-proxy's rules on this node lead calls of the webhooks."""
+    rules = "".join(subprocess.run([f"{tables}-save", "-t", "nat"], capture_output=True, text=True).stdout for tables in ("iptables", "ip6tables"))
+    return set(re.findall(rf'--comment "{SPACE}/strobe-operator:\S+".* --to-destination \[?([0-9a-f.:]+?)\]?:\d+$', rules, re.MULTILINE))
+
+
 def await_webhooks(node):
-    """Helm waits only until the pods are ready; kube-proxy routes the Service to them a little later."""
+    """Helm waits only until the pods are ready. kube-proxy routes the Service to them a little later, and on a busy machine some time later."""
+    def only_to_those_that_run():
+        led_to = routed()
+        return led_to and led_to <= {ip["ip"] for pod in operators(node.kubeconfig) for ip in pod["status"].get("podIPs", [])}
+
+    wait_until(only_to_those_that_run, 60, "the Service to lead only to operators that run")
     asked = json.dumps(profile_request("reached", "s3://bucket/ml", target={"pods": ["nobody"]}))
     wait_until(lambda: "failed calling webhook" not in Kubectl(node.kubeconfig).run(
         "create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr, 60, "the Service to lead to the webhooks")
@@ -77,9 +94,7 @@ def await_webhooks(node):
 def upgrade(node, *arguments):
     """Changes values of the chart, and waits until only operators with them answer: those of before go on for some seconds."""
     helm(node, "upgrade", "strobe", CHART, "--reuse-values", *arguments, "--wait", "--timeout", "120s")
-    operators = ("pods", "-l", "app.kubernetes.io/component=operator")
-    wait_until(lambda: all("deletionTimestamp" not in pod["metadata"] for pod in Kubectl(node.kubeconfig, SPACE).get(*operators)["items"]),
-               60, "the end of the operators of before")
+    wait_until(lambda: all("deletionTimestamp" not in pod["metadata"] for pod in operators(node.kubeconfig)), 60, "the end of the operators of before")
     await_webhooks(node)
 
 
@@ -93,7 +108,11 @@ def profiled_namespace(node, store, name):
 
 
 def as_jane(kubectl, *objects, check=True):
-    return kubectl.run("apply", "--as=jane", "--as-group=system:authenticated", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
+    done = kubectl.run("apply", "--as=jane", "--as-group=system:authenticated", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=False)
+    if check and done.returncode != 0:
+        states = [(pod["metadata"]["name"], pod["status"].get("podIP"), pod["metadata"].get("deletionTimestamp")) for pod in operators(kubectl.kubeconfig)]
+        raise RuntimeError(f"{done.stderr.strip()}; operators {states}, routed to {routed()}")
+    return done
 
 
 def host_program(name, command, env=None, labels=None, annotations=None):
@@ -145,8 +164,8 @@ def training_job(node, name, pods=2, labels=None, annotations=None):
 def metric(node, name, **labels):
     """The sum of a metric's samples with these labels over all operators."""
     admin = Kubectl(node.kubeconfig, SPACE)
-    pods = admin.get("pods", "-l", "app.kubernetes.io/component=operator")["items"]
-    pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout for pod in pods]
+    pages = [admin.run("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:8080/proxy/metrics").stdout
+             for pod in operators(node.kubeconfig)]
     return sum(total(page, name, **labels) for page in pages)
 
 
