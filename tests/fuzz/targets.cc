@@ -38,7 +38,7 @@ convert::OpenTrace Trace(std::string_view bytes) {
 class OneTrace final : public viewer::Library {
  public:
   explicit OneTrace(std::string bytes) : bytes_(std::move(bytes)) {}
-  absl::StatusOr<std::vector<std::string>> Runs() override {
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
     return std::vector<std::string>{"run"};
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
