@@ -2,15 +2,19 @@
 namespace is unusual. The node, its pods, Services and the store have only addresses of IPv6, where the machine has IPv6. Run by
 tests/cluster/inside."""
 
+import base64
 import json
+import socket
+import urllib.error
+import urllib.request
 
 import pytest
 
 from tests.support.control_plane import Kubectl
 from tests.support.installation import (  # noqa: F401  Fixtures.
-    SPACE, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, profiled_namespace, store, training_job, upgrade,
+    CHART, SPACE, annotated_pod, as_jane, captured, helm, host_pod, install, metric, node, operator_log, profiled_namespace, store, training_job, upgrade,
 )
-from tests.support.node import V4, V6, has_ipv6
+from tests.support.node import HOST, V4, V6, has_ipv6, in_url
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import wait_until
 from tests.support.registry import Registry
@@ -105,6 +109,76 @@ def test_a_quota_of_a_real_controller(installed, team):
         team.apply(pod)
         assert ("initContainers" in team.get("pod", name)["spec"]) == injected, "the quota has 1 CPU for the sidecar of the first pod only"
         wait_until(lambda: runs(team, name), 60, f"{name} to run")
+
+
+PROXY = r"""
+daemon off; master_process off; worker_processes 1; pid /tmp/pid; error_log stderr;
+events { worker_connections 64; }
+http {
+  access_log off; client_body_temp_path /tmp/b; proxy_temp_path /tmp/p; fastcgi_temp_path /tmp/f; uwsgi_temp_path /tmp/u; scgi_temp_path /tmp/s;
+  server {
+    listen [::]:4180;
+    auth_basic Strobe; auth_basic_user_file /etc/proxy/users;
+    location / {
+      proxy_pass http://127.0.0.1:8081;
+      proxy_set_header Host $host; proxy_set_header Authorization "";
+      proxy_set_header X-Forwarded-User $remote_user; proxy_set_header X-Forwarded-Groups "";
+    }
+  }
+}
+"""
+
+
+@pytest.fixture
+def viewer(installed, team, store):
+    """The chart's viewers behind nginx with passwords. Asks for a path as a user, and returns status and body."""
+    admin = Kubectl(installed.kubeconfig, SPACE)
+    admin.run("create", "secret", "generic", "viewer-reads", *(f"--from-literal={key}={value}" for key, value in store.env.items()))
+    passwords = "".join(f"{user}:{{PLAIN}}{user}-password\n" for user in ("jane", "stranger"))
+    admin.run("create", "configmap", "proxy", f"--from-literal=nginx.conf={PROXY}", f"--from-literal=users={passwords}")
+    host = ("usr", "lib", "lib64", "bin")
+    values = {
+        "enabled": True, "hosts": ["strobe.example.com"], "logdirs": [{"url": f"{store.url}/{team.namespace}", "namespace": team.namespace}],
+        "storage": {"secret": "viewer-reads"},
+        "extraVolumes": [*({"name": name, "hostPath": {"path": f"/{name}"}} for name in host), {"name": "proxy", "configMap": {"name": "proxy"}},
+                         {"name": "scratch", "emptyDir": {}}],
+        "proxy": {"image": HOST, "args": ["/usr/sbin/nginx", "-e", "stderr", "-p", "/tmp", "-c", "/etc/proxy/nginx.conf"],
+                  "volumeMounts": [*({"name": name, "mountPath": f"/{name}", "readOnly": True} for name in host),
+                                   {"name": "proxy", "mountPath": "/etc/proxy"}, {"name": "scratch", "mountPath": "/tmp"}]}}
+    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set-json", f"viewer={json.dumps(values)}", "--wait", "--timeout", "120s")
+    address = in_url(admin.get("service", "strobe-web")["spec"]["clusterIP"])
+
+    def ask(path, user=None, **headers):
+        login = {"Authorization": "Basic " + base64.b64encode(f"{user}:{user}-password".encode()).decode()} if user else {}
+        asked = urllib.request.Request(f"http://{address}{path}", headers={"Host": "strobe.example.com", **login, **headers})
+        try:
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    yield ask
+    # The next tests move the sidecar's image, which is the viewer's too, into a registry that this namespace cannot read.
+    helm(installed, "upgrade", "strobe", CHART, "--reuse-values", "--set", "viewer.enabled=false", "--wait", "--timeout", "120s")
+
+
+def test_the_viewer_of_the_chart(installed, team, store, viewer):
+    team.apply(annotated_pod("p", {"strobe.dev/storage-secret": "traces"}))
+    verdict, status = captured(team, f"{store.url}/{team.namespace}", "p")
+    assert verdict == "True", status
+    run = f"{team.namespace}/{json.loads(status)['run'].rpartition('/')[2]}"
+    wait_until(lambda: run in json.loads(viewer("/api/runs", "jane")[1])["runs"], 60, "the run in jane's list")
+    code, manifest = viewer(f"/api/manifest?run={run}", "jane")
+    assert code == 200 and [worker["name"] for worker in json.loads(manifest)["manifest"]["workers"]] == ["p"], manifest
+    # Nobody else sees it, whatever he sends, and nobody gets past the proxy.
+    assert json.loads(viewer("/api/runs", "stranger")[1])["runs"] == []
+    assert viewer(f"/api/manifest?run={run}", "stranger", **{"X-Forwarded-User": "jane"})[0] == 404
+    assert viewer("/api/runs")[0] == 401
+    pods = Kubectl(installed.kubeconfig, SPACE).get("pods", "-l", "app.kubernetes.io/component=viewer")["items"]
+    assert len(pods) == 2
+    for pod in pods:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((pod["status"]["podIP"], 8081), timeout=10)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from tests.tools.check_protocol import PRESENT, described, problems, release_pro
 # What the API server filled in before levels had names and limits could be left out.
 STORED = {"tracers": {"host": 2, "hostFilter": 0, "device": 1, "python": 0}, "abortWhen": {"memoryPercent": 95, "slowdownPercent": 0},
           "attempts": 1, "minWorkers": "100%", "onLateStart": "Keep", "source": "Auto", "reclaimPolicy": "Retain"}
+# A busy machine does not make these captures late.
+WIDE = {"guard": "500ms"}
 
 
 def as_before(crd):
@@ -36,7 +38,7 @@ def test_requests_of_an_earlier_version_are_captured_and_deleted(group, kubectl,
     kubectl.run("apply", "--server-side", "--force-conflicts", "-f", "-",
                 stdin=json.dumps(as_before(kubectl.get("crd", "profilerequests.strobe.dev"))))
     make_workers(1, kubectl)
-    kubectl.apply(profile_request("old", logdir, **STORED))
+    kubectl.apply(profile_request("old", logdir, start=WIDE, **STORED))
     kubectl.install_crds()
     wait_until(lambda: "Unsupported value" in kubectl.run(
         "apply", "-f", "-", stdin=json.dumps(profile_request("new", logdir, **STORED)), check=False).stderr, 20, "the CRD's rules")
@@ -71,8 +73,7 @@ def test_pods_of_an_earlier_release_stay_capturable(group, kubectl, older, logdi
     """They keep their sidecar until they end. It knows no newer field of a plan, and its answers have none."""
     worker = older(without)
     Operator(group, kubectl.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
-    # A wide guard, so that a busy machine does not make the capture late.
-    kubectl.apply(profile_request("look", logdir, run="look", start={"guard": "500ms"}))
+    kubectl.apply(profile_request("look", logdir, run="look", start=WIDE))
     request = wait_finished(kubectl, "look")
     assert condition(request, "Succeeded")["reason"] in ("AllWorkersOk", "EnoughWorkersOk"), request["status"]
     assert condition(request, "Synchronized")["status"] == "True", request["status"]
@@ -83,7 +84,7 @@ def test_pods_of_an_earlier_release_stay_capturable(group, kubectl, older, logdi
 def test_a_sidecar_that_knows_no_steps_is_not_taken_to_have_recorded_them(group, kubectl, older, logdir):
     older(FIRST)
     Operator(group, kubectl.kubeconfig, flags=["--no-leader-election"]).start().wait_ready()
-    kubectl.apply(profile_request("look", logdir, run="look", attempts=1, steps=3))
+    kubectl.apply(profile_request("look", logdir, run="look", attempts=1, steps=3, start=WIDE))
     request = wait_finished(kubectl, "look")
     assert "it is a window of time, because worker-0 tells no steps" in condition(request, "Synchronized")["message"], request["status"]
     assert "steps" not in request["status"]
