@@ -112,7 +112,9 @@ class Node(ControlPlane):
 
     def _make_bridge(self):
         """Programs listen on the bridge's addresses before the CNI plugin runs, which then uses the existing bridge."""
-        commands = [["link", "add", "cni0", "type", "bridge"],
+        # A bridge without an address of its own takes the lowest one of its ports, and changes it as pods come and go. Pods would send
+        # their answers to the former one for up to half a minute. The CNI plugin sets the address only of a bridge that it makes.
+        commands = [["link", "add", "cni0", "address", "0a:58:00:00:00:01", "type", "bridge"],
                     # A bridge without a port has no carrier, and IPv6 does not use it.
                     ["link", "add", "anchor", "type", "veth", "peer", "name", "anchored"], ["link", "set", "anchored", "up"],
                     ["link", "set", "anchor", "master", "cni0", "up"]]
