@@ -67,7 +67,6 @@ def test_a_filter_chooses_among_masked_annotations(rig, flags, recorded):
 
 
 def test_the_flight_recorder_reaches_back(rig):
-    rig.guard = []
     rig.sidecar(flags=["--flight-recorder", "2s"])
     program = rig.program(1, 100)
     time.sleep(3)

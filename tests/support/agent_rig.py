@@ -16,7 +16,7 @@ class AgentRig:
         self.port = free_port()
         self.logdir = directory / "logdir"
         self.programs = []
-        self.guard = ["--guard", "300ms"]  # A machine that runs suites and compilers switches programs on later than an idle one.
+        self.guard = []  # Flags of all captures that have none of their own.
 
     def start(self, command, env=None):
         """Starts a program with the agent and waits until it prints "ready"."""
