@@ -29,6 +29,7 @@ export function launch(...flags) {
 /** A new page that collects its errors in `troubles` and the URLs of its requests in `asked`. */
 export async function listen(browser) {
   const page = await browser.newPage();
+  page.setDefaultNavigationTimeout(120_000); // CI runs suites and compilers at the same time.
   page.troubles = [];
   page.asked = [];
   page.on("pageerror", (error) => page.troubles.push(error.message));

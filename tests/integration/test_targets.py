@@ -282,7 +282,7 @@ def test_a_worker_that_sends_reports_without_end_costs_the_operator_little(group
         make_workers(1, kubectl)
         make_pod(kubectl, "flood", port, index=1)
         before = high_water(operator.process.pid)
-        kubectl.apply(profile_request("look", logdir, attempts=1, minWorkers=1))
+        kubectl.apply(profile_request("look", logdir, attempts=1, minWorkers=1, start={"guard": "500ms"}))
         request = wait_finished(kubectl, "look")
     finally:
         server.stop(0)

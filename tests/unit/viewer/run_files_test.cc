@@ -35,8 +35,12 @@ class TwoLogdirs final : public Library {
     catalog_ = std::make_unique<catalog::Catalog>(std::move(logdirs), catalog::CatalogOptions{});
     EXPECT_TRUE(catalog_->AwaitListed(std::chrono::seconds(30)));
   }
-  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible&, std::size_t) override {
-    return std::vector<std::string>{NameOf(kLogdirs[0], kRun), NameOf(kLogdirs[1], kRun)};
+  absl::StatusOr<std::vector<std::string>> Runs(const catalog::Visible& visible,
+                                                std::size_t) override {
+    std::vector<std::string> runs;
+    for (const char* logdir : kLogdirs)
+      if (visible.Has(logdir)) runs.push_back(NameOf(logdir, kRun));
+    return runs;
   }
   absl::StatusOr<std::vector<convert::OpenTrace>> Open(const std::string&) override {
     return absl::UnimplementedError("not here");
