@@ -40,24 +40,40 @@ std::vector<Latest> LatestOf(const JobStep& step) {
   return latest;
 }
 
-std::optional<std::int64_t> ErrorBetween(const JobWorker& a, const JobWorker& b) {
-  if (!a.clock_error_ns || !b.clock_error_ns) return std::nullopt;
-  return AddSaturated(*a.clock_error_ns, *b.clock_error_ns);
+// How late each collective's members other than the last could have arrived at most; nullopt where
+// a clock is not measured.
+std::vector<std::optional<std::int64_t>> LatestPossible(const Job& job, const JobStep& step,
+                                                        const std::vector<Latest>& latest) {
+  std::vector<std::optional<std::int64_t>> possible(latest.size(), kNever);
+  for (std::uint32_t i = 0; i < step.operations.size(); ++i) {
+    const Operation& operation = step.operations[i];
+    if (operation.collective == kAlone || !possible[operation.collective]) continue;
+    const auto error = job.workers[operation.worker].clock_error_ns;
+    if (!error) {
+      possible[operation.collective] = std::nullopt;
+    } else if (latest[operation.collective].last != i) {
+      possible[operation.collective] =
+          std::max(*possible[operation.collective], AddSaturated(operation.begin_ns, *error));
+    }
+  }
+  return possible;
 }
 
 }  // namespace
 
 std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step) {
   const std::vector<Latest> latest = LatestOf(step);
+  const auto possible = LatestPossible(job, step, latest);
   std::vector<std::optional<LastArrival>> arrivals(latest.size());
   for (std::size_t i = 0; i < latest.size(); ++i) {
     const Latest& two = latest[i];
     if (two.members < 2) continue;
     arrivals[i] = {.last = two.last,
                    .ahead_ns = AddSaturated(two.last_ns, -two.second_ns),
-                   .error_ns = ErrorBetween(job.workers[step.operations[two.last].worker],
-                                            job.workers[step.operations[two.second].worker]),
                    .members = two.members};
+    if (!possible[i]) continue;
+    const auto error = job.workers[step.operations[two.last].worker].clock_error_ns;
+    arrivals[i]->error_ns = AddSaturated(AddSaturated(*possible[i], -two.second_ns), *error);
   }
   for (const Operation& operation : step.operations) {
     if (operation.collective == kAlone || !arrivals[operation.collective]) continue;

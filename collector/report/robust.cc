@@ -79,9 +79,36 @@ TrimmedMean TrimmedMeanOf(std::vector<double> values) {
   return result;
 }
 
+Spread SpreadOf(const std::vector<double>& values) {
+  TrimmedMean plain{.mean = Mean(values), .kept = values.size()};
+  const auto n = static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - plain.mean) * (value - plain.mean);
+  if (n > 1) plain.error = std::sqrt(squares / n / (n - 1));
+  return SpreadOf(plain);
+}
+
+Spread SpreadOf(const TrimmedMean& mean) {
+  constexpr double kTwoSided95 = 0.025;
+  Spread spread{.mean = mean.mean};
+  if (mean.kept > 1)
+    spread.half_width =
+        mean.error * StudentQuantile(kTwoSided95, static_cast<double>(mean.kept - 1));
+  return spread;
+}
+
 double StudentTail(double t, double degrees) {
   if (t <= 0) return 1 - (t == 0 ? 0.5 : StudentTail(-t, degrees));
   return IncompleteBeta(degrees / 2, 0.5, degrees / (degrees + t * t)) / 2;
+}
+
+double StudentQuantile(double probability, double degrees) {
+  double low = 0, high = 1e6;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (StudentTail(middle, degrees) > probability ? low : high) = middle;
+  }
+  return high;
 }
 
 double BinomialTail(std::size_t hits, std::size_t trials, double p) {

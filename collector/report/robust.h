@@ -23,8 +23,19 @@ struct TrimmedMean {
 // Cuts off the smallest and the largest fifth of the values.
 TrimmedMean TrimmedMeanOf(std::vector<double> values);
 
+struct Spread {
+  double mean = 0;
+  double half_width = 0;  // Of the 95 % interval of the mean; 0 with fewer than two values.
+};
+// Of the plain mean of all values.
+Spread SpreadOf(const std::vector<double>& values);
+// Of the trimmed mean.
+Spread SpreadOf(const TrimmedMean& mean);
+
 // The probability that Student's t with these degrees of freedom (at least 1) exceeds t.
 double StudentTail(double t, double degrees);
+// The t that is exceeded with this probability.
+double StudentQuantile(double probability, double degrees);
 // The probability of at least `hits` in `trials` that each hit with probability p.
 double BinomialTail(std::size_t hits, std::size_t trials, double p);
 

@@ -129,17 +129,29 @@ std::int64_t StepGraph::Replay(std::span<const std::int64_t> durations_ns,
 }
 
 std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step) {
-  std::vector<std::int64_t> last(step.collectives.size(), std::numeric_limits<std::int64_t>::min());
+  struct Call {
+    std::int64_t last_begin = std::numeric_limits<std::int64_t>::min();
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+    bool clocks_known = true;
+  };
+  std::vector<Call> calls(step.collectives.size());
   for (const Operation& operation : step.operations) {
-    if (operation.collective != kAlone)
-      last[operation.collective] = std::max(last[operation.collective], operation.begin_ns);
+    if (operation.collective == kAlone) continue;
+    Call& call = calls[operation.collective];
+    call.last_begin = std::max(call.last_begin, operation.begin_ns);
+    call.shortest = std::min(call.shortest, AddSaturated(operation.end_ns, -operation.begin_ns));
+    call.clocks_known &= job.workers[operation.worker].clock_error_ns.has_value();
   }
   std::vector<std::int64_t> durations;
   durations.reserve(step.operations.size());
   for (const Operation& operation : step.operations) {
-    const bool waits = operation.collective != kAlone && job.types[operation.type].communication;
-    const std::int64_t begin = waits ? last[operation.collective] : operation.begin_ns;
-    durations.push_back(std::max<std::int64_t>(AddSaturated(operation.end_ns, -begin), 0));
+    std::int64_t duration = AddSaturated(operation.end_ns, -operation.begin_ns);
+    if (operation.collective != kAlone && job.types[operation.type].communication) {
+      const Call& call = calls[operation.collective];
+      duration =
+          call.clocks_known ? AddSaturated(operation.end_ns, -call.last_begin) : call.shortest;
+    }
+    durations.push_back(std::max<std::int64_t>(duration, 0));
   }
   return durations;
 }

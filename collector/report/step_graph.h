@@ -33,7 +33,8 @@ class StepGraph {
 
 // What each operation of the step takes by itself, in ns. Of a communication it is the transfer:
 // from when the last member began to its end. Clocks that differ can make it negative; it then
-// counts as zero.
+// counts as zero. Where the clock of a member is not measured, it is the shortest duration of all
+// members, because the last of them waits for nobody.
 std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step);
 
 }  // namespace strobe::report
