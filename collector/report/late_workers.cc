@@ -27,10 +27,12 @@ class Finder {
     LateWorkers result;
     if (compared_.size() < 2) return result;
     MeasureNoise();
-    CountLateSteps();
+    std::vector<bool> typically(excess_.size());
+    for (const std::uint32_t who : compared_) typically[who] = LateInTypicalStep(who);
+    CountLateSteps(typically);
     for (const std::uint32_t who : compared_) {
-      const bool typically = LateInTypicalStep(who);
-      if (typically || LateNowAndThen(who)) result.late.push_back(Describe(who, typically));
+      if (typically[who] || LateNowAndThen(who))
+        result.late.push_back(Describe(who, typically[who]));
     }
     std::sort(result.late.begin(), result.late.end(),
               [](const Late& a, const Late& b) { return a.ns > b.ns; });
@@ -59,13 +61,15 @@ class Finder {
     step_noise_ = RobustDeviation(distances, 0);
   }
 
-  void CountLateSteps() {
+  // How often workers are late by chance is counted without those that typically are.
+  void CountLateSteps(const std::vector<bool>& typically) {
     late_step_ns_ = std::max(kLateStep * step_noise_, SmallestTold());
     late_steps_.assign(excess_.size(), 0);
     for (const std::uint32_t who : compared_) {
       const auto& steps = excess_[who].total;
       late_steps_[who] = static_cast<std::size_t>(
           std::count_if(steps.begin(), steps.end(), [&](double ns) { return ns > late_step_ns_; }));
+      if (typically[who]) continue;
       all_steps_ += steps.size();
       all_late_steps_ += late_steps_[who];
     }

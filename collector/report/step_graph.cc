@@ -132,7 +132,7 @@ std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step) {
   struct Call {
     std::int64_t last_begin = std::numeric_limits<std::int64_t>::min();
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
-    bool clocks_known = true;
+    bool one_clock = true;
   };
   std::vector<Call> calls(step.collectives.size());
   for (const Operation& operation : step.operations) {
@@ -140,7 +140,7 @@ std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step) {
     Call& call = calls[operation.collective];
     call.last_begin = std::max(call.last_begin, operation.begin_ns);
     call.shortest = std::min(call.shortest, AddSaturated(operation.end_ns, -operation.begin_ns));
-    call.clocks_known &= job.workers[operation.worker].clock_error_ns.has_value();
+    call.one_clock &= job.workers[operation.worker].clock_error_ns == 0;
   }
   std::vector<std::int64_t> durations;
   durations.reserve(step.operations.size());
@@ -148,8 +148,7 @@ std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step) {
     std::int64_t duration = AddSaturated(operation.end_ns, -operation.begin_ns);
     if (operation.collective != kAlone && job.types[operation.type].communication) {
       const Call& call = calls[operation.collective];
-      duration =
-          call.clocks_known ? AddSaturated(operation.end_ns, -call.last_begin) : call.shortest;
+      duration = call.one_clock ? AddSaturated(operation.end_ns, -call.last_begin) : call.shortest;
     }
     durations.push_back(std::max<std::int64_t>(duration, 0));
   }

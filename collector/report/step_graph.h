@@ -31,10 +31,15 @@ class StepGraph {
   std::vector<std::uint32_t> after_{};
 };
 
-// What each operation of the step takes by itself, in ns. Of a communication it is the transfer:
-// from when the last member began to its end. Clocks that differ can make it negative; it then
-// counts as zero. Where the clock of a member is not measured, it is the shortest duration of all
-// members, because the last of them waits for nobody.
+// What each operation of the step takes by itself, in ns. Of a communication it is the transfer,
+// from when the last member began to its end:
+//   - Where all members' times are those of one clock (their error is 0), the difference of the
+//   two.
+//     It counts as zero where it is negative.
+//   - Otherwise the shortest duration of all members. The last of them waits for nobody, and its
+//   own
+//     clock tells how long that took, so that no clock's error enters. Errors that differ between
+//     workers would add up from call to call.
 std::vector<std::int64_t> OwnDurations(const Job& job, const JobStep& step);
 
 }  // namespace strobe::report
