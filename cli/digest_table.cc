@@ -121,7 +121,7 @@ struct OpTotal {
   std::int64_t total_ns = 0, self_ns = 0;
 };
 
-// The operations of devices or, if no worker has one, everything.
+// What counts as work of devices or, if no worker tells any, everything.
 std::string TopOps(std::span<const Digest> digests, std::size_t top) {
   const bool devices =
       std::any_of(digests.begin(), digests.end(), [](const Digest& d) { return d.knows.device; });
@@ -131,7 +131,7 @@ std::string TopOps(std::span<const Digest> digests, std::size_t top) {
     for (const DigestOp& op : digest.ops) {
       const bool of_device = op.kind == WorkKind::kCompute || op.kind == WorkKind::kCommunication ||
                              op.kind == WorkKind::kCopy;
-      if (devices && !digest.knows.host_device && !of_device) continue;
+      if (devices && !of_device) continue;
       OpTotal& total = totals[{digest.names[op.name], op.kind}];
       total.count += op.count;
       total.total_ns = AddSaturated(total.total_ns, op.total_ns);

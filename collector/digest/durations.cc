@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace strobe::digest {
 namespace {
 
-// A bucket is 1/64 of a power of two wide.
-constexpr unsigned kFraction = 6;
-
-std::size_t SlotOf(std::uint64_t key, std::size_t slots) {
-  return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 20) & (slots - 1);
-}
+// A bucket is 1/32 of a power of two wide.
+constexpr unsigned kFraction = 5;
 
 }  // namespace
 
@@ -30,8 +27,8 @@ std::int64_t Durations::MiddleOf(std::uint32_t bucket) {
   return static_cast<std::int64_t>((low << shift) + ((std::uint64_t{1} << shift) >> 1));
 }
 
-Durations::Slot& Durations::Find(std::uint64_t key) {
-  std::size_t at = SlotOf(key, slots_.size());
+Durations::Slot& Durations::Find(std::uint32_t key) {
+  std::size_t at = static_cast<std::size_t>(key * 0x9e3779b97f4a7c15u >> shift_);
   while (slots_[at].key != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
   return slots_[at];
 }
@@ -39,21 +36,21 @@ Durations::Slot& Durations::Find(std::uint64_t key) {
 void Durations::Grow() {
   std::vector<Slot> old(slots_.size() * 2);
   old.swap(slots_);
+  --shift_;
   for (const Slot& slot : old) {
     if (slot.key != 0) Find(slot.key) = slot;
   }
 }
 
 void Durations::Add(std::uint32_t op, std::int64_t duration) {
-  const std::uint64_t key = (std::uint64_t{op} << kBucketBits | BucketOf(duration)) + 1;
+  const std::uint32_t key = (op << kBucketBits | BucketOf(duration)) + 1;
   Slot& slot = Find(key);
-  ++slot.count;
-  if (slot.key != 0) return;
-  if (used_ == kMaxPairs) {
-    slot.count = 0;
+  if (slot.key != 0) {
+    if (slot.count != std::numeric_limits<std::uint32_t>::max()) ++slot.count;
     return;
   }
-  slot.key = key;
+  if (used_ == kMaxPairs) return;
+  slot = {key, 1};
   if (++used_ * 2 > slots_.size()) Grow();
 }
 
@@ -67,7 +64,7 @@ std::vector<Durations::Quantiles> Durations::Compute(std::size_t ops) const {
             [](const Slot& a, const Slot& b) { return a.key < b.key; });
   std::vector<Quantiles> quantiles(ops);
   for (std::size_t begin = 0; begin < sorted.size();) {
-    const std::uint64_t op = sorted[begin].key >> kBucketBits;
+    const std::uint32_t op = sorted[begin].key >> kBucketBits;
     std::size_t end = begin;
     std::uint64_t total = 0;
     while (end < sorted.size() && sorted[end].key >> kBucketBits == op)

@@ -138,6 +138,7 @@ void HostEvents::AddWork(const xplane::Plane& plane, const xplane::Event& event,
   // PyTorch's own operators only hand communication over to another thread.
   if (name.starts_with("c10d::") || name == "record_param_comms") return;
   if (what.kind == WorkKind::kInput) return;
+  gathered_.ops[kind.op].kind = what.kind;
   if (what.kind == WorkKind::kCommunication)
     gathered_.collectives.Add(name, "", what, {}, kNoDevice, times);
   // Work within work of the same kind adds nothing.

@@ -46,6 +46,8 @@ void Nesting::Add(std::int64_t begin, std::int64_t end, std::uint32_t op, const 
     kept_.pop_back();
   constexpr std::size_t kLooks = 64;
   for (std::size_t i = kept_.size(), looks = 0; i-- > 0 && looks < kLooks; ++looks) {
+    // What contains both would be known as the parent of this one.
+    if (kept_[i].end <= begin && kept_[i].parent == kNoParent) break;
     if (kept_[i].begin > begin || kept_[i].end < end) continue;
     event.parent = kept_[i].op;
     change(event.parent, -event.inside);
