@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Each module, with all modules that it may include besides itself. Transitive arrows must be listed
 # too. ARCHITECTURE.md shows the same arrows without those that follow from others.
 COLLECTOR = ["collector/analysis", "collector/catalog", "collector/convert", "collector/digest", "collector/index", "collector/kineto", "collector/logdir",
-             "collector/storage", "collector/xplane"]
+             "collector/report", "collector/storage", "collector/xplane"]
 ARROWS = {
     "common/base": [],
     "common/tls": ["common/base"],
@@ -24,6 +24,7 @@ ARROWS = {
     "collector/index": ["collector/analysis", "collector/xplane", "common/base"],
     "collector/kineto": ["collector/xplane", "common/base"],
     "collector/logdir": ["common/base"],
+    "collector/report": ["collector/digest", "common/base"],
     "collector/storage": ["collector/logdir", "common/base"],
     # The SDK and the agent are loaded into users' programs, so that they may only depend on the C++ standard library and POSIX.
     "agent/sdk": [],
