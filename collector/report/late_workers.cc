@@ -28,7 +28,8 @@ class Finder {
     if (compared_.size() < 2) return result;
     MeasureNoise();
     std::vector<bool> typically(excess_.size());
-    for (const std::uint32_t who : compared_) typically[who] = LateInTypicalStep(who);
+    for (const std::uint32_t who : compared_)
+      typically[who] = LateInTypicalStep(who) || LateInTheMean(who);
     CountLateSteps(typically);
     for (const std::uint32_t who : compared_) {
       if (typically[who] || LateNowAndThen(who))
@@ -42,8 +43,8 @@ class Finder {
 
  private:
   double SmallestTold() const { return kSmallestShare * step_ns_; }
-  // For one worker and one of the two tests.
-  double Chance() const { return kFalseAlarm / 2 / static_cast<double>(compared_.size()); }
+  // For one worker and one of the three tests.
+  double Chance() const { return kFalseAlarm / 3 / static_cast<double>(compared_.size()); }
 
   // How much workers differ in the mean and in single steps.
   void MeasureNoise() {
@@ -61,14 +62,27 @@ class Finder {
     step_noise_ = RobustDeviation(distances, 0);
   }
 
+  // The noise of one worker's steps by those that are shorter than its median, which is not larger
+  // because others are late.
+  static double NoiseBelow(const std::vector<double>& steps) {
+    std::vector<double> sorted = steps, below;
+    const double median = Median(sorted);
+    for (const double ns : steps) {
+      if (ns < median) below.push_back(ns);
+    }
+    return RobustDeviation(below, median);
+  }
+
   // How often workers are late by chance is counted without those that typically are.
   void CountLateSteps(const std::vector<bool>& typically) {
-    late_step_ns_ = std::max(kLateStep * step_noise_, SmallestTold());
+    late_step_ns_.assign(excess_.size(), 0);
     late_steps_.assign(excess_.size(), 0);
     for (const std::uint32_t who : compared_) {
       const auto& steps = excess_[who].total;
-      late_steps_[who] = static_cast<std::size_t>(
-          std::count_if(steps.begin(), steps.end(), [&](double ns) { return ns > late_step_ns_; }));
+      const double noise = compared_.size() < kSomeWorkers ? NoiseBelow(steps) : step_noise_;
+      late_step_ns_[who] = std::max(kLateStep * noise, SmallestTold());
+      late_steps_[who] = static_cast<std::size_t>(std::count_if(
+          steps.begin(), steps.end(), [&](double ns) { return ns > late_step_ns_[who]; }));
       if (typically[who]) continue;
       all_steps_ += steps.size();
       all_late_steps_ += late_steps_[who];
@@ -98,6 +112,17 @@ class Finder {
            mean.mean > Threshold(mean.error, Degrees(static_cast<double>(mean.kept)));
   }
 
+  // Of few workers, the steps of one that is late in about half of them have two middles, which a
+  // trimmed mean does not tell from noise. Of many, the others tell how rare that is.
+  bool LateInTheMean(std::uint32_t who) const {
+    if (compared_.size() >= kSomeWorkers) return false;
+    const Spread spread = SpreadOf(excess_[who].total);
+    const auto degrees = static_cast<double>(excess_[who].total.size() - 1);
+    // The half-width is that of 95 %.
+    const double error = spread.half_width / StudentQuantile(0.025, degrees);
+    return spread.mean > SmallestTold() && spread.mean > error * StudentQuantile(Chance(), degrees);
+  }
+
   // Late steps come by chance too, but not always to the same worker.
   bool LateNowAndThen(std::uint32_t who) const {
     const std::size_t hits = late_steps_[who], trials = excess_[who].total.size();
@@ -121,19 +146,18 @@ class Finder {
     if (late.persistent) {
       late.late_steps = late.steps;
     } else if (late.late_steps > 0) {
-      late.late_ns = Mean(InLateSteps(excess.total, excess.total));
+      late.late_ns = Mean(InLateSteps(who, excess.total));
     }
     AddCauses(excess, late);
     return late;
   }
 
-  std::vector<double> InLateSteps(const std::vector<double>& series,
-                                  const std::vector<double>& total) const {
+  std::vector<double> InLateSteps(std::uint32_t who, const std::vector<double>& series) const {
     std::vector<double> values;
     for (std::size_t i = 0; i < series.size(); ++i) {
-      if (total[i] > late_step_ns_) values.push_back(series[i]);
+      if (excess_[who].total[i] > late_step_ns_[who]) values.push_back(series[i]);
     }
-    return values;
+    return values.empty() ? series : values;
   }
 
   void AddCauses(const Excess& excess, Late& late) const {
@@ -141,7 +165,7 @@ class Finder {
     for (std::size_t cause = 0; cause < kCauses; ++cause) {
       const Spread spread = late.persistent
                                 ? SpreadOf(TrimmedMeanOf(excess.by_cause[cause]))
-                                : SpreadOf(InLateSteps(excess.by_cause[cause], excess.total));
+                                : SpreadOf(InLateSteps(late.who, excess.by_cause[cause]));
       if (spread.mean <= 0) continue;
       sum += spread.mean;
       late.causes.push_back(
@@ -157,9 +181,9 @@ class Finder {
   std::vector<TrimmedMean> typical_{};
   std::vector<std::uint32_t> compared_{};
   double usual_error_ = 0, usual_kept_ = 0;
-  double difference_ = 0;  // Of the means of workers.
-  double step_noise_ = 0;  // Of one worker's steps.
-  double late_step_ns_ = 0;
+  double difference_ = 0;               // Of the means of workers.
+  double step_noise_ = 0;               // Of one worker's steps.
+  std::vector<double> late_step_ns_{};  // What a step of each must exceed to be late.
   std::vector<std::size_t> late_steps_{};
   std::size_t all_steps_ = 0, all_late_steps_ = 0;
 };

@@ -41,7 +41,7 @@ inline constexpr std::size_t kFewestSteps = 3;
 // A smaller share of a step is not told even if it is certain.
 inline constexpr double kSmallestShare = 0.01;
 // The probability that chance alone makes a job without a late worker have one. It is shared by all
-// workers of the job, and by the two ways to be late.
+// workers of the job, and by the three tests.
 inline constexpr double kFalseAlarm = 0.003;
 
 // `step_ns` is the duration of a step. README.md describes the tests.

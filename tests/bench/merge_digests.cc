@@ -38,7 +38,7 @@ int Write(const std::filesystem::path& directory, char** numbers) {
       .workers = std::stoul(numbers[0]),
       .steps = std::stoul(numbers[1]),
       .collectives = std::stoul(numbers[2]),
-      .slowed = {{.worker = 5, .cause = strobe::report::Cause::kInput, .ms = 15}}};
+      .slowed = {{.worker = 5, .cause = strobe::report::Cause::kInput, .ms = 40}}};
   for (const strobe::Digest& digest : strobe::Simulate(job).digests)
     std::ofstream(directory / digest.worker, std::ios::binary) << strobe::EncodeDigest(digest);
   return 0;

@@ -170,6 +170,7 @@ class Simulation {
     digest.knows = {
         .device = true, .launches = true, .input = true, .garbage_collection = true, .steps = true};
     digest.names = {"train", "all-reduce"};
+    digest.devices = {{.name = "/device:GPU:0"}};
     digest.communicators = {{.name = "0", .size = static_cast<std::uint32_t>(job_.workers)}};
     // Some workers recorded a whole step more, others only calls of it.
     const std::size_t missed =

@@ -168,82 +168,120 @@ TEST(FindStragglers, SurvivesHostileDigests) {
   EXPECT_FALSE(HeadlineOf(digests).empty());
 }
 
-// What is known about the slowed worker, and what was found.
+// What was found in jobs of which some workers were slowed.
 struct Tally {
-  std::size_t cases = 0, right = 0, wrong = 0;
+  std::size_t cases = 0, right = 0;
+  std::size_t found = 0, found_kind = 0;  // Workers; how often it is right whether always or not.
+  std::vector<double> lost_errors{};      // Of the lost time, as a share of it.
   std::vector<std::string> mistakes{};
 };
 
-TEST(FindStragglers, IsRightInNearlyAllCasesOfInjectedStragglers) {
+// One to `most` slowed workers, some only now and then, by 3 to 30 % of a step.
+SyntheticJob SlowedJob(std::uint64_t seed, std::size_t workers, std::size_t most) {
   constexpr Cause kInjected[] = {Cause::kCompute, Cause::kInput, Cause::kHost, Cause::kCopies};
   constexpr double kStepMs = 94;
-  Tally tally;
-  double lost_error = 0;
-  std::size_t lost_cases = 0;
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
-    // One to three workers, some only now and then, by 3 to 30 % of a step.
-    SyntheticJob job{.seed = seed};
-    const std::size_t slowed = seed % 10 < 7 ? 1 : seed % 10 - 5;
-    for (std::size_t i = 0; i < slowed; ++i) {
-      const std::uint64_t mixed = (seed * 3 + i) * 2654435761u;
-      job.slowed.push_back({.worker = (seed * 13 + i * 29) % 64,
-                            .cause = kInjected[(seed + i) % 4],
-                            .ms = kStepMs * (0.03 + 0.27 * static_cast<double>(mixed % 1000) / 999),
-                            .probability = (seed + i) % 4 == 3 ? 0.4 : 1});
-    }
-    const SimulatedJob simulated = Simulate(job);
-    const Job merged = Merge(simulated.digests);
-    const StragglerReport report = FindStragglers(merged);
-    std::vector<double> errors;
-    for (const Digest& digest : simulated.digests)
-      errors.push_back(static_cast<double>(*digest.clock_error_ns) / 1e6);
-    std::vector<double> sorted = errors;
-    std::sort(sorted.begin(), sorted.end());
-    bool right = true;
-    std::size_t decidable = 0;
-    for (const SlowedWorker& worker : job.slowed) {
-      const double effect = worker.ms * worker.probability;
-      if (effect <= errors[worker.worker] + sorted[sorted.size() / 2] + kStepNoiseMs) continue;
-      ++decidable;
-      const auto found = std::find_if(
-          report.stragglers.begin(), report.stragglers.end(),
-          [&](const Straggler& straggler) { return straggler.late.who == worker.worker; });
-      right &= found != report.stragglers.end() && !found->late.causes.empty() &&
-               found->late.causes[0].cause == worker.cause;
-    }
-    for (const Straggler& straggler : report.stragglers) {
-      right &= std::any_of(job.slowed.begin(), job.slowed.end(), [&](const SlowedWorker& worker) {
-        return worker.worker == straggler.late.who;
-      });
-    }
-    if (decidable == 0 && right) continue;
-    ++tally.cases;
-    tally.right += right;
-    if (!right) tally.mistakes.push_back(StrCat(seed, ": ", Headline(merged, report)));
-    if (decidable < job.slowed.size()) continue;
-    const double lost = simulated.step_ms - simulated.step_ms_without_slowed;
-    lost_error += std::fabs(report.held_up.ns / 1e6 - lost) / lost;
-    ++lost_cases;
+  SyntheticJob job{.seed = seed, .workers = workers};
+  const std::size_t slowed = seed % 10 < 7 ? 1 : std::min<std::size_t>(seed % 10 - 5, most);
+  for (std::size_t i = 0; i < slowed; ++i) {
+    const std::uint64_t mixed = (seed * 3 + i) * 2654435761u;
+    job.slowed.push_back({.worker = (seed * 13 + i * 29) % workers,
+                          .cause = kInjected[(seed + i) % 4],
+                          .ms = kStepMs * (0.03 + 0.27 * static_cast<double>(mixed % 1000) / 999),
+                          .probability = (seed / 4 + i) % 4 == 3 ? 0.4 : 1});
   }
+  return job;
+}
+
+// Which of the slowed workers exceed their clock's error and that of a typical other one, and the
+// noise of a step.
+std::vector<SlowedWorker> DecidableOf(const SyntheticJob& job, const std::vector<Digest>& digests) {
+  std::vector<double> errors;
+  for (const Digest& digest : digests)
+    errors.push_back(static_cast<double>(*digest.clock_error_ns) / 1e6);
+  std::vector<double> sorted = errors;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<SlowedWorker> decidable;
+  for (const SlowedWorker& worker : job.slowed) {
+    const double unknown = errors[worker.worker] + sorted[sorted.size() / 2] + kStepNoiseMs;
+    if (worker.ms * worker.probability > unknown) decidable.push_back(worker);
+  }
+  return decidable;
+}
+
+void Judge(const SyntheticJob& job, Tally& tally) {
+  const SimulatedJob simulated = Simulate(job);
+  const Job merged = Merge(simulated.digests);
+  const StragglerReport report = FindStragglers(merged);
+  const std::vector<SlowedWorker> decidable = DecidableOf(job, simulated.digests);
+  bool right = true;
+  for (const SlowedWorker& worker : decidable) {
+    const auto found =
+        std::find_if(report.stragglers.begin(), report.stragglers.end(),
+                     [&](const Straggler& it) { return it.late.who == worker.worker; });
+    right &= found != report.stragglers.end() && !found->late.causes.empty() &&
+             found->late.causes[0].cause == worker.cause;
+    if (found == report.stragglers.end()) continue;
+    ++tally.found;
+    tally.found_kind += found->late.persistent == (worker.probability == 1);
+  }
+  for (const Straggler& straggler : report.stragglers) {
+    right &= std::any_of(job.slowed.begin(), job.slowed.end(), [&](const SlowedWorker& worker) {
+      return worker.worker == straggler.late.who;
+    });
+  }
+  if (decidable.empty() && right) return;
+  ++tally.cases;
+  tally.right += right;
+  if (!right) tally.mistakes.push_back(StrCat(job.seed, ": ", Headline(merged, report)));
+  if (decidable.size() < job.slowed.size()) return;
+  const double lost = simulated.step_ms - simulated.step_ms_without_slowed;
+  tally.lost_errors.push_back(std::fabs(report.held_up.ns / 1e6 - lost) / lost);
+}
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+TEST(FindStragglers, IsRightInNearlyAllCasesOfInjectedStragglers) {
+  Tally tally;
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) Judge(SlowedJob(seed, 64, 3), tally);
   RecordProperty("cases", static_cast<int>(tally.cases));
   RecordProperty("right", static_cast<int>(tally.right));
+  RecordProperty("lost_error_permille", static_cast<int>(1000 * MeanOf(tally.lost_errors)));
   EXPECT_GE(tally.cases, 400u);
   EXPECT_GE(static_cast<double>(tally.right), 0.99 * static_cast<double>(tally.cases))
       << Join(tally.mistakes, "\n");
-  EXPECT_LT(lost_error / static_cast<double>(lost_cases), 0.1);
+  EXPECT_GE(static_cast<double>(tally.found_kind), 0.95 * static_cast<double>(tally.found));
+  EXPECT_LT(MeanOf(tally.lost_errors), 0.1);
+}
+
+TEST(FindStragglers, IsRightInNearlyAllCasesOfSmallJobs) {
+  for (const std::size_t workers : {2u, 8u}) {
+    Tally tally;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) Judge(SlowedJob(seed, workers, 1), tally);
+    RecordProperty(StrCat("right_of_", workers), static_cast<int>(tally.right));
+    RecordProperty(StrCat("cases_of_", workers), static_cast<int>(tally.cases));
+    EXPECT_GE(static_cast<double>(tally.right), 0.95 * static_cast<double>(tally.cases))
+        << Join(tally.mistakes, "\n");
+    EXPECT_LT(MeanOf(tally.lost_errors), 0.1);
+  }
 }
 
 TEST(FindStragglers, FindsNoneInNearlyAllCleanCases) {
-  std::vector<std::string> mistakes;
-  constexpr std::uint64_t kCases = 500;
-  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
-    const SimulatedJob simulated = Simulate({.seed = 10'000 + seed});
-    const Job job = Merge(simulated.digests);
-    const StragglerReport report = FindStragglers(job);
-    if (!report.stragglers.empty() || !report.not_decided.empty())
-      mistakes.push_back(StrCat(seed, ": ", Headline(job, report)));
+  for (const auto& [workers, cases] : {std::pair(64u, 500u), std::pair(8u, 200u)}) {
+    std::vector<std::string> mistakes;
+    for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+      const SimulatedJob simulated = Simulate({.seed = 10'000 + seed, .workers = workers});
+      const Job job = Merge(simulated.digests);
+      const StragglerReport report = FindStragglers(job);
+      if (!report.stragglers.empty() || !report.not_decided.empty())
+        mistakes.push_back(StrCat(seed, ": ", Headline(job, report)));
+    }
+    RecordProperty(StrCat("mistakes_of_", workers), static_cast<int>(mistakes.size()));
+    EXPECT_LE(mistakes.size(), cases * 5 / 1000) << Join(mistakes, "\n");
   }
-  EXPECT_LE(mistakes.size(), kCases * 5 / 1000) << Join(mistakes, "\n");
 }
 
 Job PublishedJob(const char* name) {
