@@ -10,7 +10,9 @@
 #include "collector/report/digest_steps.h"
 #include "collector/report/merged_calls.h"
 #include "collector/report/step_operations.h"
+#include "common/base/sha256.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace strobe::report {
 namespace {
@@ -21,11 +23,18 @@ bool Waits(CollectiveKind kind) {
          kind != CollectiveKind::kPermute;
 }
 
-// Tells different communicators of the same name apart by their ranks.
+// The memory of a worker's step, in calls.
+constexpr std::size_t kCallsLikeStep = 2;
+// Digests are not trusted. Longer names are cut, and calls of more kinds are left out.
+constexpr std::size_t kMaxNameBytes = 200, kMaxKeys = 20'000;
+
+// Tells different communicators of the same name apart by their ranks. A hash, because XLA names
+// them by the ranks of all groups.
 std::string IdentityOf(const DigestCommunicator& communicator) {
-  std::string identity = StrCat(communicator.name, "\n", communicator.size);
-  for (const std::uint32_t rank : communicator.ranks) identity += StrCat(",", rank);
-  return identity;
+  Sha256 identity;
+  identity.Update(StrCat(communicator.name.size(), " ", communicator.name, communicator.size));
+  for (const std::uint32_t rank : communicator.ranks) identity.Update(StrCat(",", rank));
+  return identity.Hex();
 }
 
 std::string SomeOf(const std::vector<std::string>& names) {
@@ -45,9 +54,13 @@ class DigestMerger::Merged {
     Part part{.worker = WorkerOf(digest)};
     std::string_view loop;
     part.steps = StepsOf(digest, limits_.steps_per_worker, loop);
-    part.loop = loop;
-    for (const WorkerStepTime& step : part.steps)
+    part.loop = CutUtf8(loop, kMaxNameBytes);
+    std::erase_if(part.steps, [&](const auto& step) { return step.number >= first_dropped_; });
+    for (const WorkerStepTime& step : part.steps) {
       time_of_loop_[part.loop] += static_cast<double>(step.time.end_ns - step.time.begin_ns);
+      kept_of_step_[step.number] += kCallsLikeStep;
+    }
+    kept_ += part.steps.size() * kCallsLikeStep;
     part.cut = digest.cuts.steps + digest.cuts.collectives > 0;
     parts_.push_back(std::move(part));
     calls_.emplace_back();
@@ -59,11 +72,7 @@ class DigestMerger::Merged {
     Job job;
     for (const Part& part : parts_) job.workers.push_back(part.worker);
     KeepMainLoop();
-    for (const Key& key : keys_)
-      job.communicators.resize(
-          std::max<std::size_t>(job.communicators.size(), key.communicator + 1));
-    for (const auto& [identity, communicator] : communicators_)
-      job.communicators[communicator].name = identity.substr(0, identity.find('\n'));
+    for (const std::string& name : communicator_names_) job.communicators.push_back({.name = name});
     AddSteps(job);
     AddOperations(job);
     CompareCalls(job);
@@ -86,18 +95,22 @@ class DigestMerger::Merged {
     std::uint32_t size = 0;  // Of the communicator; 0 = not told.
   };
 
-  std::uint32_t KeyOf(const Digest& digest, const DigestCollective& call) {
+  // nullopt: there are too many.
+  std::optional<std::uint32_t> KeyOf(const Digest& digest, const DigestCollective& call) {
     static const DigestCommunicator kUnnamed;
+    if (keys_.size() >= kMaxKeys) return std::nullopt;
     const DigestCommunicator& communicator = call.communicator < digest.communicators.size()
                                                  ? digest.communicators[call.communicator]
                                                  : kUnnamed;
     const auto [group, new_group] = communicators_.try_emplace(
         IdentityOf(communicator), static_cast<std::uint32_t>(communicators_.size()));
-    const auto [entry, fresh] = key_of_.try_emplace({group->second, digest.names[call.name]},
-                                                    static_cast<std::uint32_t>(keys_.size()));
+    if (new_group) communicator_names_.push_back(CutUtf8(communicator.name, kMaxNameBytes));
+    const std::string name = CutUtf8(digest.names[call.name], kMaxNameBytes);
+    const auto [entry, fresh] =
+        key_of_.try_emplace({group->second, name}, static_cast<std::uint32_t>(keys_.size()));
     if (fresh)
       keys_.push_back({.communicator = group->second,
-                       .name = digest.names[call.name],
+                       .name = name,
                        .waits = Waits(call.kind),
                        .size = communicator.size});
     return entry->second;
@@ -107,7 +120,7 @@ class DigestMerger::Merged {
     const std::vector<WorkerStepTime>& steps = parts_.back().steps;
     CallList& calls = calls_.back();
     // The keys of pairs of a communicator and a name, because they are looked up for each call.
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> keys;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> keys;
     for (const DigestCollective& from : digest.collectives) {
       if (from.name >= digest.names.size() || from.end_ns < from.begin_ns) continue;
       MergedCall call{.ordinal = from.ordinal,
@@ -120,9 +133,13 @@ class DigestMerger::Merged {
       if (next == steps.begin() || call.begin_ns >= std::prev(next)->time.end_ns) continue;
       call.step = std::prev(next)->number;
       if (call.step >= first_dropped_) continue;
-      const auto [key, fresh] = keys.try_emplace({from.communicator, from.name}, 0);
+      const auto [key, fresh] = keys.try_emplace({from.communicator, from.name});
       if (fresh) key->second = KeyOf(digest, from);
-      call.key = key->second;
+      if (!key->second) {
+        ++counts_.unmatched;
+        continue;
+      }
+      call.key = *key->second;
       keys_[call.key].numbered &= from.sequence >= 0;
       calls.push_back(call);
     }
@@ -131,8 +148,8 @@ class DigestMerger::Merged {
     });
     MergeDevices(calls);
     calls.shrink_to_fit();
-    for (const MergedCall& call : calls) ++calls_of_step_[call.step];
-    total_calls_ += calls.size();
+    for (const MergedCall& call : calls) ++kept_of_step_[call.step];
+    kept_ += calls.size();
   }
 
   // Several devices of a worker take part in a call: it arrives with the last of them.
@@ -151,17 +168,21 @@ class DigestMerger::Merged {
   }
 
   void DropStepsBeyondLimit() {
-    if (total_calls_ <= limits_.calls) return;
+    if (kept_ <= limits_.calls) return;
     // A quarter at once, so that the lists are not searched for each digest.
-    while (total_calls_ > limits_.calls / 4 * 3 && !calls_of_step_.empty()) {
-      const auto last = std::prev(calls_of_step_.end());
+    while (kept_ > limits_.calls / 4 * 3 && !kept_of_step_.empty()) {
+      const auto last = std::prev(kept_of_step_.end());
       first_dropped_ = last->first;
-      total_calls_ -= last->second;
-      calls_of_step_.erase(last);
+      kept_ -= last->second;
+      kept_of_step_.erase(last);
     }
     for (CallList& calls : calls_) {
       std::erase_if(calls, [&](const MergedCall& call) { return call.step >= first_dropped_; });
       calls.shrink_to_fit();
+    }
+    for (Part& part : parts_) {
+      std::erase_if(part.steps, [&](const auto& step) { return step.number >= first_dropped_; });
+      part.steps.shrink_to_fit();
     }
   }
 
@@ -251,7 +272,7 @@ class DigestMerger::Merged {
       tell("the digests of ", SomeOf(cut),
            " are not complete: calls that they lack may have been made");
     if (first_dropped_ != std::numeric_limits<std::int64_t>::max())
-      tell("there are too many calls: those of step ", first_dropped_, " and later were left out");
+      tell("there are too many calls: step ", first_dropped_, " and later ones were left out");
     if (!transfers_.empty())
       tell("who waits for whom in transfers between two workers is not known (",
            SomeOf({transfers_.begin(), transfers_.end()}), ")");
@@ -267,13 +288,15 @@ class DigestMerger::Merged {
 
   const MergeLimits limits_;
   std::vector<Part> parts_{};
-  std::vector<CallList> calls_{};  // Of each part.
-  std::map<std::string, std::uint32_t> communicators_{};
+  std::vector<CallList> calls_{};                         // Of each part.
+  std::map<std::string, std::uint32_t> communicators_{};  // By identity.
+  std::vector<std::string> communicator_names_{};
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> key_of_{};
   std::vector<Key> keys_{};
   std::map<std::string, double> time_of_loop_{};
-  std::map<std::int64_t, std::size_t> calls_of_step_{};
-  std::size_t total_calls_ = 0;
+  // Calls of each step, and of all; a step of a worker counts as kCallsLikeStep.
+  std::map<std::int64_t, std::size_t> kept_of_step_{};
+  std::size_t kept_ = 0;
   std::int64_t first_dropped_ = std::numeric_limits<std::int64_t>::max();
   std::vector<std::string> other_loops_{};
   std::set<std::string> ambiguous_{}, transfers_{};

@@ -13,8 +13,9 @@
 namespace strobe::report {
 
 struct MergeLimits {
-  // Calls of collectives that are kept. Beyond it the last steps of all workers lose theirs, and
-  // Job::unknown says so. A call takes about 150 bytes until the report is finished.
+  // Calls of collectives that are kept; a step of a worker counts as two. Beyond it the last steps
+  // of all workers are left out, and Job::unknown says so. A call takes about 150 bytes until the
+  // report is finished.
   std::size_t calls = 1'000'000;
   std::size_t steps_per_worker = 10'000;
 };

@@ -6,9 +6,13 @@
 #include <utility>
 
 #include "common/base/saturated.h"
+#include "common/base/utf8.h"
 
 namespace strobe::report {
 namespace {
+
+// Longer names are cut, because digests are not trusted.
+constexpr std::size_t kMaxWorkerBytes = 256;
 
 std::int64_t Clamped(std::int64_t time_ns) { return std::clamp(time_ns, -kFarNs, kFarNs); }
 
@@ -75,7 +79,7 @@ std::int64_t CommonTime(const Digest& digest, std::int64_t time_ns) {
 }
 
 JobWorker WorkerOf(const Digest& digest) {
-  JobWorker worker{.name = digest.worker, .rank = digest.rank};
+  JobWorker worker{.name = CutUtf8(digest.worker, kMaxWorkerBytes), .rank = digest.rank};
   if (digest.clock_error_ns && digest.zero_ns != 0)
     worker.clock_error_ns = ClampedDuration(*digest.clock_error_ns);
   const auto tells = [&](Cause cause, bool value) {

@@ -13,6 +13,7 @@ namespace strobe::report {
 namespace {
 
 constexpr std::uint32_t kNoStep = 0xffffffff;
+constexpr std::size_t kMaxTypes = 50'000;
 
 // Where a call of the reference belongs.
 struct CallPlace {
@@ -102,12 +103,15 @@ class OperationMaker {
 
   // The type of the calls with this name and place in the step, or of the work before them.
   std::uint32_t TypeOf(std::uint32_t key, std::uint32_t in_step, bool communication) {
-    const auto [entry, fresh] = types_.try_emplace({keys_[key].name, in_step, communication},
+    // Beyond the limit, all calls are of one type.
+    const bool more = types_.size() >= kMaxTypes;
+    const std::string name = more ? "more calls" : keys_[key].name;
+    if (more) in_step = 0;
+    const auto [entry, fresh] = types_.try_emplace({name, in_step, communication},
                                                    static_cast<std::uint32_t>(job_.types.size()));
     if (fresh)
       job_.types.push_back(
-          {StrCat(communication ? "" : "before ", keys_[key].name, " #", in_step + 1),
-           communication});
+          {StrCat(communication ? "" : "before ", name, " #", in_step + 1), communication});
     return entry->second;
   }
 
