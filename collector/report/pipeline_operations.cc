@@ -22,6 +22,9 @@ constexpr Kind kEnd[] = {Kind::kGarbageCollection,  Kind::kLayernormAllReduce,
                          Kind::kEmbeddingAllReduce, Kind::kGradsReduceScatter,
                          Kind::kClipGrads,          Kind::kOptimizer};
 
+// So that differences of times do not overflow; about 73 years.
+constexpr std::int64_t kFarPipelineNs = std::int64_t{1} << 61;
+
 Cause CauseOf(Kind kind) {
   return kind == Kind::kGarbageCollection ? Cause::kGarbageCollection : Cause::kCompute;
 }
@@ -244,8 +247,9 @@ absl::StatusOr<Job> MakePipelineJob(std::span<const PipelineOperation> operation
     return absl::InvalidArgumentError("the job has too many operations");
   std::vector<PipelineOperation> sorted(operations.begin(), operations.end());
   for (const PipelineOperation& operation : sorted) {
-    if (operation.duration_ns < 0)
-      return absl::InvalidArgumentError("the duration of an operation is negative");
+    if (operation.duration_ns < 0 || operation.begin_ns < -kFarPipelineNs ||
+        operation.begin_ns > kFarPipelineNs)
+      return absl::InvalidArgumentError("the times of an operation are not possible");
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return std::tie(a.step, a.begin_ns, a.stage, a.replica, a.kind, a.ordinal) <

@@ -52,7 +52,7 @@ struct PipelineOperation {
 // Parameters and gradients are exchanged by the replicas of a stage, the gradients of embeddings by
 // the stages of a replica, clipping by all workers. Layer norms wait for nobody: their group has
 // one worker here. InvalidArgument for no operations, more than kMaxPipelineOperations, or
-// durations that are negative.
+// times that are not possible.
 absl::StatusOr<Job> MakePipelineJob(std::span<const PipelineOperation> operations);
 
 inline constexpr std::size_t kMaxPipelineOperations = 4'000'000;
