@@ -1,5 +1,5 @@
-// `strobe inspect`, `strobe convert` and `strobe merge`: show traces, and write them in other
-// formats.
+// `strobe inspect`, `strobe report`, `strobe convert` and `strobe merge`: show traces, and write
+// them in other formats.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -12,17 +12,23 @@ struct InspectFlags {
   std::size_t top = 10;  // Kinds of events for each plane.
   bool expect_device = false;
 };
+struct ReportFlags {
+  std::string place{}, storage_config{}, output = "table";
+  std::size_t top = 10;  // Operations of all workers.
+};
 struct ConvertFlags {
   std::string place{}, storage_config{}, to = "chrome", out{};
   bool quiet = false;
 };
 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags);
+void AddReportFlags(CLI::App& command, ReportFlags& flags);
 void AddConvertFlags(CLI::App& command, ConvertFlags& flags);
 void AddMergeFlags(CLI::App& command, ConvertFlags& flags);  // For RunConvert.
 
 // These return the exit code; see common_flags.h.
 int RunInspect(const InspectFlags& flags);
+int RunReport(const ReportFlags& flags);
 int RunConvert(const ConvertFlags& flags);
 
 }  // namespace strobe

@@ -8,8 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Each module, with all modules that it may include besides itself. Transitive arrows must be listed
 # too. ARCHITECTURE.md shows the same arrows without those that follow from others.
-COLLECTOR = ["collector/analysis", "collector/catalog", "collector/convert", "collector/index", "collector/kineto", "collector/logdir", "collector/storage",
-             "collector/xplane"]
+COLLECTOR = ["collector/analysis", "collector/catalog", "collector/convert", "collector/digest", "collector/index", "collector/kineto", "collector/logdir",
+             "collector/report", "collector/storage", "collector/xplane"]
 ARROWS = {
     "common/base": [],
     "common/tls": ["common/base"],
@@ -20,9 +20,11 @@ ARROWS = {
     "collector/catalog": ["collector/logdir", "common/base"],
     "collector/analysis": ["collector/xplane", "common/base"],
     "collector/convert": ["collector/xplane", "common/base"],
+    "collector/digest": ["collector/analysis", "collector/xplane", "common/base"],
     "collector/index": ["collector/analysis", "collector/xplane", "common/base"],
     "collector/kineto": ["collector/xplane", "common/base"],
     "collector/logdir": ["common/base"],
+    "collector/report": ["collector/digest", "common/base"],
     "collector/storage": ["collector/logdir", "common/base"],
     # The SDK and the agent are loaded into users' programs, so that they may only depend on the C++ standard library and POSIX.
     "agent/sdk": [],

@@ -1,0 +1,17 @@
+// Writes digests as JSON. Pure.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "collector/digest/digest.h"
+
+namespace strobe {
+
+// All of the digest, with names in the place of their numbers. Times are in ns and count from
+// "zeroUnixNs"; what the trace does not tell is null or left out.
+nlohmann::ordered_json DigestToJson(const Digest& digest);
+
+std::string_view NameOf(WorkKind kind);
+std::string_view NameOf(CollectiveKind kind);
+
+}  // namespace strobe

@@ -1,0 +1,189 @@
+#include "cli/digest_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cli/digest_json.h"
+#include "cli/report_table.h"
+#include "common/base/duration.h"
+#include "common/base/saturated.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+// The name of the steps that take most of the time of all workers; empty without steps.
+std::string LoopOf(std::span<const Digest> digests) {
+  std::map<std::string, std::int64_t> taken;
+  for (const Digest& digest : digests) {
+    for (const DigestStep& step : digest.steps) {
+      std::int64_t& time = taken[digest.names[step.loop]];
+      time = AddSaturated(time, step.end_ns - step.begin_ns);
+    }
+  }
+  const auto longest = std::max_element(
+      taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return longest == taken.end() ? "" : longest->first;
+}
+
+// What one worker did during the steps of the loop, or during the whole recording without steps.
+struct WorkerSum {
+  std::vector<std::int64_t> lengths_ns{};  // Of steps that another one follows, or else of all.
+  std::size_t steps = 0;
+  std::int64_t first = 0, last = 0;  // Numbers.
+  std::int64_t span_ns = 0;
+  Breakdown time{};
+  HostTime host{};
+};
+
+void AddTo(WorkerSum& sum, std::int64_t span_ns, const Breakdown& time, const HostTime& host) {
+  sum.span_ns = AddSaturated(sum.span_ns, span_ns);
+  for (auto [to, from] :
+       {std::pair(&sum.time.compute_ns, time.compute_ns),
+        std::pair(&sum.time.communication_ns, time.communication_ns),
+        std::pair(&sum.time.exposed_communication_ns, time.exposed_communication_ns),
+        std::pair(&sum.time.exposed_copies_ns, time.exposed_copies_ns),
+        std::pair(&sum.time.idle_ns, time.idle_ns),
+        std::pair(&sum.host.input_stall_ns, host.input_stall_ns),
+        std::pair(&sum.host.garbage_collection_ns, host.garbage_collection_ns),
+        std::pair(&sum.host.host_bound_ns, host.host_bound_ns)})
+    *to = AddSaturated(*to, from);
+}
+
+WorkerSum SumOf(const Digest& digest, std::string_view loop) {
+  WorkerSum sum;
+  bool any_followed = false;
+  for (const DigestStep& step : digest.steps) {
+    if (digest.names[step.loop] != loop) continue;
+    sum.first = sum.steps == 0 ? step.number : std::min(sum.first, step.number);
+    sum.last = sum.steps == 0 ? step.number : std::max(sum.last, step.number);
+    ++sum.steps;
+    if (step.followed && !std::exchange(any_followed, true)) sum.lengths_ns.clear();
+    if (step.followed || !any_followed) sum.lengths_ns.push_back(step.end_ns - step.begin_ns);
+    AddTo(sum, step.end_ns - step.begin_ns, step.time, step.host);
+  }
+  if (sum.steps == 0) AddTo(sum, digest.end_ns - digest.begin_ns, digest.time, digest.host_time);
+  return sum;
+}
+
+std::string MedianOf(std::vector<std::int64_t> lengths_ns) {
+  if (lengths_ns.empty()) return "-";
+  const auto middle = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
+  std::nth_element(lengths_ns.begin(), middle, lengths_ns.end());
+  return FormatDuration(Nanos{*middle});
+}
+
+std::string Share(bool known, std::int64_t part_ns, std::int64_t whole_ns) {
+  if (!known || whole_ns <= 0) return "-";
+  return absl::StrFormat("%.1f%%",
+                         100 * static_cast<double>(part_ns) / static_cast<double>(whole_ns));
+}
+
+std::string Heading(std::span<const Digest> digests, const std::vector<WorkerSum>& sums,
+                    const std::string& loop) {
+  std::string text = StrCat(digests.size(), digests.size() == 1 ? " worker, " : " workers, ");
+  if (loop.empty()) return text + "no training step was found\n";
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  std::vector<std::int64_t> lengths;
+  for (const WorkerSum& sum : sums) {
+    if (sum.steps == 0) continue;
+    first = std::min(first, sum.first);
+    last = std::max(last, sum.last);
+    lengths.insert(lengths.end(), sum.lengths_ns.begin(), sum.lengths_ns.end());
+  }
+  return StrCat(text, "steps ", first, " to ", last, " of ", loop, ", median ", MedianOf(lengths),
+                "\n");
+}
+
+Row WorkerRow(const Digest& digest, const WorkerSum& sum) {
+  const DigestKnows& knows = digest.knows;
+  return {digest.worker,
+          digest.rank ? StrCat(*digest.rank) : "-",
+          StrCat(sum.steps),
+          MedianOf(sum.lengths_ns),
+          Share(knows.device, sum.time.compute_ns, sum.span_ns),
+          Share(knows.device, sum.time.exposed_communication_ns, sum.span_ns),
+          Share(knows.device, sum.time.exposed_copies_ns, sum.span_ns),
+          Share(knows.device, sum.time.idle_ns, sum.span_ns),
+          Share(knows.input, sum.host.input_stall_ns, sum.span_ns),
+          Share(knows.launches, sum.host.host_bound_ns, sum.span_ns)};
+}
+
+struct OpTotal {
+  std::uint64_t count = 0;
+  std::int64_t total_ns = 0, self_ns = 0;
+};
+
+// What counts as work of devices or, if no worker tells any, everything.
+std::string TopOps(std::span<const Digest> digests, std::size_t top) {
+  const bool devices =
+      std::any_of(digests.begin(), digests.end(), [](const Digest& d) { return d.knows.device; });
+  std::map<std::pair<std::string_view, WorkKind>, OpTotal> totals;
+  std::int64_t all_ns = 0;
+  for (const Digest& digest : digests) {
+    for (const DigestOp& op : digest.ops) {
+      const bool of_device = op.kind == WorkKind::kCompute || op.kind == WorkKind::kCommunication ||
+                             op.kind == WorkKind::kCopy;
+      if (devices && !of_device) continue;
+      OpTotal& total = totals[{digest.names[op.name], op.kind}];
+      total.count += op.count;
+      total.total_ns = AddSaturated(total.total_ns, op.total_ns);
+      total.self_ns = AddSaturated(total.self_ns, op.self_ns);
+      all_ns = AddSaturated(all_ns, op.self_ns);
+    }
+  }
+  std::vector<std::pair<std::pair<std::string_view, WorkKind>, OpTotal>> order(totals.begin(),
+                                                                               totals.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.second.self_ns > b.second.self_ns;
+  });
+  std::vector<Row> rows = {{"SELF", "SHARE", "COUNT", "AVERAGE", "KIND", "OPERATION"}};
+  for (std::size_t i = 0; i < std::min(top, order.size()); ++i) {
+    const auto& [key, total] = order[i];
+    const auto count = static_cast<std::int64_t>(std::max<std::uint64_t>(total.count, 1));
+    rows.push_back({FormatDuration(Nanos{total.self_ns}), Share(true, total.self_ns, all_ns),
+                    StrCat(total.count), FormatDuration(Nanos{total.total_ns / count}),
+                    std::string(NameOf(key.second)), std::string(key.first)});
+  }
+  return rows.size() == 1 ? "" : "\n" + AlignRows(rows);
+}
+
+// What the numbers do not include.
+std::string Remarks(std::span<const Digest> digests) {
+  std::string text;
+  const auto any = [&](auto is) { return std::any_of(digests.begin(), digests.end(), is); };
+  if (any([](const Digest& d) { return d.knows.host_device; }))
+    text += "\nWithout a device, operations on the host's threads count as its work.\n";
+  if (any([](const Digest& d) { return !d.knows.device; }))
+    text += "\nSome traces tell no work: neither a device's nor operations on the host.\n";
+  if (any([](const Digest& d) {
+        return std::any_of(d.devices.begin(), d.devices.end(),
+                           [](const DigestDevice& device) { return device.coarse; });
+      }))
+    text += "\nSome devices tell whole programs only; all of their time counts as compute.\n";
+  return text;
+}
+
+}  // namespace
+
+std::string RenderDigests(std::span<const Digest> digests, std::size_t top) {
+  const std::string loop = LoopOf(digests);
+  std::vector<WorkerSum> sums;
+  std::vector<Row> rows = {{"WORKER", "RANK", "STEPS", "STEP", "COMPUTE", "EXPOSED COMM.",
+                            "EXPOSED COPIES", "IDLE", "INPUT", "HOST-BOUND"}};
+  for (const Digest& digest : digests) {
+    sums.push_back(SumOf(digest, loop));
+    rows.push_back(WorkerRow(digest, sums.back()));
+  }
+  return StrCat(Heading(digests, sums, loop), "\n", AlignRows(rows), TopOps(digests, top),
+                Remarks(digests));
+}
+
+}  // namespace strobe

@@ -1,0 +1,268 @@
+#include "collector/digest/compute_digest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <tuple>
+
+#include "collector/digest/device_events.h"
+#include "collector/digest/device_lines.h"
+#include "collector/digest/host_events.h"
+#include "collector/xplane/names.h"
+#include "collector/xplane/summary.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace strobe {
+namespace {
+
+using namespace digest;
+
+// Operations that a digest holds at most, before it is encoded.
+constexpr std::size_t kMaxDigestOps = 2000;
+
+// The number of "key": number in JSON. PyTorch writes "distributedInfo": {"rank": 3, ...}.
+std::optional<std::uint32_t> NumberIn(std::string_view json, std::string_view key) {
+  const std::size_t found = json.find(StrCat("\"", key, "\""));
+  if (found == std::string_view::npos) return std::nullopt;
+  std::string_view rest = json.substr(found + key.size() + 2);
+  rest.remove_prefix(std::min(rest.find_first_not_of(": "), rest.size()));
+  std::uint32_t number = 0;
+  const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::uint32_t> RankOf(const xplane::Stat& stat) {
+  const std::int64_t rank = stat.Integer().value_or(-1);
+  if (rank < 0 || rank > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return static_cast<std::uint32_t>(rank);
+}
+
+// What the planes without events tell: rank and clock.
+absl::Status ReadIdentity(const xplane::Space& space, Digest& digest) {
+  if (const xplane::Plane* plane = space.Find(xplane::kTaskEnvironmentPlane)) {
+    RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
+      const auto* text = std::get_if<std::string_view>(&stat.value);
+      if (text == nullptr || plane->NameOf(stat) != "distributedInfo") return;
+      digest.rank = NumberIn(*text, "rank");
+      digest.world_size = NumberIn(*text, "world_size");
+    }));
+  }
+  if (const xplane::Plane* plane = space.Find(xplane::kStrobePlane)) {
+    RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
+      const std::string_view name = plane->NameOf(stat);
+      if (name == "rank" && RankOf(stat)) digest.rank = RankOf(stat);
+      if (name == "clock_offset_ns") digest.clock_offset_ns = stat.Integer().value_or(0);
+      if (name == "clock_error_ns" && stat.Integer().value_or(-1) >= 0)
+        digest.clock_error_ns = stat.Integer();
+    }));
+  }
+  if (!space.hostnames.empty()) digest.host = CutUtf8(space.hostnames.front(), 253);
+  return absl::OkStatus();
+}
+
+// What was recorded, if the trace tells it: from the latest start to the earliest stop.
+std::optional<Times> RecordedSpan(const xplane::TraceSummary& summary, std::int64_t zero_ns) {
+  if (summary.started_ns == 0 || summary.stopped_ns <= summary.started_ns || zero_ns == 0 ||
+      summary.started_ns < zero_ns)
+    return std::nullopt;
+  constexpr std::int64_t kMaxNs = kMaxPs / 1000;
+  return Times{std::min(summary.started_ns - zero_ns, kMaxNs) * 1000,
+               std::min(summary.stopped_ns - zero_ns, kMaxNs) * 1000};
+}
+
+void Add(const Breakdown& from, Breakdown& to) {
+  to.span_ns += from.span_ns;
+  to.compute_ns += from.compute_ns;
+  to.communication_ns += from.communication_ns;
+  to.exposed_communication_ns += from.exposed_communication_ns;
+  to.copies_ns += from.copies_ns;
+  to.exposed_copies_ns += from.exposed_copies_ns;
+}
+
+void Add(const HostTime& from, HostTime& to) {
+  to.input_stall_ns += from.input_stall_ns;
+  to.garbage_collection_ns += from.garbage_collection_ns;
+  to.host_bound_ns += from.host_bound_ns;
+}
+
+class Digester {
+ public:
+  Digester(const xplane::Space& space, Digest& digest)
+      : space_(space), digest_(digest), host_(gathered_, ComputesOnHost(space)) {}
+
+  absl::Status Run() {
+    ASSIGN_OR_RETURN(const xplane::TraceSummary summary, xplane::Summarize(space_));
+    ASSIGN_OR_RETURN(digest_.zero_ns, xplane::TimeZero(space_));
+    RETURN_IF_ERROR(ReadIdentity(space_, digest_));
+    recorded_ = RecordedSpan(summary, digest_.zero_ns);
+    for (const xplane::Plane& plane : space_.planes) {
+      if (!plane.name.starts_with(xplane::kDevicePrefix)) RETURN_IF_ERROR(host_.Read(plane));
+    }
+    host_.Finish();
+    AddSteps();
+    RETURN_IF_ERROR(ReadDevices());
+    AddSpan();
+    AddHostTimes();
+    Finish();
+    return absl::OkStatus();
+  }
+
+ private:
+  static bool ComputesOnHost(const xplane::Space& space) {
+    return std::none_of(space.planes.begin(), space.planes.end(), [](const xplane::Plane& plane) {
+      return IsDevicePlane(plane) && plane.events() > 0;
+    });
+  }
+
+  void AddSteps() {
+    // By thread and loop, the number of the step before.
+    std::map<std::pair<std::uint32_t, std::string_view>, std::size_t> last;
+    for (const FoundStep& found : host_.steps()) {
+      const auto number = digest_.steps.size();
+      const auto [before, first] = last.try_emplace({found.line, found.loop}, number);
+      if (!first) {
+        DigestStep& previous = digest_.steps[before->second];
+        if (previous.number < found.number && previous.number + 1 == found.number) {
+          previous.end_ns = found.times.begin_ps / 1000;
+          previous.followed = true;
+        }
+        before->second = number;
+      }
+      digest_.steps.push_back({.loop = gathered_.names.Find(found.loop),
+                               .number = found.number,
+                               .begin_ns = found.times.begin_ps / 1000,
+                               .end_ns = found.times.end_ps / 1000,
+                               .annotation_end_ns = found.times.end_ps / 1000});
+    }
+    digest_.cuts.steps += host_.steps_left_out();
+  }
+
+  // The moments between which the devices' time is wanted: of the whole recording and each step.
+  SweepPlan MakePlan() const {
+    const Times whole = Whole();
+    std::vector<std::int64_t> moments = {whole.begin_ps, whole.end_ps};
+    for (const DigestStep& step : digest_.steps) {
+      moments.push_back(step.begin_ns * 1000);
+      moments.push_back(step.end_ns * 1000);
+    }
+    std::sort(moments.begin(), moments.end());
+    moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
+    return {std::move(moments), host_.input(), host_.collection()};
+  }
+  // Without a known span, everything.
+  Times Whole() const { return recorded_.value_or(Times{-kMaxPs, kMaxPs}); }
+
+  absl::Status ReadDevices() {
+    const SweepPlan plan = MakePlan();
+    for (const xplane::Plane& plane : space_.planes) {
+      if (!IsDevicePlane(plane)) continue;
+      DigestDevice device;
+      const auto number = static_cast<std::uint32_t>(digest_.devices.size());
+      ASSIGN_OR_RETURN(const TimeSweep sweep, ReadDevice(plane, number, gathered_, plan, device));
+      AddDevice(plan, sweep, std::move(device));
+    }
+    if (digest_.devices.empty() && !host_.work().empty()) {
+      DigestDevice device;
+      const TimeSweep sweep = ReadHostWork(host_.work(), plan, device);
+      AddDevice(plan, sweep, std::move(device));
+      digest_.knows.host_device = true;
+    }
+    digest_.knows.device = !digest_.devices.empty();
+    return absl::OkStatus();
+  }
+
+  void AddDevice(const SweepPlan& plan, const TimeSweep& sweep, DigestDevice device) {
+    const Times whole = Whole();
+    const auto [time, host] =
+        sweep.Between(plan.NumberOf(whole.begin_ps), plan.NumberOf(whole.end_ps));
+    device.time = time;
+    Add(host, digest_.host_time);
+    for (DigestStep& step : digest_.steps) {
+      const auto [step_time, step_host] =
+          sweep.Between(plan.NumberOf(step.begin_ns * 1000), plan.NumberOf(step.end_ns * 1000));
+      Add(step_time, step.time);
+      Add(step_host, step.host);
+    }
+    digest_.devices.push_back(std::move(device));
+  }
+
+  // The span of a trace that does not tell it is known only now.
+  void AddSpan() {
+    Times span{0, 0};
+    if (recorded_)
+      span = *recorded_;
+    else if (gathered_.begin_ps <= gathered_.end_ps)
+      span = {gathered_.begin_ps, gathered_.end_ps};
+    digest_.begin_ns = span.begin_ps / 1000;
+    digest_.end_ns = span.end_ps / 1000;
+    for (DigestDevice& device : digest_.devices) {
+      device.time.span_ns = digest_.end_ns - digest_.begin_ns;
+      SetIdle(device.time);
+      Add(device.time, digest_.time);
+    }
+    const auto devices = static_cast<std::int64_t>(digest_.devices.size());
+    Average(devices, digest_.time, digest_.host_time);
+    for (DigestStep& step : digest_.steps) Average(devices, step.time, step.host);
+  }
+
+  static void SetIdle(Breakdown& time) {
+    time.idle_ns = std::max<std::int64_t>(
+        time.span_ns - time.compute_ns - time.exposed_communication_ns - time.exposed_copies_ns, 0);
+  }
+
+  static void Average(std::int64_t devices, Breakdown& time, HostTime& host) {
+    if (devices == 0) return;
+    for (std::int64_t* value :
+         {&time.span_ns, &time.compute_ns, &time.communication_ns, &time.exposed_communication_ns,
+          &time.copies_ns, &time.exposed_copies_ns, &host.input_stall_ns,
+          &host.garbage_collection_ns, &host.host_bound_ns})
+      *value /= devices;
+    SetIdle(time);
+  }
+
+  void AddHostTimes() {
+    const auto add = [&](std::int64_t begin_ns, std::int64_t end_ns, HostTime& host) {
+      host.input_ns = TimeWithin(host_.input(), begin_ns * 1000, end_ns * 1000) / 1000;
+      if (digest_.knows.device) return;
+      host.input_stall_ns = host.input_ns;
+      host.garbage_collection_ns =
+          TimeWithin(host_.collection(), begin_ns * 1000, end_ns * 1000) / 1000;
+    };
+    add(digest_.begin_ns, digest_.end_ns, digest_.host_time);
+    for (DigestStep& step : digest_.steps) add(step.begin_ns, step.end_ns, step.host);
+  }
+
+  void Finish() {
+    digest_.events = gathered_.events;
+    digest_.knows.launches = !gathered_.launches.empty() && !digest_.knows.host_device;
+    digest_.knows.input = !host_.input().empty();
+    digest_.knows.garbage_collection = !host_.collection().empty();
+    digest_.knows.steps = !digest_.steps.empty();
+    digest_.ops = gathered_.ops.Top(
+        kMaxDigestOps, [&](std::string_view name) { return gathered_.names.Find(name); });
+    if (gathered_.ops.size() > digest_.ops.size())
+      digest_.cuts.ops += gathered_.ops.size() - digest_.ops.size();
+    digest_.cuts.ops += gathered_.ops.others();
+    std::move(gathered_.collectives).Finish(digest_);
+    digest_.names = std::move(gathered_.names).Take();
+  }
+
+  const xplane::Space& space_;
+  Digest& digest_;
+  Gathered gathered_{};
+  HostEvents host_;
+  std::optional<Times> recorded_{};
+};
+
+}  // namespace
+
+absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker) {
+  Digest digest{.worker = CutUtf8(worker, digest::Names::kMaxBytes)};
+  Digester digester(space, digest);
+  RETURN_IF_ERROR(digester.Run());
+  return digest;
+}
+
+}  // namespace strobe

@@ -1,0 +1,358 @@
+#include "collector/digest/device_events.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "collector/digest/device_lines.h"
+#include "collector/digest/work_line.h"
+#include "collector/xplane/names.h"
+#include "common/base/status_macros.h"
+
+namespace strobe::digest {
+namespace {
+
+using xplane::Line;
+using xplane::Plane;
+
+class DeviceReader;
+
+// The events of a line as work. Most profilers write them sorted; otherwise all are read at once.
+class LineSource : public WorkSource {
+ public:
+  LineSource(DeviceReader& reader, const Line& line, LineRole role)
+      : reader_(reader), line_(line), role_(role), origin_ps_(OriginOf(line)), bytes_(line.bytes) {}
+
+  bool Next(Work& work) override;
+  // Begins again; what was counted before is not counted again. DataLoss if the line is damaged.
+  absl::Status Restart();
+  // An event began before the one in front of it.
+  bool unsorted() const { return unsorted_; }
+  const absl::Status& status() const { return status_; }
+  Overlap overlap() const {
+    return role_ == LineRole::kNestedWork ? Overlap::kNested : Overlap::kParallel;
+  }
+
+ private:
+  bool Read(Work& work);
+
+  DeviceReader& reader_;
+  const Line& line_;
+  const LineRole role_;
+  const std::int64_t origin_ps_;
+  wire::Reader bytes_;
+  Nesting nesting_{};
+  std::uint64_t read_ = 0, counted_ = 0;
+  std::int64_t last_begin_ps_ = std::numeric_limits<std::int64_t>::min();
+  bool unsorted_ = false, all_read_ = false;
+  std::vector<Work> sorted_{};  // If all are read at once; the next one is at the end.
+  absl::Status status_;
+};
+
+class DeviceReader {
+ public:
+  DeviceReader(const Plane& plane, std::uint32_t number, Gathered& gathered, DigestDevice& device)
+      : plane_(plane),
+        lines_(plane),
+        number_(number),
+        gathered_(gathered),
+        device_(device),
+        kinds_(plane),
+        stats_(plane),
+        correlation_(plane.StatId("correlation_id")),
+        process_(ProcessOf(plane.name)) {}
+
+  absl::StatusOr<TimeSweep> Run(const SweepPlan& plan);
+
+  const EventKind& KindOf(const xplane::Event& event) {
+    return kinds_.Find(event.name_id,
+                       [&](const xplane::EventName* name) { return MakeKind(name); });
+  }
+  // Adds an event to all sums but those of the sweep.
+  absl::Status Count(const xplane::Event& event, const EventKind& kind, const Times& times,
+                     const Line& line, LineRole role, Nesting& nesting);
+
+ private:
+  EventKind MakeKind(const xplane::EventName* name);
+  absl::StatusOr<TimeSweep> SweepOnce(const SweepPlan& plan);
+  bool LaunchedLate(const Work& work, const TimeSweep& sweep) const;
+  absl::Status ReadScopes(const Line& line);
+  absl::Status ReadCounters(const Line& line);
+  absl::Status ReadPlaneStats();
+
+  const Plane& plane_;
+  const DeviceLines lines_;
+  const std::uint32_t number_;
+  Gathered& gathered_;
+  DigestDevice& device_;
+  EventKinds kinds_;
+  const CollectiveStats stats_;
+  const std::int64_t correlation_;
+  const std::uint64_t process_;
+  std::vector<std::unique_ptr<LineSource>> sources_{};
+  Times range_{kMaxPs, -kMaxPs};  // Of its work.
+};
+
+bool LineSource::Read(Work& work) {
+  while (bytes_.Next()) {
+    if (bytes_.field() != 4 || !bytes_.is_bytes()) continue;
+    xplane::Event event;
+    status_.Update(xplane::ParseEvent(bytes_.bytes(), event));
+    if (!status_.ok()) return false;
+    const EventKind& kind = reader_.KindOf(event);
+    const Times times = TimesOf(origin_ps_, event);
+    if (++read_ > counted_)
+      status_.Update(reader_.Count(event, kind, times, line_, role_, nesting_));
+    if (event.occurrences != 0) continue;
+    work = {times, kind.work.kind, event.bytes};
+    return status_.ok();
+  }
+  status_.Update(bytes_.status());
+  return false;
+}
+
+bool LineSource::Next(Work& work) {
+  if (all_read_) {
+    if (sorted_.empty()) return false;
+    work = sorted_.back();
+    sorted_.pop_back();
+    return true;
+  }
+  if (!Read(work)) return false;
+  if (work.times.begin_ps < last_begin_ps_) {
+    unsorted_ = true;
+    return false;
+  }
+  last_begin_ps_ = work.times.begin_ps;
+  return true;
+}
+
+absl::Status LineSource::Restart() {
+  counted_ = read_;
+  read_ = 0;
+  bytes_ = wire::Reader(line_.bytes);
+  last_begin_ps_ = std::numeric_limits<std::int64_t>::min();
+  if (!unsorted_) return absl::OkStatus();
+  all_read_ = true;
+  for (Work work; Read(work);) sorted_.push_back(work);
+  // What comes first is at the end; of equal begins, longer work comes first.
+  std::stable_sort(sorted_.begin(), sorted_.end(), [](const Work& a, const Work& b) {
+    return a.times.begin_ps != b.times.begin_ps ? a.times.begin_ps > b.times.begin_ps
+                                                : a.times.end_ps < b.times.end_ps;
+  });
+  return status_;
+}
+
+EventKind DeviceReader::MakeKind(const xplane::EventName* name) {
+  EventKind kind{.name = name};
+  std::string_view category;
+  if (name != nullptr) {
+    const std::int64_t category_id = plane_.StatId("hlo_category"),
+                       flops_id = plane_.StatId("flops"),
+                       bytes_id = plane_.StatId("bytes_accessed");
+    // A damaged stat of a name tells nothing; the events themselves can be read.
+    (void)plane_.ForEachKindStat(*name, [&](const xplane::Stat& stat) {
+      const std::int64_t natural = std::max<std::int64_t>(stat.Integer().value_or(0), 0);
+      if (stat.name_id == 0) return;
+      if (stat.name_id == flops_id) kind.flops = static_cast<std::uint64_t>(natural);
+      if (stat.name_id == bytes_id) kind.bytes_accessed = static_cast<std::uint64_t>(natural);
+      const auto* text = std::get_if<std::string_view>(&stat.value);
+      if (stat.name_id == category_id && text != nullptr) category = *text;
+    });
+  }
+  const std::string_view shown = name == nullptr ? std::string_view("?") : name->shown();
+  if (!lines_.coarse()) kind.work = ClassifyDeviceWork(shown, category, lines_.is_hlo());
+  if (kind.work.contains_others) kind.flops = kind.bytes_accessed = 0;
+  kind.op = gathered_.ops.Find(shown, kind.work.kind);
+  return kind;
+}
+
+absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& kind,
+                                 const Times& times, const Line& line, LineRole role,
+                                 Nesting& nesting) {
+  OpSums& ops = gathered_.ops;
+  const std::int64_t length = times.end_ps - times.begin_ps;
+  if (event.occurrences != 0) {
+    OpSum& sum = ops[kind.op];
+    sum.count += static_cast<std::uint64_t>(std::max<std::int64_t>(event.occurrences, 0));
+    sum.total_ps = AddSaturated(sum.total_ps, length);
+    sum.self_ps = AddSaturated(sum.self_ps, length);
+    return absl::OkStatus();
+  }
+  gathered_.Extend(times);
+  range_.begin_ps = std::min(range_.begin_ps, times.begin_ps);
+  range_.end_ps = std::max(range_.end_ps, times.end_ps);
+  ops.Count(kind.op, length);
+  if (role == LineRole::kNestedWork) {
+    nesting.Add(times.begin_ps, times.end_ps, kind.op,
+                [&](std::uint32_t op, std::int64_t change) { ops.AddSelf(op, change); });
+  } else {
+    ops.AddSelf(kind.op, length);
+  }
+  ops[kind.op].flops += kind.flops;
+  ops[kind.op].bytes_accessed += kind.bytes_accessed;
+  device_.flops += kind.flops;
+  device_.bytes_accessed += kind.bytes_accessed;
+  if (kind.work.kind != WorkKind::kCommunication) return absl::OkStatus();
+  WorkClass work = kind.work;
+  if (DeviceLines::IsAsync(line))
+    work.phase = WorkClass::kWhole;
+  else if (work.phase != WorkClass::kWhole && lines_.has_async())
+    return absl::OkStatus();  // The other line shows all of it.
+  ASSIGN_OR_RETURN(const CollectiveStats::Told told, stats_.Read(event.bytes));
+  if (kind.name == nullptr) return absl::OkStatus();
+  gathered_.collectives.Add(kind.name->shown(), kind.name->name, work, told, number_, times);
+  return absl::OkStatus();
+}
+
+// Did the host launch this work only after the device had become idle?
+bool DeviceReader::LaunchedLate(const Work& work, const TimeSweep& sweep) const {
+  if (!sweep.idle() || work.times.begin_ps <= sweep.idle_since_ps() || correlation_ == 0 ||
+      work.kind == WorkKind::kInput)
+    return false;
+  std::int64_t correlation = 0;
+  // A damaged event is told when it is read.
+  (void)xplane::ForEachInteger({.bytes = work.event}, [&](std::int64_t id, std::int64_t value) {
+    if (id == correlation_) correlation = value;
+  });
+  if (correlation == 0) return false;
+  const std::optional<std::int64_t> launch = gathered_.launches.BeginOf(process_, correlation);
+  return launch && *launch > sweep.idle_since_ps();
+}
+
+absl::StatusOr<TimeSweep> DeviceReader::SweepOnce(const SweepPlan& plan) {
+  TimeSweep sweep(plan);
+  std::vector<WorkLine> lines;
+  lines.reserve(sources_.size());
+  for (const auto& source : sources_) lines.emplace_back(*source, source->overlap());
+  SweepLines(lines, sweep, [&](std::size_t, const Work& work) {
+    if (LaunchedLate(work, sweep)) sweep.BlameHost(work.times.begin_ps);
+  });
+  for (const auto& source : sources_) RETURN_IF_ERROR(source->status());
+  sweep.Finish();
+  return sweep;
+}
+
+absl::StatusOr<TimeSweep> DeviceReader::Run(const SweepPlan& plan) {
+  for (const Line& line : plane_.lines) {
+    const LineRole role = lines_.RoleOf(line);
+    if (role == LineRole::kScopes)
+      RETURN_IF_ERROR(ReadScopes(line));
+    else if (role != LineRole::kNone)
+      sources_.push_back(std::make_unique<LineSource>(*this, line, role));
+    else if (line.name == xplane::kCounterLine)
+      RETURN_IF_ERROR(ReadCounters(line));
+  }
+  RETURN_IF_ERROR(ReadPlaneStats());
+  ASSIGN_OR_RETURN(TimeSweep sweep, SweepOnce(plan));
+  const bool unsorted = std::any_of(sources_.begin(), sources_.end(),
+                                    [](const auto& source) { return source->unsorted(); });
+  if (unsorted) {
+    for (const auto& source : sources_) RETURN_IF_ERROR(source->Restart());
+    ASSIGN_OR_RETURN(sweep, SweepOnce(plan));
+  }
+  device_.coarse = lines_.coarse();
+  if (range_.begin_ps <= range_.end_ps) {
+    device_.first_ns = range_.begin_ps / 1000;
+    device_.last_ns = range_.end_ps / 1000;
+  }
+  return sweep;
+}
+
+absl::Status DeviceReader::ReadScopes(const Line& line) {
+  const std::int64_t origin = OriginOf(line);
+  Nesting nesting;
+  EventKinds kinds(plane_);
+  return ForEachEvent(line, [&](const xplane::Event& event) {
+    if (event.occurrences != 0) return;
+    const EventKind& kind = kinds.Find(event.name_id, [&](const xplane::EventName* name) {
+      const std::string_view text = name == nullptr ? std::string_view("?") : name->shown();
+      return EventKind{.op = gathered_.ops.Find(text, WorkKind::kScope), .name = name};
+    });
+    const Times times = TimesOf(origin, event);
+    gathered_.Extend(times);
+    gathered_.ops.Count(kind.op, times.end_ps - times.begin_ps);
+    nesting.Add(times.begin_ps, times.end_ps, kind.op,
+                [&](std::uint32_t op, std::int64_t change) { gathered_.ops.AddSelf(op, change); });
+  });
+}
+
+// PyTorch's memory in use; collector/kineto makes these counters.
+absl::Status DeviceReader::ReadCounters(const Line& line) {
+  const std::int64_t allocated = plane_.StatId("Total Allocated");
+  if (allocated == 0) return absl::OkStatus();
+  absl::Status status;
+  RETURN_IF_ERROR(ForEachEvent(line, [&](const xplane::Event& event) {
+    if (plane_.NameOf(event) != "Total Allocated") return;
+    status.Update(xplane::ForEachInteger(event, [&](std::int64_t id, std::int64_t value) {
+      if (id != allocated || value < 0) return;
+      device_.peak_memory_bytes =
+          std::max(device_.peak_memory_bytes.value_or(0), static_cast<std::uint64_t>(value));
+    }));
+  }));
+  return status;
+}
+
+absl::Status DeviceReader::ReadPlaneStats() {
+  // A number that is not one, or is too large for a device, is not told.
+  const auto natural = [](const xplane::Stat& stat, double unit) -> std::uint64_t {
+    const double value = stat.Number().value_or(0) * unit;
+    return value > 0 && value < 1e18 ? static_cast<std::uint64_t>(value) : 0;
+  };
+  return plane_.ForEachStat([&](const xplane::Stat& stat) {
+    const std::string_view name = plane_.NameOf(stat);
+    if (name == "peak_teraflops_per_second") device_.peak_flops = natural(stat, 1e12);
+    if (name == "peak_hbm_bw_gigabytes_per_second") device_.peak_bytes = natural(stat, 1e9);
+    if (name == "memory_size" && natural(stat, 1) > 0) device_.memory_bytes = natural(stat, 1);
+  });
+}
+
+// The work of one thread of a runtime on the host.
+class HostWorkSource : public WorkSource {
+ public:
+  explicit HostWorkSource(const std::vector<HostWork>& work) : work_(work) {}
+  bool Next(Work& work) override {
+    if (next_ == work_.size()) return false;
+    work = {work_[next_].times(), work_[next_].kind(), {}};
+    ++next_;
+    return true;
+  }
+
+ private:
+  const std::vector<HostWork>& work_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<TimeSweep> ReadDevice(const Plane& plane, std::uint32_t number, Gathered& gathered,
+                                     const SweepPlan& plan, DigestDevice& device) {
+  device.name = plane.name;
+  DeviceReader reader(plane, number, gathered, device);
+  return reader.Run(plan);
+}
+
+TimeSweep ReadHostWork(const std::vector<std::vector<HostWork>>& lines, const SweepPlan& plan,
+                       DigestDevice& device) {
+  TimeSweep sweep(plan);
+  std::vector<std::unique_ptr<HostWorkSource>> sources;
+  std::vector<WorkLine> work_lines;
+  Times range{kMaxPs, -kMaxPs};
+  for (const std::vector<HostWork>& line : lines) {
+    sources.push_back(std::make_unique<HostWorkSource>(line));
+    work_lines.emplace_back(*sources.back(), Overlap::kNested);
+    for (const HostWork& work : line) {
+      range.begin_ps = std::min(range.begin_ps, work.times().begin_ps);
+      range.end_ps = std::max(range.end_ps, work.times().end_ps);
+    }
+  }
+  SweepLines(work_lines, sweep, [](std::size_t, const Work&) {});
+  sweep.Finish();
+  device.name = xplane::kHostPlane;
+  if (range.begin_ps <= range.end_ps) {
+    device.first_ns = range.begin_ps / 1000;
+    device.last_ns = range.end_ps / 1000;
+  }
+  return sweep;
+}
+
+}  // namespace strobe::digest

@@ -1,0 +1,140 @@
+#include "collector/report/arrivals.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "common/base/saturated.h"
+
+namespace strobe::report {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+
+struct Latest {
+  std::uint32_t last = 0, second = 0;  // Operations.
+  std::int64_t last_ns = kNever, second_ns = kNever;
+  std::size_t members = 0;
+};
+
+// The two latest members of each collective.
+std::vector<Latest> LatestOf(const JobStep& step) {
+  std::vector<Latest> latest(step.collectives.size());
+  for (std::uint32_t i = 0; i < step.operations.size(); ++i) {
+    const Operation& operation = step.operations[i];
+    if (operation.collective == kAlone) continue;
+    Latest& two = latest[operation.collective];
+    ++two.members;
+    if (two.members == 1 || operation.begin_ns > two.last_ns) {
+      two.second = two.last;
+      two.second_ns = two.last_ns;
+      two.last = i;
+      two.last_ns = operation.begin_ns;
+    } else if (two.members == 2 || operation.begin_ns > two.second_ns) {
+      two.second = i;
+      two.second_ns = operation.begin_ns;
+    }
+  }
+  return latest;
+}
+
+// How late each collective's members other than the last could have arrived at most; nullopt where
+// a clock is not measured.
+std::vector<std::optional<std::int64_t>> LatestPossible(const Job& job, const JobStep& step,
+                                                        const std::vector<Latest>& latest) {
+  std::vector<std::optional<std::int64_t>> possible(latest.size(), kNever);
+  for (std::uint32_t i = 0; i < step.operations.size(); ++i) {
+    const Operation& operation = step.operations[i];
+    if (operation.collective == kAlone || !possible[operation.collective]) continue;
+    const auto error = job.workers[operation.worker].clock_error_ns;
+    if (!error) {
+      possible[operation.collective] = std::nullopt;
+    } else if (latest[operation.collective].last != i) {
+      possible[operation.collective] =
+          std::max(*possible[operation.collective], AddSaturated(operation.begin_ns, *error));
+    }
+  }
+  return possible;
+}
+
+}  // namespace
+
+std::vector<std::optional<LastArrival>> LastArrivals(const Job& job, const JobStep& step) {
+  const std::vector<Latest> latest = LatestOf(step);
+  const auto possible = LatestPossible(job, step, latest);
+  std::vector<std::optional<LastArrival>> arrivals(latest.size());
+  for (std::size_t i = 0; i < latest.size(); ++i) {
+    const Latest& two = latest[i];
+    if (two.members < 2) continue;
+    arrivals[i] = {.last = two.last,
+                   .ahead_ns = AddSaturated(two.last_ns, -two.second_ns),
+                   .members = two.members};
+    if (!possible[i]) continue;
+    const auto error = job.workers[step.operations[two.last].worker].clock_error_ns;
+    arrivals[i]->error_ns = AddSaturated(AddSaturated(*possible[i], -two.second_ns), *error);
+  }
+  for (const Operation& operation : step.operations) {
+    if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
+    std::int64_t& waited = arrivals[operation.collective]->waited_ns;
+    waited = AddSaturated(waited,
+                          AddSaturated(latest[operation.collective].last_ns, -operation.begin_ns));
+  }
+  return arrivals;
+}
+
+Arrivals ComputeArrivals(const Job& job) {
+  Arrivals result{.workers = std::vector<WorkerArrivals>(job.workers.size())};
+  std::map<std::pair<std::uint32_t, std::uint32_t>, CallArrivals> calls;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::map<std::uint32_t, std::size_t>> last_of;
+  std::vector<std::int64_t> waited(job.workers.size());
+  for (const JobStep& step : job.steps) {
+    const auto arrivals = LastArrivals(job, step);
+    std::fill(waited.begin(), waited.end(), 0);
+    for (const Operation& operation : step.operations) {
+      if (operation.collective == kAlone || !arrivals[operation.collective]) continue;
+      const LastArrival& arrival = *arrivals[operation.collective];
+      ++result.workers[operation.worker].calls;
+      waited[operation.worker] =
+          AddSaturated(waited[operation.worker],
+                       AddSaturated(step.operations[arrival.last].begin_ns, -operation.begin_ns));
+    }
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      if (!arrivals[i]) continue;
+      const std::pair key(step.collectives[i].communicator, step.collectives[i].type);
+      CallArrivals& call = calls[key];
+      ++call.calls;
+      call.waited_ns = AddSaturated(call.waited_ns, arrivals[i]->waited_ns);
+      if (!arrivals[i]->decided()) {
+        ++call.undecided;
+        continue;
+      }
+      const std::uint32_t worker = step.operations[arrivals[i]->last].worker;
+      WorkerArrivals& last = result.workers[worker];
+      ++last.last;
+      last.made_wait_ns = AddSaturated(last.made_wait_ns, arrivals[i]->waited_ns);
+      ++last_of[key][worker];
+    }
+    std::vector<std::int64_t>& of_step = result.waited_ns.emplace_back();
+    for (const WorkerStep& worker : step.workers) {
+      of_step.push_back(waited[worker.worker]);
+      std::int64_t& total = result.workers[worker.worker].waited_ns;
+      total = AddSaturated(total, waited[worker.worker]);
+    }
+  }
+  for (auto& [key, call] : calls) {
+    std::tie(call.communicator, call.type) = key;
+    for (const auto& [worker, times] : last_of[key]) {
+      if (times <= call.times_last) continue;
+      call.most_often_last = worker;
+      call.times_last = times;
+    }
+    result.calls.push_back(call);
+  }
+  std::stable_sort(result.calls.begin(), result.calls.end(),
+                   [](const auto& a, const auto& b) { return a.waited_ns > b.waited_ns; });
+  return result;
+}
+
+}  // namespace strobe::report

@@ -1,0 +1,91 @@
+// merge_digests write DIRECTORY WORKERS STEPS CALLS: writes the digests of a synthetic job, one of
+// whose workers is slowed.
+// merge_digests read DIRECTORY: reads them one after another, as the operator gets them, and makes
+// the report.
+// merge_digests job FILE.txt.gz: makes the report of a published job of
+// tests/data/straggler-analysis.
+// The last two print the processor's seconds for merging and for the report, the peak of the memory
+// in KiB, and the headline.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "collector/digest/encode.h"
+#include "collector/report/digest_operations.h"
+#include "collector/report/headline.h"
+#include "collector/report/stragglers.h"
+#include "tests/fakes/published_job.h"
+#include "tests/fakes/synthetic_job.h"
+
+namespace {
+
+double ProcessorSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+int Write(const std::filesystem::path& directory, char** numbers) {
+  const strobe::SyntheticJob job{
+      .workers = std::stoul(numbers[0]),
+      .steps = std::stoul(numbers[1]),
+      .collectives = std::stoul(numbers[2]),
+      .slowed = {{.worker = 5, .cause = strobe::report::Cause::kInput, .ms = 40}}};
+  for (const strobe::Digest& digest : strobe::Simulate(job).digests)
+    std::ofstream(directory / digest.worker, std::ios::binary) << strobe::EncodeDigest(digest);
+  return 0;
+}
+
+int Report(const strobe::report::Job& job, double began) {
+  const double merged = ProcessorSeconds();
+  const auto report = strobe::report::FindStragglers(job);
+  const double ended = ProcessorSeconds();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::size_t operations = 0;
+  for (const auto& step : job.steps) operations += step.operations.size();
+  std::printf("%.3f %.3f %ld %zu %s\n", merged - began, ended - merged, usage.ru_maxrss, operations,
+              strobe::report::Headline(job, report).c_str());
+  return 0;
+}
+
+int Read(const std::filesystem::path& directory) {
+  const double began = ProcessorSeconds();
+  strobe::report::DigestMerger merger;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    const auto digest = strobe::DecodeDigest(bytes.str());
+    if (!digest.ok()) return std::fprintf(stderr, "%s\n", digest.status().ToString().c_str()), 1;
+    merger.Add(*digest);
+  }
+  return Report(merger.Finish(), began);
+}
+
+int ReportPublished(const std::string& path) {
+  const auto operations = strobe::ReadPublishedJob(path);
+  if (!operations.ok())
+    return std::fprintf(stderr, "%s\n", operations.status().ToString().c_str()), 1;
+  const double began = ProcessorSeconds();
+  const auto job = strobe::report::MakePipelineJob(*operations);
+  if (!job.ok()) return std::fprintf(stderr, "%s\n", job.status().ToString().c_str()), 1;
+  return Report(*job, began);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 2 ? argv[1] : "";
+  if (mode == "write" && argc == 6) return Write(argv[2], argv + 3);
+  if (mode == "read") return Read(argv[2]);
+  if (mode == "job") return ReportPublished(argv[2]);
+  return std::fprintf(stderr, "merge_digests write|read|job PATH [WORKERS STEPS CALLS]\n"), 2;
+}

@@ -1,0 +1,58 @@
+#include "collector/report/arrivals.h"
+
+#include <gmock/gmock.h>
+
+namespace strobe::report {
+namespace {
+
+// Three workers arrive at one collective at 10, 40 and 60.
+Job ThreeArrive(std::optional<std::int64_t> first_error, std::int64_t last_error) {
+  Job job;
+  job.types = {{"all-reduce", true}};
+  job.workers.resize(3);
+  job.workers[0].clock_error_ns = first_error;
+  job.workers[1].clock_error_ns = 1;
+  job.workers[2].clock_error_ns = last_error;
+  job.communicators = {{.name = "0", .members = {0, 1, 2}}};
+  JobStep& step = job.steps.emplace_back();
+  step.collectives.resize(1);
+  for (std::uint32_t worker = 0; worker < 3; ++worker) {
+    const std::int64_t arrivals[] = {10, 40, 60};
+    step.workers.push_back({.worker = worker});
+    step.Add({.begin_ns = arrivals[worker], .end_ns = 100, .worker = worker, .collective = 0}, {});
+  }
+  return job;
+}
+
+TEST(ComputeArrivals, TheLastMakesTheOthersWait) {
+  const Job job = ThreeArrive(1, 1);
+  const auto last = LastArrivals(job, job.steps[0])[0];
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->last, 2u);
+  EXPECT_EQ(last->ahead_ns, 20);
+  EXPECT_EQ(last->error_ns, 2);
+  EXPECT_EQ(last->waited_ns, 50 + 20);
+  const Arrivals arrivals = ComputeArrivals(job);
+  EXPECT_EQ(arrivals.workers[2].last, 1u);
+  EXPECT_EQ(arrivals.workers[2].made_wait_ns, 70);
+  EXPECT_EQ(arrivals.workers[0].waited_ns, 50);
+  EXPECT_THAT(arrivals.waited_ns, testing::ElementsAre(testing::ElementsAre(50, 20, 0)));
+  ASSERT_EQ(arrivals.calls.size(), 1u);
+  EXPECT_EQ(arrivals.calls[0].most_often_last, 2u);
+}
+
+TEST(ComputeArrivals, AnyMemberWhoCouldHaveBeenLaterLeavesItOpen) {
+  for (const Job& job : {ThreeArrive(60, 1),             // The first could have arrived at 70.
+                         ThreeArrive(1, 25),             // The last could have arrived at 35.
+                         ThreeArrive(std::nullopt, 1)})  // The first at any time.
+  {
+    EXPECT_FALSE(LastArrivals(job, job.steps[0])[0]->decided());
+    const Arrivals arrivals = ComputeArrivals(job);
+    EXPECT_EQ(arrivals.workers[2].last, 0u);
+    EXPECT_EQ(arrivals.calls[0].undecided, 1u);
+    EXPECT_EQ(arrivals.calls[0].times_last, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace strobe::report
