@@ -23,7 +23,7 @@ using namespace digest;
 constexpr std::size_t kMaxDigestOps = 2000;
 
 // The number of "key": number in JSON. PyTorch writes "distributedInfo": {"rank": 3, ...}.
-std::optional<std::uint32_t> NumberIn(std::string_view json, std::string_view key) {
+std::optional<std::uint32_t> IntegerIn(std::string_view json, std::string_view key) {
   const std::size_t found = json.find(StrCat("\"", key, "\""));
   if (found == std::string_view::npos) return std::nullopt;
   std::string_view rest = json.substr(found + key.size() + 2);
@@ -45,8 +45,8 @@ absl::Status ReadIdentity(const xplane::Space& space, Digest& digest) {
     RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
       const auto* text = std::get_if<std::string_view>(&stat.value);
       if (text == nullptr || plane->NameOf(stat) != "distributedInfo") return;
-      digest.rank = NumberIn(*text, "rank");
-      digest.world_size = NumberIn(*text, "world_size");
+      digest.rank = IntegerIn(*text, "rank");
+      digest.world_size = IntegerIn(*text, "world_size");
     }));
   }
   if (const xplane::Plane* plane = space.Find(xplane::kStrobePlane)) {
