@@ -19,8 +19,8 @@ namespace {
 
 using namespace digest;
 
-// Operations that a digest holds at most, before it is encoded.
-constexpr std::size_t kMaxDigestOps = 2000;
+// What a digest holds at most, before it is encoded. Each device costs time for each step.
+constexpr std::size_t kMaxDigestOps = 2000, kMaxDigestDevices = 256;
 
 // The number of "key": number in JSON. PyTorch writes "distributedInfo": {"rank": 3, ...}.
 std::optional<std::uint32_t> IntegerIn(std::string_view json, std::string_view key) {
@@ -158,6 +158,10 @@ class Digester {
     const SweepPlan plan = MakePlan();
     for (const xplane::Plane& plane : space_.planes) {
       if (!IsDevicePlane(plane)) continue;
+      if (digest_.devices.size() == kMaxDigestDevices) {
+        ++digest_.cuts.devices;
+        continue;
+      }
       DigestDevice device;
       const auto number = static_cast<std::uint32_t>(digest_.devices.size());
       ASSIGN_OR_RETURN(const TimeSweep sweep, ReadDevice(plane, number, gathered_, plan, device));
