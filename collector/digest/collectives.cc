@@ -79,8 +79,11 @@ absl::StatusOr<CollectiveStats::Told> CollectiveStats::Read(std::string_view eve
   Told told;
   std::uint64_t elements = 0;
   std::string_view dtype;
-  RETURN_IF_ERROR(ScanStats(event, [&](const RawStat& stat) {
-    if (stat.name_id == 0) return;
+  const auto wanted = [&](std::int64_t id) {
+    return id != 0 && std::find(ids_.begin(), ids_.end(), id) != ids_.end();
+  };
+  xplane::Event ignored;
+  RETURN_IF_ERROR(ReadEvent(event, ignored, wanted, [&](const RawStat& stat) {
     const auto known = std::find(ids_.begin(), ids_.end(), stat.name_id);
     const auto natural = static_cast<std::uint64_t>(std::max<std::int64_t>(stat.value, 0));
     switch (known - ids_.begin()) {

@@ -19,11 +19,11 @@ namespace {
 
 using namespace digest;
 
-// Operations that a digest holds at most, before it is encoded.
-constexpr std::size_t kMaxDigestOps = 2000;
+// What a digest holds at most, before it is encoded. Each device costs time for each step.
+constexpr std::size_t kMaxDigestOps = 2000, kMaxDigestDevices = 256;
 
 // The number of "key": number in JSON. PyTorch writes "distributedInfo": {"rank": 3, ...}.
-std::optional<std::uint32_t> NumberIn(std::string_view json, std::string_view key) {
+std::optional<std::uint32_t> IntegerIn(std::string_view json, std::string_view key) {
   const std::size_t found = json.find(StrCat("\"", key, "\""));
   if (found == std::string_view::npos) return std::nullopt;
   std::string_view rest = json.substr(found + key.size() + 2);
@@ -45,8 +45,8 @@ absl::Status ReadIdentity(const xplane::Space& space, Digest& digest) {
     RETURN_IF_ERROR(plane->ForEachStat([&](const xplane::Stat& stat) {
       const auto* text = std::get_if<std::string_view>(&stat.value);
       if (text == nullptr || plane->NameOf(stat) != "distributedInfo") return;
-      digest.rank = NumberIn(*text, "rank");
-      digest.world_size = NumberIn(*text, "world_size");
+      digest.rank = IntegerIn(*text, "rank");
+      digest.world_size = IntegerIn(*text, "world_size");
     }));
   }
   if (const xplane::Plane* plane = space.Find(xplane::kStrobePlane)) {
@@ -158,6 +158,10 @@ class Digester {
     const SweepPlan plan = MakePlan();
     for (const xplane::Plane& plane : space_.planes) {
       if (!IsDevicePlane(plane)) continue;
+      if (digest_.devices.size() == kMaxDigestDevices) {
+        ++digest_.cuts.devices;
+        continue;
+      }
       DigestDevice device;
       const auto number = static_cast<std::uint32_t>(digest_.devices.size());
       ASSIGN_OR_RETURN(const TimeSweep sweep, ReadDevice(plane, number, gathered_, plan, device));

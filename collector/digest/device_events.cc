@@ -57,7 +57,12 @@ class DeviceReader {
         gathered_(gathered),
         device_(device),
         kinds_(plane),
+        scopes_(plane),
         stats_(plane),
+        category_id_(plane.StatId("hlo_category")),
+        flops_id_(plane.StatId("flops")),
+        bytes_id_(plane.StatId("bytes_accessed")),
+        allocated_id_(plane.StatId("Total Allocated")),
         correlation_(plane.StatId("correlation_id")),
         process_(ProcessOf(plane.name)) {}
 
@@ -84,9 +89,10 @@ class DeviceReader {
   const std::uint32_t number_;
   Gathered& gathered_;
   DigestDevice& device_;
-  EventKinds kinds_;
+  EventKinds kinds_, scopes_;
   const CollectiveStats stats_;
-  const std::int64_t correlation_;
+  // Ids of stats.
+  const std::int64_t category_id_, flops_id_, bytes_id_, allocated_id_, correlation_;
   const std::uint64_t process_;
   std::vector<std::unique_ptr<LineSource>> sources_{};
   Times range_{kMaxPs, -kMaxPs};  // Of its work.
@@ -146,17 +152,14 @@ EventKind DeviceReader::MakeKind(const xplane::EventName* name) {
   EventKind kind{.name = name};
   std::string_view category;
   if (name != nullptr) {
-    const std::int64_t category_id = plane_.StatId("hlo_category"),
-                       flops_id = plane_.StatId("flops"),
-                       bytes_id = plane_.StatId("bytes_accessed");
     // A damaged stat of a name tells nothing; the events themselves can be read.
     (void)plane_.ForEachKindStat(*name, [&](const xplane::Stat& stat) {
       const std::int64_t natural = std::max<std::int64_t>(stat.Integer().value_or(0), 0);
       if (stat.name_id == 0) return;
-      if (stat.name_id == flops_id) kind.flops = static_cast<std::uint64_t>(natural);
-      if (stat.name_id == bytes_id) kind.bytes_accessed = static_cast<std::uint64_t>(natural);
+      if (stat.name_id == flops_id_) kind.flops = static_cast<std::uint64_t>(natural);
+      if (stat.name_id == bytes_id_) kind.bytes_accessed = static_cast<std::uint64_t>(natural);
       const auto* text = std::get_if<std::string_view>(&stat.value);
-      if (stat.name_id == category_id && text != nullptr) category = *text;
+      if (stat.name_id == category_id_ && text != nullptr) category = *text;
     });
   }
   const std::string_view shown = name == nullptr ? std::string_view("?") : name->shown();
@@ -261,10 +264,9 @@ absl::StatusOr<TimeSweep> DeviceReader::Run(const SweepPlan& plan) {
 absl::Status DeviceReader::ReadScopes(const Line& line) {
   const std::int64_t origin = OriginOf(line);
   Nesting nesting;
-  EventKinds kinds(plane_);
   return ForEachEvent(line, [&](const xplane::Event& event) {
     if (event.occurrences != 0) return;
-    const EventKind& kind = kinds.Find(event.name_id, [&](const xplane::EventName* name) {
+    const EventKind& kind = scopes_.Find(event.name_id, [&](const xplane::EventName* name) {
       const std::string_view text = name == nullptr ? std::string_view("?") : name->shown();
       return EventKind{.op = gathered_.ops.Find(text, WorkKind::kScope), .name = name};
     });
@@ -278,13 +280,12 @@ absl::Status DeviceReader::ReadScopes(const Line& line) {
 
 // PyTorch's memory in use; collector/kineto makes these counters.
 absl::Status DeviceReader::ReadCounters(const Line& line) {
-  const std::int64_t allocated = plane_.StatId("Total Allocated");
-  if (allocated == 0) return absl::OkStatus();
+  if (allocated_id_ == 0) return absl::OkStatus();
   absl::Status status;
   RETURN_IF_ERROR(ForEachEvent(line, [&](const xplane::Event& event) {
     if (plane_.NameOf(event) != "Total Allocated") return;
     status.Update(xplane::ForEachInteger(event, [&](std::int64_t id, std::int64_t value) {
-      if (id != allocated || value < 0) return;
+      if (id != allocated_id_ || value < 0) return;
       device_.peak_memory_bytes =
           std::max(device_.peak_memory_bytes.value_or(0), static_cast<std::uint64_t>(value));
     }));

@@ -51,7 +51,7 @@ void Durations::Add(std::uint32_t op, std::int64_t duration) {
   }
   if (used_ == kMaxPairs) return;
   slot = {key, 1};
-  if (++used_ * 2 > slots_.size()) Grow();
+  if (++used_ * 4 > slots_.size() * 3) Grow();
 }
 
 std::vector<Durations::Quantiles> Durations::Compute(std::size_t ops) const {

@@ -7,6 +7,17 @@
 
 namespace strobe::digest {
 
+namespace {
+
+// What the stats of an event on the host say.
+struct HostStats {
+  std::optional<std::int64_t> step{};
+  std::int64_t correlation = 0, flops = 0;
+  bool is_hlo = false, is_cpu_op = false;
+};
+
+}  // namespace
+
 struct HostEvents::Ids {
   explicit Ids(const xplane::Plane& plane)
       : step(plane.StatId("step_num")),
@@ -17,17 +28,22 @@ struct HostEvents::Ids {
         cpu_op(plane.StatId("cpu_op")) {}
   std::int64_t step, correlation, flops, hlo_op, category;
   std::int64_t cpu_op;  // The text, to which values of `category` refer.
-  bool any() const { return (step | correlation | flops | hlo_op | category) != 0; }
+
+  bool Has(std::int64_t id) const {
+    return id != 0 &&
+           (id == category || id == correlation || id == step || id == flops || id == hlo_op);
+  }
+  void Read(const RawStat& stat, HostStats& told) const {
+    if (stat.name_id == step && stat.is_integer) told.step = stat.value;
+    if (stat.name_id == correlation) told.correlation = stat.value;
+    if (stat.name_id == flops) told.flops = stat.value;
+    if (stat.name_id == hlo_op) told.is_hlo = true;
+    if (stat.name_id == category && stat.is_reference)
+      told.is_cpu_op = stat.value == cpu_op && cpu_op != 0;
+  }
 };
 
 namespace {
-
-// What the stats of an event on the host say.
-struct HostStats {
-  std::optional<std::int64_t> step{};
-  std::int64_t correlation = 0, flops = 0;
-  bool is_hlo = false, is_cpu_op = false;
-};
 
 EventKind KindOfHostEvent(const xplane::EventName* name, OpSums& ops) {
   EventKind kind{.name = name};
@@ -73,57 +89,57 @@ absl::Status HostEvents::ReadLine(const xplane::Plane& plane, const Ids& ids,
   const std::size_t steps_before = steps_.size();
   std::vector<HostWork> work;
   nesting_.Clear();
-  const auto make = [&](const xplane::EventName* name) {
-    return KindOfHostEvent(name, gathered_.ops);
-  };
-  const auto self = [&](std::uint32_t op, std::int64_t change) {
-    gathered_.ops.AddSelf(op, change);
-  };
-  absl::Status status;
-  RETURN_IF_ERROR(ForEachEvent(line, [&](const xplane::Event& event) {
-    const EventKind& kind = kinds.Find(event.name_id, make);
-    if (event.occurrences != 0) {
-      OpSum& sum = gathered_.ops[kind.op];
-      sum.count += static_cast<std::uint64_t>(std::max<std::int64_t>(event.occurrences, 0));
-      sum.total_ps = AddSaturated(sum.total_ps, CutPs(event.duration_ps));
-      sum.self_ps = AddSaturated(sum.self_ps, CutPs(event.duration_ps));
-      return;
-    }
-    const Times times = TimesOf(origin, event);
-    gathered_.Extend(times);
-    gathered_.ops.Count(kind.op, times.end_ps - times.begin_ps);
-    nesting_.Add(times.begin_ps, times.end_ps, kind.op, self);
-    if (kind.work.kind == WorkKind::kInput && input_.line.size() < kMaxSpans)
-      input_.line.emplace_back(times.begin_ps, times.end_ps);
-    if (kind.work.kind == WorkKind::kGarbageCollection && collection_.line.size() < kMaxSpans)
-      collection_.line.emplace_back(times.begin_ps, times.end_ps);
+  const auto wanted = [&](std::int64_t id) { return ids.Has(id); };
+  wire::Reader reader(line.bytes);
+  while (reader.Next()) {
+    if (reader.field() != 4 || !reader.is_bytes()) continue;
+    xplane::Event event;
     HostStats told;
-    if (ids.any()) {
-      status.Update(ScanStats(event.bytes, [&](const RawStat& stat) {
-        if (stat.name_id == 0) return;
-        if (stat.name_id == ids.step && stat.is_integer) told.step = stat.value;
-        if (stat.name_id == ids.correlation) told.correlation = stat.value;
-        if (stat.name_id == ids.flops) told.flops = stat.value;
-        if (stat.name_id == ids.hlo_op) told.is_hlo = true;
-        if (stat.name_id == ids.category && stat.is_reference)
-          told.is_cpu_op = stat.value == ids.cpu_op && ids.cpu_op != 0;
-      }));
-    }
+    RETURN_IF_ERROR(ReadEvent(reader.bytes(), event, wanted,
+                              [&](const RawStat& stat) { ids.Read(stat, told); }));
+    const EventKind& kind = kinds.Find(event.name_id, [&](const xplane::EventName* name) {
+      return KindOfHostEvent(name, gathered_.ops);
+    });
+    const Times times = TimesOf(origin, event);
+    if (!Count(event, kind, times)) continue;
     if (told.correlation != 0) gathered_.launches.Add(process, told.correlation, times.begin_ps);
     if (told.flops > 0) gathered_.ops[kind.op].flops += static_cast<std::uint64_t>(told.flops);
-    if (told.step) {
-      if (steps_.size() < kMaxSteps)
-        steps_.push_back({plane.NameOf(event), *told.step, times, lines_});
-      else
-        ++steps_left_out_;
-    }
+    if (told.step) AddStep(plane.NameOf(event), *told.step, times);
     const bool is_work =
         told.is_hlo || told.is_cpu_op || kind.work.kind == WorkKind::kCommunication;
     if (computes_ && is_work) AddWork(plane, event, kind, times, told.is_hlo, work);
-  }));
-  RETURN_IF_ERROR(status);
+  }
+  RETURN_IF_ERROR(reader.status());
   EndLine(std::move(work), steps_before);
   return absl::OkStatus();
+}
+
+// Adds an event to the sums of its kind. False if it is an aggregate, which has no time.
+bool HostEvents::Count(const xplane::Event& event, const EventKind& kind, const Times& times) {
+  const std::int64_t length = times.end_ps - times.begin_ps;
+  if (event.occurrences != 0) {
+    OpSum& sum = gathered_.ops[kind.op];
+    sum.count += static_cast<std::uint64_t>(std::max<std::int64_t>(event.occurrences, 0));
+    sum.total_ps = AddSaturated(sum.total_ps, length);
+    sum.self_ps = AddSaturated(sum.self_ps, length);
+    return false;
+  }
+  gathered_.Extend(times);
+  gathered_.ops.Count(kind.op, length);
+  nesting_.Add(times.begin_ps, times.end_ps, kind.op,
+               [&](std::uint32_t op, std::int64_t change) { gathered_.ops.AddSelf(op, change); });
+  if (kind.work.kind == WorkKind::kInput && input_.line.size() < kMaxSpans)
+    input_.line.emplace_back(times.begin_ps, times.end_ps);
+  if (kind.work.kind == WorkKind::kGarbageCollection && collection_.line.size() < kMaxSpans)
+    collection_.line.emplace_back(times.begin_ps, times.end_ps);
+  return true;
+}
+
+void HostEvents::AddStep(std::string_view loop, std::int64_t number, const Times& times) {
+  if (steps_.size() < kMaxSteps)
+    steps_.push_back({loop, number, times, lines_});
+  else
+    ++steps_left_out_;
 }
 
 void HostEvents::AddWork(const xplane::Plane& plane, const xplane::Event& event,

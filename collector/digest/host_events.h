@@ -86,6 +86,8 @@ class HostEvents {
 
   absl::Status ReadLine(const xplane::Plane& plane, const Ids& ids, const xplane::Line& line,
                         EventKinds& kinds);
+  bool Count(const xplane::Event& event, const EventKind& kind, const Times& times);
+  void AddStep(std::string_view loop, std::int64_t number, const Times& times);
   void AddWork(const xplane::Plane& plane, const xplane::Event& event, const EventKind& kind,
                const Times& times, bool is_hlo, std::vector<HostWork>& work);
   void EndLine(std::vector<HostWork> work, std::size_t steps_before);

@@ -75,12 +75,19 @@ std::string Damage(std::string bytes, const std::vector<std::string>& corpus,
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)(std::string_view)> targets = {
-      {"space", strobe::fuzz::Space},         {"trace_json", strobe::fuzz::TraceJson},
-      {"index", strobe::fuzz::Index},         {"hlo", strobe::fuzz::Hlo},
-      {"query", strobe::fuzz::Query},         {"runs", strobe::fuzz::Runs},
-      {"admission", strobe::fuzz::Admission}, {"watch", strobe::fuzz::Watch},
-      {"yaml", strobe::fuzz::Yaml},           {"rings", strobe::fuzz::Rings},
-      {"http", strobe::fuzz::Http},           {"answers", strobe::fuzz::Answers},
+      {"space", strobe::fuzz::Space},
+      {"digest", strobe::fuzz::Digest},
+      {"trace_json", strobe::fuzz::TraceJson},
+      {"index", strobe::fuzz::Index},
+      {"hlo", strobe::fuzz::Hlo},
+      {"query", strobe::fuzz::Query},
+      {"runs", strobe::fuzz::Runs},
+      {"admission", strobe::fuzz::Admission},
+      {"watch", strobe::fuzz::Watch},
+      {"yaml", strobe::fuzz::Yaml},
+      {"rings", strobe::fuzz::Rings},
+      {"http", strobe::fuzz::Http},
+      {"answers", strobe::fuzz::Answers},
       {"kineto", strobe::fuzz::Kineto},
   };
   const auto found = argc < 4 ? targets.end() : targets.find(argv[1]);

@@ -15,6 +15,8 @@
 #include "collector/convert/align.h"
 #include "collector/convert/chrome_trace.h"
 #include "collector/convert/perfetto_trace.h"
+#include "collector/digest/compute_digest.h"
+#include "collector/digest/encode.h"
 #include "collector/index/build.h"
 #include "collector/kineto/trace_file.h"
 #include "collector/xplane/summary.h"
@@ -160,9 +162,18 @@ void Space(std::string_view bytes) {
   const xplane::Space& space = aligned->workers[0].space;
   FindSteps(space).status().IgnoreError();
   for (const xplane::Plane& plane : space.planes) ComputeStats(plane).status().IgnoreError();
+  const absl::StatusOr<strobe::Digest> digest = ComputeDigest(space, "worker");
+  if (digest.ok() && !DecodeDigest(EncodeDigest(*digest)).ok()) std::abort();
   convert::WriteChromeTrace(aligned->workers, Swallow).IgnoreError();
   convert::WritePerfettoTrace(aligned->workers, Swallow).IgnoreError();
   index::BuildIndex(traces[0].bytes(), space, {}, Swallow).IgnoreError();
+}
+
+void Digest(std::string_view bytes) {
+  const absl::StatusOr<strobe::Digest> digest = DecodeDigest(bytes);
+  if (!digest.ok()) return;
+  const absl::StatusOr<strobe::Digest> again = DecodeDigest(EncodeDigest(*digest));
+  if (!again.ok() || again->steps.size() != digest->steps.size()) std::abort();
 }
 
 void TraceJson(std::string_view bytes) {

@@ -5,6 +5,7 @@
 namespace strobe::fuzz {
 
 void Space(std::string_view bytes);      // The trace reader, and everything that reads its result.
+void Digest(std::string_view bytes);     // The digest of a worker's trace.
 void TraceJson(std::string_view bytes);  // A trace file in Chrome's JSON format.
 void Index(std::string_view bytes);      // The index reader and all its queries.
 void Hlo(std::string_view bytes);        // The HLO of a module.

@@ -426,6 +426,20 @@ TEST(ComputeDigest, SurvivesTimesThatCannotBe) {
   EXPECT_EQ(digest.time.span_ns, 10 * kUsNs);
 }
 
+TEST(ComputeDigest, KeepsSoManyDevices) {
+  std::string trace;
+  for (int i = 0; i < 300; ++i) {
+    PlaneBuilder gpu(StrCat("/device:GPU:", i), i);
+    gpu.BeginLine(7, "Stream #7(Compute)", 0);
+    AddPieces(gpu, {{"k", 0, 10}});
+    trace += gpu.Encode();
+  }
+  const Digest digest = DigestOf(trace);
+  EXPECT_EQ(digest.devices.size(), 256u);
+  EXPECT_EQ(digest.cuts.devices, 44u);
+  EXPECT_EQ(digest.time.compute_ns, 10 * kUsNs);
+}
+
 TEST(ComputeDigest, RefusesADamagedTrace) {
   std::string trace = Gpu();
   const std::size_t event = trace.find("Stream #9(MemcpyD2H)") + 22;
