@@ -57,7 +57,7 @@ def make(rank, steps=STEPS, per_step=60):
             host += rng.randrange(10, 25)
         host = max(host, *free.values()) + 3
         add("user_annotation", f"ProfilerStep#{step}", 100, 100, begin, host - begin)
-    events.sort(key=lambda event: (event["ts"], -event["dur"]))  # XProf finds steps only in threads that are sorted.
+    events.sort(key=lambda event: (event["ts"], -event["dur"]))  # As Kineto writes them.
     return {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": RANKS},
             "baseTimeNanoseconds": 1790000000000000000, "traceEvents": [named, *events]}
 
