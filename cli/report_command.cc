@@ -8,8 +8,12 @@
 #include "cli/digest_table.h"
 #include "cli/open_place.h"
 #include "cli/open_traces.h"
+#include "cli/straggler_json.h"
+#include "cli/straggler_table.h"
 #include "cli/trace_commands.h"
 #include "collector/digest/compute_digest.h"
+#include "collector/report/digest_operations.h"
+#include "collector/report/stragglers.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -55,8 +59,9 @@ void AddReportFlags(CLI::App& command, ReportFlags& flags) {
   AddOutputFlag(command, flags.output, " with each step, collective and operation");
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
-      "Tells for each worker how long its steps took, and which part of that its devices computed, "
-      "communicated or copied without computing, or idled.\n"
+      "Tells which workers hold up the others, by how much and why, and for each worker how long "
+      "its steps took, and which part of that its devices computed, communicated or copied without "
+      "computing, or idled.\n"
       "Examples:\n"
       "  strobe report /nfs/logs\n"
       "  strobe report gs://bucket/logs/plugins/profile/RUN --top 30\n"
@@ -71,13 +76,18 @@ int RunReport(const ReportFlags& flags) {
   const absl::StatusOr<std::vector<Digest>> digests = DigestAll(*traces);
   if (const absl::Status status = convert::Unchanged(*traces, digests.status()); !status.ok())
     return Complain(status);
+  report::DigestMerger merger;
+  for (const Digest& digest : *digests) merger.Add(digest);
+  const report::Job job = merger.Finish();
+  const report::StragglerReport stragglers = report::FindStragglers(job);
   if (flags.output == "json") {
     nlohmann::ordered_json workers = nlohmann::ordered_json::array();
     for (const Digest& digest : *digests) workers.push_back(DigestToJson(digest));
-    const nlohmann::ordered_json report = {{"workers", std::move(workers)}};
-    std::cout << report.dump(2) << "\n";
+    const nlohmann::ordered_json all = {{"stragglers", StragglersToJson(job, stragglers)},
+                                        {"workers", std::move(workers)}};
+    std::cout << all.dump(2) << "\n";
   } else {
-    std::cout << RenderDigests(*digests, flags.top);
+    std::cout << RenderStragglers(job, stragglers) << "\n" << RenderDigests(*digests, flags.top);
   }
   return kExitOk;
 }

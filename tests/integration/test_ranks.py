@@ -153,3 +153,35 @@ def test_traces_that_their_store_refuses_are_kept_and_delivered(job, protos):
     finally:
         process.terminate()
         process.wait(30)
+
+
+# Each rank waits for its input, by an annotation that the report knows, and notes how long.
+WAITING = """
+import torch as torch_
+without_input, waited = train, []
+def train():
+    with torch_.profiler.record_function("next_batch"):
+        began = time.time_ns()
+        time.sleep({seconds})
+        waited.append([began, time.time_ns()])
+    without_input()
+"""
+
+
+def test_a_rank_that_waits_for_its_input_is_said_to_hold_up_the_others(shared_job, tmp_path):
+    for rank in range(4):
+        shared_job.order(WAITING.format(seconds=0.022 if rank == 2 else 0.002), rank=rank)
+    manifest, _ = capture(shared_job, run="slow", duration="2s")
+    for rank in range(4):
+        shared_job.order(f"json.dump(waited, open({str(tmp_path / str(rank))!r}, 'w'))\ntrain = without_input", rank=rank)
+    told = subprocess.run([BIN / "strobe", "report", folder(shared_job, "slow"), "--output", "json"], capture_output=True, text=True, check=True).stdout
+    told = json.loads(told)["stragglers"]
+    assert told["headline"].startswith("rank 2 holds up 3 others by ") and told["headline"].endswith(": input"), told
+    begin = int(manifest["instantNs"])
+    window = (begin, begin + int(manifest["durationNs"]))
+    noted = [[end - begin for begin, end in json.loads((tmp_path / str(rank)).read_text()) if window[0] <= begin and end <= window[1]] for rank in range(4)]
+    means = [sum(waits) / len(waits) for waits in noted]
+    (straggler,) = told["stragglers"]
+    assert straggler["causes"][0]["cause"] == "input" and straggler["persistent"]
+    assert straggler["causes"][0]["ns"] == pytest.approx(means[2] - sorted(means)[1], rel=0.05), (told, means)
+    assert told["collectives"][0]["mostOftenLast"] == straggler["worker"] and told["collectives"][0]["timesLast"] > told["steps"] / 2

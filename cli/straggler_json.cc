@@ -1,0 +1,120 @@
+#include "cli/straggler_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "collector/report/headline.h"
+
+namespace strobe {
+namespace {
+
+using ReportJson = nlohmann::ordered_json;
+
+ReportJson HeldUpJson(const report::HeldUp& held_up) {
+  return {{"ns", held_up.ns},
+          {"errorNs", held_up.error_ns},
+          {"share", held_up.share},
+          {"steps", held_up.steps}};
+}
+
+ReportJson LateJson(const report::Late& late) {
+  ReportJson causes = ReportJson::array();
+  for (const report::CauseShare& cause : late.causes)
+    causes.push_back({{"cause", CauseName(cause.cause)},
+                      {"ns", cause.ns},
+                      {"errorNs", cause.error_ns},
+                      {"share", cause.share}});
+  return {{"longerNs", late.ns},        {"errorNs", late.error_ns},
+          {"steps", late.steps},        {"lateSteps", late.late_steps},
+          {"lateNs", late.late_ns},     {"persistent", late.persistent},
+          {"causes", std::move(causes)}};
+}
+
+std::string_view VerdictName(report::Verdict verdict) {
+  switch (verdict) {
+    case report::Verdict::kHoldsUp:
+      return "HoldsUp";
+    case report::Verdict::kNobodyWaits:
+      return "NobodyWaits";
+    case report::Verdict::kWithinClockErrors:
+      return "WithinClockErrors";
+    case report::Verdict::kClockNotMeasured:
+      return "ClockNotMeasured";
+    case report::Verdict::kNoCalls:
+      return "NoCalls";
+  }
+  return "";
+}
+
+ReportJson StragglerJson(const report::Job& job, const report::Straggler& straggler) {
+  ReportJson json = LateJson(straggler.late);
+  json["worker"] = job.workers[straggler.late.who].name;
+  json["verdict"] = VerdictName(straggler.verdict);
+  json["clockErrorNs"] =
+      straggler.clock_error_ns ? ReportJson(*straggler.clock_error_ns) : ReportJson();
+  json["heldUp"] = straggler.held_up ? HeldUpJson(*straggler.held_up) : ReportJson();
+  return json;
+}
+
+ReportJson CallsJson(const report::Job& job, const report::Arrivals& arrivals) {
+  ReportJson calls = ReportJson::array();
+  for (const report::CallArrivals& call : arrivals.calls)
+    calls.push_back(
+        {{"communicator", job.communicators[call.communicator].name},
+         {"name", job.types[call.type].name},
+         {"calls", call.calls},
+         {"undecided", call.undecided},
+         {"waitedNs", call.waited_ns},
+         {"mostOftenLast",
+          call.times_last == 0 ? ReportJson() : ReportJson(job.workers[call.most_often_last].name)},
+         {"timesLast", call.times_last}});
+  return calls;
+}
+
+ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
+  ReportJson workers = ReportJson::array();
+  for (std::size_t i = 0; i < std::min(arrivals.workers.size(), job.workers.size()); ++i) {
+    const report::WorkerArrivals& worker = arrivals.workers[i];
+    workers.push_back({{"worker", job.workers[i].name},
+                       {"calls", worker.calls},
+                       {"last", worker.last},
+                       {"waitedNs", worker.waited_ns},
+                       {"madeWaitNs", worker.made_wait_ns}});
+  }
+  return workers;
+}
+
+}  // namespace
+
+nlohmann::ordered_json StragglersToJson(const report::Job& job,
+                                        const report::StragglerReport& report) {
+  ReportJson stages = ReportJson::array();
+  for (const report::LongStage& stage : report.long_stages) {
+    ReportJson json = LateJson(stage.late);
+    json["stage"] = stage.late.who;
+    json["heldUp"] = HeldUpJson(stage.held_up);
+    stages.push_back(std::move(json));
+  }
+  ReportJson stragglers = ReportJson::array(), others = ReportJson::array();
+  for (const report::Straggler& late : report.stragglers)
+    stragglers.push_back(StragglerJson(job, late));
+  for (const report::Straggler& late : report.not_decided)
+    others.push_back(StragglerJson(job, late));
+  return {{"headline", Headline(job, report)},
+          {"workers", report.workers},
+          {"steps", report.steps},
+          {"stepNs", report.step_ns},
+          {"heldUp", HeldUpJson(report.held_up)},
+          {"stragglers", std::move(stragglers)},
+          {"notDecided", std::move(others)},
+          {"late", report.late_count},
+          {"longStages", std::move(stages)},
+          {"smallestToldNs", report.smallest_ns},
+          {"slowdown", report.slowdown ? ReportJson(report.slowdown->slowdown) : ReportJson()},
+          {"collectives", CallsJson(job, report.arrivals)},
+          {"waits", WaitsJson(job, report.arrivals)},
+          {"unknown", report.unknown}};
+}
+
+}  // namespace strobe
