@@ -16,10 +16,7 @@ from tests.support.processes import BIN, wait_until
 
 @pytest.fixture
 def rig(group, tmp_path, protos):
-    rig = AgentRig(group, tmp_path)
-    # A machine that runs suites and compilers switches programs on later than an idle one.
-    rig.guard = ["--guard", "300ms"]
-    return rig
+    return AgentRig(group, tmp_path)
 
 
 @pytest.fixture

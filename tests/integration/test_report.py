@@ -90,7 +90,7 @@ def test_what_the_trace_tells_is_counted(gpu_run):
 def test_opens_a_file_a_folder_and_a_run(gpu_run, tmp_path):
     folder, _ = gpu_run
     table = strobe(folder, "--top", 3)
-    assert table.startswith("2 workers, steps 0 to 5 of ProfilerStep, median ")
+    assert "\n2 workers, steps 0 to 5 of ProfilerStep, median " in f"\n{table}"
     assert [line.split()[4] for line in table.partition("OPERATION\n")[2].splitlines()] == ["communication", "copy", "compute"]
     assert [line.split()[:3] for line in table.splitlines() if line.startswith("rank")] == [["rank0", "0", "6"], ["rank1", "1", "6"]]
     assert len(report(folder / "rank1.trace.json")) == 1

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.support.operator import WIDE_GUARD
 from tests.support.processes import BIN
 from tests.support.tcp_proxy import TcpProxy
 
@@ -15,7 +16,7 @@ from tests.support.tcp_proxy import TcpProxy
 def capture(address, logdir, *flags):
     began = time.monotonic()
     done = subprocess.run([BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", logdir, "--duration", "300ms",
-                           "--attempts", "1", "--quiet", "--output", "json", *flags], capture_output=True, text=True, timeout=120)
+                           "--attempts", "1", "--guard", WIDE_GUARD, "--quiet", "--output", "json", *flags], capture_output=True, text=True, timeout=120)
     assert done.stdout, done.stderr
     return json.loads(done.stdout), time.monotonic() - began
 

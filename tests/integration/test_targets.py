@@ -216,7 +216,7 @@ def two_containers(group, tmp_path, protos):
 
 def plan_for(pb, rig, container, run="r", **fields):
     now = time.time_ns()
-    return pb.CapturePlan(capture_id=f"c-{now}", instant_ns=now + 500_000_000, duration_ns=300_000_000, guard_ns=5_000_000, logdir=str(rig.logdir),
+    return pb.CapturePlan(capture_id=f"c-{now}", instant_ns=now + 1_000_000_000, duration_ns=300_000_000, guard_ns=500_000_000, logdir=str(rig.logdir),
                           run=run, worker="w0", deadline_ns=now + 60_000_000_000, tracers=pb.Tracers(host=2), container=container, **fields)
 
 

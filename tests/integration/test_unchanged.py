@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.support.inproc import TORCH_PYTHON, Trainer, records_memory
+from tests.support.operator import WIDE_GUARD
 from tests.support.perfetto import perfetto
 from tests.support.ports import free_port
 from tests.support.processes import BIN, ROOT
@@ -33,7 +34,7 @@ def sidecar(group, tmp_path):
 
 def command(address, directory, duration, run):
     return [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", address, "--logdir", directory / "logdir", "--run", run,
-            "--duration", duration, "--output", "json", "--attempts", "1"]
+            "--duration", duration, "--guard", WIDE_GUARD, "--output", "json", "--attempts", "1"]
 
 
 def capture(address, directory, *flags, run="r"):

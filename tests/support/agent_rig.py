@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 
+from tests.support.operator import WIDE_GUARD
 from tests.support.ports import free_port
 from tests.support.processes import BIN
 
@@ -16,7 +17,7 @@ class AgentRig:
         self.port = free_port()
         self.logdir = directory / "logdir"
         self.programs = []
-        self.guard = []  # Flags of all captures that have none of their own.
+        self.guard = ["--guard", WIDE_GUARD]  # Of captures that give none.
 
     def start(self, command, env=None):
         """Starts a program with the agent and waits until it prints "ready"."""

@@ -3,6 +3,7 @@
 import json
 import subprocess
 
+from tests.support.operator import WIDE_GUARD
 from tests.support.ports import free_port
 from tests.support.processes import BIN, wait_until
 
@@ -25,7 +26,7 @@ class Pod:
     def begin(self, *flags, run="r"):
         """A capture's process."""
         command = [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.logdir, "--run", run, "--output", "json",
-                   "--attempts", "1", *flags]
+                   "--attempts", "1", *([] if "--guard" in flags else ["--guard", WIDE_GUARD]), *flags]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def capture(self, *flags, run="r", meanwhile=None):

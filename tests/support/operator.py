@@ -42,10 +42,15 @@ class Operator:
         return self
 
 
+# Unless a test is about lateness: a busy machine then makes no recording late.
+WIDE_GUARD = "300ms"
+
+
 def profile_request(name, logdir, selector=None, **spec):
     target = spec.pop("target", {"selector": {"matchLabels": selector or {"app": "train"}}})
+    start = {"guard": WIDE_GUARD, **spec.pop("start", {})}
     return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": name},
-            "spec": {"target": target, "logdir": str(logdir), "duration": "200ms", **spec}}
+            "spec": {"target": target, "logdir": str(logdir), "duration": "200ms", **spec, "start": start}}
 
 
 def condition(request, kind):

@@ -22,6 +22,14 @@ using testing::IsEmpty;
 
 constexpr std::int64_t kMilli = 1'000'000;
 
+// Under the sanitizers a case takes forty times as long, and a few reach all code. They are too few
+// for the bounds on mistakes.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr unsigned kOneCaseOf = 40;
+#else
+constexpr unsigned kOneCaseOf = 1;
+#endif
+
 Job Merge(const std::vector<Digest>& digests, std::size_t expected = 0) {
   DigestMerger merger;
   for (const Digest& digest : digests) merger.Add(digest);
@@ -246,10 +254,12 @@ double MeanOf(const std::vector<double>& values) {
 
 TEST(FindStragglers, IsRightInNearlyAllCasesOfInjectedStragglers) {
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) Judge(SlowedJob(seed, 64, 3), tally);
+  for (std::uint64_t seed = 1; seed <= 500 / kOneCaseOf; ++seed)
+    Judge(SlowedJob(seed, 64, 3), tally);
   RecordProperty("cases", static_cast<int>(tally.cases));
   RecordProperty("right", static_cast<int>(tally.right));
   RecordProperty("lost_error_permille", static_cast<int>(1000 * MeanOf(tally.lost_errors)));
+  if (kOneCaseOf > 1) return;
   EXPECT_GE(tally.cases, 400u);
   EXPECT_GE(static_cast<double>(tally.right), 0.99 * static_cast<double>(tally.cases))
       << Join(tally.mistakes, "\n");
@@ -260,9 +270,11 @@ TEST(FindStragglers, IsRightInNearlyAllCasesOfInjectedStragglers) {
 TEST(FindStragglers, IsRightInNearlyAllCasesOfSmallJobs) {
   for (const std::size_t workers : {2u, 8u}) {
     Tally tally;
-    for (std::uint64_t seed = 1; seed <= 200; ++seed) Judge(SlowedJob(seed, workers, 1), tally);
+    for (std::uint64_t seed = 1; seed <= 200 / kOneCaseOf; ++seed)
+      Judge(SlowedJob(seed, workers, 1), tally);
     RecordProperty(StrCat("right_of_", workers), static_cast<int>(tally.right));
     RecordProperty(StrCat("cases_of_", workers), static_cast<int>(tally.cases));
+    if (kOneCaseOf > 1) continue;
     EXPECT_GE(static_cast<double>(tally.right), 0.95 * static_cast<double>(tally.cases))
         << Join(tally.mistakes, "\n");
     EXPECT_LT(MeanOf(tally.lost_errors), 0.1);
@@ -272,7 +284,7 @@ TEST(FindStragglers, IsRightInNearlyAllCasesOfSmallJobs) {
 TEST(FindStragglers, FindsNoneInNearlyAllCleanCases) {
   for (const auto& [workers, cases] : {std::pair(64u, 500u), std::pair(8u, 200u)}) {
     std::vector<std::string> mistakes;
-    for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    for (std::uint64_t seed = 1; seed <= cases / kOneCaseOf; ++seed) {
       const SimulatedJob simulated = Simulate({.seed = 10'000 + seed, .workers = workers});
       const Job job = Merge(simulated.digests);
       const StragglerReport report = FindStragglers(job);
@@ -280,6 +292,7 @@ TEST(FindStragglers, FindsNoneInNearlyAllCleanCases) {
         mistakes.push_back(StrCat(seed, ": ", Headline(job, report)));
     }
     RecordProperty(StrCat("mistakes_of_", workers), static_cast<int>(mistakes.size()));
+    if (kOneCaseOf > 1) continue;
     EXPECT_LE(mistakes.size(), cases * 5 / 1000) << Join(mistakes, "\n");
   }
 }
