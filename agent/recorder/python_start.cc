@@ -200,7 +200,8 @@ bool InterpreterRuns() {
          (python.is_finalizing == nullptr || python.is_finalizing() == 0);
 }
 
-// Has the main thread look; after a while, looks itself.
+// Asks the interpreter to run Look in its main thread. If it has not done so for a while, this
+// thread takes the lock and runs Look itself.
 void Ask() {
   answer = Answer::kPending;
   if (!is_queued.exchange(true) && python.call_in_main(&LookInMain, nullptr) != 0)

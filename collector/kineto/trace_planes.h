@@ -57,7 +57,7 @@ class TracePlanes {
   // The most that open events and metadata may take.
   static constexpr std::size_t kMaxOpenBytes = 8 << 20, kMaxMetadataBytes = 4 << 20;
 
-  // An event on which everything was written but arrows, which follow it in the file.
+  // The newest event. Its arrows follow it in the file and are added when the next event begins.
   struct Pending {
     Line* line = nullptr;
     std::int64_t begin_ps = 0;

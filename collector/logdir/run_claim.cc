@@ -98,7 +98,7 @@ absl::StatusOr<std::string> FindClaimedRun(ObjectStore& store, std::string_view 
     if (owner == Owner::kUs) return name;
     unclaimed += owner == Owner::kNobody ? 1 : 0;
   }
-  // Its workers may not read the logdir.
+  // A capture whose workers may write but not read the logdir has no claim; its run has this name.
   const std::string hashed = HashedRun(run, capture_id);
   ASSIGN_OR_RETURN(const bool used, IsUsed(store, hashed));
   if (used) return hashed;
