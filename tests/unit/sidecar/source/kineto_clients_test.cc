@@ -74,9 +74,9 @@ TEST_F(KinetoClientsTest, WithholdsWhatCouldNotBegin) {
   Ask();
   KinetoOrder order = Order(3s);
   order.warm_up = 1s;
-  ASSERT_EQ(order.Ahead(), 2050ms);
+  ASSERT_EQ(order.Ahead(), 2250ms);
   clients_.Place("a", order);
-  Go(949ms);
+  Go(749ms);
   EXPECT_EQ(Told().stage, Stage::kWaiting);
   now_ += 2ms;
   EXPECT_FALSE(Ask());
@@ -89,7 +89,7 @@ TEST_F(KinetoClientsTest, WithholdsWhatCouldNotBegin) {
 TEST_F(KinetoClientsTest, MarksOrdersThatNobodyAskedFor) {
   Ask();
   clients_.Place("a", Order(3s));
-  Go(1900ms);
+  Go(1700ms);
   EXPECT_EQ(Told().stage, Stage::kWaiting);
   Go(100ms);
   EXPECT_EQ(Told().stage, Stage::kMissed);

@@ -52,11 +52,11 @@ TEST(KinetoOrder, WarmsUpForGpusOnlyAndNeverByDefault) {
   v1::CapturePlan plan = KinetoPlan();
   const KinetoOrder cpu = MakeKinetoOrder(plan, MonoTime{}, 2s, "a.json");
   EXPECT_EQ(KinetoLines(cpu, {}).at("ACTIVITIES_WARMUP_PERIOD_SECS"), "0");
-  EXPECT_EQ(cpu.Ahead(), 1050ms);
+  EXPECT_EQ(cpu.Ahead(), 1250ms);
   plan.mutable_tracers()->set_device(1);
   const KinetoOrder gpu = MakeKinetoOrder(plan, MonoTime{}, 2s, "a.json");
   EXPECT_EQ(KinetoLines(gpu, {}).at("ACTIVITIES_WARMUP_PERIOD_SECS"), "1");
-  EXPECT_EQ(gpu.Ahead(), 2050ms);
+  EXPECT_EQ(gpu.Ahead(), 2250ms);
   EXPECT_THAT(gpu.activities, HasSubstr("kernel"));
 }
 

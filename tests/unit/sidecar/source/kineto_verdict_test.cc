@@ -69,7 +69,7 @@ TEST_F(KinetoVerdictTest, WhyItWasNotTold) {
   EXPECT_FALSE(Judge(-1s));
   told_.stage = Stage::kMissed;
   EXPECT_EQ(At(-1s), Outcome::kProfilerStartFailed);
-  EXPECT_THAT(message_, HasSubstr("Kineto in torch 42 asks every 5s, and must know 1.05s before"));
+  EXPECT_THAT(message_, HasSubstr("Kineto in torch 42 asks every 5s, and must know 1.25s before"));
   const std::pair<Held, Outcome> expected[] = {{Held::kInUse, Outcome::kBusy},
                                                {Held::kOccupied, Outcome::kBusy},
                                                {Held::kUnread, Outcome::kProfilerStartFailed},
