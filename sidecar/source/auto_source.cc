@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "collector/xplane/names.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
+#include "sidecar/source/lost_worker.h"
 #include "sidecar/source/process_ranks.h"
 #include "sidecar/source/process_reports.h"
 #include "sidecar/source/told_steps.h"
@@ -29,6 +31,8 @@ struct Part {
   std::string_view name;
   bool explains = true;  // Its message says best why nobody could be recorded.
   bool follows = false;  // Its processes tell no steps, and are recorded as long as the others.
+  // It waits until the end for programs that begin during the window; see LostWorker.
+  bool waits = false;
 };
 
 // What one part recorded of one worker.
@@ -105,6 +109,18 @@ class Leader {
   Cancellation& followers_;
 };
 
+// Cancels at the end of a scope, even by an exception.
+class EndsWith {
+ public:
+  explicit EndsWith(Cancellation& cancellation) : cancellation_(cancellation) {}
+  ~EndsWith() { cancellation_.Cancel(); }
+  EndsWith(const EndsWith&) = delete;
+  EndsWith& operator=(const EndsWith&) = delete;
+
+ private:
+  Cancellation& cancellation_;
+};
+
 // The processes of the source that tell steps of the plan's loop; see StepPace.teller.
 std::vector<std::string> Tellers(session::Source& source, const v1::CapturePlan& plan) {
   std::vector<std::string> tellers;
@@ -112,6 +128,18 @@ std::vector<std::string> Tellers(session::Source& source, const v1::CapturePlan&
     if (pace.loop() == plan.step_loop()) tellers.push_back(pace.teller());
   }
   return tellers;
+}
+
+// Ends a part that waits for programs when the worker is lost, or somebody ends the recording.
+void EndLostWorker(LostWorker& worker, const Cancellation& terminate, const Cancellation& ended,
+                   Cancellation& end) {
+  constexpr Nanos kTurn = kLook / 10;
+  for (Nanos since_look{0}; !terminate.cancelled() && !ended.WaitFor(kTurn); since_look += kTurn) {
+    if (since_look < kLook) continue;
+    since_look = Nanos{0};
+    if (worker.IsLost(kLook)) break;
+  }
+  end.Cancel();
 }
 
 // Records with all parts at once. Collecting begins when all of them have stopped.
@@ -126,12 +154,18 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
   const auto leaders = static_cast<std::size_t>(
       std::count_if(parts.begin(), parts.end(), [](const Part& part) { return !part.follows; }));
   std::atomic<std::size_t> leading{leaders}, present{leaders};
-  Cancellation end_followers;
+  Cancellation end_followers, end_waiting, waiting_ended;
   const auto led = [&] {
     if (--leading == 0) end_followers.Cancel();
     stopped();
   };
+  const auto waiting =
+      std::find_if(parts.begin(), parts.end(), [](const Part& part) { return part.waits; });
+  std::optional<LostWorker> worker;
+  if (waiting != parts.end()) worker.emplace(waiting->source, parts.size() - 1);
   const auto record = [&](std::size_t i) {
+    if (i == parts.size() && worker)
+      return EndLostWorker(*worker, terminate, waiting_ended, end_waiting);
     if (i == parts.size()) {
       // Somebody who ends the recording early ends that of the followers too.
       while (!end_followers.cancelled() && !terminate.WaitFor(kLook / 10)) {
@@ -141,13 +175,17 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
     session::Source& source = parts[i].source;
     if (parts[i].follows) {
       recordings[i] = source.Record(plan, cancel, end_followers, stopped);
+    } else if (parts[i].waits) {
+      const EndsWith ends(waiting_ended);
+      recordings[i] = source.Record(plan, cancel, end_waiting, stopped);
     } else {
       const Leader leader(present, end_followers);
       recordings[i] = source.Record(plan, cancel, terminate, led);
+      if (worker) worker->Ended(recordings[i]);
     }
   };
-  const bool follow = leaders < parts.size();
-  ParallelFor(parts.size() + (follow ? 1 : 0), parts.size() + 1, record);
+  const bool watched = leaders < parts.size() || worker;
+  ParallelFor(parts.size() + (watched ? 1 : 0), parts.size() + 1, record);
   std::vector<Recorded> recorded;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     for (Recording& recording : recordings[i])
@@ -247,7 +285,7 @@ std::vector<Recording> AutoSource::Record(const v1::CapturePlan& plan, const Can
   if (!contained && kineto_ != nullptr) parts.push_back({*kineto_, "kineto", false});
   // The agent's source also runs if there is no program yet. A program that starts during the
   // window belongs to the worker, and without it the recording would wrongly seem complete.
-  if (plan.source() != v1::SOURCE_FRAMEWORK) parts.push_back({agent_, "agent"});
+  if (plan.source() != v1::SOURCE_FRAMEWORK) parts.push_back({agent_, "agent", true, false, true});
   return RecordAll(parts, contained ? plan : WithServers(plan), cancel, terminate, collecting);
 }
 
