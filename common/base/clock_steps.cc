@@ -5,8 +5,8 @@ namespace {
 
 constexpr Nanos kMinStep = std::chrono::milliseconds(1);
 
-// Reads both clocks several times and keeps the reading with the shortest interval, because the
-// thread may be preempted between two calls.
+}  // namespace
+
 Nanos WallLessMonotonic(const Clock& clock) {
   constexpr int kReadings = 5;
   constexpr Nanos kGoodEnough = std::chrono::microseconds(20);
@@ -21,8 +21,6 @@ Nanos WallLessMonotonic(const Clock& clock) {
   }
   return difference;
 }
-
-}  // namespace
 
 ClockSteps::ClockSteps(const Clock& clock) : clock_(clock), difference_(WallLessMonotonic(clock)) {}
 

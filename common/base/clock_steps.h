@@ -4,6 +4,10 @@
 
 namespace strobe {
 
+// The wall clock minus the monotonic clock. Reads both several times and keeps the reading with the
+// shortest interval, because the thread may be preempted between two calls.
+Nanos WallLessMonotonic(const Clock& clock);
+
 // Compares the wall clock with the monotonic clock. The difference changes only when the wall clock
 // is set, because NTP slews both. A plan in wall time can therefore be turned into monotonic
 // moments that do not move, and the error in a trace's time stamps is known. Safe for concurrent

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "common/base/clock_steps.h"
 #include "common/base/name_rules.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
@@ -86,9 +87,8 @@ grpc::Status WorkerService::ProbeClock(
   v1::ClockPing ping;
   for (int i = 0; i < kMaxPings && stream->Read(&ping); ++i) {
     v1::ClockPong pong;
-    const MonoTime received = clock_.MonoNow();
     pong.set_received_ns(ToUnixNanos(clock_.WallNow()));
-    pong.set_wall_less_monotonic_ns(pong.received_ns() - received.time_since_epoch().count());
+    pong.set_wall_less_monotonic_ns(WallLessMonotonic(clock_).count());
     pong.set_sequence(ping.sequence());
     pong.set_sent_ns(ToUnixNanos(clock_.WallNow()));
     if (!stream->Write(pong)) break;

@@ -22,7 +22,8 @@ WallTime BeginOf(std::int64_t step, const v1::StepPace& pace, double factor, Wal
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,
                         WallTime now) {
   const std::int64_t last = plan.first_step() + plan.steps() - 1;
-  StepProgress progress{.ended = true, .soonest = WallTime::max(), .latest = now};
+  StepProgress progress{
+      .ended = true, .soonest = WallTime::max(), .latest = now, .earliest = WallTime::max()};
   for (const v1::StepPace& pace : told) {
     if (pace.loop() != plan.step_loop()) continue;
     ++progress.processes;
@@ -30,10 +31,12 @@ StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPac
     progress.ended =
         progress.ended && (pace.number() > last || (pace.number() == last && pace.ended_ns() != 0));
     progress.soonest = std::min(progress.soonest, BeginOf(plan.first_step(), pace, kFast, now));
+    progress.earliest =
+        std::min(progress.earliest, BeginOf(plan.first_step(), pace, kFastest, now));
     progress.latest = std::max(progress.latest, BeginOf(last + 1, pace, kSlow, now));
   }
   progress.ended = progress.ended && progress.processes > 0;
-  if (progress.processes == 0 || progress.begun) progress.soonest = now;
+  if (progress.processes == 0 || progress.begun) progress.soonest = progress.earliest = now;
   return progress;
 }
 

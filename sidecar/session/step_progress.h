@@ -12,11 +12,14 @@ struct StepProgress {
   std::size_t processes = 0;  // How many tell steps of the plan's loop.
   bool begun = false;         // One of them has begun the first step, or a later one.
   bool ended = false;         // All of them have ended the last step; false without processes.
-  // When the first step may begin, if all steps were as fast as kFast of the usual ones; and when
-  // the last one may end, if they were as slow as kSlow of them. `now` where no pace is known.
+  // When the first step may begin, if each step took kFast of its usual time; and when the last one
+  // may end, if each took kSlow of it. `now` where no pace is known.
   WallTime soonest{}, latest{};
+  // When the first step begins at the earliest. A pace that was measured while the machine had no
+  // processor for the program may be several times too slow.
+  WallTime earliest{};
 };
-inline constexpr double kFast = 0.75, kSlow = 1.5;
+inline constexpr double kFastest = 0.25, kFast = 0.75, kSlow = 1.5;
 
 // `told` is what Source::Steps returned at `now`.
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,

@@ -13,6 +13,7 @@
 #include "collector/xplane/edit.h"
 #include "collector/xplane/names.h"
 #include "collector/xplane/wire.h"
+#include "common/base/clock_steps.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -37,6 +38,9 @@ constexpr Nanos kDeviceLead = milliseconds(1000);
 // How long after the end to wait for a program's last device records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 constexpr Nanos kDrainEvery = milliseconds(2);
+// How often to look about while there is no program. The threads of other workers start at the same
+// instant, so that a thread that wakes for nothing makes them late.
+constexpr Nanos kIdleTurn = milliseconds(20);
 // How often to look for programs that have just started.
 constexpr Nanos kFindNewbornEvery = milliseconds(50);
 
@@ -108,7 +112,7 @@ Nanos AgentSource::lead() const {
 }
 
 std::vector<v1::StepPace> AgentSource::Steps() {
-  const std::int64_t wall = ToUnixNanos(clock_.WallNow()), monotonic = MonotonicNow();
+  const std::int64_t offset = WallLessMonotonic(clock_).count();
   std::vector<v1::StepPace> told;
   for (const std::string& path : RingFiles(directory_.path())) {
     const OpenedRings opened = OpenRings(path);
@@ -117,8 +121,8 @@ std::vector<v1::StepPace> AgentSource::Steps() {
       continue;
     const wire::RingFile& file = opened.rings.file;
     AddToldSteps(*file.header(),
-                 StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid),
-                 wall - monotonic, told);
+                 StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid), offset,
+                 told);
   }
   return told;
 }
@@ -126,9 +130,7 @@ std::vector<v1::StepPace> AgentSource::Steps() {
 // Converts the plan's times to the monotonic clock, because the wall clock may be set during the
 // window.
 CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
-  const std::int64_t before = MonotonicNow();
-  const std::int64_t wall = ToUnixNanos(clock_.WallNow());
-  const std::int64_t offset = wall - (before + (MonotonicNow() - before) / 2);
+  const std::int64_t offset = WallLessMonotonic(clock_).count();
   const std::int64_t instant = plan.instant_ns() - offset;
   const bool by_steps = plan.steps() > 0;
   const std::int64_t end = by_steps ? plan.steps_by_ns() - offset : instant + plan.duration_ns();
@@ -171,17 +173,29 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
     times.stop_ns = std::min(times.stop_ns, MonotonicNow());
     times.end_ns = std::min(times.end_ns, times.stop_ns);
   };
+  const auto progress_now = [&] {
+    return session::ProgressOf(plan, programs.Steps(times.wall_minus_monotonic_ns),
+                               clock_.WallNow());
+  };
   // All programs that told steps of the loop have ended the last one, or have ended themselves.
   const auto steps_ended = [&] {
     if (plan.steps() == 0) return false;
-    const session::StepProgress progress =
-        session::ProgressOf(plan, programs.Steps(times.wall_minus_monotonic_ns), clock_.WallNow());
+    const session::StepProgress progress = progress_now();
     stepping = stepping || progress.processes > 0;
     return stepping && (progress.ended || progress.processes == 0);
   };
+  // The first step may come before the time at which it was expected.
+  const auto step_is_near = [&] {
+    if (plan.steps() == 0) return false;
+    const session::StepProgress progress = progress_now();
+    const Nanos until = progress.earliest - clock_.WallNow() - Nanos{plan.guard_ns()};
+    return progress.processes > 0 && until <= kAnnotationLead;
+  };
   while (!cancel.cancelled() && MonotonicNow() < times.stop_ns) {
-    if (!on && Nanos{times.start_ns - MonotonicNow()} <= kAnnotationLead) {
+    const bool due = Nanos{times.start_ns - MonotonicNow()} <= kAnnotationLead;
+    if (!on && (due || step_is_near())) {
       on = true;
+      if (!due) times.start_ns = MonotonicNow();
       programs.SwitchOn();
     }
     programs.Drain(budget);
@@ -191,7 +205,9 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
       found = MonotonicNow();
     }
     if (terminate.cancelled() || steps_ended()) stop_now();
-    cancel.WaitFor(std::clamp<Nanos>(Nanos{times.stop_ns - MonotonicNow()}, Nanos{0}, kDrainEvery));
+    const std::int64_t next = on ? times.stop_ns : times.start_ns - kAnnotationLead.count();
+    cancel.WaitFor(std::clamp<Nanos>(Nanos{next - MonotonicNow()}, Nanos{0},
+                                     programs.empty() ? kIdleTurn : kDrainEvery));
   }
   programs.SwitchOff();
   return stepping;

@@ -134,13 +134,14 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
   return RequestLine(request);
 }
 
-std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const Announcement& process) {
+std::optional<std::vector<v1::StepPace>> ReadStepsLine(std::string_view line,
+                                                       const Announcement& process) {
   constexpr std::size_t kMaxLoops = 4, kMaxLoopBytes = 48;
   constexpr std::uint64_t kMaxNumber = 1ull << 60;
   std::vector<v1::StepPace> told;
   const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto loops = object.is_object() ? object.find("steps") : object.end();
-  if (!object.is_object() || loops == object.end() || !loops->is_array()) return told;
+  if (!object.is_object() || loops == object.end() || !loops->is_array()) return std::nullopt;
   for (const json& loop : *loops) {
     if (!loop.is_object() || told.size() == kMaxLoops) break;
     const auto number = NumberField<std::uint64_t>(loop, "number");
@@ -162,15 +163,15 @@ std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const Announcemen
   return told;
 }
 
-std::vector<v1::StepPace> AskSteps(const std::string& directory, const Announcement& process,
-                                   Nanos timeout) {
+std::optional<std::vector<v1::StepPace>> AskSteps(const std::string& directory,
+                                                  const Announcement& process, Nanos timeout) {
   InprocConnection lines(directory, process);
-  if (!lines.Send(RequestLine({{"op", "steps"}}))) return {};
+  if (!lines.Send(RequestLine({{"op", "steps"}}))) return std::nullopt;
   const MonoTime until = SystemClock().MonoNow() + timeout;
   while (true) {
     if (const auto line = lines.Next()) return ReadStepsLine(*line, process);
     const Nanos left = until - SystemClock().MonoNow();
-    if (left <= Nanos{0} || !lines.Wait(std::min(left, kLineWait))) return {};
+    if (left <= Nanos{0} || !lines.Wait(std::min(left, kLineWait))) return std::nullopt;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +26,13 @@ class InprocConnection;
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
                           std::uint64_t max_bytes);
 
-// The loops whose steps the process tells, at most 4. Empty if it does not answer within `timeout`,
+// The loops whose steps the process tells, at most 4. None if it does not answer within `timeout`,
 // or is being recorded.
-std::vector<v1::StepPace> AskSteps(const std::string& directory, const Announcement& process,
-                                   Nanos timeout);
-// Reads the answer, a line of JSON. Pure.
-std::vector<v1::StepPace> ReadStepsLine(std::string_view line, const Announcement& process);
+std::optional<std::vector<v1::StepPace>> AskSteps(const std::string& directory,
+                                                  const Announcement& process, Nanos timeout);
+// Reads the answer, a line of JSON; none if it does not tell steps. Pure.
+std::optional<std::vector<v1::StepPace>> ReadStepsLine(std::string_view line,
+                                                       const Announcement& process);
 
 struct InprocAnswer {
   CallVerdict verdict{Outcome::kOk, ""};

@@ -24,8 +24,6 @@ namespace {
 using session::Recording;
 
 constexpr std::string_view kTorch = "torch";
-// A program may hold its interpreter for that long.
-constexpr Nanos kAskStepsFor = std::chrono::milliseconds(200);
 constexpr std::size_t kAskers = 8;
 
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
@@ -130,9 +128,17 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
 std::vector<v1::StepPace> InprocSource::Steps() {
   std::vector<Announcement> processes = ReadAnnouncements(directory_);
   std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
+  std::vector<std::string> tellers;
+  for (const Announcement& process : processes) tellers.push_back(process.socket);
+  step_memory_.KeepOnly(tellers);
   std::vector<std::vector<v1::StepPace>> told(processes.size());
-  ParallelFor(processes.size(), kAskers,
-              [&](std::size_t i) { told[i] = AskSteps(directory_, processes[i], kAskStepsFor); });
+  // However many there are, silent ones are waited for together.
+  const MonoTime until = clock_.MonoNow() + StepMemory::kFirst;
+  ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
+    const Nanos left = std::max(until - clock_.MonoNow(), StepMemory::kUsual);
+    auto answer = AskSteps(directory_, processes[i], step_memory_.Patience(tellers[i], left));
+    told[i] = step_memory_.Take(tellers[i], std::move(answer), clock_.WallNow());
+  });
   std::vector<v1::StepPace> all;
   for (std::vector<v1::StepPace>& loops : told)
     std::move(loops.begin(), loops.end(), std::back_inserter(all));
@@ -166,8 +172,9 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const InprocCallbacks callbacks{.until_deadline = [&times] { return times.UntilDeadline(); },
                                   .stopped = stopped};
   // Another source may need more time ahead. Preparing early would only keep the profiler from the
-  // program.
-  (void)cancel.WaitFor(std::max(times.UntilStart() - lead(), Nanos{0}));
+  // program; but steps may come earlier than expected.
+  const Nanos ahead = lead() * (plan.steps() > 0 ? 2 : 1);
+  (void)cancel.WaitFor(std::max(times.UntilStart() - ahead, Nanos{0}));
   std::vector<FrameworkAnswer> answers(processes.size());
   std::atomic<bool> ended{false};
   // The first task watches the clock; the others talk to a process each.

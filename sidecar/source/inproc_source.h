@@ -8,10 +8,11 @@
 #include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/announcements.h"
+#include "sidecar/source/step_memory.h"
 
 namespace strobe {
 
-// Record must not be called concurrently; Probe may be called at any time.
+// Record must not be called concurrently; Probe and Steps may be called at any time.
 class InprocSource final : public session::Source {
  public:
   // `directory`: the agent directory.
@@ -31,6 +32,7 @@ class InprocSource final : public session::Source {
  private:
   const Clock& clock_;
   const std::string directory_;
+  StepMemory step_memory_{};
 };
 
 // The announcements that a capture with this plan records over their sockets. Pure.

@@ -60,6 +60,8 @@ class ProgramSet {
   void Settle(std::uint64_t& budget);
   // Call it after the last Drain: counts records that were written but never arrived as lost.
   void CountUnseen();
+  // True if no program has been found yet.
+  bool empty() const { return programs_.empty(); }
   // The training steps that the programs tell.
   std::vector<v1::StepPace> Steps(std::int64_t wall_minus_monotonic_ns) const;
   // Notes which programs tell steps of the loop now; see RecordedProgram::counts_steps.

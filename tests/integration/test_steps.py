@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.inproc import TORCH_PYTHON
+from tests.support.inproc import TORCH_PYTHON, Client
 from tests.support.operator import condition, profile_request
 from tests.support.oracle import read_notes
 from tests.support.ports import free_port
@@ -25,7 +25,7 @@ def job(group, tmp_path, protos):
 
 def check_same_steps(job, manifest, count, run="r"):
     """Each worker has exactly the steps that the manifest names, where and as long as the program noted them."""
-    assert manifest["result"] == "Succeeded" and manifest["synchronized"], manifest["message"]
+    assert manifest["result"] == "Succeeded" and manifest["synchronized"] and "steps" in manifest, (manifest["message"], manifest["stderr"])
     steps = manifest["steps"]
     first, last = int(steps["first"]), int(steps["last"])
     assert last - first + 1 == count and steps["loop"] == "main"
@@ -39,7 +39,8 @@ def check_same_steps(job, manifest, count, run="r"):
             begin, end = found[number]
             note = noted[number]
             assert note.wall_begin - 50_000 <= begin and end <= note.wall_end + 50_000, (number, note, begin, end)
-        begins.append(noted[first].wall_begin)
+        # Not the note: between it and the annotation, a busy machine may take the processor from the program.
+        begins.append(found[first][0])
     # How far apart the ranks began the first step is the job's own, and is told as that.
     assert abs(int(steps["spreadNs"]) - (max(begins) - min(begins))) <= 1_000_000 + max(0, int(steps["spreadErrorNs"]))
     assert manifest["skewKnown"] is False and int(manifest["skewNs"]) == 0
@@ -71,8 +72,13 @@ def test_the_first_step_can_be_chosen(job):
         job.rank(pace)
     job.wait_for_step(10)
     assert check_same_steps(job, job.capture("--steps", "3", "--at-step", "*50", run="multiple"), 3, "multiple") % 50 == 0
-    at = job.step() + 150
-    assert check_same_steps(job, job.capture("--steps", "2", "--at-step", at, run="number"), 2, "number") == at
+    # As far ahead as the machine needs: a step that comes too soon, or has passed, is refused.
+    for ahead in (150, 600, 2400):
+        at = job.step() + ahead
+        manifest = job.capture("--steps", "2", "--at-step", at, run=f"number-{ahead}")
+        if not re.search("has passed|comes too soon", manifest["message"]):
+            break
+    assert check_same_steps(job, manifest, 2, f"number-{ahead}") == at
 
 
 def test_a_step_that_has_passed_is_refused_by_name(job):
@@ -167,6 +173,18 @@ def test_a_request_records_the_same_steps_of_its_pods(job, kubectl, operator):
             assert noted[number].wall_begin - 50_000 <= found[number][0] and found[number][1] <= noted[number].wall_end + 50_000
 
 
+def wait_for_told_steps(ranks, number):
+    """Waits until the framework in each rank's program tells this step. Before that, a capture becomes a window of time."""
+    def told(rank):
+        for path in rank.dir.glob("strobe/agent/*.process"):
+            client = Client(path.with_name(json.loads(path.read_text())["socket"]))
+            answer = client.ask(op="steps").last()
+            client.close()
+            return any(loop["number"] >= number for loop in answer.get("steps", ()))
+        return False
+    wait_until(lambda: all(told(rank) for rank in ranks), 60, f"step {number} of all ranks to be told")
+
+
 def notes_of(rank):
     """{step: (begin, end)}, and the operators of a step for PyTorch."""
     (path,) = rank.dir.glob("notes.*")
@@ -182,10 +200,10 @@ def test_unchanged_pytorch_programs_begin_at_the_optimizers_step(job, python_pac
         job.start(lambda rank, pause=pause: [TORCH_PYTHON, ROOT / "tests/e2e/torch_loop.py", rank.dir / "notes", rank.dir / "orders", pause],
                   env={"PYTHONPATH": str(python_package), "PYTHONWARNINGS": "ignore", "RANK": str(number), **rendezvous})
     ranks = job.wait()
-    time.sleep(1)
+    wait_for_told_steps(ranks, 10)
     for i in range(5):
         manifest = job.capture("--steps", "4", run=f"r{i}")
-        assert manifest["result"] == "Succeeded", manifest["message"]
+        assert manifest["result"] == "Succeeded" and "steps" in manifest, (manifest["message"], manifest["stderr"])
         first, last = int(manifest["steps"]["first"]), int(manifest["steps"]["last"])
         assert last == first + 3 and manifest["steps"]["loop"] == "ProfilerStep"
         for rank, worker in zip(ranks, manifest["workers"]):
@@ -207,11 +225,10 @@ def test_unchanged_jax_and_tensorflow_programs_begin_at_their_annotations(job, p
         job.start(lambda rank, pause=pause: [PYTHON, ROOT / "tests/e2e/framework_loop.py", framework, rank.dir / "notes.0", rank.dir / "orders.0", pause],
                   env={"PYTHONPATH": str(python_package)})
     ranks = job.wait()
-    wait_until(lambda: all(list(rank.dir.glob("strobe/agent/*.process")) for rank in ranks), 30, "the announcements")
-    time.sleep(1)
+    wait_for_told_steps(ranks, 10)
     for i in range(3):
         manifest = job.capture("--steps", "4", run=f"r{i}")
-        assert manifest["result"] == "Succeeded", manifest["message"]
+        assert manifest["result"] == "Succeeded" and "steps" in manifest, (manifest["message"], manifest["stderr"])
         first, last = int(manifest["steps"]["first"]), int(manifest["steps"]["last"])
         assert last == first + 3 and manifest["steps"]["loop"] == "train"
         for rank, worker in zip(ranks, manifest["workers"]):

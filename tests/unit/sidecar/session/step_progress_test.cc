@@ -44,12 +44,14 @@ TEST_F(ProgressOfTest, TheFastestProcessTellsWhenTheFirstStepMayBegin) {
   EXPECT_FALSE(progress.begun || progress.ended);
   // Steps 106 to 109 are left to the second one.
   EXPECT_EQ(progress.soonest, kStepNow - 20ms + 75ms * 5);
+  EXPECT_EQ(progress.earliest, kStepNow - 20ms + 25ms * 5) << "if the machine was starved so far";
   EXPECT_EQ(progress.latest, kStepNow - 10ms + 150ms * 13) << "the first one ends step 112 last";
 }
 
 TEST_F(ProgressOfTest, AStepThatIsOverdueMayEndAtOnce) {
   EXPECT_EQ(Of({PaceAt(109, 5s, 100ms)}).soonest, kStepNow);
   EXPECT_EQ(Of({PaceAt(108, 5s, 100ms)}).soonest, kStepNow + 75ms);
+  EXPECT_EQ(Of({PaceAt(108, 5s, 100ms)}).earliest, kStepNow + 25ms);
 }
 
 TEST_F(ProgressOfTest, ItHasEndedWhenAllHaveEndedTheLastStep) {
