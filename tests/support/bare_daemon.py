@@ -51,7 +51,7 @@ class BareDaemon:
                 self._socket.sendto(_HEADER.pack(len(order), b"req") + order, sender)
 
     def starts(self, pids, run, duration_ms):
-        """Orders one recording, and returns when it was ordered, and when each process began, in nanoseconds, by its own trace."""
+        """Orders one recording, and returns when it was ordered, and the starts of each process; see starts_of."""
         path = self.directory / f"{run}.json"
         ordered = time.time()
         start_ms = int((ordered + LEAD_SECONDS) * 1000)
@@ -65,7 +65,7 @@ class BareDaemon:
             if time.monotonic() > deadline:
                 return ordered, None
             time.sleep(0.05)
-        return ordered, [window_start(part.read_bytes()) for part in paths]
+        return ordered, [starts_of(part.read_bytes()) for part in paths]
 
     def close(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wake:
@@ -74,8 +74,10 @@ class BareDaemon:
         self._socket.close()
 
 
-def window_start(text):
-    """When a recording began by Kineto itself, in Unix nanoseconds: the time of the events that name the process."""
+def starts_of(text):
+    """When a recording began by PyTorch's profiler, which is the time of the events that name the process, and when its first operator did. In Unix
+    nanoseconds."""
     trace = json.loads(text)
     (moment,) = {event["ts"] for event in trace["traceEvents"] if event.get("name") == "process_name" and event["ph"] == "M"}
-    return trace["baseTimeNanoseconds"] + round(moment * 1000)
+    operator = min(event["ts"] for event in trace["traceEvents"] if event.get("cat") == "cpu_op")
+    return tuple(trace["baseTimeNanoseconds"] + round(time * 1000) for time in (moment, operator))
