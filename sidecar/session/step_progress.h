@@ -1,5 +1,6 @@
 // Where the processes of a worker are, relative to the training steps that a plan asks for. Pure.
 #pragma once
+#include <chrono>
 #include <optional>
 #include <span>
 
@@ -19,6 +20,9 @@ struct StepProgress {
   // processor for the program may be several times too slow.
   WallTime earliest{};
 };
+// Sources are asked this much earlier than they need for a step that is expected, because it may
+// come earlier, for the same reason.
+inline constexpr Nanos kStepsMayHurry = std::chrono::seconds(1);
 inline constexpr double kFastest = 0.25, kFast = 0.75, kSlow = 1.5;
 
 // `told` is what Source::Steps returned at `now`.

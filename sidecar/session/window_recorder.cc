@@ -63,7 +63,8 @@ void WindowRecorder::AwaitStep(Nanos ahead, const LiveCapture& live, v1::Capture
       plan.set_duration_ns(
           std::min<Nanos>(progress.latest - progress.soonest, kLongestDuration).count());
     }
-    const Nanos left = FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - ahead - now;
+    const Nanos left =
+        FromUnixNanos(plan.instant_ns() - plan.guard_ns()) - ahead - kStepsMayHurry - now;
     if (left <= Nanos{0} || FromUnixNanos(plan.steps_by_ns()) <= now) return;
     // Looks more often the nearer the step is. An hour ahead, the pace may be wrong by minutes.
     live.cancel().WaitFor(std::clamp<Nanos>(left / 2, kLookAtStepsAtMost, kLookAtStepsAtLeast));

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
+#include "sidecar/session/step_progress.h"
 #include "sidecar/session/trace_report.h"
 #include "sidecar/source/failed_starts.h"
 #include "sidecar/source/framework_answers.h"
@@ -173,7 +174,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
                                   .stopped = stopped};
   // Another source may need more time ahead. Preparing early would only keep the profiler from the
   // program; but steps may come earlier than expected.
-  const Nanos ahead = lead() * (plan.steps() > 0 ? 2 : 1);
+  const Nanos ahead = lead() + (plan.steps() > 0 ? session::kStepsMayHurry : Nanos{0});
   (void)cancel.WaitFor(std::max(times.UntilStart() - ahead, Nanos{0}));
   std::vector<FrameworkAnswer> answers(processes.size());
   std::atomic<bool> ended{false};
