@@ -92,6 +92,10 @@ def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
     ("policy.defaultLogdir=gs://x", "policy.defaultLogdir needs logdirs"),
     ("policy.defaultLogdir=gs://bx,logdirs[0]=gs://b", "neither one of logdirs nor below one"),
     ("policy.sidecar.runAsGroup=5", "runAsGroup needs policy.sidecar.runAsUser"),
+    ("tls.settle=1h", "settle must be at least as long"),
+    ("tls.certificateLifetime=0s", "must be at least 1s"),
+    ("tls.authorityLifetime=144h", "more than 3 x (tls.settle + tls.certificateLifetime)"),
+    ("viewer.accessCache=6m", "must be at most 5m"),
     ("logdirs[0]=gs://b/../x", 'logdirs has gs://b/../x; ".." is not allowed'),
 ])
 def test_values_that_do_not_fit_together_are_refused_before_anything_is_installed(setting, complaint):
@@ -102,7 +106,7 @@ def test_values_that_do_not_fit_together_are_refused_before_anything_is_installe
 
 def test_values_that_fit_together():
     for settings in ("tls.enabled=false,tls.enrollPort=8080", "policy.defaultLogdir=gs://b/x,logdirs[0]=gs://b/", "policy.defaultLogdir=gs://b,logdirs[0]=gs://b",
-                     "logdirs=null", "injection.imagePullSecrets=null,imagePullSecrets=null", "metrics.dashboard.enabled=true,metrics.dashboard.labels=null"):
+                     "tls.authorityLifetime=1h1s,tls.settle=10m,tls.certificateLifetime=10m", "logdirs=null", "injection.imagePullSecrets=null,imagePullSecrets=null", "metrics.dashboard.enabled=true,metrics.dashboard.labels=null"):
         done = helm("template", "s", CHART, "--set", settings)
         assert done.returncode == 0 and list(yaml.safe_load_all(done.stdout)), done.stderr
 

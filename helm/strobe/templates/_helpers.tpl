@@ -100,6 +100,12 @@ argocd.argoproj.io/sync-options: Prune=false
 {{- if kindIs "string" . }}{{ . }}{{ else if eq (float64 (int64 .)) (float64 .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
 {{- end }}
 
+{{- /* The whole seconds of a duration such as 8760h. */ -}}
+{{- define "strobe.seconds" -}}
+{{- $from := toDate "2006-01-02" "2000-01-01" }}
+{{- sub ($from | mustDateModify . | unixEpoch | int64) ($from | unixEpoch | int64) }}
+{{- end }}
+
 {{- /* Fails for values that fit the schema but not together: the API server or the operator would refuse them halfway through an installation. */ -}}
 {{- define "strobe.validate" -}}
 {{- $ports := dict "webhook.port" .Values.webhook.port "metrics.port" .Values.metrics.port }}
@@ -129,6 +135,16 @@ argocd.argoproj.io/sync-options: Prune=false
 {{- range $.Values.logdirs }}{{ if or (eq $default .) (hasPrefix (printf "%s/" (trimSuffix "/" .)) $default) }}{{ $below = append $below . }}{{ end }}{{ end }}
 {{- if not $below }}{{ fail (printf "policy.defaultLogdir is %s, which is neither one of logdirs nor below one" .) }}{{ end }}
 {{- end }}
+{{- $settle := include "strobe.seconds" .Values.tls.settle | int64 }}
+{{- $certificate := include "strobe.seconds" .Values.tls.certificateLifetime | int64 }}
+{{- if lt $certificate 1 }}{{ fail (printf "tls.certificateLifetime is %s; it must be at least 1s" .Values.tls.certificateLifetime) }}{{ end }}
+{{- if lt $settle $certificate }}
+{{- fail (printf "tls.settle is %s and tls.certificateLifetime is %s; settle must be at least as long" .Values.tls.settle .Values.tls.certificateLifetime) }}
+{{- end }}
+{{- if le (include "strobe.seconds" .Values.tls.authorityLifetime | int64) (mul 3 (add $settle $certificate)) }}
+{{- fail (printf "tls.authorityLifetime is %s; it must be more than 3 x (tls.settle + tls.certificateLifetime)" .Values.tls.authorityLifetime) }}
+{{- end }}
+{{- if gt (include "strobe.seconds" .Values.viewer.accessCache | int64) 300 }}{{ fail (printf "viewer.accessCache is %s; it must be at most 5m" .Values.viewer.accessCache) }}{{ end }}
 {{- if and .Values.policy.sidecar.runAsGroup (not .Values.policy.sidecar.runAsUser) }}
 {{- fail "policy.sidecar.runAsGroup needs policy.sidecar.runAsUser" }}
 {{- end }}
