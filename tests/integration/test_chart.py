@@ -149,6 +149,8 @@ def notes(plane, *settings):
 def test_what_the_chart_says_after_an_installation(plane):
     """Everybody who installs reads this. Its commands must be right for the values."""
     usual = notes(plane, "--set", "logdirs[0]=gs://b/{namespace}")
+    assert "logdir-volume" not in usual
+    assert "strobe.dev/logdir-volume: VOLUME:/nfs/ml\n" in notes(plane, "--set", "logdirs[0]=file:///nfs/{namespace},watchNamespace=ml")
     assert "allows no logdir" not in usual and 'strobe.dev/python: "true"' in usual
     assert "       logdir: gs://b/NAMESPACE\n     EOF" in usual and "--clusterrole s-strobe-profiler" in usual
     for without in ("logdirs=null", "policy.create=false,logdirs[0]=gs://b"):
