@@ -132,7 +132,7 @@ RECORDINGS = [
      "manifests": ["manifests/base/runtimes/torch_distributed.yaml"],
      **_rotating("kubeflow-system", "kubeflow-trainer-webhook-cert", "validator.trainer.kubeflow.org"),
      "flags": _PROBES, "jobRef": {"kind": "TrainJob", "name": "llm"},
-     "pods": 3, "workers": 3, "ranks": {"llm-node-0-0": 0, "llm-node-0-1": 1, "llm-node-0-2": 2}, "steps": [[_train_job()]], "objects": ["trainjob/llm", "jobset/llm"]},
+     "pods": 3, "workers": 3, "ranks": {"llm-node-0-0": 0, "llm-node-0-1": 1, "llm-node-0-2": 2}, "steps": [[_train_job()]], "objects": ["jobset/llm", "trainjob/llm"]},
     {"name": "leaderworkerset", "controller": "lws", "crds": ["config/crd/bases"], "webhooks": ["config/webhook/manifests.yaml"],
      "config": {"apiVersion": "config.lws.x-k8s.io/v1alpha1", "kind": "Configuration"}, "jobRef": {"kind": "LeaderWorkerSet", "name": "llm"},
      "pods": 6, "workers": 6, "ranks": {"llm-0": 0, "llm-0-1": 1, "llm-0-2": 2, "llm-1": 3, "llm-1-1": 4, "llm-1-2": 5},
