@@ -1,6 +1,6 @@
 # Every target only calls a script or a CMake preset. `make help` lists them.
 .DEFAULT_GOAL := build
-.PHONY: help build everything setup wheel release demo test unit sanitize lint bench docs fmt clean
+.PHONY: help build everything setup wheel images node release demo test unit sanitize lint bench docs fmt clean
 
 help: ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -16,8 +16,17 @@ everything: build
 setup:
 	@tools/setup test
 
-wheel: everything setup ## The Python package with the programs in it, in build/wheels
+wheel: build ## The Python package with the programs in it, in build/wheels
+	@cmake --build --preset release --target strobe_agent
+	@tools/setup wheel
 	@tools/wheel
+
+images: wheel ## Container images of operator and sidecar for this machine, in build/images
+	@tools/image operator
+	@tools/image sidecar
+
+node: images ## What tests/cluster/up needs to start a Kubernetes node on this machine
+	@tools/setup node
 
 release: ## Images, chart, command, Python package, bills of materials and checksums in build/dist, from a clean checkout
 	@tools/release

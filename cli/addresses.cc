@@ -13,7 +13,8 @@ namespace {
 
 absl::Status Refuse(std::string_view entry, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("--workers: \"", entry, "\" ", why,
-                                           "; write host:port, such as grpc://10.0.0.2:9470"));
+                                           "; write host:port, such as 10.0.0.2:9470 of a sidecar "
+                                           "or grpc://10.0.0.2:9012 of a profiler server"));
 }
 
 struct HostPort {
@@ -22,6 +23,8 @@ struct HostPort {
 
 absl::StatusOr<HostPort> SplitHostPort(std::string_view entry, std::string_view address) {
   if (address.empty()) return Refuse(entry, "is empty");
+  if (address.find("://") != std::string_view::npos)
+    return Refuse(entry, "has a scheme that is not grpc");
   if (address.find('/') != std::string_view::npos) return Refuse(entry, "has a path");
   const std::size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) return Refuse(entry, "has no port");

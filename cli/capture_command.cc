@@ -62,7 +62,8 @@ std::shared_ptr<const AttemptResult> RunAttempt(CaptureAttempt::Dependencies dep
 int RunCapture(const CaptureFlags& flags) {
   if (!flags.insecure_plaintext) {
     return Complain(absl::InvalidArgumentError(
-        "this build talks to workers without TLS only; pass --insecure-plaintext to accept that"));
+        "strobe capture has no certificates and talks to workers without TLS; pass "
+        "--insecure-plaintext to accept that"));
   }
   absl::StatusOr<std::vector<Target>> targets = ParseWorkers(flags.workers);
   if (!targets.ok()) return Complain(targets.status());

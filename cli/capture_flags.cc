@@ -203,7 +203,7 @@ void AddRuleFlags(CLI::App& command, CaptureFlags& flags) {
       ->check(CLI::IsMember({"Keep", "Discard"}));
   command
       .add_option("--min-workers", flags.min_workers,
-                  "how many workers must end Ok, as a number or a percentage")
+                  "how many workers must leave a usable trace, as a number or a percentage")
       ->capture_default_str();
   command.add_option("--attempts", flags.attempts, "how often to try at most")
       ->capture_default_str()
@@ -309,8 +309,9 @@ void AddCaptureFlags(CLI::App& command, CaptureFlags& flags) {
   AddRuleFlags(command, flags);
   AddTracerFlags(command, flags);
   AddStockServerFlags(command, flags);
-  command.add_flag("--insecure-plaintext", flags.insecure_plaintext,
-                   "connect to workers without TLS; required, because this build cannot use TLS");
+  command.add_flag(
+      "--insecure-plaintext", flags.insecure_plaintext,
+      "connect to workers without TLS; required, because this command has no certificates");
   AddStorageConfigFlag(command, flags.storage_config);
   AddOutputFlag(command, flags.output, " with the run's manifest");
   command.add_flag("--quiet", flags.quiet, "show no progress");

@@ -37,7 +37,7 @@ class Target:
     def program(self, name):
         file = self.bin / name
         if not file.exists():
-            sys.exit(f"{file} is not there; run {'make everything' if self.root == Path('/') else 'tools/release, which compiles for ' + self.name}")
+            sys.exit(f"{file} is not there; run {'make wheel' if self.root == Path('/') else 'tools/release, which compiles for ' + self.name}")
         return file
 
     def libraries(self, *programs):

@@ -47,7 +47,7 @@ constexpr std::array kFieldFlags = {
     FieldFlag{"--on-late-start", "/onLateStart", Kind::kText, "Keep|Discard",
               "what to do with a trace that misses a part of the window"},
     FieldFlag{"--min-workers", "/minWorkers", Kind::kNumberOrText, "NUMBER|PERCENT",
-              "how many workers must end Ok"},
+              "how many workers must leave a usable trace"},
     FieldFlag{"--attempts", "/attempts", Kind::kNumber, "NUMBER", "how often to try at most"},
     FieldFlag{"--source", "/source", Kind::kText, "Auto|Framework|Agent", "where events come from"},
     FieldFlag{"--host-tracer-level", "/tracers/host", Kind::kText, "LEVEL",

@@ -15,7 +15,8 @@ constexpr std::array<OutcomeInfo, 24> kTable = {{
      "Label the pod template strobe.dev/inject=true and recreate the pod."},
     {Outcome::kUnreachable, "Unreachable", true, true, false, 80,
      "The sidecar did not answer before the capture was planned.",
-     "Check that the pod runs and that no NetworkPolicy blocks the operator."},
+     "Check that something listens at this address; in a cluster, that the pod runs and that no "
+     "NetworkPolicy blocks the operator."},
     {Outcome::kBusy, "Busy", true, true, false, 50,
      "Another capture or another profiler session holds the worker.",
      "Wait for the holder that the message names to end, or cancel it."},

@@ -12,8 +12,11 @@ PendingReason WhyPending(const Selection& selection) {
                                   [](const Target& target) { return !target.usable(); });
   if (selection.suspended) return {"JobSuspended", StrCat("the job is suspended; ", count)};
   if (selection.present == 0) {
-    const bool nothing_expected = selection.expected.value_or(0) == 0;
-    return {"NoTargets", nothing_expected ? "no pod matches the target" : count};
+    if (selection.expected.value_or(0) > 0) return {"NoTargets", count};
+    // A job that does not exist is most often a wrong name.
+    const bool of_job = !selection.job.empty() && !selection.not_known.empty();
+    return {"NoTargets", StrCat("no pod matches the target",
+                                of_job ? StrCat("; ", selection.not_known) : std::string())};
   }
   if (selection.usable() == 0) {
     return {std::string(Name(first->outcome)),

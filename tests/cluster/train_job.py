@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import sys
+from pathlib import Path
 
 from tests.support.inproc import TORCH_PYTHON
-from tests.support.installation import host_program
+from tests.support.node import host_program
 from tests.support.processes import PYTHON, ROOT
 
 TRACES = "/tmp/strobe-traces"
@@ -30,6 +32,10 @@ def main():
     parser.add_argument("name", nargs="?", default="llm")
     parser.add_argument("pods", nargs="?", type=int, default=2)
     arguments = parser.parse_args()
+    if not Path(COMMANDS[arguments.framework][0]).exists():
+        sys.exit(f"train_job: {arguments.framework} is not installed; {'tools/setup torch' if arguments.framework == 'torch' else 'make node'} installs it")
+    if not Path(TRACES).is_dir():
+        sys.exit(f"train_job: the pods write their traces to {TRACES}, which is missing; mkdir -m 1777 {TRACES}")
     print(json.dumps(job(arguments.framework, arguments.name, arguments.pods), indent=2))
 
 

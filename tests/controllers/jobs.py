@@ -91,7 +91,48 @@ def _leader_worker_set():
         "replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": {"spec": {"containers": [container]}}}}}
 
 
+def _rotating(namespace, secret, configuration):
+    """What Kubeflow's controllers wait for: they make certificates for their webhooks, and write them into a Secret and the webhooks' configuration.
+    Their webhooks only validate, so that the configuration names one that nothing calls."""
+    idle = {"name": "idle.strobe.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": {"url": "https://127.0.0.1/"},
+            "rules": [{"apiGroups": ["nothing.strobe.dev"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothing"]}]}
+    return {"installed": [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}},
+        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": configuration}, "webhooks": [idle]}],
+        "certificates": ("/tmp/k8s-webhook-server", "/tmp/k8s-webhook-server/serving-certs")}
+
+
+_JOBSET = {"controller": "jobset", "crds": ["config/components/crd/bases"],
+           "config": {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"}}
+_PROBES = ["--webhook-server-port={webhook_port}", "--health-probe-bind-address=127.0.0.1:0"]
+
+
+def _pytorch_job():
+    def replicas(count):
+        return {"replicas": count, "template": {"spec": {"containers": [{"name": "pytorch", "image": "trainer", "command": ["train"]}]}}}
+
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}, "spec": {
+        "pytorchReplicaSpecs": {"Master": replicas(1), "Worker": replicas(2)}}}
+
+
+def _train_job():
+    return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "llm"}, "spec": {
+        "runtimeRef": {"name": "torch-distributed"}, "trainer": {"image": "trainer", "command": ["torchrun", "train.py"], "numNodes": 3, "numProcPerNode": 2}}}
+
+
 RECORDINGS = [
+    {"name": "pytorchjob", "controller": "training", "crds": ["manifests/base/crds/kubeflow.org_pytorchjobs.yaml"],
+     **_rotating("kubeflow", "training-operator-webhook-cert", "validator.training-operator.kubeflow.org"),
+     "flags": [*_PROBES, "--metrics-bind-address=127.0.0.1:0", "--enable-scheme=pytorchjob"], "jobRef": {"kind": "PyTorchJob", "name": "llm"},
+     "pods": 3, "workers": 3, "ranks": {"llm-master-0": 0, "llm-worker-0": 1, "llm-worker-1": 2}, "steps": [[_pytorch_job()]], "objects": ["pytorchjob/llm"]},
+    {"name": "trainjob", "controller": "trainer", "with": [{**_JOBSET, "webhooks": ["config/components/webhook/manifests.yaml"]}],
+     "crds": ["manifests/base/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml", "manifests/base/crds/trainer.kubeflow.org_trainingruntimes.yaml",
+              "manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml"],
+     "manifests": ["manifests/base/runtimes/torch_distributed.yaml"],
+     **_rotating("kubeflow-system", "kubeflow-trainer-webhook-cert", "validator.trainer.kubeflow.org"),
+     "flags": _PROBES, "jobRef": {"kind": "TrainJob", "name": "llm"},
+     "pods": 3, "workers": 3, "ranks": {"llm-node-0-0": 0, "llm-node-0-1": 1, "llm-node-0-2": 2}, "steps": [[_train_job()]], "objects": ["jobset/llm", "trainjob/llm"]},
     {"name": "leaderworkerset", "controller": "lws", "crds": ["config/crd/bases"], "webhooks": ["config/webhook/manifests.yaml"],
      "config": {"apiVersion": "config.lws.x-k8s.io/v1alpha1", "kind": "Configuration"}, "jobRef": {"kind": "LeaderWorkerSet", "name": "llm"},
      "pods": 6, "workers": 6, "ranks": {"llm-0": 0, "llm-0-1": 1, "llm-0-2": 2, "llm-1": 3, "llm-1-1": 4, "llm-1-2": 5},
@@ -117,8 +158,7 @@ RECORDINGS = [
     {**_KUBERAY, "name": "rayservice", "jobRef": {"kind": "RayService", "name": "llm"},
      "steps": [[_ray("RayService", "llm", serveConfigV2="applications: []", rayClusterConfig=_RAY_CLUSTER)]],
      "objects": ["rayservice/llm", "rayclusters"]},
-    {"name": "jobset-slices", "controller": "jobset", "crds": ["config/components/crd/bases"], "pods": 5, "workers": 5,
-     "config": {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"},
+    {**_JOBSET, "name": "jobset-slices", "pods": 5, "workers": 5,
      "jobRef": {"kind": "JobSet", "name": "llm"},
      "ranks": {"llm-leader-0-0": 0, "llm-slice-0-0": 1, "llm-slice-0-1": 2, "llm-slice-1-0": 3, "llm-slice-1-1": 4},
      "steps": [[{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "llm"}, "spec": {

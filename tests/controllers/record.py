@@ -72,6 +72,10 @@ class Rig:
             self.kubectl.run("apply", "--server-side", "-f", module / folder)
         wait_until(lambda: self.kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s", check=False).returncode == 0, 60,
                    "the CRDs")
+        for made in part.get("installed", []):
+            Kubectl(self.plane.kubeconfig, made["metadata"].get("namespace", "default")).apply(made)
+        for file in part.get("manifests", []):
+            self.kubectl.run("apply", "-f", module / file)
         authority = base64.b64encode((self.plane.dir / "ca.crt").read_bytes()).decode()
         for file in part.get("webhooks", []):
             for configuration in yaml.safe_load_all((module / file).read_text()):
@@ -121,7 +125,8 @@ def listens(port):
 def record(recording, directory):
     with Group(directory / "logs") as group:
         rig = Rig(group, directory)
-        rig.start(recording)
+        for part in [*recording.get("with", []), recording]:
+            rig.start(part)
         time.sleep(3)
         for step in recording["steps"]:
             if callable(step):
@@ -148,7 +153,8 @@ def main():
     for recording in RECORDINGS:
         if chosen and recording["name"] not in chosen:
             continue
-        subprocess.run([ROOT / "tests/controllers/build", BUILD / "controllers", recording["controller"]], check=True)
+        controllers = [part["controller"] for part in [recording, *recording.get("with", [])]]
+        subprocess.run([ROOT / "tests/controllers/build", BUILD / "controllers", *controllers], check=True)
         with tempfile.TemporaryDirectory() as directory:
             record(recording, Path(directory))
 

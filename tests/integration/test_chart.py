@@ -71,11 +71,94 @@ def test_values_that_are_refused(setting):
     ('viewer={"enabled":true,"logdirs":[{"url":"gs://b","namespace":"ml"}]}', ["viewer.proxy.image is needed"]),
     ('viewer={"enabled":true,"logdirs":[]}', ["viewer.logdirs is needed"]),
     ('extraArgs="--x"', ["extraArgs", "want array"]),
+    ('logdirs=["gs://b","gs://b"]', ["logdirs", "items at 0 and 1 are equal"]),
+    ('nameOverride="Strobe_X"', ["nameOverride", "does not match pattern"]),
+    ('watchNamespace="Bad_NS"', ["watchNamespace", "does not match pattern"]),
+    # Sections that are gone, as after an upgrade from an older chart with --reuse-values.
+    ('viewer=null', ["missing (viewer)", "--reset-then-reuse-values"]),
     ('topologySpreadConstraints={}', ["topologySpreadConstraints", "want array"]),
 ])
 def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
     done = helm("template", "s", CHART, "--set-json", setting)
     assert done.returncode != 0 and all(part in done.stderr for part in complaint), done.stderr
+
+
+@pytest.mark.parametrize(("setting", "complaint"), [
+    ("webhook.port=8080", "metrics.port and webhook.port are both 8080"),
+    ("tls.enrollPort=9443", "tls.enrollPort and webhook.port are both 9443"),
+    ("metrics.port=443", "the port of the Service's webhook are both 443"),
+    ("injection.hostNetworkPorts=30000-20000", "write FIRST-LAST"),
+    ("injection.hostNetworkPorts=20000-99999", "write FIRST-LAST"),
+    ("policy.defaultLogdir=gs://x", "policy.defaultLogdir needs logdirs"),
+    ("policy.defaultLogdir=gs://bx,logdirs[0]=gs://b", "neither one of logdirs nor below one"),
+    ("policy.sidecar.runAsGroup=5", "runAsGroup needs policy.sidecar.runAsUser"),
+    ("tls.settle=1h", "settle must be at least as long"),
+    ("tls.certificateLifetime=0s", "must be at least 1s"),
+    ("tls.authorityLifetime=144h", "more than 3 x (tls.settle + tls.certificateLifetime)"),
+    ("viewer.accessCache=6m", "must be at most 5m"),
+    ("logdirs[0]=gs://b/../x", 'logdirs has gs://b/../x; ".." is not allowed'),
+])
+def test_values_that_do_not_fit_together_are_refused_before_anything_is_installed(setting, complaint):
+    """Each of them used to be found by the API server halfway through an installation, by an operator that did not start, or by nobody."""
+    done = helm("template", "s", CHART, "--set", setting)
+    assert done.returncode != 0 and complaint in done.stderr, done.stderr
+
+
+def test_values_that_fit_together():
+    for settings in ("tls.enabled=false,tls.enrollPort=8080", "policy.defaultLogdir=gs://b/x,logdirs[0]=gs://b/", "policy.defaultLogdir=gs://b,logdirs[0]=gs://b",
+                     "tls.authorityLifetime=1h1s,tls.settle=10m,tls.certificateLifetime=10m", "logdirs=null", "injection.imagePullSecrets=null,imagePullSecrets=null", "metrics.dashboard.enabled=true,metrics.dashboard.labels=null"):
+        done = helm("template", "s", CHART, "--set", settings)
+        assert done.returncode == 0 and list(yaml.safe_load_all(done.stdout)), done.stderr
+
+
+def test_quantities_may_be_numbers():
+    """As in a pod, where `cpu: 1` is common. Helm reads numbers as floating-point numbers."""
+    config = operator_config(chart_objects("--set-json", 'injection={"cpu":1,"cpuLimit":0.5,"memory":134217728,"memoryLimit":4294967296,"spoolSize":2147483648}'))["injection"]
+    assert [config[key] for key in ("cpu", "cpuLimit", "memory", "memoryLimit", "spoolSize")] == ["1", "0.5", "134217728", "4294967296", "2147483648"]
+    (policy,) = [o["spec"] for o in chart_objects("--set", "logdirs[0]=gs://b,policy.maxBytesPerWorker=2147483648") if o["kind"] == "ProfilePolicy"]
+    assert policy["maxBytesPerWorker"] == "2147483648"
+
+
+def test_no_user_is_null():
+    objects = chart_objects("--set", "injection.user=null,runAsUser=null")
+    assert operator_config(objects)["injection"]["user"] == 0
+    assert all("runAsUser" not in c["securityContext"] and "runAsGroup" not in c["securityContext"] for spec in pod_templates(objects).values() for c in spec["containers"])
+
+
+def test_every_field_of_the_api_explains_itself():
+    """kubectl explain is the first manual that people open. Kubernetes itself describes apiVersion, kind and metadata."""
+    def undescribed(schema, path):
+        for name, field in schema.get("properties", {}).items():
+            if not field.get("description") and f"{path}{name}" not in ("apiVersion", "kind", "metadata"):
+                yield f"{path}{name}"
+            yield from undescribed(field, f"{path}{name}.")
+            yield from undescribed(field.get("items", {}), f"{path}{name}[].")
+
+    for file in (CHART / "crds").glob("*.yaml"):
+        for version in yaml.safe_load(file.read_text())["spec"]["versions"]:
+            assert list(undescribed(version["schema"]["openAPIV3Schema"], "")) == [], file.name
+            assert all(column.get("description") or column["name"] in ("Age", "Message") for column in version["additionalPrinterColumns"])
+
+
+def notes(plane, *settings):
+    done = helm("install", "s", CHART, "--kubeconfig", plane.kubeconfig, "--dry-run=client", *settings)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\nNOTES:\n")[1]
+
+
+def test_what_the_chart_says_after_an_installation(plane):
+    """Everybody who installs reads this. Its commands must be right for the values."""
+    usual = notes(plane, "--set", "logdirs[0]=gs://b/{namespace}")
+    assert "logdir-volume" not in usual
+    assert "strobe.dev/logdir-volume: VOLUME:/nfs/ml\n" in notes(plane, "--set", "logdirs[0]=file:///nfs/{namespace},watchNamespace=ml")
+    assert "allows no logdir" not in usual and 'strobe.dev/python: "true"' in usual
+    assert "       logdir: gs://b/NAMESPACE\n     EOF" in usual and "--clusterrole s-strobe-profiler" in usual
+    for without in ("logdirs=null", "policy.create=false,logdirs[0]=gs://b"):
+        assert "allows no logdir" in notes(plane, "--set", without) and "upgrade s CHART" in notes(plane, "--set", without)
+    ours = notes(plane, "--set", "watchNamespace=ml,logdirs[0]=gs://b,policy.defaultLogdir=gs://b/ml,rbac.create=false,injection.enabled=false,tls.enabled=false")
+    assert "logdir:" not in ours and "NAMESPACE" not in ours and "kubectl apply -n ml" in ours
+    assert "--clusterrole" not in ours and "docs/how-to/sidecar.md" in ours and "WARNING: tls.enabled is false" in ours
+    assert not [line for line in ours.splitlines() if line.strip() in ("{", "}") or "<no value>" in line]
 
 
 def pod_templates(objects):

@@ -97,18 +97,25 @@ def test_expected_workers_says_it_for_a_selector(kubectl, operator, make_workers
         assert "target.expectedWorkers" in refused.stderr
 
 
-def test_four_slices_of_a_jobset_have_numbers_of_their_own(kubectl, operator, make_workers, logdir):
+def test_a_multi_slice_jobset_is_numbered_slice_by_slice(kubectl, operator, make_workers, logdir):
+    """Four slices of two hosts each. A host's completion index repeats in each slice, so that it alone would give two workers one rank; and a
+    host that is missing is named by its rank in the whole job."""
     define(kubectl, "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
     kubectl.apply({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "llm"}, "spec": {"replicatedJobs": [
-        {"name": "slice", "replicas": 3, "template": {"spec": {"parallelism": 1, "completions": 1}}}]}})
-    for i, worker in enumerate(make_workers(3)):
+        {"name": "slice", "replicas": 4, "template": {"spec": {"parallelism": 2, "completions": 2}}}]}})
+    # (slice, host) of each worker that has a pod; five hosts have none.
+    places = [(3, 1), (0, 1), (2, 0)]
+    for worker, (piece, host) in zip(make_workers(3), places, strict=True):
         worker.register(kubectl, {"jobset.sigs.k8s.io/jobset-name": "llm", "jobset.sigs.k8s.io/replicatedjob-name": "slice",
-                                  "jobset.sigs.k8s.io/job-index": str(2 - i), "jobset.sigs.k8s.io/job-global-index": str(2 - i),
-                                  "batch.kubernetes.io/job-completion-index": "0"})
-    kubectl.apply(job_request("look", logdir, kind="JobSet"))
+                                  "jobset.sigs.k8s.io/job-index": str(piece), "jobset.sigs.k8s.io/job-global-index": str(piece),
+                                  "batch.kubernetes.io/job-completion-index": str(host)})
+    kubectl.apply(job_request("look", logdir, kind="JobSet", minWorkers=3))
     request = wait_finished(kubectl, "look")
-    assert condition(request, "Accepted")["message"] == "3/3 workers are there"
-    assert {w["pod"]: w["rank"] for w in read_manifest(logdir)["workers"]} == {"worker-0": 2, "worker-1": 1, "worker-2": 0}
+    assert condition(request, "Accepted")["message"] == "3/8 workers are there"
+    assert request["status"]["workers"]["summary"] == "3/8" and condition(request, "Succeeded")["reason"] == "EnoughWorkersOk"
+    workers = read_manifest(logdir)["workers"]
+    assert {w["pod"]: w["rank"] for w in workers if w["pod"]} == {"worker-0": 7, "worker-1": 1, "worker-2": 4}
+    assert [w["rank"] for w in workers] == list(range(8)) and {w["outcome"] for w in workers if not w["pod"]} == {"WorkerMissing"}
 
 
 def plural_of(kind):

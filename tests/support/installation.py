@@ -10,7 +10,7 @@ import pytest
 
 from .control_plane import Kubectl
 from .metrics import total
-from .node import HOST, V4, Node, in_url
+from .node import V4, Node, host_program, in_url
 from .operator import condition, profile_request, wait_finished
 from .processes import BIN, PYTHON, ROOT, TOOLS, Group, wait_until
 from .stores import Versity
@@ -113,21 +113,6 @@ def as_jane(kubectl, *objects, check=True):
         states = [(pod["metadata"]["name"], pod["status"].get("podIP"), pod["metadata"].get("deletionTimestamp")) for pod in operators(kubectl.kubeconfig)]
         raise RuntimeError(f"{done.stderr.strip()}; operators {states}, routed to {routed()}")
     return done
-
-
-def host_program(name, command, env=None, labels=None, annotations=None):
-    """A pod template whose container runs a program of this machine, with host path volumes for it."""
-    places = sorted({"usr", "lib", "lib64", "bin", "tmp", ROOT.parts[1], PYTHON.resolve().parts[1]})
-    return {
-        "metadata": {"labels": labels or {}, "annotations": annotations or {}},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": name, "image": HOST, "imagePullPolicy": "Never", "command": command,
-                            "env": [{"name": k, "value": v} for k, v in (env or {}).items()],
-                            "volumeMounts": [{"name": place, "mountPath": f"/{place}"} for place in places]}],
-            "volumes": [{"name": place, "hostPath": {"path": f"/{place}"}} for place in places],
-        },
-    }
 
 
 def host_pod(name, command):

@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 
 from .control_plane import ControlPlane, Kubectl
-from .processes import ROOT, TOOLS, wait_until
+from .processes import PYTHON, ROOT, TOOLS, wait_until
 from .tls import issue
 
 NAME = "node"
@@ -232,3 +232,18 @@ oom_score = 0
 }}
 ''')
         self.group.start("coredns", [TOOLS / "coredns", "-conf", corefile])
+
+
+def host_program(name, command, env=None, labels=None, annotations=None):
+    """A pod template whose container runs a program of this machine, with host path volumes for it."""
+    places = sorted({"usr", "lib", "lib64", "bin", "tmp", ROOT.parts[1], PYTHON.resolve().parts[1]})
+    return {
+        "metadata": {"labels": labels or {}, "annotations": annotations or {}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": name, "image": HOST, "imagePullPolicy": "Never", "command": command,
+                            "env": [{"name": k, "value": v} for k, v in (env or {}).items()],
+                            "volumeMounts": [{"name": place, "mountPath": f"/{place}"} for place in places]}],
+            "volumes": [{"name": place, "hostPath": {"path": f"/{place}"}} for place in places],
+        },
+    }

@@ -1,6 +1,11 @@
 {{- define "strobe.name" -}}
-{{- if not (hasKey (.Values.injection | default dict) "storage") }}
-{{- fail "values of this version of the chart are missing; upgrade with --reset-then-reuse-values instead of --reuse-values" }}
+{{- range $section := list "crds" "flowSchema" "hooks" "image" "injection" "log" "metrics" "networkPolicy" "podDisruptionBudget" "policy" "rbac" "serviceAccount" "tls" "viewer" "webhook" }}
+{{- if not (kindIs "map" (get $.Values $section)) }}
+{{- fail (printf "values of this version of the chart are missing (%s); set none of its sections to null, and upgrade with --reset-then-reuse-values instead of --reuse-values" $section) }}
+{{- end }}
+{{- end }}
+{{- if not (hasKey .Values.injection "storage") }}
+{{- fail "values of this version of the chart are missing (injection.storage); upgrade with --reset-then-reuse-values instead of --reuse-values" }}
 {{- end }}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
@@ -88,6 +93,61 @@ securityContext:
 {{- define "strobe.keep" -}}
 helm.sh/resource-policy: keep
 argocd.argoproj.io/sync-options: Prune=false
+{{- end }}
+
+{{- /* A quantity as text. Helm reads numbers as floating-point numbers, which would print as 1e+09. */ -}}
+{{- define "strobe.quantity" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else if eq (float64 (int64 .)) (float64 .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
+{{- /* The whole seconds of a duration such as 8760h. */ -}}
+{{- define "strobe.seconds" -}}
+{{- $from := toDate "2006-01-02" "2000-01-01" }}
+{{- sub ($from | mustDateModify . | unixEpoch | int64) ($from | unixEpoch | int64) }}
+{{- end }}
+
+{{- /* Fails for values that fit the schema but not together: the API server or the operator would refuse them halfway through an installation. */ -}}
+{{- define "strobe.validate" -}}
+{{- $ports := dict "webhook.port" .Values.webhook.port "metrics.port" .Values.metrics.port }}
+{{- $services := dict "the port of the Service's webhook" 443 "metrics.port" .Values.metrics.port }}
+{{- if .Values.tls.enabled }}
+{{- $ports = set $ports "tls.enrollPort" .Values.tls.enrollPort }}
+{{- $services = set $services "tls.enrollPort" .Values.tls.enrollPort }}
+{{- end }}
+{{- range $all := list $ports $services }}
+{{- $taken := dict }}
+{{- range $name, $port := $all }}
+{{- with get $taken (toString $port) }}{{ fail (printf "%s and %s are both %v; choose different ports" . $name $port) }}{{ end }}
+{{- $_ := set $taken (toString $port) $name }}
+{{- end }}
+{{- end }}
+{{- $range := splitList "-" .Values.injection.hostNetworkPorts }}
+{{- if or (gt (int (first $range)) (int (last $range))) (gt (int (last $range)) 65535) (lt (int (first $range)) 1) }}
+{{- fail (printf "injection.hostNetworkPorts is %s; write FIRST-LAST, both from 1 to 65535" .Values.injection.hostNetworkPorts) }}
+{{- end }}
+{{- range .Values.logdirs }}{{ if contains ".." . }}{{ fail (printf "logdirs has %s; \"..\" is not allowed in it" .) }}{{ end }}{{ end }}
+{{- if and .Values.policy.defaultLogdir (not (and .Values.policy.create .Values.logdirs)) }}
+{{- fail "policy.defaultLogdir needs logdirs and policy.create, because it must be one of logdirs or below one" }}
+{{- end }}
+{{- with .Values.policy.defaultLogdir }}
+{{- $default := . }}
+{{- $below := list }}
+{{- range $.Values.logdirs }}{{ if or (eq $default .) (hasPrefix (printf "%s/" (trimSuffix "/" .)) $default) }}{{ $below = append $below . }}{{ end }}{{ end }}
+{{- if not $below }}{{ fail (printf "policy.defaultLogdir is %s, which is neither one of logdirs nor below one" .) }}{{ end }}
+{{- end }}
+{{- $settle := include "strobe.seconds" .Values.tls.settle | int64 }}
+{{- $certificate := include "strobe.seconds" .Values.tls.certificateLifetime | int64 }}
+{{- if lt $certificate 1 }}{{ fail (printf "tls.certificateLifetime is %s; it must be at least 1s" .Values.tls.certificateLifetime) }}{{ end }}
+{{- if lt $settle $certificate }}
+{{- fail (printf "tls.settle is %s and tls.certificateLifetime is %s; settle must be at least as long" .Values.tls.settle .Values.tls.certificateLifetime) }}
+{{- end }}
+{{- if le (include "strobe.seconds" .Values.tls.authorityLifetime | int64) (mul 3 (add $settle $certificate)) }}
+{{- fail (printf "tls.authorityLifetime is %s; it must be more than 3 x (tls.settle + tls.certificateLifetime)" .Values.tls.authorityLifetime) }}
+{{- end }}
+{{- if gt (include "strobe.seconds" .Values.viewer.accessCache | int64) 300 }}{{ fail (printf "viewer.accessCache is %s; it must be at most 5m" .Values.viewer.accessCache) }}{{ end }}
+{{- if and .Values.policy.sidecar.runAsGroup (not .Values.policy.sidecar.runAsUser) }}
+{{- fail "policy.sidecar.runAsGroup needs policy.sidecar.runAsUser" }}
+{{- end }}
 {{- end }}
 
 {{- define "strobe.clientConfig" -}}

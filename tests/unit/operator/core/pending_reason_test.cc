@@ -22,6 +22,11 @@ TEST(WhyPending, NoPodsAtAll) {
   selection.not_known = "the job does not say it";
   EXPECT_EQ(WhyPending(selection).reason, "NoTargets");
   EXPECT_EQ(WhyPending(selection).message, "no pod matches the target");
+  selection.job = "Job/nope";
+  selection.not_known = "there is no Job ml/nope, or its API is not installed";
+  EXPECT_EQ(WhyPending(selection).message,
+            "no pod matches the target; there is no Job ml/nope, or its API is not installed");
+  selection.not_known = "";
   selection.expected = 4;
   EXPECT_THAT(WhyPending(selection).message, HasSubstr("0/4"));
 }
