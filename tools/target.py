@@ -1,13 +1,23 @@
 """What the tools that pack programs know of an architecture: its programs, and the Debian libraries that they load."""
 
+import gzip
+import os
 import re
 import subprocess
 import sys
+import tarfile
+import zipfile
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+STARTER = """#!/bin/sh
+# Starts the program with the libraries that came with it, whatever this machine has.
+self=$(readlink -f "$0") || exit 127
+lib=${{self%/*}}/{lib}
+exec "$lib/{loader}" --library-path "$lib" --argv0 "$0" "$lib/{program}" "$@"
+"""
 
 
 def version():
@@ -100,6 +110,51 @@ def add_files(tar, folder):
                 tar.addfile(entry, file)
         else:
             tar.addfile(entry)
+
+
+def write_archive(folder, out, level=9):
+    """Packs a folder's content as .tar.gz; the same files give the same bytes."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("wb") as file, gzip.GzipFile("", "wb", level, file, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        add_files(tar, folder)
+
+
+def pack_starters(target, programs, folder, lib):
+    """Puts the programs, their libraries and the loader into `lib`, and scripts that start them with one another into `folder`. Returns the libraries,
+    as Target.libraries does."""
+    libraries = target.libraries(*(target.program(name) for name in programs))
+    (loader,) = [Path(name).name for name in libraries if Path(name).name.startswith("ld-linux")]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in programs:
+        target.strip(target.program(name), lib / name)
+        (lib / name).chmod(0o755)
+        write_starter(folder / name, lib, loader, name)
+    for name, file in libraries.items():
+        (lib / Path(name).name).write_bytes(file.read_bytes())
+    (lib / loader).chmod(0o755)
+    return libraries
+
+
+def write_starter(file, lib, loader, program):
+    file.write_text(STARTER.format(lib=os.path.relpath(lib, file.parent), loader=loader, program=program))
+    file.chmod(0o755)
+
+
+def python_package(wheels, to):
+    """Unpacks the Python package that tools/wheel has built, as it lies beside trainers."""
+    found = sorted(wheels.glob("*.whl"))
+    if not found:
+        sys.exit(f"{wheels} has no Python package; run tools/wheel")
+    with zipfile.ZipFile(found[-1]) as wheel:
+        for name in wheel.namelist():
+            parts = Path(name).parts
+            # Leaves out the programs and the agent in the wheel, because they are in other places, and what only pip reads.
+            # entry_points.txt, which needs METADATA beside it, is how PyTorch and JAX find the package.
+            if parts[0] == "strobe" and parts[1] in ("bin", "lib") or name.endswith(".c"):
+                continue
+            if not parts[0].endswith(".dist-info") or parts[1] in ("METADATA", "entry_points.txt"):
+                (to / name).parent.mkdir(parents=True, exist_ok=True)
+                (to / name).write_bytes(wheel.read(name))
 
 
 @cache

@@ -8,7 +8,6 @@
 // exit handlers. $LISTEN makes it listen on that TCP port, like a trainer with a profiler server.
 #include <arpa/inet.h>
 #include <cuda.h>
-#include <dlfcn.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "strobe/trace_me.h"
+#include "tests/e2e/cuda_driver.h"
 
 namespace {
 
@@ -52,50 +52,8 @@ DONE:
 }
 )";
 
-#define FUNCTION(name, symbol, ...) \
-  CUresult (*name)(__VA_ARGS__) = Find<CUresult (*)(__VA_ARGS__)>(symbol)
-
-void* Driver() {
-  static void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) {
-    std::fprintf(stderr, "cuda_program: %s\n", dlerror());
-    std::exit(2);
-  }
-  return library;
-}
-
-template <typename T>
-T Find(const char* symbol) {
-  return reinterpret_cast<T>(dlsym(Driver(), symbol));
-}
-
-struct Cuda {
-  FUNCTION(init, "cuInit", unsigned);
-  FUNCTION(device_count, "cuDeviceGetCount", int*);
-  FUNCTION(retain, "cuDevicePrimaryCtxRetain", CUcontext*, CUdevice);
-  FUNCTION(set_current, "cuCtxSetCurrent", CUcontext);
-  FUNCTION(load, "cuModuleLoadData", CUmodule*, const void*);
-  FUNCTION(get, "cuModuleGetFunction", CUfunction*, CUmodule, const char*);
-  FUNCTION(stream, "cuStreamCreate", CUstream*, unsigned);
-  FUNCTION(synchronize, "cuStreamSynchronize", CUstream);
-  FUNCTION(launch, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
-           unsigned, unsigned, CUstream, void**, void**);
-  FUNCTION(copy, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, std::size_t, CUstream);
-  FUNCTION(clear, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream);
-  FUNCTION(allocate, "cuMemAlloc_v2", CUdeviceptr*, std::size_t);
-  FUNCTION(release, "cuMemFree_v2", CUdeviceptr);
-  // Only the fake driver has this function.
-  void (*range)(const char*) = Find<void (*)(const char*)>("fake_cuda_range");
-};
-
 std::atomic<bool> stop{false};
 std::atomic<long> launched{0};
-
-void Check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "cuda_program: %s: CUDA error %d\n", what, result);
-  std::exit(2);
-}
 
 double ThreadSeconds() {
   timespec time;

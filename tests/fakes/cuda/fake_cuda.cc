@@ -10,9 +10,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/fakes/cuda/activity.h"
@@ -30,16 +32,50 @@ std::uint64_t NowNs() {
                                         .count());
 }
 
+struct Graph;
+
 struct Stream {
   std::uint32_t id = 7;  // The number of the default stream.
   std::uint32_t device = 0;
   std::mutex mutex;
   std::uint64_t busy_until = 0;
+  Graph* capturing = nullptr;
 };
 
 struct Function {
   std::string name;
 };
+
+// A kernel that waits in a graph: what it does, and for how long.
+struct Node {
+  FakeActivity activity;
+  std::uint64_t takes_ns;
+  CUdeviceptr stamps;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+// What the kernels of tests/e2e/cuda_stamps.cc have noted, by the address that they write to.
+struct Stamps {
+  std::mutex mutex;
+  std::map<CUdeviceptr, std::vector<std::uint64_t>> noted;
+};
+
+Stamps& TheStamps() {
+  static Stamps& stamps = *new Stamps;
+  return stamps;
+}
+
+// The device's clock has another zero than the host's. A kernel notes its begin after it has begun.
+void NoteStamp(CUdeviceptr to, const FakeActivity& activity) {
+  constexpr std::uint64_t kZero = 1'000'000'000'000, kLater = 300, kBefore = 200;
+  Stamps& stamps = TheStamps();
+  std::lock_guard<std::mutex> lock(stamps.mutex);
+  stamps.noted[to].push_back(activity.begin - kZero + kLater);
+  stamps.noted[to].push_back(activity.end - kZero - kBefore);
+}
 
 std::atomic<FakeActivityHook> hook{nullptr};
 std::atomic<std::uint32_t> correlations{0}, streams{12}, ranges{0};
@@ -54,23 +90,53 @@ Stream& StreamOf(CUstream stream) {
   return default_streams[current_device];
 }
 
-// Schedules the work after the earlier work of its stream, and reports it to the hook.
-void Enqueue(FakeActivity activity, CUstream on, std::uint64_t takes_ns) {
-  const FakeActivityHook told = hook.load(std::memory_order_acquire);
-  Stream& stream = StreamOf(on);
-  activity.call_begin = NowNs();
+// Schedules the work after the earlier work of its stream.
+void Schedule(FakeActivity& activity, Stream& stream, std::uint64_t takes_ns, CUdeviceptr stamps) {
   {
     std::lock_guard<std::mutex> lock(stream.mutex);
     activity.begin = std::max(stream.busy_until, activity.call_begin + 2000);
     activity.end = stream.busy_until = activity.begin + takes_ns;
   }
-  if (told == nullptr) return;
-  activity.call_end = NowNs();
   activity.device = stream.device;
   activity.context = stream.device + 1;
   activity.stream = stream.id;
+  if (stamps != 0) NoteStamp(stamps, activity);
+}
+
+// Schedules the work and reports it to the hook, or adds it to the graph that is being captured.
+void Enqueue(FakeActivity activity, CUstream on, std::uint64_t takes_ns, CUdeviceptr stamps = 0) {
+  const FakeActivityHook told = hook.load(std::memory_order_acquire);
+  Stream& stream = StreamOf(on);
+  if (stream.capturing != nullptr) {
+    stream.capturing->nodes.push_back({activity, takes_ns, stamps});
+    return;
+  }
+  activity.call_begin = NowNs();
+  Schedule(activity, stream, takes_ns, stamps);
+  if (told == nullptr) return;
+  activity.call_end = NowNs();
   activity.correlation = ++correlations;
   told(activity);
+}
+
+// All kernels of a graph have the correlation of the call that launched it, which is told with the
+// first one.
+void EnqueueGraph(const Graph& graph, CUstream on) {
+  const FakeActivityHook told = hook.load(std::memory_order_acquire);
+  Stream& stream = StreamOf(on);
+  const std::uint32_t correlation = told == nullptr ? 0 : ++correlations;
+  const std::uint64_t begin = NowNs();
+  std::uint32_t call = CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch;
+  for (const Node& node : graph.nodes) {
+    FakeActivity activity = node.activity;
+    activity.call = std::exchange(call, 0);
+    activity.call_begin = begin;
+    Schedule(activity, stream, node.takes_ns, node.stamps);
+    if (told == nullptr) continue;
+    activity.call_end = NowNs();
+    activity.correlation = correlation;
+    told(activity);
+  }
 }
 
 }  // namespace
@@ -205,7 +271,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream on) {
 }
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy,
                                 unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
-                                unsigned int shared, CUstream stream, void**, void**) {
+                                unsigned int shared, CUstream stream, void** arguments, void**) {
   static const std::uint64_t takes = Number("FAKE_CUDA_KERNEL_NS", 5000);
   FakeActivity activity;
   activity.name = reinterpret_cast<Function*>(function)->name.c_str();
@@ -214,7 +280,8 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, unsigned i
   std::memcpy(activity.grid, grid, sizeof grid);
   std::memcpy(activity.block, block, sizeof block);
   activity.shared = shared;
-  Enqueue(activity, stream, takes);
+  const bool notes = reinterpret_cast<Function*>(function)->name == "stamp";
+  Enqueue(activity, stream, takes, notes ? *static_cast<CUdeviceptr*>(arguments[0]) : 0);
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, std::size_t bytes,
@@ -231,6 +298,31 @@ CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr, unsigned char, std::size_t bytes, 
                         .call = CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async};
   activity.bytes = bytes;
   Enqueue(activity, stream, 1000);
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  StreamOf(stream).capturing = new Graph;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  *graph = reinterpret_cast<CUgraph>(std::exchange(StreamOf(stream).capturing, nullptr));
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* to, CUgraph graph, unsigned long long) {
+  *to = reinterpret_cast<CUgraphExec>(graph);
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  EnqueueGraph(*reinterpret_cast<Graph*>(graph), stream);
+  return CUDA_SUCCESS;
+}
+// Only what kernels have noted can be copied; the fake's memory is addresses without content.
+CUresult CUDAAPI cuMemcpyDtoH_v2(void* to, CUdeviceptr from, std::size_t bytes) {
+  Stamps& stamps = TheStamps();
+  std::lock_guard<std::mutex> lock(stamps.mutex);
+  const std::vector<std::uint64_t>& noted = stamps.noted[from];
+  if (bytes > noted.size() * sizeof noted[0]) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(to, noted.data(), bytes);
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {

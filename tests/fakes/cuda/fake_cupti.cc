@@ -11,6 +11,8 @@
 //   after_unsubscribe=1    A last buffer is handed back after cuptiUnsubscribe has returned.
 //   steal_ms=<n>           n ms after the first kind was enabled, another profiler registers its
 //                          callbacks and gets all buffers from then on.
+//   lose_every=<n>         Every n-th kernel is not recorded.
+//   shift_ns=<n>           Every 10th kernel is recorded n ns later than it ran.
 //   foreign=1              Each flush also hands back buffers that were never requested.
 //
 // Like the real library, it must not be called after its destructors have run. If it is, it prints
@@ -197,6 +199,11 @@ thread_local std::vector<External> externals;
 std::uint32_t ThreadId() { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
 
 void OnKernel(const FakeActivity& from, std::uint64_t jump) {
+  static std::atomic<long> kernels{0};
+  static const long lose_every = Fault("lose_every"), shift_ns = Fault("shift_ns");
+  const long number = ++kernels;
+  if (lose_every > 0 && number % lose_every == 0) return;
+  if (number % 10 == 0) jump += static_cast<std::uint64_t>(shift_ns);
   Kernel record{};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   record.registersPerThread = static_cast<std::uint16_t>(from.registers);
@@ -453,6 +460,9 @@ CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t id
   switch (id) {
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
       *name = "cuLaunchKernel";
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
+      *name = "cuGraphLaunch";
       break;
     case CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2:
       *name = "cuMemcpyHtoDAsync_v2";

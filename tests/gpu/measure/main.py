@@ -1,0 +1,119 @@
+"""Runs the steps one after the other and prints their table."""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from functools import partial
+from pathlib import Path
+
+from . import steps_driver, steps_frameworks, steps_machine
+from .findings import FAILED, MISSED, NOT_HAD, Finding, table
+from .outputs import leave
+from .place import cupti_of, find, python_with
+from .processes import Failed, NotHad
+
+BUDGET_SECONDS = 450  # Of all steps; what is left of eight minutes is for packing.
+LEAST_SECONDS = 10  # A step that has less is not begun.
+
+
+def _steps():
+    """Name, function and most seconds, in their order: what the issue asks for most comes first."""
+    of = partial
+    f = steps_frameworks
+    return [
+        ("machine", steps_machine.machine, 60), ("package", steps_machine.package, 30),
+        ("counts", steps_driver.counts, 40), ("times", steps_driver.times, 40), ("graphs", steps_driver.graphs, 60), ("calls", steps_driver.calls, 60),
+        ("jax-agent", of(f.agent, framework="jax"), 80), ("jax-framework", of(f.framework, name="jax"), 100),
+        ("torch-framework", of(f.framework, name="torch"), 100), ("torch-agent", of(f.agent, framework="torch"), 80),
+        ("jax-cost", of(f.cost, framework="jax"), 110), ("torch-cost", of(f.cost, framework="torch"), 120),
+        ("jax-two-profilers", of(f.two_profilers, framework="jax"), 70), ("torch-two-profilers", of(f.two_profilers, framework="torch"), 80),
+        ("permission", steps_machine.permission, 30), ("beginner", steps_driver.beginner, 30), ("mig", steps_machine.mig, 20), ("mps", steps_machine.mps, 40),
+    ]
+
+
+class Setup:
+    """What the steps have in common. In a rehearsal, which needs no GPU, frameworks may run on the processor and windows are short."""
+
+    def __init__(self, folder):
+        self.folder, self.place = folder, find()
+        self.rehearsal = "STROBE_GPU_REHEARSAL" in os.environ
+        # A machine that runs other tests begins to record late, and is not asked for speed.
+        self.flags = ("--guard", "1s") if self.rehearsal else ()
+        self.pace, self.rate_bar = (20, 1000) if self.rehearsal else (0, 200_000)
+        self.patience = 4 if self.rehearsal else 1
+        self.trainer = {"STROBE_GPU_MODEL": "2,64,32", "JAX_PLATFORMS": "cpu"} if self.rehearsal else {}
+        self.pythons = {name: python_with(name) for name in ("jax", "torch")}
+        generation = (steps_machine.driver_version() or 12000) // 1000
+        self.cuda = {}
+        found = next((path for python in self.pythons.values() if python and (path := cupti_of(python, generation))), None)
+        if found and "STROBE_CUPTI" not in os.environ:
+            self.cuda["STROBE_CUPTI"] = found
+        self.until = 0.0
+
+    def seconds(self, wanted):
+        return min(wanted, 0.5) if self.rehearsal else wanted
+
+    def left(self):
+        """Seconds that the step may still take."""
+        return self.until - time.monotonic()
+
+
+def _out_of_time(*_):
+    raise Failed("took too long and was ended")
+
+
+def run_step(setup, function, seconds):
+    """Never raises, whatever the step meets."""
+    if seconds < LEAST_SECONDS:
+        return Finding(NOT_HAD, "no time was left")
+    setup.until = time.monotonic() + seconds
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return function(setup)
+    except NotHad as reason:
+        return Finding(NOT_HAD, str(reason))
+    except Failed as reason:
+        return Finding(FAILED, str(reason))
+    except Exception as error:
+        traceback.print_exc()
+        return Finding(FAILED, f"{type(error).__name__}: {error}"[:300])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/gpu/run", description="Measures Strobe on this machine's GPU.")
+    steps = _steps()
+    parser.add_argument("--steps", help="comma list of: " + ", ".join(name for name, *_ in steps))
+    arguments = parser.parse_args()
+    wanted = arguments.steps.split(",") if arguments.steps else [name for name, *_ in steps]
+    unknown = set(wanted) - {name for name, *_ in steps}
+    if unknown:
+        parser.error(f"--steps: there is no {', '.join(sorted(unknown))}")
+    if steps_machine.driver_version() is None:
+        parser.exit(2, "tests/gpu/run: there is no libcuda.so.1 here; this needs a machine with an NVIDIA GPU and its driver\n")
+    signal.signal(signal.SIGALRM, _out_of_time)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="sg", ignore_cleanup_errors=True) as directory:
+        Path(directory).chmod(0o755)  # Programs of other users have their folders in there.
+        setup = Setup(Path(directory))
+        end = time.monotonic() + setup.patience * BUDGET_SECONDS
+        for name, function, most in steps:
+            if name not in wanted:
+                continue
+            began = time.monotonic()
+            finding = run_step(setup, function, min(setup.patience * most, end - began))
+            rows.append((name, time.monotonic() - began, finding))
+            print(f"{name}: {finding.result} ({rows[-1][1]:.0f} s) {finding.text}", file=sys.stderr, flush=True)
+        report = f"# Strobe on a GPU, {time.strftime('%Y-%m-%d', time.gmtime())}\n\n{table(rows)}\n"
+        leave(report, rows, setup.folder)
+    print(report)
+    return 1 if any(finding.result in (FAILED, MISSED) for *_, finding in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

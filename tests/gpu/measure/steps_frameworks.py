@@ -1,0 +1,173 @@
+"""JAX and PyTorch programs that know nothing of Strobe: what is recorded, what it costs, and what happens beside their own profilers."""
+
+import json
+import statistics
+import time
+from pathlib import Path
+
+from .findings import judge, percent
+from .kernels import joined_share, kineto_kernels, recording, same_work
+from .processes import Failed, NotHad
+from .rig import Rig, told, window_ns
+
+STEPS = 50
+COST_BAR = 2.0  # Percent of a step while recording.
+NOISE = 1.0  # Percent that two processes of the same program may differ by.
+LEAD_SECONDS = {"jax": 2.5, "torch": 4.5}  # From the begin of a capture to its window; PyTorch prepares two seconds ahead with CUDA.
+
+
+def _python(setup, framework):
+    python = setup.pythons[framework]
+    if python is None:
+        raise NotHad(f"no Python here has {framework}; $STROBE_GPU_PYTHON may name one")
+    return python
+
+
+def _by_agent(rig):
+    """The agent records the devices, whatever the framework could do itself."""
+    return {**rig.agent_env(), "STROBE_BOOTSTRAP": "off", "STROBE_DEVICE": "force"}
+
+
+def own_kernels(answer):
+    """The kernels in the trace of the framework's own profiler."""
+    if not answer["file"]:
+        return []
+    path = Path(answer["file"])
+    return recording(path).kernels if path.name.endswith(".pb") else kineto_kernels(path)
+
+
+def _told_work(same, what):
+    differing = ", ".join(f"{name[:40]} {ours}/{theirs}" for name, (ours, theirs) in list(same.differing.items())[:5])
+    return f"{what}: {same.ours} and {same.theirs} kernels in {STEPS} steps, {len(same.differing)} names differ {differing}; durations differ by " \
+           f"{same.median_us:.3f} us (median), {same.worst_percent_us:.3f} us (99 %)"
+
+
+def _compared(rig, trainer, what):
+    """The same steps by the framework's own profiler and by Strobe."""
+    own = trainer.ask(f"profile {STEPS} {rig.folder}/own", 90)
+    rig.begin(3)
+    rig.wait_window()
+    ran = trainer.ask(f"steps {STEPS}", 60)
+    manifest = rig.finish()
+    begin, end = window_ns(manifest)
+    if ran["began_ns"] < begin or ran["ended_ns"] > end:
+        raise Failed(f"the steps ran {(ran['began_ns'] - begin) / 1e9:+.2f} to {(ran['ended_ns'] - begin) / 1e9:+.2f} s after the begin of a window of "
+                     f"{(end - begin) / 1e9:.0f} s; {told(manifest['worker'])}")
+    found = rig.recording()
+    same = same_work(found.kernels, own_kernels(own))
+    worker = manifest["worker"]
+    return judge(f"{_told_work(same, what)}; {100 * joined_share(found):.2f} % joined to their launch; {told(worker)}",
+                 (worker["outcome"] == "Ok", "outcome"), (same.ours > 0 and not same.differing, "counts differ"),
+                 (same.median_us <= 1, "durations differ by more than 1 us"))
+
+
+def agent(setup, framework):
+    """The agent with CUPTI against the framework's own profiler, which cannot record at the same time: CUPTI has one subscriber."""
+    python = _python(setup, framework)
+    with Rig(setup, f"{framework}-agent") as rig:
+        return _compared(rig, rig.trainer(framework, python, _by_agent(rig)), f"agent and {framework}'s own profiler")
+
+
+def framework(setup, name):
+    """An unchanged program through Strobe's part in it, which the agent starts: no PYTHONPATH, as in GPU pods."""
+    python = _python(setup, name)
+    with Rig(setup, f"{name}-framework") as rig:
+        trainer = rig.trainer(name, python, rig.agent_env())
+        told_of, planes, good = [], set(), True
+        time.sleep(2.5)  # The agent's thread looks once a second whether a framework was imported.
+        for _ in range(3):
+            trainer.send(f"run {LEAD_SECONDS[name] + 2}")
+            worker = rig.capture(1)["worker"]
+            trainer.answer(60)
+            good = good and worker["outcome"] == "Ok" and worker["coversWindow"]
+            told_of.append(f"{told(worker)} ({int(worker.get('latenessNs', 0)) / 1e6:+.2f} ms)")
+            planes.update(worker["planes"])
+        compared = _compared(rig, trainer, f"Strobe through {name} and {name}'s own profiler")
+        return judge(f"{compared.text}; three captures while it trains: {', '.join(told_of)}; planes {', '.join(sorted(planes))}",
+                     (good, "a capture is not Ok"), (compared.result == "ok", "the comparison missed its bar"))
+
+
+def _median(chunks, begin=0, end=1 << 63):
+    inside = [us for began, us in chunks if began >= begin and began + us * 10_000 <= end]
+    return statistics.median(inside) if inside else None
+
+
+def _turn(setup, rig, alone, ours, framework, number):
+    """One turn of each way to run, in an order that changes."""
+    seconds, seen = setup.seconds(1.5), {}
+
+    def record():
+        before = time.time_ns()
+        ours.send(f"run {LEAD_SECONDS[framework] + seconds + 1}")
+        manifest = rig.capture(seconds)
+        chunks, worker = ours.answer(90)["chunks"], manifest["worker"]
+        begin, end = window_ns(manifest)
+        seen["Strobe records"] = _median(chunks, begin, end) if worker["outcome"] in ("Ok", "LateStart") else None
+        seen["Strobe prepares"] = _median(chunks, before, begin)
+
+    ways = [lambda: seen.update(alone=_median(alone.ask(f"run {seconds}", 60)["chunks"])),
+            lambda: seen.update({"nobody records": _median(ours.ask(f"run {seconds}", 60)["chunks"])}), record,
+            lambda: seen.update({"its own profiler records": _median(alone.ask(f"profile-run {seconds} {rig.folder}/own{number}", 120)["chunks"])})]
+    for way in ways[number % 4:] + ways[:number % 4]:
+        way()
+    return seen
+
+
+def cost(setup, framework):
+    """Time of a step: alone, with Strobe while nobody records, while Strobe records, and while the framework's own profiler does."""
+    python = _python(setup, framework)
+    with Rig(setup, f"{framework}-cost") as rig:
+        env = _by_agent(rig) if framework == "jax" else rig.agent_env()
+        alone, ours = rig.trainer(framework, python), rig.trainer(framework, python, env)
+        time.sleep(2.5)
+        turns = []
+        while len(turns) < 4 and (len(turns) < 2 or setup.left() > 25):
+            turns.append(_turn(setup, rig, alone, ours, framework, len(turns)))
+        (rig.folder / "turns.json").write_text(json.dumps(turns, indent=1))
+        base = statistics.median(turn["alone"] for turn in turns)
+        figures = {}
+        for name in ("nobody records", "Strobe prepares", "Strobe records", "its own profiler records"):
+            values = [percent(turn[name], turn["alone"]) for turn in turns if turn.get(name)]
+            figures[name] = statistics.median(values) if values else None
+        text = ", ".join(f"{name} {value:+.2f} %" if value is not None else f"{name}: no value" for name, value in figures.items())
+        recording_costs, idle_costs = figures["Strobe records"], figures["nobody records"]
+        return judge(f"step {base:.1f} us alone; {text}; medians of {len(turns)} turns",
+                     (recording_costs is not None and recording_costs <= COST_BAR, f"more than {COST_BAR} % while recording, or never recorded"),
+                     (idle_costs is not None and idle_costs <= NOISE, f"more than {NOISE} % while nobody records"))
+
+
+def _own_first(rig, trainer):
+    """Strobe asks while the program profiles itself."""
+    started = trainer.ask(f"own-start {rig.folder}/first", 60)
+    trainer.send("run 5")
+    worker = rig.capture(1)["worker"]
+    trainer.answer(60)
+    stopped = trainer.ask("own-stop", 120)
+    kept = len(own_kernels(stopped))
+    return worker, started["error"] or stopped["error"], kept
+
+
+def _strobe_first(rig, trainer):
+    """The program profiles itself while Strobe records."""
+    rig.begin(3)
+    rig.wait_window()
+    errors = [trainer.ask(f"own-start {rig.folder}/second", 60)["error"]]
+    trainer.ask("run 0.5", 60)
+    stopped = trainer.ask("own-stop", 120)
+    worker = rig.finish()["worker"]
+    return worker, [error for error in [*errors, stopped["error"]] if error], len(own_kernels(stopped))
+
+
+def two_profilers(setup, framework):
+    """CUPTI has one subscriber: who comes second is told so by name, and the program trains on."""
+    python = _python(setup, framework)
+    with Rig(setup, f"{framework}-two") as rig:
+        trainer = rig.trainer(framework, python, _by_agent(rig) if framework == "jax" else rig.agent_env())
+        time.sleep(2.5)
+        worker, error, kept = _own_first(rig, trainer)
+        second, errors, second_kept = _strobe_first(rig, trainer)
+        trains = bool(trainer.ask("run 0.5", 60)["chunks"])
+        return judge(f"while it profiles itself: {told(worker)}, its own trace has {kept} kernels; it profiles itself while Strobe records: {told(second)}, its "
+                     f"own trace has {second_kept} kernels, errors {errors or 'none'}",
+                     (worker["outcome"] == "Busy", "not refused as Busy"), (error is None and kept > 0, f"the program's own profiler was disturbed: {error}"),
+                     (trains, "the program does not train on"))
