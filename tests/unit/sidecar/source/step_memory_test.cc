@@ -8,19 +8,19 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kStepMs = 1'000'000;
 
 v1::StepPace Pace(std::int64_t number, std::int64_t began_ms, std::int64_t period_ms) {
   v1::StepPace pace;
   pace.set_loop("train");
   pace.set_number(number);
-  pace.set_began_ns(began_ms * kMs);
-  pace.set_ended_ns(began_ms * kMs + 1);
-  pace.set_period_ns(period_ms * kMs);
+  pace.set_began_ns(began_ms * kStepMs);
+  pace.set_ended_ns(began_ms * kStepMs + 1);
+  pace.set_period_ns(period_ms * kStepMs);
   return pace;
 }
 
-WallTime At(std::int64_t ms) { return FromUnixNanos(ms * kMs); }
+WallTime At(std::int64_t ms) { return FromUnixNanos(ms * kStepMs); }
 
 TEST(StepMemory, AProcessThatDoesNotAnswerInTimeGoesOnAtItsPace) {
   StepMemory memory;
@@ -31,7 +31,7 @@ TEST(StepMemory, AProcessThatDoesNotAnswerInTimeGoesOnAtItsPace) {
   ASSERT_EQ(expected.size(), 1u);
   EXPECT_EQ(expected.front().loop(), "train");
   EXPECT_EQ(expected.front().number(), 13);
-  EXPECT_EQ(expected.front().began_ns(), 1300 * kMs);
+  EXPECT_EQ(expected.front().began_ns(), 1300 * kStepMs);
   EXPECT_EQ(expected.front().ended_ns(), 0) << "it runs";
   EXPECT_EQ(memory.Take("7.sock", std::nullopt, At(1450)).front().number(), 14);
   EXPECT_EQ(memory.Take("7.sock", {{Pace(12, 1400, 100)}}, At(1450)).front().number(), 12)
