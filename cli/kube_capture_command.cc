@@ -30,11 +30,31 @@ absl::Status CreateOnly(const KubeCaptureFlags& flags, const std::string& object
   return absl::OkStatus();
 }
 
+// Names the request here and not at the API server: Ctrl-C also ends a kubectl that waits for the
+// answer, and then the request must be found by its name to be cancelled.
+std::string SetName(nlohmann::ordered_json& request) {
+  nlohmann::ordered_json& metadata = request["metadata"];
+  if (!metadata.contains("name"))
+    metadata["name"] = metadata.value("generateName", "capture-") + RandomLetters(5);
+  metadata.erase("generateName");
+  return metadata.value("name", "");
+}
+
+// Cancels a request whose creation was interrupted. Always an error.
+absl::Status CancelUnanswered(const std::string& name, cluster::Kubectl& kubectl) {
+  const absl::Status cancelled = cluster::CancelRequest(kubectl, name);
+  if (absl::IsNotFound(cancelled))
+    return absl::CancelledError("interrupted before the request was created");
+  if (cancelled.ok())
+    return absl::CancelledError(StrCat("interrupted; the request ", name, " is cancelled"));
+  return {cancelled.code(), ToAbsl(StrCat("interrupted; the request ", name,
+                                          " may have been created: ", MessageOf(cancelled)))};
+}
+
 // Follows the request until it is finished, and returns it. The user's first interrupt cancels it,
 // the second one ends the wait: Aborted.
-absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, ProgressText& progress,
-                                        cluster::Kubectl& kubectl) {
-  const Interrupts interrupts;
+absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, const Interrupts& interrupts,
+                                        ProgressText& progress, cluster::Kubectl& kubectl) {
   bool cancelled = false, left = false;
   absl::Status not_cancelled;
   ProfileRequest last = created;
@@ -69,13 +89,17 @@ absl::StatusOr<ProfileRequest> AwaitEnd(const ProfileRequest& created, ProgressT
 }
 
 absl::StatusOr<ProfileRequest> CreateAndFollow(const KubeCaptureFlags& flags,
-                                               const std::string& object,
+                                               nlohmann::ordered_json object,
                                                cluster::Kubectl& kubectl) {
-  ASSIGN_OR_RETURN(const std::string text, CreateObject(kubectl, object, {"--output=json"}));
-  ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(text));
+  const std::string name = SetName(object);
+  const Interrupts interrupts;
+  const absl::StatusOr<std::string> text = CreateObject(kubectl, object.dump(), {"--output=json"});
+  if (!text.ok() && interrupts.count() > 0) return CancelUnanswered(name, kubectl);
+  RETURN_IF_ERROR(text.status());
+  ASSIGN_OR_RETURN(const ProfileRequest created, cluster::ParseRequestText(*text));
   if (!flags.quiet) std::cerr << cluster::kRequests << "/" << created.name << " created\n";
   ProgressText progress(flags.quiet);
-  ASSIGN_OR_RETURN(const ProfileRequest ended, AwaitEnd(created, progress, kubectl));
+  ASSIGN_OR_RETURN(const ProfileRequest ended, AwaitEnd(created, interrupts, progress, kubectl));
   if (flags.output.empty()) {
     std::cout << cluster::ResultText(ended, SystemClock().WallNow()) << "\n"
               << cluster::VerdictText(ended);
@@ -96,7 +120,7 @@ absl::StatusOr<int> Capture(const KubeCaptureFlags& flags, cluster::Kubectl& kub
     RETURN_IF_ERROR(CreateOnly(flags, request.dump(), kubectl));
     return kExitOk;
   }
-  ASSIGN_OR_RETURN(const ProfileRequest ended, CreateAndFollow(flags, request.dump(), kubectl));
+  ASSIGN_OR_RETURN(const ProfileRequest ended, CreateAndFollow(flags, request, kubectl));
   const int code = cluster::Succeeded(ended) ? kExitOk : kExitFailed;
   if (!flags.open || ended.status.run.empty()) return code;
   const int shown =

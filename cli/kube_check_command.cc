@@ -79,7 +79,7 @@ std::optional<ProfileRequest> AwaitPreflight(const ProfileRequest& created, Nano
   else
     findings.push_back({Finding::Level::kFailed, "request",
                         StrCat("it did not end within ", FormatDuration(timeout), ": ",
-                               cluster::ProgressText(last, clock.WallNow())),
+                               cluster::ResultText(last, clock.WallNow())),
                         "Wait longer with --timeout."});
   return std::nullopt;
 }

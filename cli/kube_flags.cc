@@ -215,7 +215,7 @@ void AddKubeLogsFlags(CLI::App& command, KubeNamesFlags& flags) {
   AddNames(command, flags, "names of the requests");
   command.add_option("--tail", flags.tail, "how many lines of each sidecar's log to show")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1'000'000));
   command.footer(
       "Shows the events of the request, and the logs of the sidecars of workers that did not end "
       "Ok.\n"

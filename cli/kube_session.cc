@@ -1,6 +1,8 @@
 #include "cli/kube_session.h"
 
 #include <iostream>
+#include <random>
+#include <string_view>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -14,6 +16,14 @@ absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl, const std::s
   ASSIGN_OR_RETURN(cluster::KubectlResult result, cluster::Complete(kubectl, arguments, objects));
   std::cerr << result.err;
   return std::move(result.out);
+}
+
+std::string RandomLetters(int count) {
+  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
+  std::random_device random;
+  std::string letters;
+  for (int i = 0; i < count; ++i) letters += kLetters[random() % kLetters.size()];
+  return letters;
 }
 
 absl::StatusOr<nlohmann::ordered_json> ReadFrom(cluster::Kubectl& kubectl,

@@ -16,4 +16,7 @@ absl::StatusOr<std::string> CreateObject(cluster::Kubectl& kubectl, const std::s
 // The object in the file of --from as JSON; null without one.
 absl::StatusOr<nlohmann::ordered_json> ReadFrom(cluster::Kubectl& kubectl, const std::string& file);
 
+// Letters that make a name unique, without vowels, so that they spell nothing.
+std::string RandomLetters(int count);
+
 }  // namespace strobe

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <random>
 
 #include "cli/browser.h"
 #include "cli/cluster/kubectl_process.h"
@@ -32,14 +31,6 @@ constexpr Nanos kHeartbeat = std::chrono::seconds(10);
 constexpr Nanos kHeartbeatTimeout = std::chrono::seconds(3);
 // How many connections in a row may fail, a second apart, before the command gives up.
 constexpr int kMaxReconnects = 60;
-
-std::string NewName() {
-  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
-  std::random_device random;
-  std::string name = "strobe-view-";
-  for (int i = 0; i < 6; ++i) name += kLetters[random() % kLetters.size()];
-  return name;
-}
 
 // The viewer's Job. Its end deletes the Job.
 class ViewerInCluster {
@@ -191,7 +182,7 @@ absl::Status KeepForwarding(const KubeViewFlags& flags, const std::string& run,
 }
 
 absl::Status View(const KubeViewFlags& flags, Kubectl& kubectl) {
-  cluster::ViewerWishes wishes{.name = NewName(),
+  cluster::ViewerWishes wishes{.name = "strobe-view-" + RandomLetters(6),
                                .run = flags.what,
                                .image = flags.image,
                                .service_account = flags.service_account,

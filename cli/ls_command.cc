@@ -40,7 +40,7 @@ void AddLsFlags(CLI::App& command, LsFlags& flags) {
   command.add_option("logdir", flags.place, "a logdir, or the URL of one of its runs")->required();
   command.add_option("--limit", flags.limit, "how many runs to list; the newest ones come first")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000'000));
   command.add_flag("--all", flags.all, "list all runs");
   command.add_flag("--objects", flags.objects,
                    "list objects and their sizes in bytes instead of runs");

@@ -4,7 +4,8 @@
 
 namespace strobe {
 
-// Shows one line on stderr: on a terminal it is rewritten, elsewhere each new text is a line.
+// Shows a few lines on stderr. On a terminal they are rewritten, and cut where it ends: a line that
+// wraps could not be rewritten. Elsewhere each new text is one line.
 class ProgressText {
  public:
   explicit ProgressText(bool quiet);
@@ -16,6 +17,12 @@ class ProgressText {
  private:
   const bool quiet_, terminal_;
   std::string shown_{};
+  std::size_t lines_ = 0;  // On the terminal.
 };
+
+// The text as one line: its lines separated by semicolons.
+std::string OnOneLine(const std::string& text);
+// The first `rows` lines, each cut to `columns` bytes.
+std::string CutToScreen(const std::string& text, std::size_t rows, std::size_t columns);
 
 }  // namespace strobe

@@ -15,7 +15,7 @@ constexpr Nanos kTimeout = std::chrono::minutes(2);
 
 // What kubectl writes for the API server's reasons; see StatusReason in
 // k8s.io/apimachinery/pkg/apis/meta/v1/types.go, and CheckErr in k8s.io/kubectl/pkg/cmd/util.
-constexpr std::array<std::pair<std::string_view, absl::StatusCode>, 10> kReasons = {{
+constexpr std::array<std::pair<std::string_view, absl::StatusCode>, 11> kReasons = {{
     {"(Forbidden)", absl::StatusCode::kPermissionDenied},
     {"(Unauthorized)", absl::StatusCode::kUnauthenticated},
     {"You must be logged in to the server", absl::StatusCode::kUnauthenticated},
@@ -26,13 +26,36 @@ constexpr std::array<std::pair<std::string_view, absl::StatusCode>, 10> kReasons
     {"denied the request", absl::StatusCode::kPermissionDenied},
     {"no matches for kind", absl::StatusCode::kFailedPrecondition},
     {"the server doesn't have a resource type", absl::StatusCode::kFailedPrecondition},
+    {"does not exist", absl::StatusCode::kNotFound},  // A file.
 }};
+
+// Whether a line is one of kubectl's own log, such as "E1124 08:29:10.121163   13605
+// memcache.go:265]
+// ...". It repeats, for each try, what the last line says in plain words.
+bool IsLogged(std::string_view line) {
+  const auto digit = [&](std::size_t i) { return line[i] >= '0' && line[i] <= '9'; };
+  return line.size() > 21 && (line[0] == 'E' || line[0] == 'W' || line[0] == 'I') && digit(1) &&
+         digit(2) && digit(3) && digit(4) && line[5] == ' ' && line[8] == ':' && line[11] == ':';
+}
+
+// What kubectl says of its failure.
+std::string MessageIn(const std::string& err) {
+  std::string plain;
+  for (const std::string& line : Split(err, '\n')) {
+    if (!IsLogged(line)) plain += line + "\n";
+  }
+  std::string_view message = ToStd(absl::StripAsciiWhitespace(ToAbsl(plain)));
+  if (message.empty()) message = ToStd(absl::StripAsciiWhitespace(ToAbsl(err)));
+  constexpr std::string_view kError = "error: ";  // Our own words say so.
+  if (message.starts_with(kError)) message.remove_prefix(kError.size());
+  return std::string(message);
+}
 
 }  // namespace
 
 absl::Status StatusOf(const KubectlResult& result) {
   if (result.exit_code == 0) return absl::OkStatus();
-  std::string message(absl::StripAsciiWhitespace(result.err));
+  std::string message = MessageIn(result.err);
   if (message.empty()) message = StrCat("kubectl ended with exit code ", result.exit_code);
   for (const auto& [words, code] : kReasons) {
     if (Contains(message, words)) return {code, message};

@@ -64,6 +64,38 @@ std::string StepsText(const RequestStatus& status) {
                     : StrCat("; the workers began them within ", status.steps_spread));
 }
 
+// The names that a line of progress shows before it only counts.
+constexpr std::size_t kMaxShownNames = 8;
+
+std::string StateLine(const WorkersInState& in) {
+  const std::size_t shown = std::min(in.names.size(), kMaxShownNames);
+  std::string text = StrCat("  ", in.state, " (", in.workers, ")");
+  for (std::size_t i = 0; i < shown; ++i) text += StrCat(i == 0 ? ": " : ", ", in.names[i]);
+  if (shown > 0 && in.workers > shown) text += StrCat(" and ", in.workers - shown, " more");
+  return text;
+}
+
+// What it does now, in one line; empty once it is finished.
+std::string Headline(const ProfileRequest& request, WallTime now) {
+  const Condition* found = FindCondition(request.status, "Succeeded");
+  if (found == nullptr) return "the operator has not looked at it yet";
+  const Condition& state = *found;
+  if (state.status != ConditionStatus::kUnknown) return "";
+  std::string text = state.reason;
+  if (!state.message.empty()) text += StrCat(": ", state.message);
+  const RequestStatus& status = request.status;
+  if (status.queue_position > 0) return text;
+  if (status.attempt > 0 && !status.retry_time)
+    text += StrCat("; ", status.armed, "/", status.matched, " workers armed");
+  if (status.retry_time && *status.retry_time > now)
+    text +=
+        StrCat("; again in ", FormatDuration(std::chrono::ceil<seconds>(*status.retry_time - now)));
+  else if (state.reason == "Armed" && status.start_time && *status.start_time > now)
+    text += StrCat(", starts in ",
+                   FormatDuration(std::chrono::ceil<seconds>(*status.start_time - now)));
+  return text;
+}
+
 }  // namespace
 
 bool Succeeded(const ProfileRequest& request) {
@@ -72,27 +104,14 @@ bool Succeeded(const ProfileRequest& request) {
 }
 
 std::string ProgressText(const ProfileRequest& request, WallTime now) {
-  const Condition* state = FindCondition(request.status, "Succeeded");
-  if (state == nullptr) return "the operator has not looked at it yet";
-  if (state->status != ConditionStatus::kUnknown) return "";
-  std::string text = state->reason;
-  if (!state->message.empty()) text += StrCat(": ", state->message);
-  const RequestStatus& status = request.status;
-  if (status.queue_position > 0) return text;
-  if (status.attempt > 0 && !status.retry_time)
-    text += StrCat("; ", status.armed, "/", status.matched, " workers armed");
-  if (status.retry_time && *status.retry_time > now)
-    text +=
-        StrCat("; again in ", FormatDuration(std::chrono::ceil<seconds>(*status.retry_time - now)));
-  else if (state->reason == "Armed" && status.start_time && *status.start_time > now)
-    text += StrCat(", starts in ",
-                   FormatDuration(std::chrono::ceil<seconds>(*status.start_time - now)));
+  std::string text = Headline(request, now);
+  for (const WorkersInState& in : request.status.progress) text += "\n" + StateLine(in);
   return text;
 }
 
 std::string ResultText(const ProfileRequest& request, WallTime now) {
-  std::string progress = ProgressText(request, now);
-  if (!progress.empty()) return progress;
+  std::string headline = Headline(request, now);
+  if (!headline.empty()) return headline;
   const Condition& end = *FindCondition(request.status, "Succeeded");
   return end.message.empty() ? end.reason : StrCat(end.reason, ": ", end.message);
 }
@@ -100,6 +119,10 @@ std::string ResultText(const ProfileRequest& request, WallTime now) {
 std::string VerdictText(const ProfileRequest& request) {
   const RequestStatus& status = request.status;
   std::string text;
+  if (!IsFinished(status)) {
+    for (const WorkersInState& in : status.progress) text += StateLine(in) + "\n";
+    return text;
+  }
   if (status.attempt > 0) {
     text = StrCat(status.ok, " of ", status.matched, " workers Ok\n", OutcomeLines(status),
                   Remedies(status));

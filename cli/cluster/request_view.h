@@ -8,14 +8,17 @@
 
 namespace strobe::cluster {
 
-// What the capture does now, in one line: "WaitingForReadiness: attempt 1 of 3; waits for ...",
-// "Recording: attempt 1 of 3, 16/16 armed". Empty once the request is finished.
+// What the capture does now: "WaitingForReadiness: attempt 1 of 3; waits for ...", "Recording:
+// attempt 1 of 3; 16/16 workers armed". A further line for each state that workers are in names
+// them: "  Recording (16): llm-0, llm-1, ...". Empty once the request is finished.
 std::string ProgressText(const ProfileRequest& request, WallTime now);
 
 // What became of a finished request: the workers that did not end Ok with cause, remedy and
-// lateness, then skew, steps, synchronization and the run, with how to open it.
+// lateness, then skew, steps, synchronization and the run, with how to open it. Of one that is not
+// finished, what its workers do.
 std::string VerdictText(const ProfileRequest& request);
-// "AllWorkersOk: 16 of 16 workers Ok"; of a request that is not finished what it does now.
+// "AllWorkersOk: 16 of 16 workers Ok"; of a request that is not finished what it does now, in
+// one line.
 std::string ResultText(const ProfileRequest& request, WallTime now);
 // Whether enough workers ended Ok.
 bool Succeeded(const ProfileRequest& request);

@@ -1,5 +1,6 @@
 #include "cli/cluster/request_watch.h"
 
+#include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/objects/json_members.h"
@@ -9,6 +10,17 @@ namespace strobe::cluster {
 namespace {
 
 constexpr int kMaxFailures = 20;
+
+// Deeper values than objects of the API have are left alone.
+void RemoveControls(nlohmann::json& value, int depth = 0) {
+  constexpr int kDeepest = 64;
+  if (value.is_string()) {
+    std::string& text = value.get_ref<std::string&>();
+    text = WithoutControls(text);
+  } else if (value.is_structured() && depth < kDeepest) {
+    for (nlohmann::json& inner : value) RemoveControls(inner, depth + 1);
+  }
+}
 
 absl::Status Deleted(const std::string& name) {
   return absl::NotFoundError(StrCat("the request ", name, " was deleted"));
@@ -20,6 +32,7 @@ absl::StatusOr<nlohmann::json> ParseJson(const std::string& text) {
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded())
     return absl::DataLossError(StrCat("kubectl wrote no JSON: ", text.substr(0, 200)));
+  RemoveControls(json);
   return json;
 }
 
@@ -30,6 +43,7 @@ nlohmann::json ParseJsonObjects(const std::string& text) {
     object += line + "\n";
     if (line != "}") continue;
     nlohmann::json parsed = nlohmann::json::parse(object, nullptr, false);
+    RemoveControls(parsed);
     if (!parsed.is_discarded()) objects.push_back(std::move(parsed));
     object.clear();
   }
@@ -73,7 +87,8 @@ absl::Status WatchRequest(Kubectl& kubectl, const std::string& name, const std::
   int failures = 0;
   // kubectl writes each event as one line; see JSONPrinter in k8s.io/cli-runtime/pkg/printers.
   const auto line = [&](std::string_view text) {
-    const nlohmann::json event = nlohmann::json::parse(text, nullptr, false);
+    nlohmann::json event = nlohmann::json::parse(text, nullptr, false);
+    RemoveControls(event);
     const nlohmann::json& object = kube::Member(event, "object");
     const absl::StatusOr<ProfileRequest> request = kube::ParseRequest(object);
     if (!object.is_object() || !request.ok()) return true;

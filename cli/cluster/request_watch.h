@@ -14,6 +14,8 @@ namespace strobe::cluster {
 // The resource as kubectl is told it: with its group, because others may have the same name.
 inline constexpr char kRequests[] = "profilerequests.strobe.dev";
 
+// Its texts are without control characters: messages of sidecars and containers are somebody
+// else's words, and are shown on the user's terminal.
 absl::StatusOr<nlohmann::json> ParseJson(const std::string& text);
 // The objects that kubectl writes one after the other, each ending with a line that is "}", as an
 // array. What is no JSON is left out.

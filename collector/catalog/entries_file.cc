@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Counts up with each change of the entries' form.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr std::size_t kDigestLine = 65;  // The last line: 64 digits and the line's end.
 
 std::string HeadingOf(std::string_view logdir) {
@@ -26,6 +26,7 @@ Json ToLine(const RunEntry& entry) {
   return Json::array({entry.run,
                       entry.time_ns,
                       entry.objects.manifest_bytes,
+                      entry.objects.manifest_mark,
                       entry.objects.bytes,
                       entry.objects.traces,
                       entry.has_manifest,
@@ -55,6 +56,7 @@ EntryRef OfLine(std::string_view line) {
   take(entry->run);
   take(entry->time_ns);
   take(entry->objects.manifest_bytes);
+  take(entry->objects.manifest_mark);
   take(entry->objects.bytes);
   take(entry->objects.traces);
   take(entry->has_manifest);

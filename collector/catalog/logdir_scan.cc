@@ -41,7 +41,10 @@ void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
   RunObjects& objects = place->second;
   objects.bytes +=
       std::min(object.bytes, std::numeric_limits<std::uint64_t>::max() - objects.bytes);
-  if (file == "strobe.json") objects.manifest_bytes = object.bytes;
+  if (file == "strobe.json") {
+    objects.manifest_bytes = object.bytes;
+    objects.manifest_mark = MarkOf(object.version);
+  }
   if (file.ends_with(kTraceSuffix) && file.find('/') == std::string_view::npos) ++objects.traces;
 }
 

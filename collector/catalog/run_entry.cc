@@ -64,6 +64,12 @@ std::int64_t TimeOfRunName(std::string_view run) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
+std::uint64_t MarkOf(std::string_view version) {
+  std::uint64_t mark = 0xcbf29ce484222325;  // FNV-1a.
+  for (const char c : version) mark = (mark ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return mark;
+}
+
 RunEntry UnreadEntry(std::string run, const RunObjects& objects) {
   RunEntry entry = Begin(std::move(run), objects);
   entry.unread = true;

@@ -15,11 +15,15 @@ namespace strobe::catalog {
 // What listing a logdir tells of a run.
 struct RunObjects {
   std::uint64_t manifest_bytes = 0;  // The size of strobe.json; 0 = there is none.
+  std::uint64_t manifest_mark = 0;   // Differs after it was replaced; see MarkOf.
   std::uint64_t bytes = 0;           // All objects.
   std::uint32_t traces = 0;
 
   bool operator==(const RunObjects&) const = default;
 };
+
+// A hash of an object's version. It does not differ between processes.
+std::uint64_t MarkOf(std::string_view version);
 
 struct RunEntry {
   std::string run{};

@@ -161,17 +161,12 @@ class Builder {
   }
 
   void JoinFlows() {
-    std::vector<LinkEnd> ends;
-    std::size_t size = 0;
-    for (const LineWork& work : lines_) size += work.ends.size();
-    ends.reserve(size);
-    for (LineWork& work : lines_) work.ends.Unpack(work.first_track, ends);
-    std::vector<Link> links = JoinEnds(std::move(ends), options_.threads);
+    std::vector<LineEnds> ends;
+    for (LineWork& work : lines_) ends.push_back({&work.ends, work.first_track});
     const auto tracks = static_cast<std::uint32_t>(tracks_.size());
-    SortLinks(links, options_.threads);
-    outs_ = EncodeLinks(links, tracks);
-    ReverseLinks(links, options_.threads);
-    ins_ = EncodeLinks(links, tracks);
+    JoinedLinks links = JoinLines(ends, tracks, options_.threads);
+    outs_ = std::move(links.outs);
+    ins_ = std::move(links.ins);
     for (LinkBlock& block : ins_.blocks) block.data += outs_.data.size();
     for (std::uint32_t i = 0; i < tracks; ++i) {
       tracks_[i].first_out = outs_.first_block[i];

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace strobe::index {
@@ -19,6 +20,7 @@ class Chunks {
   }
   std::uint64_t size() const { return full_ + (chunks_.empty() ? 0 : chunks_.back().size()); }
   const std::vector<std::string>& all() const { return chunks_; }
+  std::vector<std::string> Release() && { return std::move(chunks_); }
   // Frees the room that the last chunk does not use.
   void Shrink() {
     if (!chunks_.empty()) chunks_.back().shrink_to_fit();

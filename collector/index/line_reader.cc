@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint32_t kMaxDepth = 512;
 // An event's number on its track has 32 bits.
 constexpr std::uint64_t kMaxEvents = std::numeric_limits<std::uint32_t>::max();
+// A line with so many events has its ends of links in parts, each with a buffer of its own.
+constexpr std::size_t kManyEvents = 16'384;
 
 class LineReader {
  public:
@@ -39,6 +41,7 @@ class LineReader {
  private:
   absl::Status ReadSpans(const std::vector<xplane::Placed>& events) {
     const xplane::FlowReader flows(*work_.plane);
+    if (flows.any() && events.size() >= kManyEvents) work_.ends.Split();
     std::vector<std::vector<std::uint32_t>> track_of;  // By lane, then depth.
     for (const xplane::Placed& event : events) {
       const std::uint32_t depth = std::min(event.depth, kMaxDepth - 1);

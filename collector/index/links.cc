@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "collector/index/sort_by_key.h"
 #include "collector/index/varint.h"
@@ -28,31 +29,170 @@ void JoinGroup(std::span<LinkEnd> group, std::vector<Link>& links) {
   }
 }
 
+// Sorts by track and ordinal.
+void SortLinks(std::vector<Link>& links, std::size_t threads) {
+  SortByKey(links, threads,
+            [](const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; });
+}
+
+// Swaps the two ends of each link.
+void ReverseLinks(std::vector<Link>& links) {
+  for (Link& link : links) {
+    std::swap(link.track, link.other_track);
+    std::swap(link.ordinal, link.other_ordinal);
+  }
+}
+
+// Encodes lists of links that come sorted.
+class LinkEncoder {
+ public:
+  void Add(const Link& link) {
+    if (lists_.first_block.size() <= link.track) BeginTrack(link.track);
+    if (in_track_++ % kBlockEvents == 0) {
+      lists_.blocks.push_back({link.ordinal, 0, lists_.data.size()});
+      ordinal_ = link.ordinal;
+      other_ = 0;
+    }
+    ++lists_.blocks.back().links;
+    std::string& tail = lists_.data.Tail();
+    PutVarint(link.ordinal - ordinal_, tail);
+    PutVarint(link.other_track, tail);
+    PutVarint(ZigZag(link.other_ordinal - other_), tail);
+    ordinal_ = link.ordinal;
+    other_ = link.other_ordinal;
+  }
+  LinkLists Finish(std::uint32_t tracks) {
+    BeginTrack(tracks);
+    return std::move(lists_);
+  }
+
+ private:
+  void BeginTrack(std::uint32_t track) {
+    lists_.first_block.resize(track + 1, lists_.blocks.size());
+    in_track_ = 0;
+  }
+
+  LinkLists lists_;
+  std::size_t in_track_ = 0;
+  std::uint32_t ordinal_ = 0;
+  std::int64_t other_ = 0;
+};
+
+// Sorted links, packed, until they are merged with others.
+class PackedLinks {
+ public:
+  explicit PackedLinks(const std::vector<Link>& links) {
+    Link last;
+    for (const Link& link : links) {
+      std::string& tail = bytes_.Tail();
+      PutVarint(link.track - last.track, tail);
+      PutVarint(link.track == last.track ? link.ordinal - last.ordinal : link.ordinal, tail);
+      PutVarint(link.other_track, tail);
+      PutVarint(ZigZag(std::int64_t{link.other_ordinal} - last.other_ordinal), tail);
+      last = link;
+    }
+    bytes_.Shrink();
+  }
+  std::vector<std::string> Release() { return std::move(bytes_).Release(); }
+
+ private:
+  Chunks bytes_;
+};
+
+// Reads packed links, and frees what has been read.
+class LinkCursor {
+ public:
+  // Moving keeps the chunks where the reader expects them.
+  LinkCursor(LinkCursor&&) noexcept = default;
+  LinkCursor& operator=(LinkCursor&&) noexcept = default;
+  explicit LinkCursor(PackedLinks links) : chunks_(links.Release()) { Advance(); }
+  bool done() const { return done_; }
+  const Link& link() const { return link_; }
+  bool operator<(const LinkCursor& other) const {
+    return std::tie(link_.track, link_.ordinal) < std::tie(other.link_.track, other.link_.ordinal);
+  }
+
+  void Advance() {
+    while (reader_.done()) {  // A link never spans two chunks.
+      if (next_ > 0) std::string().swap(chunks_[next_ - 1]);
+      if (next_ == chunks_.size()) {
+        done_ = true;
+        return;
+      }
+      reader_ = VarintReader(chunks_[next_++]);
+    }
+    const auto track = static_cast<std::uint32_t>(reader_.Next());
+    const auto ordinal = static_cast<std::uint32_t>(reader_.Next());
+    link_.ordinal = track == 0 ? link_.ordinal + ordinal : ordinal;
+    link_.track += track;
+    link_.other_track = static_cast<std::uint32_t>(reader_.Next());
+    link_.other_ordinal += static_cast<std::uint32_t>(UnZigZag(reader_.Next()));
+  }
+
+ private:
+  std::vector<std::string> chunks_;
+  std::size_t next_ = 0;
+  VarintReader reader_{std::string_view()};
+  Link link_{};
+  bool done_ = false;
+};
+
+LinkLists Encode(const std::vector<Link>& links, std::uint32_t tracks) {
+  LinkEncoder encoder;
+  for (const Link& link : links) encoder.Add(link);
+  return encoder.Finish(tracks);
+}
+
+LinkLists Merge(std::vector<PackedLinks> runs, std::uint32_t tracks) {
+  std::vector<LinkCursor> cursors;
+  for (PackedLinks& run : runs) {
+    cursors.emplace_back(std::move(run));
+    if (cursors.back().done()) cursors.pop_back();
+  }
+  LinkEncoder encoder;
+  while (!cursors.empty()) {  // They are few, so that a heap would not be faster.
+    const auto least = std::min_element(cursors.begin(), cursors.end());
+    encoder.Add(least->link());
+    least->Advance();
+    if (least->done()) cursors.erase(least);
+  }
+  return encoder.Finish(tracks);
+}
+
 }  // namespace
 
 void PackedEnds::Add(const LinkEnd& end) {
-  std::string& tail = bytes_.Tail();
-  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - last_.id)), tail);
+  Part& part = parts_[parts_.size() == 1 ? 0 : PartOf(end.id)];
+  std::string& tail = part.bytes.Tail();
+  PutVarint(ZigZag(static_cast<std::int64_t>(end.id - part.last.id)), tail);
   const std::uint64_t track = end.track & ~LinkEnd::kIncoming;
   PutVarint(track << 1 | (end.incoming() ? 1 : 0), tail);
-  PutVarint(ZigZag(std::int64_t{end.ordinal} - last_.ordinal), tail);
-  last_ = end;
+  PutVarint(ZigZag(std::int64_t{end.ordinal} - part.last.ordinal), tail);
+  part.last = end;
   ++size_;
 }
 
-void PackedEnds::Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends) {
-  LinkEnd end;
-  for (const std::string& chunk : bytes_.all()) {  // An end never spans two chunks.
-    for (VarintReader reader(chunk); !reader.done();) {
-      end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
-      const std::uint64_t track = reader.Next();
-      end.track = first_track + static_cast<std::uint32_t>(track >> 1);
-      if ((track & 1) != 0) end.track |= LinkEnd::kIncoming;
-      end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
-      ends.push_back(end);
+void PackedEnds::Shrink() {
+  for (Part& part : parts_) part.bytes.Shrink();
+}
+
+void PackedEnds::Unpack(unsigned first, unsigned last, std::uint32_t first_track,
+                        std::vector<LinkEnd>& ends) {
+  const bool whole = parts_.size() == 1;
+  for (unsigned i = whole ? 0 : first; i < (whole ? 1 : last); ++i) {
+    LinkEnd end;
+    for (const std::string& chunk : parts_[i].bytes.all()) {  // An end never spans two chunks.
+      for (VarintReader reader(chunk); !reader.done();) {
+        end.id += static_cast<std::uint64_t>(UnZigZag(reader.Next()));
+        const std::uint64_t track = reader.Next();
+        end.track = first_track + static_cast<std::uint32_t>(track >> 1);
+        if ((track & 1) != 0) end.track |= LinkEnd::kIncoming;
+        end.ordinal += static_cast<std::uint32_t>(UnZigZag(reader.Next()));
+        if (const unsigned part = PartOf(end.id); part >= first && part < last) ends.push_back(end);
+      }
     }
+    if (!whole || last == kParts) parts_[i] = {};
   }
-  *this = {};
 }
 
 std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads) {
@@ -66,45 +206,40 @@ std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads) {
   return links;
 }
 
-void SortLinks(std::vector<Link>& links, std::size_t threads) {
-  SortByKey(links, threads,
-            [](const Link& link) { return std::uint64_t{link.track} << 32 | link.ordinal; });
-}
-
-void ReverseLinks(std::vector<Link>& links, std::size_t threads) {
-  for (Link& link : links) {
-    std::swap(link.track, link.other_track);
-    std::swap(link.ordinal, link.other_ordinal);
+JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
+                      std::size_t at_once) {
+  std::size_t size = 0;
+  for (const LineEnds& line : lines) size += line.ends->size();
+  const std::size_t passes =
+      std::clamp<std::size_t>((size + at_once - 1) / at_once, 1, PackedEnds::kParts);
+  JoinedLinks joined;
+  std::vector<PackedLinks> outs, ins;
+  for (std::size_t pass = 0; pass < passes; ++pass) {
+    const auto begin = [&](std::size_t i) {
+      return static_cast<unsigned>(i * PackedEnds::kParts / passes);
+    };
+    std::vector<LinkEnd> ends;
+    // Parts differ by little; a pass has one part more than another one if they cannot be shared.
+    ends.reserve(size * (begin(pass + 1) - begin(pass)) / PackedEnds::kParts * 33 / 32);
+    for (const LineEnds& line : lines)
+      line.ends->Unpack(begin(pass), begin(pass + 1), line.first_track, ends);
+    std::vector<Link> links = JoinEnds(std::move(ends), threads);
+    SortLinks(links, threads);
+    if (passes == 1)
+      joined.outs = Encode(links, tracks);
+    else
+      outs.emplace_back(links);
+    ReverseLinks(links);
+    SortLinks(links, threads);
+    if (passes == 1)
+      joined.ins = Encode(links, tracks);
+    else
+      ins.emplace_back(links);
   }
-  SortLinks(links, threads);
-}
-
-LinkLists EncodeLinks(const std::vector<Link>& links, std::uint32_t tracks) {
-  LinkLists lists;
-  lists.first_block.reserve(tracks + 1);
-  std::size_t next = 0;
-  for (std::uint32_t track = 0; track < tracks; ++track) {
-    lists.first_block.push_back(lists.blocks.size());
-    std::uint32_t ordinal = 0;
-    std::int64_t other = 0;
-    for (std::size_t n = 0; next < links.size() && links[next].track == track; ++next, ++n) {
-      const Link& link = links[next];
-      if (n % kBlockEvents == 0) {
-        lists.blocks.push_back({link.ordinal, 0, lists.data.size()});
-        ordinal = link.ordinal;
-        other = 0;
-      }
-      ++lists.blocks.back().links;
-      std::string& tail = lists.data.Tail();
-      PutVarint(link.ordinal - ordinal, tail);
-      PutVarint(link.other_track, tail);
-      PutVarint(ZigZag(link.other_ordinal - other), tail);
-      ordinal = link.ordinal;
-      other = link.other_ordinal;
-    }
-  }
-  lists.first_block.push_back(lists.blocks.size());
-  return lists;
+  if (passes == 1) return joined;
+  joined.outs = Merge(std::move(outs), tracks);
+  joined.ins = Merge(std::move(ins), tracks);
+  return joined;
 }
 
 }  // namespace strobe::index

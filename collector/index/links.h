@@ -20,20 +20,33 @@ struct LinkEnd {
   bool incoming() const { return (track & kIncoming) != 0; }
 };
 
-// The ends of one line, packed into about a tenth of their size. They have to be kept until all
-// lines are read.
+// The ends of one line, packed into about a fifth of their size. They have to be kept until all
+// lines are read. Those of a long line are kept in parts, each with the ends of some ids, so that
+// one part of all lines after the other can be joined and freed.
 class PackedEnds {
  public:
+  static constexpr unsigned kParts = 16;
+  // The part to which an id belongs.
+  static unsigned PartOf(std::uint64_t id) {
+    return static_cast<unsigned>(id * 0x9e3779b97f4a7c15 >> 60);
+  }
+
+  // Called before the first Add if the line has so many events that parts are worth their room.
+  void Split() { parts_.resize(kParts); }
   void Add(const LinkEnd& end);
   std::size_t size() const { return size_; }
-  void Shrink() { bytes_.Shrink(); }
-  // Appends all ends to `ends`, adding `first_track` to their tracks, and frees them here.
-  void Unpack(std::uint32_t first_track, std::vector<LinkEnd>& ends);
+  void Shrink();
+  // Appends the ends of the parts [first, last) to `ends`, adding `first_track` to their tracks.
+  // Each part is asked for once, in their order, and freed here as far as possible.
+  void Unpack(unsigned first, unsigned last, std::uint32_t first_track, std::vector<LinkEnd>& ends);
 
  private:
-  Chunks bytes_;
+  struct Part {
+    Chunks bytes{};
+    LinkEnd last{};
+  };
+  std::vector<Part> parts_{1};
   std::size_t size_ = 0;
-  LinkEnd last_{};
 };
 
 struct Link {
@@ -46,17 +59,25 @@ struct Link {
 // second with the second, and so on. Ends without a partner are left out.
 std::vector<Link> JoinEnds(std::vector<LinkEnd> ends, std::size_t threads);
 
+// Lists of links for the tracks [0, tracks).
 struct LinkLists {
   Chunks data;
   std::vector<LinkBlock> blocks;
   std::vector<std::uint64_t> first_block;  // By track; the last entry is the number of blocks.
 };
-// Encodes the lists of tracks [0, tracks). `links` are sorted as by SortLinks.
-LinkLists EncodeLinks(const std::vector<Link>& links, std::uint32_t tracks);
 
-// Sorts links by track and ordinal.
-void SortLinks(std::vector<Link>& links, std::size_t threads);
-// Swaps the two ends of each link and sorts the links again.
-void ReverseLinks(std::vector<Link>& links, std::size_t threads);
+// The links of all lines, by the event that they come from and by the one that they lead to.
+struct JoinedLinks {
+  LinkLists outs{}, ins{};
+};
+struct LineEnds {
+  PackedEnds* ends = nullptr;
+  std::uint32_t first_track = 0;
+};
+// An end is 16 bytes and a link as many, so that this bounds the memory beside the packed ends.
+inline constexpr std::size_t kMaxEndsAtOnce = std::size_t{2} << 20;
+// Joins the ends of all lines, about `at_once` of them at a time, and frees them.
+JoinedLinks JoinLines(const std::vector<LineEnds>& lines, std::uint32_t tracks, std::size_t threads,
+                      std::size_t at_once = kMaxEndsAtOnce);
 
 }  // namespace strobe::index

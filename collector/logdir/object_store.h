@@ -19,6 +19,9 @@ namespace strobe {
 struct StoredObject {
   std::string key{};  // Relative to the logdir.
   std::uint64_t bytes = 0;
+  // Differs after the object was replaced; empty if listing does not tell. May be another text than
+  // ObjectInfo::version.
+  std::string version{};
 };
 
 struct ObjectInfo {

@@ -26,6 +26,7 @@ struct FolderEntry {
   std::string name{};
   bool is_folder = false;  // Otherwise it is a regular file. Other types are left out.
   std::uint64_t bytes = 0;
+  std::int64_t changed_ns = 0;  // When it was written last, in Unix time.
 };
 // Lists a folder without hidden names.
 absl::StatusOr<std::vector<FolderEntry>> ReadFolder(const FileDescriptor& folder);

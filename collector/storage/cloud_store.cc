@@ -79,17 +79,18 @@ class CloudStore final : public ObjectStore, public PartUploads {
     return got;
   }
   absl::Status List(std::string_view prefix, const Visitor& visit) override {
-    return ListWith(prefix, false, [&](std::string_view key, std::uint64_t bytes, bool) {
-      return visit({.key = std::string(key), .bytes = bytes});
+    return ListWith(prefix, false, [&](const Listed& object) {
+      return visit({.key = std::string(object.key),
+                    .bytes = object.bytes,
+                    .version = std::string(object.version)});
     });
   }
   absl::StatusOr<std::vector<std::string>> ListDirectories(std::string_view prefix) override {
     std::vector<std::string> names;
-    RETURN_IF_ERROR(
-        ListWith(prefix, true, [&](std::string_view key, std::uint64_t, bool is_prefix) {
-          if (is_prefix) names.emplace_back(key.substr(prefix.size()));
-          return true;
-        }));
+    RETURN_IF_ERROR(ListWith(prefix, true, [&](const Listed& object) {
+      if (object.is_prefix) names.emplace_back(object.key.substr(prefix.size()));
+      return true;
+    }));
     return names;
   }
   absl::Status Delete(std::span<const std::string> keys) override {
@@ -185,11 +186,17 @@ class CloudStore final : public ObjectStore, public PartUploads {
     return read_status.ok() ? status : read_status;
   }
 
+  struct Listed {
+    std::string_view key{};
+    std::uint64_t bytes = 0;
+    bool is_prefix = false;
+    std::string_view version{};
+  };
   absl::Status ListWith(std::string_view prefix, bool shallow,
-                        std::function<bool(std::string_view, std::uint64_t, bool)> visit) const {
+                        std::function<bool(const Listed&)> visit) const {
     struct Context {
       std::size_t skip;
-      const std::function<bool(std::string_view, std::uint64_t, bool)>& visit;
+      const std::function<bool(const Listed&)>& visit;
     } context{root_.empty() ? 0 : root_.size() + 1, visit};
     std::string full = Full(prefix);
     while (full.ends_with('/')) full.pop_back();
@@ -198,11 +205,14 @@ class CloudStore final : public ObjectStore, public PartUploads {
         "list", prefix, kManyObjects, [&](strobe_store_call call, strobe_store_error* error) {
           return strobe_store_list(
               store_, call, full.c_str(), shallow,
-              [](void* raw, const char* key, std::size_t size, std::uint64_t bytes, int is_prefix) {
+              [](void* raw, const char* key, std::size_t size, std::uint64_t bytes, int is_prefix,
+                 const char* version, std::size_t version_size) {
                 const auto& target = *static_cast<Context*>(raw);
                 const std::string_view whole(key, size);
                 if (whole.size() <= target.skip) return 0;
-                return target.visit(whole.substr(target.skip), bytes, is_prefix != 0) ? 0 : 1;
+                const Listed object{
+                    whole.substr(target.skip), bytes, is_prefix != 0, {version, version_size}};
+                return target.visit(object) ? 0 : 1;
               },
               &context, error);
         });

@@ -95,7 +95,9 @@ absl::Status ListBelow(const FileDescriptor& folder, const std::string& prefix, 
   for (const FolderEntry& entry : entries) {
     if (!more) break;
     if (!entry.is_folder) {
-      more = visit({.key = prefix + entry.name, .bytes = entry.bytes});
+      // Inode numbers are left out: those of mounted buckets are made up.
+      more = visit(
+          {.key = prefix + entry.name, .bytes = entry.bytes, .version = StrCat(entry.changed_ns)});
       continue;
     }
     if (depth == kDeepest)

@@ -25,6 +25,9 @@ using std::chrono::seconds;
 // Pods of a job that is just being created may take this long to appear.
 constexpr Nanos kTargetPatience = seconds(30);
 constexpr Nanos kStatusPace = milliseconds(300);  // Between two writes of an active status.
+// Between two writes that only tell what single workers do: the first, or the second times the
+// number of captures if that is longer. Together they write five times a second at most.
+constexpr Nanos kWorkersPace = seconds(1), kWorkersPaceOfMany = milliseconds(200);
 // Requests that wait for workers refresh their place in the status at this interval, times their
 // number: together they write 20 times a second at most.
 constexpr Nanos kPlaceRefresh = milliseconds(50);
@@ -316,16 +319,25 @@ absl::StatusOr<ReconcileResult> RequestReconciler::ShowProgress(const ProfileReq
   // The phases of a short capture follow each other faster than anybody can read them. Only that it
   // is armed is told at once: scripts and people start from there.
   const bool armed = progress.phase >= Phase::kDelay && progress.armed > 0;
-  const bool news = armed && !live.told_armed;
-  if (const Nanos since = deps_.clock.MonoNow() - live.told; !news && since < kStatusPace)
-    return ReconcileResult{kStatusPace - since};
-  RETURN_IF_ERROR(
-      Write(request, ActiveStatus(request, live.number, progress, deps_.clock.WallNow())));
-  live.told = deps_.clock.MonoNow();
+  const RequestStatus status = ActiveStatus(request, live.number, progress, deps_.clock.WallNow());
+  if (!SameStatus(request.status, status)) {
+    const Nanos pace = armed && !live.told_armed ? Nanos{0} : PaceOf(request.status, status);
+    if (const Nanos since = deps_.clock.MonoNow() - live.told; since < pace)
+      return ReconcileResult{pace - since};
+    RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
+    live.told = deps_.clock.MonoNow();
+  }
   live.told_armed = armed;
   if (progress.phase >= Phase::kDelay)
     TellArmed(request, progress.armed, progress.matched, live.number);
   return ReconcileResult{};
+}
+
+// How long after the former write of an active status the next one may follow.
+Nanos RequestReconciler::PaceOf(const RequestStatus& former, RequestStatus status) const {
+  status.progress = former.progress;
+  if (!SameStatus(former, status)) return kStatusPace;
+  return std::max<Nanos>(kWorkersPace, kWorkersPaceOfMany * table_.active());
 }
 
 void RequestReconciler::CountEnd(const std::string& key, const ProfileRequest& request,

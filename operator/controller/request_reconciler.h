@@ -58,6 +58,7 @@ class RequestReconciler {
                                          LiveCapture& live);
   absl::StatusOr<ReconcileResult> ShowProgress(const ProfileRequest& request,
                                                const AttemptProgress& progress, LiveCapture& live);
+  Nanos PaceOf(const RequestStatus& former, RequestStatus status) const;
   void CountEnd(const std::string& key, const ProfileRequest& request,
                 const AttemptProgress& progress, LiveCapture& live);
   absl::StatusOr<ReconcileResult> Finish(const ProfileRequest& request,

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/start_plan.h"
+#include "operator/core/worker_states.h"
 
 namespace strobe {
 
@@ -26,6 +28,7 @@ struct AttemptProgress {
   std::optional<std::size_t> expected_workers{};  // See CaptureSpec.
   std::optional<StartPlan> plan{};                // Set once there is a start time.
   std::string waits_for{};                        // Preflight: which workers are not ready, why.
+  std::vector<WorkersInState> states{};           // What the workers do; refreshed now and then.
   bool wants_evidence = false;                    // CaptureAttempt::TellEvidence is awaited.
   std::map<Phase, Nanos> took{};                  // Duration of each phase that is over.
   std::shared_ptr<const AttemptResult> result{};  // Set in Phase::kDone, null before.

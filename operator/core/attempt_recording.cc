@@ -128,6 +128,7 @@ void AttemptRecording::OnReport(std::size_t index, Mailbox& mailbox) {
   if (member.state == MemberState::kEnded) return;
   member.last_contact = state_.Now();
   member.failed_watches = 0;
+  if (report.state() != member.result.report.state()) hooks_.moved();
   member.result.report = std::move(report);
   const v1::Report& last = member.result.report;
   if (last.state() != v1::DONE) return;

@@ -22,6 +22,7 @@ class AttemptRecording {
     // Called once, unless the attempt is cancelled before: every worker has answered its plan. OK
     // when enough of them accepted it, else why not.
     std::function<void(const absl::Status&)> armed;
+    std::function<void()> moved;    // A worker has come to another state, perhaps its last.
     std::function<void()> changed;  // A worker has ended, or a call to one has come back.
   };
 

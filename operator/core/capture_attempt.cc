@@ -16,6 +16,8 @@ using std::chrono::seconds;
 // How long workers may take to send their last report after they were told to stop.
 constexpr Nanos kCancelGrace = seconds(5);
 constexpr Nanos kEvidenceTimeout = seconds(5);
+// Workers are counted by what they do at most this often: thousands report within a second.
+constexpr Nanos kCountPace = std::chrono::milliseconds(500);
 
 Nanos LongestRecorded(const std::vector<WorkerResult>& workers) {
   Nanos longest{0};
@@ -43,11 +45,16 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
       tasks_(deps_.executor),
       state_(deps_.clock, std::move(spec), attempt, std::move(targets)),
       preflight_(state_, tasks_, deps_.workers,
-                 {.changed = [this] { Enter(Phase::kPreflight); },
+                 {.changed =
+                      [this] {
+                        recount_ = true;
+                        Enter(Phase::kPreflight);
+                      },
                   .done = [this](const absl::Status& enough) { OnPreflightDone(enough); }}),
       write_test_(state_, tasks_, [this] { ConcludeOnceAllEnded(); }),
       recording_(state_, tasks_,
                  {.armed = [this](const absl::Status& enough) { OnArmed(enough); },
+                  .moved = [this] { OnMoved(); },
                   .changed = [this] { ConcludeOnceAllEnded(); }}),
       publishing_(state_, tasks_, [this] { Finish(); }) {
   progress_.matched = state_.members.size();
@@ -214,6 +221,15 @@ void CaptureAttempt::OnEndEarly() {
   if (state_.phase < Phase::kCollecting) Enter(Phase::kCollecting);
 }
 
+void CaptureAttempt::OnMoved() {
+  if (std::exchange(counts_soon_, true)) return;
+  tasks_.PostAfter(kCountPace, [this] {
+    counts_soon_ = false;
+    recount_ = true;
+    Enter(state_.phase);
+  });
+}
+
 void CaptureAttempt::ConcludeOnceAllEnded() {
   if (state_.phase >= Phase::kPublishing) return;
   if (recording_.CallsInFlight() || write_test_.CallsInFlight() || !state_.AllEnded())
@@ -265,8 +281,12 @@ void CaptureAttempt::Finish() {
 // Moves the attempt to `phase`, which may be the present one, and publishes its progress.
 void CaptureAttempt::Enter(Phase phase) {
   const MonoTime now = deps_.clock.MonoNow();
+  const bool counts = std::exchange(recount_, false) || phase != state_.phase;
+  std::vector<WorkersInState> states;
+  if (counts) states = StatesOf(state_.members);
   {
     MutexLock lock(&mutex_);
+    if (counts) progress_.states.swap(states);
     if (phase != state_.phase)
       progress_.took[state_.phase] = now - std::exchange(phase_began_, now);
     progress_.phase = state_.phase = phase;

@@ -69,6 +69,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   void EnterAt(WallTime time, Phase phase);
   void OnCancel(const std::string& reason);
   void OnEndEarly();
+  void OnMoved();
   void ConcludeOnceAllEnded();
   void OnEvidence(const std::map<std::string, std::string>& evidence);
   void Conclude();
@@ -85,6 +86,8 @@ class CaptureAttempt : public OwnedTasks::Owner,
   AttemptPublishing publishing_;
   bool ended_early_ = false;
   bool wants_evidence_ = false;
+  bool counts_soon_ = false;  // A task will count the workers' states.
+  bool recount_ = false;      // The next Enter counts them.
   MonoTime phase_began_{};
 
   mutable Mutex mutex_;

@@ -13,6 +13,7 @@
 #include "operator/core/condition.h"
 #include "operator/core/job_kinds.h"
 #include "operator/core/requester.h"
+#include "operator/core/worker_states.h"
 
 namespace strobe {
 
@@ -65,6 +66,7 @@ struct RequestStatus {
   std::vector<StatusOutcome> outcomes{};
   std::vector<StatusCause> causes{};
   std::vector<StatusPreflight> preflight{};
+  std::vector<WorkersInState> progress{};  // While a capture is under way.
 };
 
 struct ProfileRequest {

@@ -35,6 +35,7 @@ RequestStatus Begin(const ProfileRequest& request) {
   status.observed_generation = request.generation;
   status.retry_time.reset();
   status.queue_position = 0;
+  status.progress.clear();
   return status;
 }
 
@@ -211,6 +212,7 @@ RequestStatus ActiveStatus(const ProfileRequest& request, int attempt,
   status.matched = progress.matched;
   status.expected = progress.expected_workers;
   status.armed = progress.armed;
+  status.progress = progress.states;
   status.run = RunUrl(request, RunOfAttempt(request.capture.run, attempt));
   const bool started = progress.phase >= Phase::kDelay && progress.armed > 0;
   if (started && progress.plan) status.start_time = WholeSeconds(progress.plan->instant);
@@ -294,7 +296,7 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
                     s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
                     s.first_step, s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes,
-                    s.preflight);
+                    s.preflight, s.progress);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

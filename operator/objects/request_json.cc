@@ -224,6 +224,10 @@ void ReadStatus(const Json& object, RequestStatus& status) {
                                 measured.value("offset", ""), measured.value("error", ""),
                                 entry.value("sources", std::vector<std::string>())});
   }
+  for (const Json& entry : object.value("progress", Json::array())) {
+    status.progress.push_back({entry.value("state", ""), entry.value("workers", std::size_t{0}),
+                               entry.value("pods", std::vector<std::string>())});
+  }
 }
 
 // An object of the pairs whose text is not empty.
@@ -338,6 +342,8 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
       entry["clock"] = Texts({{"offset", told.clock_offset}, {"error", told.clock_error}});
     json["preflight"].push_back(std::move(entry));
   }
+  for (const WorkersInState& in : status.progress)
+    json["progress"].push_back({{"state", in.state}, {"workers", in.workers}, {"pods", in.names}});
   for (const StatusCause& cause : status.causes)
     json["causes"].push_back({{"cause", cause.cause}, {"workers", cause.workers}});
   // The UID prevents writing to a new object with the same name. The version prevents overwriting a

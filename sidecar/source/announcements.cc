@@ -14,6 +14,7 @@
 
 #include "collector/storage/beneath.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/plain_text.h"
 #include "common/base/strings.h"
 #include "sidecar/source/json_fields.h"
 
@@ -35,10 +36,7 @@ absl::Status Wrong(std::string_view what) {
 
 // Text for messages, without control characters.
 std::string LineOf(const json& object, const char* key) {
-  std::string text = TextField(object, key, kMaxText);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
+  return WithoutControls(TextField(object, key, kMaxText));
 }
 
 // The port of host:port if the host is `host`, else 0.

@@ -96,7 +96,7 @@ class MemoryStore final : public ObjectStore, public PartUploads {
   absl::Status List(std::string_view prefix, const Visitor& visit) override {
     return Do("list", [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bucket_.mutex) -> absl::Status {
       for (const auto& [key, object] : bucket_.objects) {
-        if (key.starts_with(prefix) && !visit({key, object.bytes.size()})) break;
+        if (key.starts_with(prefix) && !visit({key, object.bytes.size(), object.version})) break;
       }
       return absl::OkStatus();
     });

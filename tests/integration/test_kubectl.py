@@ -115,9 +115,14 @@ def test_ctrl_c_cancels_the_capture(kubectl, operator, make_workers, plugin, log
     train(kubectl, make_workers(1))
     process = plugin.start("capture", "job/llm", "--delay=10m", f"--logdir={logdir}", "--name=slow")
     wait_until(lambda: condition(kubectl.get("profreq", "slow"), "Started")["status"] == "True" if requests(kubectl) else False, 30, "it is armed")
+    told = wait_until(lambda: kubectl.get("profreq", "slow")["status"].get("progress"), 15, "what the worker does")
+    assert told == [{"state": "Armed", "workers": 1, "pods": ["worker-0"]}]
+    assert "  Armed (1): worker-0\n" in plugin.run("get", "slow", code=1)[0]
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1, (out, err)
+    assert "workers armed, starts in" in err and "; Armed (1): worker-0\n" in err
+    assert "progress" not in kubectl.get("profreq", "slow")["status"]
     assert "cancelling slow" in err and "Cancelled: spec.cancel was set" in out
     assert kubectl.get("profreq", "slow")["spec"]["cancel"] is True
 
@@ -126,6 +131,21 @@ def test_ctrl_c_cancels_the_capture(kubectl, operator, make_workers, plugin, log
     assert "profilerequests.strobe.dev/other cancelled" in plugin.run("cancel", "other")[0]
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "Cancelled" in out, (out, err)
+
+
+def test_ctrl_c_cancels_a_request_whose_creation_is_not_answered_yet(kubectl, operator, plugin, logdir, tmp_path):
+    """Ctrl-C reaches kubectl too, which then says nothing of what it has created."""
+    slow = tmp_path / "kubectl"
+    slow.write_text(f'#!/bin/sh\nout=$({TOOLS}/kubectl "$@")\ncase "$*" in *create*) echo "$out" >{tmp_path}/created; sleep 60;; esac\necho "$out"\n')
+    slow.chmod(0o755)
+    process = subprocess.Popen([BIN / "kubectl-strobe", "capture", "job/llm", "--delay=10m", f"--logdir={logdir}", *plugin.connection], text=True,
+                               env={**PATH, "PATH": f"{tmp_path}:{PATH['PATH']}"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    wait_until(lambda: (tmp_path / "created").exists(), 30, "it is created")
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    (name,) = requests(kubectl)
+    assert process.returncode == 1 and f"interrupted; the request {name} is cancelled" in err, (out, err)
+    assert kubectl.get("profreq", name)["spec"]["cancel"] is True
 
 
 def test_without_waiting_it_prints_what_kubectl_prints(kubectl, operator, plugin, logdir, tmp_path):

@@ -182,8 +182,11 @@ def test_a_bucket_that_is_denied_in_the_midst_of_a_listing(group, bucket, tmp_pa
     wait_until(lambda: "not you" in "".join(d["problem"] for d in both.json("/api/catalog")["logdirs"]), 60, "the refusal")
     assert [r["requester"] for r in both.json("/api/catalog")["runs"]] == ["joe"]
     bucket.clear()
-    # A restart reads no manifest again.
+    # A restart reads no manifest again but one that was replaced, by another one of the same size.
     view.process.kill()
+    bucket.server.write("logs/plugins/profile/2026_10_01_00_00_07/strobe.json",
+                        json.dumps({"result": "Succeeded", "requester": "joan", "run": 7}).encode())
     view = View(group, "again", f"s3://{bucket.server.bucket}/logs", "--cache", tmp_path / "cache", env=env)
     assert len(listed(view, least=1000)["runs"]) == 1000
-    assert bucket.count(lambda method, path: method == "GET" and "strobe.json" in path and "list-type" not in path) == 0
+    assert bucket.count(lambda method, path: method == "GET" and "strobe.json" in path and "list-type" not in path) == 1
+    assert [r["run"] for r in view.json("/api/catalog?q=joan")["runs"]] == ["2026_10_01_00_00_07"]

@@ -14,7 +14,12 @@ export class Api {
 
   /** The answer, decoded from JSON; throws an Error with the server's message when it refuses. */
   async get(path, parameters) {
-    const answer = await fetch(this.url(path, parameters));
+    let answer;
+    try {
+      answer = await fetch(this.url(path, parameters));
+    } catch {
+      throw new Error("The server does not answer."); // Browsers say "Failed to fetch".
+    }
     if (!answer.ok)
       throw new Error((await answer.text()).trim() || `the server says ${answer.status}`);
     return answer.json();

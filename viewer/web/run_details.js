@@ -2,7 +2,7 @@
 import { Api } from "./api.js";
 import { count } from "./format.js";
 import { openInPerfetto } from "./perfetto.js";
-import { size, skew, timelineOf } from "./run_text.js";
+import { moment, size, skew, timelineOf } from "./run_text.js";
 
 export class RunDetails {
   /** `section`: the element with the parts details-title, details-body and details-close. */
@@ -98,7 +98,7 @@ function verdictOf({ manifest, problem, logdir }) {
     ["Request", manifest.request],
     ["Job", manifest.job],
     ["Requester", manifest.requester],
-    ["Start", manifest.instantMs ? new Date(manifest.instantMs).toISOString() : ""],
+    ["Start", manifest.instantMs ? moment(manifest.instantMs) : ""],
     ["Synchronized", manifest.synchronized ? "yes" : "no"],
     ["Skew", skew(manifest.skewNs, manifest.skewErrorNs)],
     ["Logdir", logdir],

@@ -1,5 +1,5 @@
 // The table of runs: newest first, with more loaded as the user scrolls.
-import { age, size, skew, timelineOf } from "./run_text.js";
+import { age, moment, size, skew, timelineOf } from "./run_text.js";
 
 const PAGE = 100; // Runs of one request.
 const AHEAD = 600; // Pixels below what is in sight at which the next ones are asked for.
@@ -12,7 +12,6 @@ export class RunTable {
   constructor(list, ask, { told, chosen, failed }) {
     this.list = list;
     this.body = list.querySelector("tbody");
-    this.end = list.querySelector("#end");
     this.ask = ask;
     this.on = { told, chosen, failed };
     this.text = "";
@@ -65,7 +64,6 @@ export class RunTable {
     this.body.append(...runs.map((run) => this.rowOf(run)));
     const first = this.body.firstElementChild;
     if (first && !this.body.querySelector("[tabindex='0']")) first.tabIndex = 0;
-    this.end.textContent = this.body.firstElementChild ? "" : "No runs match.";
     this.more();
   }
 
@@ -128,16 +126,16 @@ export class RunTable {
     const name = cell(link);
     name.title = `${run.logdir}\n${run.run}`;
     const time = cell(age(run.timeMs));
-    if (run.timeMs) time.title = new Date(run.timeMs).toISOString();
+    if (run.timeMs) time.title = moment(run.timeMs);
     row.append(
       name,
       time,
+      resultOf(run), // Early, because the last columns are out of sight on narrow screens.
+      cell(run.manifest && !run.unread ? `${run.ok}/${run.workers}` : `${run.workers}`, "number"),
       cell(run.namespace),
       cell(run.job),
       cell(run.requester),
-      cell(run.manifest && !run.unread ? `${run.ok}/${run.workers}` : `${run.workers}`, "number"),
       cell(skew(run.skewNs, run.skewErrorNs), "number"),
-      resultOf(run),
       cell(run.unread ? "" : size(run.bytes), "number"),
     );
     return row;

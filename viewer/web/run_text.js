@@ -16,6 +16,11 @@ export function age(ms, now = Date.now()) {
   return `${Math.floor(seconds / unit)} ${name}`;
 }
 
+/** "2026-11-24 07:48:59 UTC" of a Unix time in ms. */
+export function moment(ms) {
+  return `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
 export function size(bytes) {
   return amount(bytes, "B");
 }

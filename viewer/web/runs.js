@@ -4,7 +4,7 @@ import { RunDetails } from "./run_details.js";
 import { RunTable } from "./run_table.js";
 
 const TYPING_MS = 120; // Waits for the next key before it searches.
-const BUSY_MS = 2000; // Asks again so soon while manifests are being read,
+const BUSY_MS = 2000; // Asks again so soon while manifests are being read, or after a failure,
 const REFRESH_MS = 20_000; // and else so often for new runs.
 
 const $ = (id) => document.getElementById(id);
@@ -18,7 +18,10 @@ const table = new RunTable($("list"), (query) => api.get("catalog", query), {
     details.show(name);
     table.select(name);
   },
-  failed,
+  failed: (error) => {
+    failed(error);
+    again(BUSY_MS); // A server that was restarted is found again.
+  },
 });
 const details = new RunDetails($("details"), {
   closed: (name) => {
@@ -27,7 +30,7 @@ const details = new RunDetails($("details"), {
     (table.row(name) ?? $("search-text")).focus();
   },
   failed,
-  said: (text) => ($("state").textContent = text),
+  said: say,
 });
 
 /** What the page's URL names: the words to search for, and the run whose details are shown. */
@@ -43,8 +46,12 @@ function link(change) {
   history.replaceState(null, "", `#${hash}`);
 }
 
+function say(text, look = "") {
+  $("state").textContent = text;
+  $("state").className = look;
+}
 function failed(error) {
-  $("state").textContent = error.message ?? String(error);
+  say(error.message ?? String(error), "bad");
 }
 
 function told({ logdirs }) {
@@ -57,14 +64,29 @@ function told({ logdirs }) {
     }),
   );
   const busy = logdirs.some((logdir) => logdir.busy);
-  $("state").textContent = busy ? "Reading runs…" : "";
+  say(busy ? "Reading runs…" : "");
+  $("end").textContent = table.body.firstElementChild ? "" : emptiness(logdirs, busy);
+  again(busy ? BUSY_MS : REFRESH_MS);
+}
+
+/** Why there is no run to be seen. */
+function emptiness(logdirs, busy) {
+  if (logdirs.length === 0)
+    return "You may see the runs of no namespace. Ask for the right to get profilerequests.strobe.dev in yours.";
+  if (busy || logdirs.some(({ problem }) => problem)) return "";
+  return table.text
+    ? "No runs match."
+    : "There are no runs yet. They appear here shortly after their captures have ended.";
+}
+
+function again(pause) {
   clearTimeout(timer);
-  timer = setTimeout(refresh, busy ? BUSY_MS : REFRESH_MS);
+  timer = setTimeout(refresh, pause);
 }
 
 /** Looks for new runs, unless the user has scrolled or is in the midst of something. */
 function refresh() {
-  if (document.hidden || $("list").scrollTop > 0) timer = setTimeout(refresh, BUSY_MS);
+  if (document.hidden || $("list").scrollTop > 0) again(BUSY_MS);
   else search();
 }
 

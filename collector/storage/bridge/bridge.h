@@ -47,10 +47,10 @@ typedef struct {
  * the calling thread, before the function that received it returns. */
 typedef int (*strobe_store_reader)(void* context, uint64_t offset, uint8_t* into, size_t size);
 
-/* Receives an object, or with is_prefix a common prefix without its trailing slash. Returns
- * non-zero to end the listing. */
+/* Receives an object, or with is_prefix a common prefix without its trailing slash. The version is
+ * the object's ETag, or empty. Returns non-zero to end the listing. */
 typedef int (*strobe_store_visitor)(void* context, const char* key, size_t key_size, uint64_t bytes,
-                                    int is_prefix);
+                                    int is_prefix, const char* version, size_t version_size);
 
 /* Opens a store without connecting. `scheme` is "s3", "gs" or "az". `options` are key, value, key,
  * value and so on: the crate's keys and "ca_bundle", a PEM file. They override the environment. */

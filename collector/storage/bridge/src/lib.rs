@@ -25,7 +25,7 @@ use open::Opened;
 const SHA256_KEY: &str = "sha256";
 
 type Reader = unsafe extern "C" fn(*mut c_void, u64, *mut u8, usize) -> c_int;
-type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, usize, u64, c_int) -> c_int;
+type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, usize, u64, c_int, *const c_char, usize) -> c_int;
 
 pub struct Store {
     opened: Opened,
@@ -241,7 +241,11 @@ pub unsafe extern "C" fn strobe_store_read(
             ..Default::default()
         };
         *got = store.run(call, async {
-            let mut stream = store.opened.objects.get_opts(&path, options).await?.into_stream();
+            let found = store.opened.objects.get_opts(&path, options).await?; // Not all heed the condition.
+            if !version.is_empty() && found.meta.e_tag.as_deref().is_some_and(|tag| tag != version) {
+                return Err(Failure::new(EXISTS, "the object has another ETag"));
+            }
+            let mut stream = found.into_stream();
             let mut filled = 0;
             while let Some(chunk) = stream.next().await {
                 let chunk = chunk?;
@@ -271,15 +275,17 @@ pub unsafe extern "C" fn strobe_store_list(
         let store = &*store;
         let prefix = path(prefix)?;
         let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
-        let visit = |path: &Path, bytes: u64, is_prefix: c_int| {
+        let visit = |path: &Path, bytes: u64, is_prefix: c_int, version: &str| {
             let key = path.as_ref();
-            visitor(context, key.as_ptr().cast(), key.len(), bytes, is_prefix) != 0
+            let version = (version.as_ptr().cast(), version.len());
+            visitor(context, key.as_ptr().cast(), key.len(), bytes, is_prefix, version.0, version.1) != 0
         };
-        let visit_object = |object: &ObjectMeta| visit(&object.location, object.size, 0);
+        let visit_object =
+            |object: &ObjectMeta| visit(&object.location, object.size, 0, object.e_tag.as_deref().unwrap_or_default());
         store.run(call, async {
             if shallow != 0 {
                 let found = store.opened.objects.list_with_delimiter(prefix).await?;
-                if !found.common_prefixes.iter().any(|path| visit(path, 0, 1)) {
+                if !found.common_prefixes.iter().any(|path| visit(path, 0, 1, "")) {
                     found.objects.iter().any(visit_object);
                 }
                 return Ok(());

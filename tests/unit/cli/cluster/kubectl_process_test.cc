@@ -65,7 +65,17 @@ TEST(StatusOf, FollowsWhatTheApiServerSaid) {
   EXPECT_EQ(code("The ProfileRequest \"x\" is invalid: spec.duration"),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code("dial tcp: connection refused"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code("error: the path \"/x\" does not exist"), absl::StatusCode::kNotFound);
   EXPECT_THAT(StatusOf({7, "", ""}).message(), HasSubstr("exit code 7"));
+}
+
+TEST(StatusOf, LeavesOutKubectlsLog) {
+  const std::string logged =
+      "E1124 08:29:10.121163   13605 memcache.go:265] \"Unhandled Error\" err=\"refused\"\n";
+  EXPECT_EQ(StatusOf({1, "", logged + logged + "error: no server\n"}).message(), "no server");
+  EXPECT_THAT(StatusOf({1, "", logged}).message(), HasSubstr("refused")) << "it is all there is";
+  EXPECT_EQ(StatusOf({1, "", "Error from server (NotFound): x"}).message(),
+            "Error from server (NotFound): x");
 }
 
 }  // namespace

@@ -35,6 +35,22 @@ TEST(ProgressText, SaysWhatTheCaptureDoes) {
   EXPECT_EQ(ProgressText(Viewed(ConditionStatus::kTrue, "AllWorkersOk", ""), kNow), "");
 }
 
+TEST(ProgressText, TellsWhatEachWorkerDoes) {
+  ProfileRequest request = Viewed(ConditionStatus::kUnknown, "Collecting", "attempt 1 of 1");
+  request.status.attempt = 1;
+  request.status.armed = request.status.matched = 13;
+  request.status.progress = {{"WorkerLost", 1, {"llm-2"}},
+                             {"Uploading", 2, {"llm-0", "llm-1"}},
+                             {"Ok", 10, {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}}};
+  const std::string states =
+      "  WorkerLost (1): llm-2\n  Uploading (2): llm-0, llm-1\n"
+      "  Ok (10): a, b, c, d, e, f, g, h and 2 more";
+  EXPECT_EQ(ProgressText(request, kNow),
+            "Collecting: attempt 1 of 1; 13/13 workers armed\n" + states);
+  EXPECT_EQ(ResultText(request, kNow), "Collecting: attempt 1 of 1; 13/13 workers armed");
+  EXPECT_EQ(VerdictText(request), states + "\n") << "its run and its counts are not final";
+}
+
 TEST(VerdictText, NamesCausesWithTheRemediesOfTheTable) {
   ProfileRequest request = Viewed(ConditionStatus::kFalse, "NoSource", "1 of 20 workers Ok");
   request.status.attempt = 1;

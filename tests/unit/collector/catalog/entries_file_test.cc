@@ -28,9 +28,9 @@ LogdirRuns Some() {
                             .ok = 3,
                             .bytes = 1ull << 60,
                             .causes = {{"WorkerLost", 6}}};
-  runs.entries.push_back(
-      std::make_shared<RunEntry>(EntryOf("2026_11_21_08_30_00", {12, 34, 5}, facts)));
-  runs.entries.push_back(std::make_shared<RunEntry>(UnreadEntry("odd \xff name", {1, 2, 3})));
+  runs.entries.push_back(std::make_shared<RunEntry>(
+      EntryOf("2026_11_21_08_30_00", {12, 0xf00df00df00df00d, 34, 5}, facts)));
+  runs.entries.push_back(std::make_shared<RunEntry>(UnreadEntry("odd \xff name", {1, 0, 2, 3})));
   return runs;
 }
 

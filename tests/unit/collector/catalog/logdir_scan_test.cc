@@ -57,9 +57,13 @@ TEST_F(ScanTest, ReadsOnlyManifestsThatAreNewOrHaveChanged) {
   EXPECT_EQ(Reads(), reads + 1);
   EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " changed"), StrCat(kOld, " old"), "others "));
   EXPECT_EQ(runs_.entries[1], kept);
+  Write(kNew, "CHANGED");
+  Scan();
+  EXPECT_EQ(Reads(), reads + 2) << "its size is the same, its version is not";
+  EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " CHANGED"), StrCat(kOld, " old"), "others "));
   ASSERT_TRUE(DeleteBelow(store_, RunPrefix(kOld)).ok());
   Scan();
-  EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " changed"), "others "));
+  EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " CHANGED"), "others "));
 }
 
 TEST_F(ScanTest, AListingThatIsDeniedInItsMidstKeepsWhatIsKnown) {

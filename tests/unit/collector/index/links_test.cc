@@ -32,6 +32,45 @@ TEST(Links, NumbersThatAreUsedAgainPairInTheOrderOfTime) {
               UnorderedElementsAre(Four{0, 10, 1, 1}, Four{0, 20, 1, 2}));
 }
 
+std::string Bytes(const LinkLists& lists) {
+  std::string all;
+  for (const std::string& chunk : lists.data.all()) all += chunk;
+  return all;
+}
+
+// Memory is bounded by joining a part of the ids at a time. The result must not depend on it.
+TEST(JoinLines, GivesTheSameInPartsAsInOne) {
+  constexpr std::uint32_t kLines = 5, kEnds = 40'000;
+  const auto join = [&](std::size_t at_once) {
+    std::mt19937_64 random(7);
+    std::vector<PackedEnds> packed(kLines);
+    std::vector<LineEnds> lines;
+    for (std::uint32_t line = 0; line < kLines; ++line) {
+      if (line % 2 == 0) packed[line].Split();
+      for (std::uint32_t i = 0; i < kEnds; ++i) {
+        // Lines 0 and 1 produce what lines 2 and 3 consume. Line 4 has ends without a partner.
+        const std::uint64_t id = (line == 4 ? 1ull << 50 : (line % 2) * 1'000'000ull) + i;
+        packed[line].Add({id, static_cast<std::uint32_t>(random() % 3) | (line >= 2 ? kIn : 0), i});
+      }
+      lines.push_back({&packed[line], line * 3});
+    }
+    JoinedLinks joined = JoinLines(lines, kLines * 3, 2, at_once);
+    EXPECT_EQ(joined.outs.first_block.size(), kLines * 3 + 1);
+    return joined;
+  };
+  const JoinedLinks whole = join(kMaxEndsAtOnce);
+  std::size_t links = 0;
+  for (const LinkBlock& block : whole.outs.blocks) links += block.links;
+  EXPECT_EQ(links, 2 * kEnds);
+  for (const std::size_t at_once : {std::size_t{1}, std::size_t{20'000}, std::size_t{70'000}}) {
+    const JoinedLinks parts = join(at_once);
+    EXPECT_EQ(Bytes(parts.outs), Bytes(whole.outs)) << at_once;
+    EXPECT_EQ(Bytes(parts.ins), Bytes(whole.ins)) << at_once;
+    EXPECT_EQ(parts.outs.first_block, whole.outs.first_block) << at_once;
+    EXPECT_EQ(parts.ins.first_block, whole.ins.first_block) << at_once;
+  }
+}
+
 TEST(SortByKey, SortsWhateverComes) {
   std::mt19937_64 random(static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
   for (int round = 0; round < 40; ++round) {

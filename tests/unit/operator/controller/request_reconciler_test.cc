@@ -32,10 +32,16 @@ class FakeCluster final : public Cluster {
     if (!exists) return absl::NotFoundError("gone");
     return request;
   }
-  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&, const PodQuery&) override {
+  absl::StatusOr<std::vector<PodInfo>> ListPods(const std::string&,
+                                                const PodQuery& query) override {
     ++lists;
     if (!list.ok()) return list;
-    return pods;
+    std::vector<PodInfo> found = pods;
+    std::erase_if(found, [&](const PodInfo& pod) {
+      const std::vector<std::string>& names = query.names;
+      return !names.empty() && std::find(names.begin(), names.end(), pod.name) == names.end();
+    });
+    return found;
   }
   absl::StatusOr<JobShape> DescribeJob(const std::string&, const JobRef&) override { return job; }
   absl::Status SetFinalizers(const ProfileRequest& of,
@@ -251,6 +257,61 @@ TEST_F(RequestReconcilerTest, ThatACaptureIsArmedIsToldAtOnce) {
   ASSERT_TRUE(told.has_value());
   EXPECT_LT(*told, 50ms) << "the recording itself starts later";
   EXPECT_LE(cluster_.writes, 8);
+}
+
+TEST_F(RequestReconcilerTest, TellsWhatEachWorkerDoesWhileTheyCollect) {
+  cluster_.request.capture.collect_timeout = 30s;
+  for (const char* name : {"a", "b"}) fleet_[name].finishes = false;
+  Loop(5s);
+  ASSERT_EQ(Get("Succeeded").reason, "Collecting");
+  const auto is = [&](const char* name, v1::CaptureState state) {
+    for (auto& [id, report] : fleet_[name].reports) report.set_state(state);
+  };
+  is("a", v1::COLLECTING);
+  is("b", v1::UPLOADING);
+  const int before = cluster_.writes;
+  Loop(3s);
+  EXPECT_THAT(cluster_.request.status.progress,
+              testing::ElementsAre(WorkersInState{"Collecting", 1, {"a"}},
+                                   WorkersInState{"Uploading", 1, {"b"}}));
+  EXPECT_EQ(cluster_.writes, before + 1);
+  // A worker that changes all the time causes a write a second.
+  for (int i = 0; i < 100; ++i) is("a", i % 2 == 0 ? v1::UPLOADING : v1::COLLECTING), Loop(100ms);
+  EXPECT_LE(cluster_.writes, before + 12);
+  is("a", v1::DONE);
+  is("b", v1::DONE);
+  Loop(2s);
+  EXPECT_NE(Get("Succeeded").status, ConditionStatus::kUnknown);
+  EXPECT_THAT(cluster_.request.status.progress, IsEmpty()) << "the outcomes tell it now";
+}
+
+// Single workers' news must not cost more of the API server's time when many captures run.
+TEST_F(RequestReconcilerTest, ManyCapturesTellLessOftenWhatTheirWorkersDo) {
+  constexpr int kRivals = 49;
+  for (int i = 0; i < kRivals; ++i) {
+    const std::string name = "rival-" + std::to_string(i);
+    ProfileRequest& rival = AddRival(name, 0s);
+    rival.target.pods = {name};
+    rival.capture.run = name;
+    PodInfo pod = cluster_.pods[0];
+    pod.name = name;
+    cluster_.pods.push_back(pod);
+    fleet_[name].finishes = false;
+  }
+  cluster_.request.target.pods = {"a", "b"};
+  cluster_.request.capture.collect_timeout = 100s;
+  for (auto& [name, rival] : cluster_.rivals) rival.capture.collect_timeout = 100s;
+  for (const char* name : {"a", "b"}) fleet_[name].finishes = false;
+  Loop(5s);
+  ASSERT_EQ(reconciler_->active(), kRivals + 1u);
+  const int before = cluster_.writes;
+  for (int i = 0; i < 300; ++i) {
+    for (auto& [id, report] : fleet_["a"].reports)
+      report.set_state(i % 2 == 0 ? v1::UPLOADING : v1::COLLECTING);
+    Loop(100ms);
+  }
+  EXPECT_GE(cluster_.writes, before + 2);
+  EXPECT_LE(cluster_.writes, before + 4) << "each ten seconds: 50 captures, 200 ms each";
 }
 
 TEST_F(RequestReconcilerTest, NothingMoreIsWrittenOnceItHasFinished) {

@@ -183,6 +183,7 @@ TEST(StatusToJson, RoundTrips) {
   status.bytes = 1'288'490'188;
   status.outcomes = {{"p", "Busy", "held", ""}};
   status.causes = {{"Busy", 3}};
+  status.progress = {{"Uploading", 20, {"p", "q"}}};
   const json written = StatusToJson(request, status);
   EXPECT_EQ(written["metadata"]["uid"], "u-1");
   EXPECT_EQ(written["status"]["workers"]["summary"], "8/8");
