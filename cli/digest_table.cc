@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/digest_json.h"
 #include "cli/report_table.h"
+#include "collector/digest/digest_json.h"
 #include "common/base/duration.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"

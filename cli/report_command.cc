@@ -4,15 +4,15 @@
 #include <thread>
 
 #include "cli/common_flags.h"
-#include "cli/digest_json.h"
 #include "cli/digest_table.h"
 #include "cli/open_place.h"
 #include "cli/open_traces.h"
-#include "cli/straggler_json.h"
 #include "cli/straggler_table.h"
 #include "cli/trace_commands.h"
 #include "collector/digest/compute_digest.h"
+#include "collector/digest/digest_json.h"
 #include "collector/report/digest_operations.h"
+#include "collector/report/straggler_json.h"
 #include "collector/report/stragglers.h"
 #include "common/base/parallel.h"
 #include "common/base/status_macros.h"

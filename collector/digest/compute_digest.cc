@@ -89,8 +89,10 @@ void Add(const HostTime& from, HostTime& to) {
 
 class Digester {
  public:
-  Digester(const xplane::Space& space, Digest& digest)
-      : space_(space), digest_(digest), host_(gathered_, ComputesOnHost(space)) {}
+  Digester(const xplane::Space& space, const Cancellation* stop, Digest& digest)
+      : space_(space), digest_(digest), host_(gathered_, ComputesOnHost(space)) {
+    gathered_.stop = stop;
+  }
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const xplane::TraceSummary summary, xplane::Summarize(space_));
@@ -262,9 +264,10 @@ class Digester {
 
 }  // namespace
 
-absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker) {
+absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker,
+                                     const Cancellation* stop) {
   Digest digest{.worker = CutUtf8(worker, digest::Names::kMaxBytes)};
-  Digester digester(space, digest);
+  Digester digester(space, stop, digest);
   RETURN_IF_ERROR(digester.Run());
   return digest;
 }

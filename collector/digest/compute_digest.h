@@ -5,13 +5,16 @@
 #include "absl/status/statusor.h"
 #include "collector/digest/digest.h"
 #include "collector/xplane/space.h"
+#include "common/base/cancellation.h"
 
 namespace strobe {
 
 // Reads every event of the trace once; only streams whose events are not sorted by time are read
 // twice. The lines' time stamps must count from the trace's zero, as those of convert::ReadSpace
 // do. Besides the Space it takes a few MiB of memory, and 16 bytes per launch and, on workers
-// without a device, per operation. DataLoss when the trace is damaged.
-absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker);
+// without a device, per operation. DataLoss when the trace is damaged; Cancelled soon after `stop`
+// is set, if it is given.
+absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker,
+                                     const Cancellation* stop = nullptr);
 
 }  // namespace strobe

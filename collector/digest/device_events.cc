@@ -173,6 +173,7 @@ absl::Status DeviceReader::Count(const xplane::Event& event, const EventKind& ki
                                  const Times& times, const Line& line, LineRole role,
                                  Nesting& nesting) {
   OpSums& ops = gathered_.ops;
+  RETURN_IF_ERROR(gathered_.CheckStop());
   const std::int64_t length = times.end_ps - times.begin_ps;
   if (event.occurrences != 0) {
     OpSum& sum = ops[kind.op];

@@ -93,6 +93,7 @@ absl::Status HostEvents::ReadLine(const xplane::Plane& plane, const Ids& ids,
   wire::Reader reader(line.bytes);
   while (reader.Next()) {
     if (reader.field() != 4 || !reader.is_bytes()) continue;
+    RETURN_IF_ERROR(gathered_.CheckStop());
     xplane::Event event;
     HostStats told;
     RETURN_IF_ERROR(ReadEvent(reader.bytes(), event, wanted,

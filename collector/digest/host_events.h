@@ -11,6 +11,7 @@
 #include "collector/digest/nesting.h"
 #include "collector/digest/op_sums.h"
 #include "collector/digest/time_sweep.h"
+#include "common/base/cancellation.h"
 
 namespace strobe::digest {
 
@@ -27,6 +28,15 @@ struct Gathered {
     ++events;
     begin_ps = std::min(begin_ps, times.begin_ps);
     end_ps = std::max(end_ps, times.end_ps);
+  }
+
+  const Cancellation* stop = nullptr;  // May be null.
+  std::uint32_t reads = 0;
+  // To be called for each event that is read. Cancelled if somebody asked to stop.
+  absl::Status CheckStop() {
+    constexpr std::uint32_t kEvery = 1 << 16;
+    if (++reads % kEvery != 0 || stop == nullptr || !stop->cancelled()) return absl::OkStatus();
+    return absl::CancelledError("the computation was stopped");
   }
 };
 

@@ -2,10 +2,11 @@
 // whose workers is slowed.
 // merge_digests read DIRECTORY: reads them one after another, as the operator gets them, and makes
 // the report.
-// merge_digests job FILE.txt.gz: makes the report of a published job of
+// merge_digests report DIRECTORY: the same with all of report.json, whose size it prints in place
+// of the operations. merge_digests job FILE.txt.gz: makes the report of a published job of
 // tests/data/straggler-analysis.
-// The last two print the processor's seconds for merging and for the report, the peak of the memory
-// in KiB, and the headline.
+// The last three print the processor's seconds for merging and for the report, the peak of the
+// memory in KiB, and the headline.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "collector/digest/encode.h"
 #include "collector/report/digest_operations.h"
 #include "collector/report/headline.h"
+#include "collector/report/run_report.h"
 #include "collector/report/stragglers.h"
 #include "tests/fakes/published_job.h"
 #include "tests/fakes/synthetic_job.h"
@@ -70,6 +72,25 @@ int Read(const std::filesystem::path& directory) {
   return Report(merger.Finish(), began);
 }
 
+int ReadForReport(const std::filesystem::path& directory) {
+  const double began = ProcessorSeconds();
+  strobe::report::RunReport report;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    const auto digest = strobe::DecodeDigest(bytes.str());
+    if (!digest.ok()) return std::fprintf(stderr, "%s\n", digest.status().ToString().c_str()), 1;
+    report.Add(*digest);
+  }
+  const double merged = ProcessorSeconds();
+  const strobe::report::MadeReport made = report.Finish("uid-1", "run", 2 << 20);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("%.3f %.3f %ld %zu %s\n", merged - began, ProcessorSeconds() - merged,
+              usage.ru_maxrss, made.json.size(), made.headline.c_str());
+  return 0;
+}
+
 int ReportPublished(const std::string& path) {
   const auto operations = strobe::ReadPublishedJob(path);
   if (!operations.ok())
@@ -86,6 +107,8 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[1] : "";
   if (mode == "write" && argc == 6) return Write(argv[2], argv + 3);
   if (mode == "read") return Read(argv[2]);
+  if (mode == "report") return ReadForReport(argv[2]);
   if (mode == "job") return ReportPublished(argv[2]);
-  return std::fprintf(stderr, "merge_digests write|read|job PATH [WORKERS STEPS CALLS]\n"), 2;
+  return std::fprintf(stderr, "merge_digests write|read|report|job PATH [WORKERS STEPS CALLS]\n"),
+         2;
 }

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cli/digest_json.h"
+#include "collector/digest/digest_json.h"
 
 namespace strobe {
 namespace {

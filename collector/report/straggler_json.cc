@@ -1,4 +1,4 @@
-#include "cli/straggler_json.h"
+#include "collector/report/straggler_json.h"
 
 #include <algorithm>
 #include <optional>

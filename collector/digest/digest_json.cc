@@ -1,4 +1,4 @@
-#include "cli/digest_json.h"
+#include "collector/digest/digest_json.h"
 
 #include <optional>
 
@@ -14,24 +14,6 @@ DigestJson OrNull(const std::optional<Number>& number) {
 // 0 means that the trace does not tell.
 DigestJson ToldOrNull(std::uint64_t number) {
   return number == 0 ? DigestJson(nullptr) : DigestJson(number);
-}
-
-DigestJson TimeJson(const Breakdown& time) {
-  return {{"spanNs", time.span_ns},
-          {"computeNs", time.compute_ns},
-          {"communicationNs", time.communication_ns},
-          {"exposedCommunicationNs", time.exposed_communication_ns},
-          {"copiesNs", time.copies_ns},
-          {"exposedCopiesNs", time.exposed_copies_ns},
-          {"idleNs", time.idle_ns}};
-}
-
-DigestJson HostTimeJson(const HostTime& time, const DigestKnows& knows) {
-  const auto known = [](bool is, std::int64_t ns) { return is ? DigestJson(ns) : DigestJson(); };
-  return {{"inputNs", known(knows.input, time.input_ns)},
-          {"inputStallNs", known(knows.input, time.input_stall_ns)},
-          {"garbageCollectionNs", known(knows.garbage_collection, time.garbage_collection_ns)},
-          {"hostBoundNs", known(knows.launches, time.host_bound_ns)}};
 }
 
 DigestJson StepsJson(const Digest& digest) {
@@ -98,6 +80,24 @@ DigestJson OpsJson(const Digest& digest) {
 }
 
 }  // namespace
+
+DigestJson TimeJson(const Breakdown& time) {
+  return {{"spanNs", time.span_ns},
+          {"computeNs", time.compute_ns},
+          {"communicationNs", time.communication_ns},
+          {"exposedCommunicationNs", time.exposed_communication_ns},
+          {"copiesNs", time.copies_ns},
+          {"exposedCopiesNs", time.exposed_copies_ns},
+          {"idleNs", time.idle_ns}};
+}
+
+DigestJson HostTimeJson(const HostTime& time, const DigestKnows& knows) {
+  const auto known = [](bool is, std::int64_t ns) { return is ? DigestJson(ns) : DigestJson(); };
+  return {{"inputNs", known(knows.input, time.input_ns)},
+          {"inputStallNs", known(knows.input, time.input_stall_ns)},
+          {"garbageCollectionNs", known(knows.garbage_collection, time.garbage_collection_ns)},
+          {"hostBoundNs", known(knows.launches, time.host_bound_ns)}};
+}
 
 std::string_view NameOf(WorkKind kind) {
   switch (kind) {

@@ -11,6 +11,10 @@ namespace strobe {
 // "zeroUnixNs"; what the trace does not tell is null or left out.
 nlohmann::ordered_json DigestToJson(const Digest& digest);
 
+// Their parts. Of host time, what the trace does not tell is null.
+nlohmann::ordered_json TimeJson(const Breakdown& time);
+nlohmann::ordered_json HostTimeJson(const HostTime& time, const DigestKnows& knows);
+
 std::string_view NameOf(WorkKind kind);
 std::string_view NameOf(CollectiveKind kind);
 
