@@ -136,6 +136,7 @@ std::string TraceKey(std::string_view run, std::string_view worker) {
 }
 
 std::string ManifestKey(std::string_view run) { return RunPrefix(run) + "strobe.json"; }
+std::string ReportKey(std::string_view run) { return RunPrefix(run) + "report.json"; }
 
 std::string DefaultRunName(WallTime time, std::string_view name, std::string_view id) {
   constexpr std::size_t kMaxName = 160, kMaxId = 8;

@@ -51,6 +51,7 @@ std::string RunOfTraceUrl(std::string_view url);
 std::string RunPrefix(std::string_view run);                          // "plugins/profile/<run>/"
 std::string TraceKey(std::string_view run, std::string_view worker);  // "...<worker>.xplane.pb"
 std::string ManifestKey(std::string_view run);                        // "...strobe.json"
+std::string ReportKey(std::string_view run);                          // "...report.json"
 
 // Returns "2026_11_21_08_30_00_<name>_<id>", in UTC, which sorts by time in XProf's list. `id`
 // makes the name unique, such as a UID; only its first characters are used. Without an id, the name

@@ -197,7 +197,11 @@ void BoundAnswer(v1::ArmResponse& response) {
 
 void BoundAnswer(v1::CancelResponse&) {}
 void BoundAnswer(v1::ReclaimResponse&) {}
-void BoundAnswer(v1::PublishResponse& response) { Cut(response.mutable_url(), kMaxUrlBytes); }
+void BoundAnswer(v1::ReadDigestResponse&) {}  // DecodeDigest trusts no byte of it.
+void BoundAnswer(v1::PublishResponse& response) {
+  Cut(response.mutable_url(), kMaxUrlBytes);
+  Cut(response.mutable_report_url(), kMaxUrlBytes);
+}
 
 void BoundAnswer(v1::ClockPong& pong) {
   pong.set_received_ns(Time(pong.received_ns()));

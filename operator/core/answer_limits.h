@@ -10,8 +10,8 @@
 
 namespace strobe {
 
-// gRPC refuses a larger answer before it is parsed. The largest regular answer is a report of 64
-// processes, about 70 KiB.
+// gRPC refuses a larger answer before it is parsed. The largest regular answer is a digest, at
+// most 255 KiB.
 inline constexpr std::size_t kMaxAnswerBytes = 256 << 10;
 
 // A worker's times lie between 1970 and 2087, and its clock differs from the operator's by 63 years
@@ -26,6 +26,7 @@ void BoundAnswer(v1::DescribeResponse& response);
 void BoundAnswer(v1::ArmResponse& response);
 void BoundAnswer(v1::CancelResponse& response);
 void BoundAnswer(v1::PublishResponse& response);
+void BoundAnswer(v1::ReadDigestResponse& response);
 void BoundAnswer(v1::ReclaimResponse& response);
 void BoundAnswer(v1::ClockPong& pong);
 

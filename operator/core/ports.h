@@ -43,6 +43,10 @@ class Worker {
   // Ends a capture; with `keep`, what was recorded so far is still delivered. Idempotent.
   virtual void Cancel(const v1::CancelRequest& request, Nanos timeout,
                       Callback<v1::CancelResponse> done) = 0;
+  // Asks for the digest of a trace, which the answer holds as it came: it is not trusted.
+  // Unimplemented: the sidecar is older than digests.
+  virtual void ReadDigest(const v1::ReadDigestRequest& request, Nanos timeout,
+                          Callback<v1::ReadDigestResponse> done) = 0;
   // Writes the manifest into the run. AlreadyExists: another capture's manifest is there.
   virtual void Publish(const v1::PublishRequest& request, Nanos timeout,
                        Callback<v1::PublishResponse> done) = 0;

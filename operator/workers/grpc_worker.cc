@@ -194,6 +194,12 @@ class GrpcWorker final : public Worker {
                                                 timeout, std::move(done));
   }
 
+  void ReadDigest(const v1::ReadDigestRequest& request, Nanos timeout,
+                  Callback<v1::ReadDigestResponse> done) override {
+    Send<v1::ReadDigestRequest, v1::ReadDigestResponse>(deleter_, stub_, &Stub::async::ReadDigest,
+                                                        request, timeout, std::move(done));
+  }
+
   void Publish(const v1::PublishRequest& request, Nanos timeout,
                Callback<v1::PublishResponse> done) override {
     Send<v1::PublishRequest, v1::PublishResponse>(deleter_, stub_, &Stub::async::Publish, request,

@@ -31,6 +31,10 @@ class GuardedWorker final : public v1::Worker::Service {
                       v1::CancelResponse* response) override {
     return Guarded([&] { return service_.Cancel(context, request, response); });
   }
+  grpc::Status ReadDigest(grpc::ServerContext* context, const v1::ReadDigestRequest* request,
+                          v1::ReadDigestResponse* response) override {
+    return Guarded([&] { return service_.ReadDigest(context, request, response); });
+  }
   grpc::Status Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                        v1::PublishResponse* response) override {
     return Guarded([&] { return service_.Publish(context, request, response); });

@@ -47,13 +47,13 @@ class ClientDelivery final : public session::Delivery {
   absl::StatusOr<std::string> DeliverOne(const v1::Report& report, session::TracePieces pieces,
                                          const Cancellation& cancel) {
     if (emit_) {
-      xspace = std::move(pieces.front());
-      for (std::size_t i = 1; i < pieces.size(); ++i) xspace.append(pieces[i]);
+      xspace = std::move(*pieces.front());
+      for (std::size_t i = 1; i < pieces.size(); ++i) xspace.append(*pieces[i]);
       return std::string("response");
     }
     ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
                      OpenStore(stores_, root_, {.cancellation = &cancel}));
-    const std::vector<std::string_view> views(pieces.begin(), pieces.end());
+    const std::vector<std::string_view> views = session::ViewsOf(pieces);
     RETURN_IF_ERROR(Upload(*store, key_, MemoryBytes(views), {.sha256 = report.sha256()}));
     return StrCat(root_, "/", key_);
   }

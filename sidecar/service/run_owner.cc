@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "collector/logdir/run_claim.h"
@@ -51,6 +53,18 @@ absl::StatusOr<std::string> CaptureOfTrace(ObjectStore& store, const StoredObjec
   return capture;
 }
 
+std::string CaptureOfClaim(std::string_view text) { return std::string(text); }
+
+// The capture that the text object names; empty if it names none, or is gone.
+absl::StatusOr<std::string> CaptureOfText(ObjectStore& store, const std::string& key,
+                                          std::string (*capture_of)(std::string_view)) {
+  const absl::StatusOr<std::string> text = GetText(store, key, kMaxManifestBytes);
+  // One that is too large (OutOfRange) cannot be ours.
+  if (absl::IsNotFound(text.status()) || absl::IsOutOfRange(text.status())) return std::string();
+  if (!text.ok()) return text.status();
+  return capture_of(*text);
+}
+
 using CaptureOf = absl::StatusOr<std::string> (*)(ObjectStore&, const StoredObject&);
 
 // Returns those of the objects that the capture wrote.
@@ -82,42 +96,35 @@ absl::StatusOr<Sorted> Sort(ObjectStore& store, std::string_view run, std::strin
   const std::string prefix = RunPrefix(run);
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, ListAll(store, prefix));
   std::vector<StoredObject> traces, originals;
-  bool manifest_is_there = false, claim_is_there = false;
+  std::set<std::string> keys;
   for (const StoredObject& object : objects) {
     if (object.key.ends_with(kTraceSuffix)) traces.push_back(object);
     if (object.key.ends_with(session::kOriginalSuffix)) originals.push_back(object);
-    manifest_is_there = manifest_is_there || object.key == ManifestKey(run);
-    claim_is_there = claim_is_there || object.key == ClaimKey(run);
+    keys.insert(object.key);
   }
   ASSIGN_OR_RETURN(const std::set<std::string> our_traces,
                    WrittenBy(capture_id, store, traces, CaptureOfTrace));
   ASSIGN_OR_RETURN(const std::set<std::string> our_originals,
                    WrittenBy(capture_id, store, originals, CaptureOfOriginal));
-  bool our_manifest = false, our_claim = false;
-  if (manifest_is_there) {
-    const absl::StatusOr<std::string> text = GetText(store, ManifestKey(run), kMaxManifestBytes);
-    // A manifest that is too large (OutOfRange) cannot be ours.
-    if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
-      return text.status();
-    our_manifest = text.ok() && CaptureOfManifest(*text) == capture_id;
-  }
-  if (claim_is_there) {
-    const absl::StatusOr<std::string> text = GetText(store, ClaimKey(run), kMaxManifestBytes);
-    if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsOutOfRange(text.status()))
-      return text.status();
-    our_claim = text.ok() && *text == capture_id;
+  std::set<std::string> our_texts;
+  for (const auto& [key, capture_of] :
+       {std::pair(ManifestKey(run), &CaptureOfManifest),
+        std::pair(ReportKey(run), &CaptureOfReport), std::pair(ClaimKey(run), &CaptureOfClaim)}) {
+    if (!keys.contains(key)) continue;
+    ASSIGN_OR_RETURN(const std::string capture, CaptureOfText(store, key, capture_of));
+    if (capture == capture_id) our_texts.insert(key);
   }
   std::set<std::string> workers;
   for (const std::string& key : our_traces)
     workers.insert(key.substr(prefix.size(), key.size() - prefix.size() - kTraceSuffix.size()));
-  const bool alone = our_traces.size() == traces.size() && our_manifest == manifest_is_there;
+  const bool alone = our_traces.size() == traces.size() &&
+                     our_texts.contains(ManifestKey(run)) == keys.contains(ManifestKey(run));
   Sorted sorted;
   for (const StoredObject& object : objects) {
     const std::string_view name = std::string_view(object.key).substr(prefix.size());
     const bool is_ours =
         our_traces.contains(object.key) || our_originals.contains(object.key) ||
-        (our_manifest && object.key == ManifestKey(run)) ||
-        (our_claim && object.key == ClaimKey(run)) || IsDerivedFrom(name, workers) ||
+        our_texts.contains(object.key) || IsDerivedFrom(name, workers) ||
         (alone && !workers.empty() && (name.starts_with(kAllHosts) || name == kCacheVersion));
     (is_ours ? sorted.ours : sorted.others).push_back(object.key);
   }
@@ -131,20 +138,29 @@ std::string CaptureOfManifest(std::string_view text) {
   return ReadJson(text, manifest) ? manifest.capture_id() : "";
 }
 
-absl::Status PublishManifest(ObjectStore& store, std::string_view run,
-                             const std::string& manifest) {
-  const std::string key = ManifestKey(run);
-  const std::array<std::string_view, 1> pieces = {manifest};
+std::string CaptureOfReport(std::string_view text) {
+  const nlohmann::json report = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_object()) return "";
+  const auto found = report.find("captureId");
+  return found != report.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+namespace {
+
+// Creates the object. OK also if it exists with the same bytes; AlreadyExists if with others.
+absl::Status CreateText(ObjectStore& store, const std::string& key, const std::string& text,
+                        std::string (*capture_of)(std::string_view)) {
+  const std::array<std::string_view, 1> pieces = {text};
   const absl::Status put = store.Put(key, MemoryBytes(pieces), {.create_only = true});
   if (!absl::IsAlreadyExists(put)) return put;
   // It may be ours: the store's answer may have been lost, or the operator restarted after it was
   // written.
   const absl::StatusOr<std::string> there = GetText(store, key, kMaxManifestBytes);
-  if (there.ok() && *there == manifest) return absl::OkStatus();
-  // A manifest that is too large (OutOfRange) cannot be ours.
+  if (there.ok() && *there == text) return absl::OkStatus();
+  // One that is too large (OutOfRange) cannot be ours.
   if (!there.ok() && !absl::IsOutOfRange(there.status())) return there.status();
-  const std::string other = there.ok() ? CaptureOfManifest(*there) : "";
-  const bool same_capture = !other.empty() && other == CaptureOfManifest(manifest);
+  const std::string other = there.ok() ? capture_of(*there) : "";
+  const bool same_capture = !other.empty() && other == capture_of(text);
   return absl::AlreadyExistsError(StrCat(
       key, " is there already, ",
       same_capture    ? std::string("of this capture, but with another content: an operator before "
@@ -152,6 +168,17 @@ absl::Status PublishManifest(ObjectStore& store, std::string_view run,
       : other.empty() ? std::string("of somebody else")
                       : StrCat("of capture ", other),
       "; it was left as it is"));
+}
+
+}  // namespace
+
+absl::Status PublishManifest(ObjectStore& store, std::string_view run,
+                             const std::string& manifest) {
+  return CreateText(store, ManifestKey(run), manifest, CaptureOfManifest);
+}
+
+absl::Status PublishReport(ObjectStore& store, std::string_view run, const std::string& report) {
+  return CreateText(store, ReportKey(run), report, CaptureOfReport);
 }
 
 absl::StatusOr<Reclaimed> ReclaimRun(ObjectStore& store, std::string_view run,

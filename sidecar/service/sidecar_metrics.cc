@@ -93,8 +93,9 @@ SidecarMetrics::SidecarMetrics() : families_(std::make_unique<Families>()) {
   families_->refused_peers.Add({{"reason", "handshake"}});
   for (const PeerVerdict verdict : kRefusals)
     families_->refused_peers.Add({{"reason", std::string(Name(verdict))}});
-  for (const char* where : {"capture", "worker", "http", "kept_traces", "enroll", "executor",
-                            "files", "flight_recorder", "job_guard", "kineto", "slow_work"})
+  for (const char* where :
+       {"capture", "worker", "http", "kept_traces", "digest", "enroll", "executor", "files",
+        "flight_recorder", "job_guard", "kineto", "slow_work"})
     families_->panics.Add({{"where", where}});
   families_->build_info.Add({{"version", kVersion}}).Set(1);
 }

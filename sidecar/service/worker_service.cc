@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "common/base/clock_steps.h"
+#include "common/base/log.h"
 #include "common/base/name_rules.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
@@ -38,6 +39,9 @@ StoreLimits LimitsOf(const grpc::ServerContext& context) {
   const Nanos use = std::clamp<Nanos>(left * 9 / 10, Nanos{0}, std::chrono::minutes(10));
   return {.deadline = SystemClock().MonoNow() + use, .patience = use};
 }
+
+// How long a client may wait on one of the server's threads for a digest.
+constexpr Nanos kLongestDigestWait = std::chrono::seconds(15);
 
 constexpr int kMaxPings = 1000;  // Bounds the time that a client can occupy a thread.
 
@@ -154,6 +158,23 @@ grpc::Status WorkerService::Cancel(grpc::ServerContext*, const v1::CancelRequest
   return grpc::Status::OK;
 }
 
+grpc::Status WorkerService::ReadDigest(grpc::ServerContext* context,
+                                       const v1::ReadDigestRequest* request,
+                                       v1::ReadDigestResponse* response) {
+  const Nanos patience = std::min<Nanos>(LimitsOf(*context).patience, kLongestDigestWait);
+  const MonoTime give_up = clock_.MonoNow() + patience;
+  // Short waits, as in Watch.
+  constexpr Nanos kSlice = std::chrono::milliseconds(200);
+  absl::StatusOr<std::string> digest;
+  do {
+    digest = runner_.Digest(request->capture_id(), request->worker(), std::min(kSlice, patience));
+  } while (absl::IsUnavailable(digest.status()) && !context->IsCancelled() && !stopping_ &&
+           clock_.MonoNow() < give_up);
+  if (!digest.ok()) return ToGrpc(digest.status());
+  response->set_digest(*std::move(digest));
+  return grpc::Status::OK;
+}
+
 grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                                     v1::PublishResponse* response) {
   if (!IsSafeName(request->run()))
@@ -164,6 +185,7 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
   }
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request->logdir());
   if (!logdir.ok()) return ToGrpc(logdir.status());
+  PublishReport(*context, *request, *logdir, *response);
   const auto store = stores_.Open(*logdir, LimitsOf(*context));
   if (!store.ok()) return ToGrpc(store.status());
   if (const absl::Status status = PublishManifest(**store, request->run(), request->manifest());
@@ -171,6 +193,24 @@ grpc::Status WorkerService::Publish(grpc::ServerContext* context, const v1::Publ
     return ToGrpc(status);
   response->set_url(logdir->UrlOf(ManifestKey(request->run())));
   return grpc::Status::OK;
+}
+
+// Writes the report, if there is one, within a third of the time that the caller still waits: the
+// manifest needs the rest.
+void WorkerService::PublishReport(const grpc::ServerContext& context,
+                                  const v1::PublishRequest& request, const Logdir& logdir,
+                                  v1::PublishResponse& response) const {
+  if (request.report().empty() || request.report().size() > kMaxReportBytes) return;
+  const Nanos patience = LimitsOf(context).patience / 3;
+  const auto store =
+      stores_.Open(logdir, {.deadline = SystemClock().MonoNow() + patience, .patience = patience});
+  const absl::Status written =
+      store.ok() ? strobe::PublishReport(**store, request.run(), request.report()) : store.status();
+  if (written.ok())
+    response.set_report_url(logdir.UrlOf(ReportKey(request.run())));
+  else
+    LogWarning("the report could not be written",
+               {{"run", request.run()}, {"error", MessageOf(written)}});
 }
 
 grpc::Status WorkerService::Reclaim(grpc::ServerContext* context, const v1::ReclaimRequest* request,

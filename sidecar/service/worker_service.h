@@ -36,6 +36,8 @@ class WorkerService final : public v1::Worker::Service {
                      grpc::ServerWriter<v1::Report>* writer) override;
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
                       v1::CancelResponse* response) override;
+  grpc::Status ReadDigest(grpc::ServerContext* context, const v1::ReadDigestRequest* request,
+                          v1::ReadDigestResponse* response) override;
   grpc::Status Publish(grpc::ServerContext* context, const v1::PublishRequest* request,
                        v1::PublishResponse* response) override;
   grpc::Status Reclaim(grpc::ServerContext* context, const v1::ReclaimRequest* request,
@@ -44,6 +46,8 @@ class WorkerService final : public v1::Worker::Service {
  private:
   // Why the plan's container cannot be recorded alone; empty when it can, or none is named.
   std::string WhyNotContainer(const v1::CapturePlan& plan) const;
+  void PublishReport(const grpc::ServerContext& context, const v1::PublishRequest& request,
+                     const Logdir& logdir, v1::PublishResponse& response) const;
 
   const std::string name_;
   const Clock& clock_;

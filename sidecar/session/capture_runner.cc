@@ -180,6 +180,7 @@ void CaptureRunner::RecordAndDeliver(v1::Report report, LiveCapture& live) {
   LogInfo("armed", {{"capture", plan.capture_id()},
                     {"request", plan.request()},
                     {"in", FormatDuration(FromUnixNanos(plan.instant_ns()) - clock_.WallNow())}});
+  digests_.Stop();
   const auto publish = [&] { Publish(report); };
   Stopwatch watch(clock_);
   std::vector<Recording> recordings =
@@ -190,6 +191,8 @@ void CaptureRunner::RecordAndDeliver(v1::Report report, LiveCapture& live) {
   std::vector<TracePieces> traces = MakeTraceFiles(std::move(recordings), report);
   if (std::all_of(traces.begin(), traces.end(), [](const auto& pieces) { return pieces.empty(); }))
     return Finish(report, live);
+  // Clients of other profilers take no report.
+  if (&live.delivery() == &delivery_) digests_.Begin(report, traces);
   const TraceUrls urls = DeliverTraces(std::move(traces), originals, live, publish, report);
   report.set_upload_took_ns(watch.Lap());
   FinishDelivery(urls, report, live);

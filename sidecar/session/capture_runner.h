@@ -15,6 +15,7 @@
 #include "sidecar/session/ports.h"
 #include "sidecar/session/session.h"
 #include "sidecar/session/trace_delivery.h"
+#include "sidecar/session/trace_digests.h"
 
 namespace strobe::session {
 
@@ -44,6 +45,11 @@ class CaptureRunner {
   bool Cancel(std::string_view capture_id, std::string_view reason);
   // Ends the recording early and keeps the trace. False if the capture is not live.
   bool Terminate(std::string_view capture_id);
+  // Waits for the digest of a trace of the newest capture; see TraceDigests::Wait.
+  absl::StatusOr<std::string> Digest(std::string_view capture_id, std::string_view worker,
+                                     Nanos timeout) const {
+    return digests_.Wait(capture_id, worker, timeout);
+  }
   std::string holder() const;
   Nanos WorstLateness() const;
   // Refuses new captures and waits for the live one. True if it ended within `timeout`.
@@ -79,6 +85,7 @@ class CaptureRunner {
   std::shared_ptr<LiveCapture> live_ ABSL_GUARDED_BY(mutex_);  // Set by Arm, reset when DONE.
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  TraceDigests digests_;
   std::thread thread_;  // Declared last: the thread uses the members above.
 };
 

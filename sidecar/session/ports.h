@@ -100,8 +100,15 @@ class JobMonitor {
   virtual void End() = 0;
 };
 
-// The content of one trace file, to be written one after the other.
-using TracePieces = std::vector<std::string>;
+// The content of one trace file, to be written one after the other. It is shared with whoever sums
+// the trace up beside its upload, and does not change after that has begun.
+using TracePieces = std::vector<std::shared_ptr<std::string>>;
+
+inline std::vector<std::string_view> ViewsOf(const TracePieces& pieces) {
+  std::vector<std::string_view> views;
+  for (const auto& piece : pieces) views.emplace_back(*piece);
+  return views;
+}
 
 // The destination of finished traces. Called by one thread at a time.
 class Delivery {

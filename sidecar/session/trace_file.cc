@@ -73,12 +73,12 @@ TracePieces MakeTraceFile(Recording recording, v1::Report& report) {
     return nothing(Outcome::kLateStart, StrCat(why, "; discarded as asked"));
   }
   TracePieces pieces;
-  pieces.push_back(std::move(recording.xspace));
-  pieces.push_back(std::move(plane));
+  pieces.push_back(std::make_shared<std::string>(std::move(recording.xspace)));
+  pieces.push_back(std::make_shared<std::string>(std::move(plane)));
   Sha256 hash;
-  for (const std::string& piece : pieces) {
-    hash.Update(piece);
-    report.set_bytes(report.bytes() + piece.size());
+  for (const auto& piece : pieces) {
+    hash.Update(*piece);
+    report.set_bytes(report.bytes() + piece->size());
   }
   report.set_sha256(hash.Hex());
   return pieces;

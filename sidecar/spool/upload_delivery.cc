@@ -116,8 +116,7 @@ std::vector<bool> UploadDelivery::Store(const v1::Report& report,
   absl::Status status;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     if (traces[i].empty()) continue;
-    const absl::Status added =
-        spool_->Add(files[i].id, std::vector<std::string_view>(traces[i].begin(), traces[i].end()));
+    const absl::Status added = spool_->Add(files[i].id, session::ViewsOf(traces[i]));
     stored[i] = added.ok();
     status.Update(added);
   }
@@ -150,7 +149,7 @@ std::vector<absl::StatusOr<std::string>> UploadDelivery::Deliver(
     if (stored[i]) {
       urls[i] = UploadSpooled(files[i], LimitsOf(report.plan(), cancel));
     } else if (!traces[i].empty()) {
-      const std::vector<std::string_view> views(traces[i].begin(), traces[i].end());
+      const std::vector<std::string_view> views = session::ViewsOf(traces[i]);
       urls[i] = UploadNow(files[i], MemoryBytes(views), LimitsOf(report.plan(), cancel), false);
     }
   });

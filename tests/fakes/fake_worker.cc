@@ -100,6 +100,20 @@ class FakeWorker final : public Worker {
     known->second.set_message(request.reason());
   }
 
+  void ReadDigest(const v1::ReadDigestRequest&, Nanos timeout,
+                  Callback<v1::ReadDigestResponse> done) override {
+    time_.PostAfter(
+        std::min(timeout, kRoundTrip + sidecar_->digest_takes),
+        [s = sidecar_, late = sidecar_->digest_takes > timeout, done = std::move(done)] {
+          if (s->dead) return done(absl::UnavailableError("connection refused"));
+          if (late) return done(absl::DeadlineExceededError("no answer"));
+          if (s->digest.empty()) return done(absl::UnimplementedError(""));
+          v1::ReadDigestResponse response;
+          response.set_digest(s->digest);
+          done(std::move(response));
+        });
+  }
+
   void Publish(const v1::PublishRequest& request, Nanos,
                Callback<v1::PublishResponse> done) override {
     time_.PostAfter(kRoundTrip + sidecar_->publish_takes,

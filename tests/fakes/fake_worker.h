@@ -35,6 +35,8 @@ struct FakeSidecar {
   bool dies = false;     // Dies in the middle of the recording.
   bool forgets = false;  // Restarts in the middle of the recording.
   bool finishes = true;
+  std::string digest{};  // The answer to ReadDigest; empty = the sidecar is older than digests.
+  Nanos digest_takes{};
   absl::Status publish{};
   Nanos publish_takes{};
   absl::Status reclaim{};

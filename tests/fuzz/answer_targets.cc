@@ -104,6 +104,10 @@ class Liar final : public Worker {
   void Cancel(const v1::CancelRequest&, Nanos, Callback<v1::CancelResponse> done) override {
     Answer(std::move(done));
   }
+  void ReadDigest(const v1::ReadDigestRequest&, Nanos,
+                  Callback<v1::ReadDigestResponse> done) override {
+    Answer(std::move(done));
+  }
   void Publish(const v1::PublishRequest& request, Nanos,
                Callback<v1::PublishResponse> done) override {
     Require(nlohmann::json::accept(request.manifest()), "the manifest is no JSON");

@@ -31,7 +31,7 @@ ARROWS = {
     "agent/wire": [],
     "agent/cupti": ["agent/wire"],
     "agent/recorder": ["agent/cupti", "agent/sdk", "agent/wire"],
-    "sidecar/session": ["collector/analysis", "collector/logdir", "collector/xplane", "common/base"],
+    "sidecar/session": ["collector/analysis", "collector/convert", "collector/digest", "collector/logdir", "collector/xplane", "common/base"],
     "sidecar/source": ["agent/wire", "collector/analysis", "collector/kineto", "collector/logdir", "collector/storage", "collector/xplane",
                        "common/base", "sidecar/session"],
     "sidecar/spool": ["collector/logdir", "collector/storage", "common/base", "sidecar/session"],
@@ -43,6 +43,7 @@ ARROWS = {
     "operator/objects": ["collector/logdir", "common/base", "operator/core"],
     "operator/config": ["common/base", "common/yaml"],
     "operator/workers": ["common/base", "common/grpc_tls", "operator/core"],
+    "operator/report": ["collector/digest", "collector/report", "common/base", "operator/core"],
     "operator/enroll": ["common/base", "common/grpc_tls", "common/tls"],
     "operator/controller": ["collector/logdir", "common/base", "operator/core"],
     "operator/admission": ["common/base", "common/http", "operator/core", "operator/objects"],
@@ -50,13 +51,13 @@ ARROWS = {
     "operator/metrics": ["collector/logdir", "common/base", "common/tls", "operator/admission", "operator/controller", "operator/core"],
     "operator/main": ["common/base", "common/grpc_tls", "common/http", "common/tls", "operator/admission", "operator/config",
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
-                      "operator/workers"],
+                      "operator/report", "operator/workers"],
     "viewer": ["collector/analysis", "collector/catalog", "collector/convert", "collector/index", "collector/logdir", "collector/xplane", "common/base",
                "common/http"],
     "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
     "cli/cluster": ["common/base", "operator/core", "operator/objects"],
     # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.
-    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/workers",
+    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/report", "operator/workers",
             "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "viewer", "viewer/service"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})

@@ -154,6 +154,26 @@ TEST_F(RunOwnerTest, AManifestOfAnotherToolStays) {
   EXPECT_EQ(bucket_.Bytes(ManifestKey("run")), "not even JSON");
 }
 
+TEST_F(RunOwnerTest, AReportIsWrittenOnceAndGoesWithItsCapture) {
+  const std::string report = R"({"format":1,"captureId":"uid-1","workers":[{"worker":"w0"}]})";
+  Write("w0.xplane.pb", TraceOf("uid-1"));
+  ASSERT_TRUE(PublishReport(store_, "run", report).ok());
+  EXPECT_TRUE(PublishReport(store_, "run", report).ok()) << "a repeated call";
+  EXPECT_TRUE(absl::IsAlreadyExists(PublishReport(store_, "run", "{}")));
+  EXPECT_EQ(bucket_.Bytes(ReportKey("run")), report);
+  EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->left, 0u);
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(RunOwnerTest, AReportOfSomebodyElseStays) {
+  for (const char* text : {R"({"captureId":"uid-2"})", R"({"captureId":["uid-1"]})", "[[[[", "7"}) {
+    Write("w0.xplane.pb", TraceOf("uid-1"));
+    Write("report.json", text);
+    EXPECT_EQ(ReclaimRun(store_, "run", "uid-1")->left, 1u) << text;
+    EXPECT_THAT(Names(), ElementsAre("report.json"));
+  }
+}
+
 TEST_F(RunOwnerTest, AnAnswerThatWasLostIsNoConflict) {
   bool lost = false;
   bucket_.after = [&](const std::string& call) {

@@ -79,7 +79,7 @@ class FakeDelivery final : public Delivery {
       const v1::Report& report, std::vector<TracePieces> traces, const Cancellation& cancel,
       const std::function<void()>& uploading) override {
     for (const TracePieces& pieces : traces) {
-      for (const std::string& piece : pieces) bytes.append(piece);
+      for (const auto& piece : pieces) bytes.append(*piece);
       written.push_back(!pieces.empty());
     }
     spooled = report.capture_id();

@@ -24,6 +24,12 @@ class UploadDeliveryTest : public testing::Test {
   }
   ~UploadDeliveryTest() override { fs::remove_all(directory_); }
 
+  static session::TracePieces Pieces(const std::vector<std::string>& texts) {
+    session::TracePieces pieces;
+    for (const std::string& text : texts) pieces.push_back(std::make_shared<std::string>(text));
+    return pieces;
+  }
+
   v1::Report Report(const std::string& id, const std::vector<std::string>& pieces) {
     v1::Report report;
     report.set_capture_id(id);
@@ -57,7 +63,7 @@ TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
     return absl::OkStatus();
   };
   const std::vector<std::string> pieces = {"trace", "plane"};
-  const auto url = delivery.Deliver(Report("a", pieces), {pieces}, cancel_, [] {}).front();
+  const auto url = delivery.Deliver(Report("a", pieces), {Pieces(pieces)}, cancel_, [] {}).front();
   ASSERT_TRUE(url.ok()) << url.status();
   EXPECT_EQ(*url, "s3://b/logs/plugins/profile/run-a/w0.xplane.pb");
   EXPECT_TRUE(spooled);
@@ -71,7 +77,7 @@ TEST_F(UploadDeliveryTest, FirstIntoTheSpoolThenIntoTheStoreThenOutOfTheSpool) {
 }
 
 TEST_F(UploadDeliveryTest, EachWorkerHasAFileAndOneFailureIsItsOwn) {
-  const std::vector<session::TracePieces> traces = {{"rank 0"}, {}, {"rank 2"}};
+  const std::vector<std::vector<std::string>> traces = {{"rank 0"}, {}, {"rank 2"}};
   v1::Report report = Report("a", {});
   for (std::uint32_t i = 0; i < traces.size(); ++i) {
     v1::Report& worker = *report.add_workers();
@@ -86,7 +92,8 @@ TEST_F(UploadDeliveryTest, EachWorkerHasAFileAndOneFailureIsItsOwn) {
     if (call == "put") puts += traces_there ? 1 : 100;
     return absl::OkStatus();
   };
-  const auto urls = delivery.Deliver(report, traces, cancel_, [] {});
+  const auto urls = delivery.Deliver(
+      report, {Pieces(traces[0]), Pieces(traces[1]), Pieces(traces[2])}, cancel_, [] {});
   ASSERT_EQ(urls.size(), 3u);
   EXPECT_LT(puts, 100) << "an upload began before all traces were safe";
   EXPECT_EQ(*urls[0], "s3://b/logs/plugins/profile/run-a/w0.0.xplane.pb");
@@ -105,7 +112,7 @@ TEST_F(UploadDeliveryTest, ATraceThatDoesNotFitGoesStraightToTheStore) {
   spool_ = *Spool::Open(directory_, 3);
   UploadDelivery delivery(clock_, stores_, spool_.get());
   const std::vector<std::string> pieces = {"trace"};
-  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), {pieces}, cancel_, [] {}).front().ok());
+  ASSERT_TRUE(delivery.Deliver(Report("a", pieces), {Pieces(pieces)}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
   v1::CapturePlan plan;
   const absl::Status room = delivery.Room(plan);
@@ -122,7 +129,7 @@ TEST_F(UploadDeliveryTest, WhatTheStoreRefusedStaysAndIsResumedByTheNextProcess)
       return call == "commit" ? absl::PermissionDeniedError("not yet") : absl::OkStatus();
     };
     EXPECT_TRUE(absl::IsPermissionDenied(
-        delivery.Deliver(report, {pieces}, cancel_, [] {}).front().status()));
+        delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().status()));
     EXPECT_TRUE(delivery.CanResume(report));
   }
   bucket_.before = nullptr;
@@ -143,7 +150,7 @@ TEST_F(UploadDeliveryTest, AKillJustAfterTheUploadCostsNothing) {
   const v1::Report report = Report("a", pieces);
   {
     UploadDelivery delivery(clock_, stores_, spool_.get());
-    ASSERT_TRUE(delivery.Deliver(report, {pieces}, cancel_, [] {}).front().ok());
+    ASSERT_TRUE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
   }
   spool_.reset();
   spool_ = *Spool::Open(directory_, 64 << 20);
@@ -169,7 +176,7 @@ TEST_P(KeptTrace, KnowsItsOwnObject) {
     const bool trace = call == "put" && ++puts > 1;
     return trace ? absl::PermissionDeniedError("the answer was lost") : absl::OkStatus();
   };
-  EXPECT_FALSE(delivery.Deliver(report, {pieces}, cancel_, [] {}).front().ok());
+  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
   bucket_.after = nullptr;
   ASSERT_EQ(bucket_.Bytes(Key("a")), "traceplane");
   report.set_state(v1::DONE);
@@ -191,7 +198,7 @@ TEST_F(UploadDeliveryTest, ACancelledCaptureLeavesNothing) {
   bucket_.before = [&](const std::string& call) {
     return call == "commit" ? absl::CancelledError("cancelled") : absl::OkStatus();
   };
-  EXPECT_FALSE(delivery.Deliver(report, {pieces}, cancel_, [] {}).front().ok());
+  EXPECT_FALSE(delivery.Deliver(report, {Pieces(pieces)}, cancel_, [] {}).front().ok());
   report.set_state(v1::DONE);
   report.set_outcome(v1::CANCELLED);
   delivery.Ended(report);
@@ -268,7 +275,7 @@ TEST_F(UploadDeliveryTest, WorksWithoutASpool) {
   UploadDelivery delivery(clock_, stores_, nullptr);
   EXPECT_TRUE(delivery.Room({}).ok());
   const std::vector<std::string> pieces = {"trace"};
-  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), {pieces}, cancel_, [] {}).front().ok());
+  EXPECT_TRUE(delivery.Deliver(Report("a", pieces), {Pieces(pieces)}, cancel_, [] {}).front().ok());
   EXPECT_EQ(bucket_.Bytes(Key("a")), "trace");
 }
 
