@@ -18,6 +18,7 @@
 #include "common/base/strings.h"
 #include "operator/core/capture_attempt.h"
 #include "operator/core/retry.h"
+#include "operator/report/report_thread.h"
 #include "operator/workers/grpc_worker.h"
 
 namespace strobe {
@@ -86,10 +87,12 @@ int RunCapture(const CaptureFlags& flags) {
   GrpcWorkerConnector sidecars(clock, PlaintextCredentials);
   MixedConnector workers(clock, stores, sidecars, flags.host_tracing_on_old_servers);
   ThreadExecutor executor;
+  ReportThread reporter(clock);
   ProgressText line(flags.quiet);
   std::shared_ptr<const AttemptResult> result;
   for (int attempt = 1;; ++attempt) {
-    result = RunAttempt({clock, executor, workers}, *spec, attempt, *targets, interrupts, line);
+    result = RunAttempt({clock, executor, workers, false, &reporter}, *spec, attempt, *targets,
+                        interrupts, line);
     const std::optional<Nanos> wait = RetryAfter(*spec, *result);
     if (!wait || interrupts.count() > 0) break;
     line.Clear();

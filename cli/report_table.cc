@@ -75,6 +75,7 @@ std::string RenderTable(const CaptureSpec& spec, const AttemptResult& result) {
   for (const WorkerResult* worker : WorstFirst(result)) {
     text += StrCat(worker->target.name, ": ", Describe(worker->outcome).remedy, "\n");
   }
+  if (!result.report.headline.empty()) text += StrCat("report: ", result.report.headline, "\n");
   if (result.bytes > 0) {
     const absl::StatusOr<Logdir> logdir = Logdir::Parse(spec.logdir);
     text += StrCat("run: ", logdir.ok() ? logdir->RunUrl(result.run) : result.run, "\n");

@@ -134,6 +134,7 @@ std::string VerdictText(const ProfileRequest& request) {
     text +=
         StrCat("synchronized: ", synchronized->status == ConditionStatus::kTrue ? "yes, " : "no, ",
                synchronized->message, "\n");
+  if (!status.report.empty()) text += StrCat("report: ", status.report, "\n");
   if (!status.run.empty())
     text += StrCat("run: ", status.run, ", ", RoundedQuantity(status.bytes),
                    "\nopen it: strobe view ", status.run, "\n");

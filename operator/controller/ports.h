@@ -77,6 +77,7 @@ struct ReconcilerDependencies {
   std::function<void(const std::string& key)> enqueue;
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
   std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
+  CaptureReporter* reporter = nullptr;  // Null: captures have no report.
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 

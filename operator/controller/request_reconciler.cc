@@ -272,9 +272,9 @@ absl::StatusOr<ReconcileResult> RequestReconciler::StartAttempt(const std::strin
   preflight.workers_note = live->spec.workers_note;
   preflight.expected_workers = live->spec.expected_workers;
   RETURN_IF_ERROR(Write(*held, ActiveStatus(*held, number, preflight, live->began)));
-  live->attempt =
-      CaptureAttempt::Start({deps_.clock, deps_.executor, deps_.workers, true}, live->spec, number,
-                            std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
+  live->attempt = CaptureAttempt::Start(
+      {deps_.clock, deps_.executor, deps_.workers, true, deps_.reporter}, live->spec, number,
+      std::move(targets), [enqueue = deps_.enqueue, key] { enqueue(key); });
   table_.Keep(key, std::move(live));
   return ReconcileResult{};
 }
@@ -370,6 +370,8 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Finish(const ProfileRequest& 
                             StrCat(records ? "Capture" : "Preflight", Name(end)), "Finish",
                             StrCat(result.message, "; ", result.sync_message,
                                    status.viewer.empty() ? "" : "; see ", status.viewer));
+  if (!status.report.empty())
+    deps_.cluster.RecordEvent(request, false, "JobReport", "Report", status.report);
   deps_.CountEnd(request, end);
   // What is left to do for a finished request follows from the status that was written just now.
   return ReconcileResult{Nanos{0}};

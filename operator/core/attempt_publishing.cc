@@ -57,14 +57,57 @@ std::string RunOf(const std::vector<Member>& members, const std::string& planned
 }  // namespace
 
 AttemptPublishing::AttemptPublishing(AttemptState& state, const OwnedTasks& tasks,
-                                     std::function<void()> done)
-    : state_(state), tasks_(tasks), done_(std::move(done)) {}
+                                     CaptureReporter* reporter, std::function<void()> done)
+    : state_(state), tasks_(tasks), reporter_(reporter), done_(std::move(done)) {}
 
 void AttemptPublishing::Begin() {
   state_.result.run = RunOf(state_.members, state_.result.run);
   candidates_ = CandidatesOf(state_.members);
   give_up_ = state_.clock.MonoNow() + kTotalTimeout;
   if (IsWorthless(state_)) return Remove();
+  // Whoever cancels a capture waits for its end.
+  if (reporter_ == nullptr || candidates_.empty() || state_.result.cancelled)
+    return PublishManifest();
+  waits_for_report_ = true;
+  reporter_->Make(OrderOf(),
+                  tasks_.OnExecutor([this](JobReport report) { OnReport(std::move(report)); }));
+  tasks_.PostAfter(kReportPatience, [this] {
+    OnReport({.headline = "not decidable: the report was not made in time"});
+  });
+}
+
+ReportOrder AttemptPublishing::OrderOf() const {
+  std::map<std::string, std::shared_ptr<Worker>> sidecars;
+  for (const Member& member : state_.members) sidecars[member.result.target.name] = member.worker;
+  ReportOrder order{.capture_id = state_.result.capture_id,
+                    .run = state_.result.run,
+                    .patience = kDigestPatience};
+  for (const WorkerResult& worker : state_.result.workers) {
+    ReportedWorker& reported = order.workers.emplace_back();
+    reported.name = worker.target.file;
+    reported.rank = worker.target.rank;
+    reported.error = worker.error;
+    if (worker.report.url().empty()) {
+      reported.missing = StrCat("it has no trace: ", Name(worker.outcome));
+      continue;
+    }
+    // See SplitByProcess.
+    const std::string& name = worker.target.name;
+    reported.sidecar = sidecars[worker.local_rank < 0 ? name : name.substr(0, name.rfind('/'))];
+    reported.trace = worker.report.plan().worker();
+    if (reported.sidecar == nullptr) reported.missing = "its sidecar is gone";
+  }
+  return order;
+}
+
+void AttemptPublishing::OnReport(JobReport report) {
+  if (!std::exchange(waits_for_report_, false)) return;
+  state_.result.report = std::move(report);
+  give_up_ = state_.clock.MonoNow() + kTotalTimeout;
+  PublishManifest();
+}
+
+void AttemptPublishing::PublishManifest() {
   const absl::StatusOr<std::string> manifest =
       ManifestJson(ComposeManifest(state_.spec, state_.result));
   if (!manifest.ok()) {
@@ -74,6 +117,10 @@ void AttemptPublishing::Begin() {
   request_.set_logdir(state_.spec.logdir);
   request_.set_run(state_.result.run);
   request_.set_manifest(*manifest);
+  // Sidecars of the version before take requests of 13 MiB.
+  std::string& json = state_.result.report.json;
+  if (manifest->size() + json.size() <= kMaxManifestBytes) request_.set_report(std::move(json));
+  json.clear();
   Publish();
 }
 
@@ -112,6 +159,7 @@ void AttemptPublishing::Publish() {
 void AttemptPublishing::OnPublished(const absl::StatusOr<v1::PublishResponse>& answer) {
   if (answer.ok()) {
     state_.result.manifest_url = answer->url();
+    state_.result.report.url = answer->report_url();
     state_.result.manifest_error.clear();
     return done_();
   }

@@ -9,6 +9,7 @@
 #include "collector/analysis/skew.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/common_steps.h"
+#include "operator/core/job_report.h"
 #include "operator/core/start_plan.h"
 #include "strobe/v1/manifest.pb.h"
 
@@ -63,6 +64,7 @@ struct AttemptResult {
   std::string sync_reason{}, sync_message{};
   std::uint64_t bytes = 0;             // The size of all traces in the logdir.
   std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.
+  JobReport report{};                  // What the traces say together.
   std::string manifest_url{};          // Empty when no manifest could be written.
   std::string manifest_error{};        // Why not; empty when it was written.
 };

@@ -56,7 +56,7 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
                  {.armed = [this](const absl::Status& enough) { OnArmed(enough); },
                   .moved = [this] { OnMoved(); },
                   .changed = [this] { ConcludeOnceAllEnded(); }}),
-      publishing_(state_, tasks_, [this] { Finish(); }) {
+      publishing_(state_, tasks_, deps_.reporter, [this] { Finish(); }) {
   progress_.matched = state_.members.size();
   progress_.workers_note = state_.spec.workers_note;
   progress_.expected_workers = state_.spec.expected_workers;

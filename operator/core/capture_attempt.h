@@ -36,6 +36,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
     WorkerConnector& workers;
     // Whether the caller answers AttemptProgress::wants_evidence. If not, nobody is waited for.
     bool asks_for_evidence = false;
+    CaptureReporter* reporter = nullptr;  // Null: captures have no report.
   };
 
   // `attempt` counts from 1. `changed` is called on the executor after every change of progress; it

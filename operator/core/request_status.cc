@@ -15,7 +15,7 @@ using enum ConditionStatus;
 
 constexpr std::size_t kMaxOutcomes = 16, kMaxPreflight = 32, kMaxVersionBytes = 64;
 constexpr std::size_t kMaxOutcomeMessageBytes = 240;
-constexpr std::size_t kMaxConditionBytes = 1024;
+constexpr std::size_t kMaxConditionBytes = 1024, kMaxHeadlineBytes = 512;
 
 void Set(const ProfileRequest& request, std::string type, ConditionStatus value, std::string reason,
          std::string message, WallTime now, RequestStatus& status) {
@@ -139,6 +139,7 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   FillOutcomes(result, status);
   FillPreflight(request, result, status);
   FillClock(result, status);
+  status.report = CutUtf8(result.report.headline, kMaxHeadlineBytes);
 }
 
 std::string AcceptedWords(std::size_t matched, const std::string& note) {
@@ -295,8 +296,8 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
     return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
                     s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
-                    s.first_step, s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.bytes,
-                    s.preflight, s.progress);
+                    s.first_step, s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.report,
+                    s.bytes, s.preflight, s.progress);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

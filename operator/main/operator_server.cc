@@ -127,10 +127,11 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
                    return config_.insecure_plaintext ? PlaintextCredentials()
                                                      : certificates_->WorkerCredentials();
                  }),
+      reporter_(clock_),
       reconciler_({clock_, executor_, connector_, cluster_, captures_,
                    [this](const std::string& key) { queue_.Add(key); },
                    // Without webhooks it is not known who asked for a capture.
-                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url}),
+                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(

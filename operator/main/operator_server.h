@@ -28,6 +28,7 @@
 #include "operator/main/milestones.h"
 #include "operator/main/tls_servers.h"
 #include "operator/metrics/operator_metrics.h"
+#include "operator/report/report_thread.h"
 #include "operator/workers/grpc_worker.h"
 
 namespace strobe {
@@ -105,6 +106,7 @@ class OperatorServer {
   CaptureCount captures_;
   ThreadExecutor executor_;  // Before the connector, whose last calls post to it while it ends.
   GrpcWorkerConnector connector_;
+  ReportThread reporter_;
   RequestReconciler reconciler_;
   std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
 

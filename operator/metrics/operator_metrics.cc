@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/tls/peer.h"
+#include "operator/metrics/report_metrics.h"
 
 namespace strobe {
 namespace {
@@ -79,6 +80,7 @@ struct OperatorMetrics::Families {
                                       "Duration of a stage: preflight, arm, delay, record, "
                                       "collect, upload (slowest worker), publish.")
                                   .Register(registry);
+  ReportMetrics reports{registry};
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
                                .Help("Bytes of traces written to logdirs, by the logdir's scheme.")
@@ -260,7 +262,7 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
     families_->refused_peers.Add({{"server", "worker"}, {"reason", std::string(Name(verdict))}});
   for (const char* where :
        {"reconcile", "capture", "events", "executor", "http", "slow_work", "webhook", "watch",
-        "lease", "lease.watchdog", "authorities", "enroll", "tls_servers", "start"})
+        "lease", "lease.watchdog", "authorities", "enroll", "tls_servers", "start", "report"})
     families_->panics.Add({{"where", where}});
 }
 
@@ -291,6 +293,7 @@ void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptP
   if (upload > Nanos{0})
     families_->stages.Add({{"namespace", request.ns}, {"stage", "upload"}}, kStageBuckets)
         .Observe(Seconds(upload));
+  families_->reports.Observe(request.ns, result.report);
   const absl::StatusOr<Logdir> logdir = Logdir::Parse(request.capture.logdir);
   if (logdir.ok() && result.bytes > 0)
     families_->bytes.Add({{"namespace", request.ns}, {"scheme", logdir->scheme()}})

@@ -210,6 +210,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.clock_pod = clock.value("pod", "");
   status.clock_offset = clock.value("offset", "");
   status.clock_error = clock.value("error", "");
+  status.report = object.value("report", Json::object()).value("headline", "");
   status.bytes = object.value("bytes", std::uint64_t{0});
   for (const Json& entry : object.value("outcomes", Json::array())) {
     status.outcomes.push_back({entry.value("pod", ""), entry.value("cause", ""),
@@ -322,6 +323,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
                            {"offset", status.clock_offset},
                            {"error", status.clock_error}});
   }
+  if (!status.report.empty()) json["report"] = {{"headline", status.report}};
   if (!status.outcomes.empty()) {
     Json outcomes = Json::array();
     for (const StatusOutcome& outcome : status.outcomes) {

@@ -24,7 +24,13 @@ def test_apply_puts_traces_of_all_workers_into_the_logdir(kubectl, operator, mak
         assert worker["coversWindow"] and int(worker["events"]) > 0
     assert sum(int(w["bytes"]) for w in manifest["workers"]) == status["bytes"]
     reasons = {e["reason"] for e in kubectl.get("events.events.k8s.io")["items"]}
-    assert {"CaptureArmed", "CaptureSucceeded"} <= reasons
+    assert {"CaptureArmed", "CaptureSucceeded", "JobReport"} <= reasons
+    # These trainers do not wait for each other: whatever their paces are, nobody can be said to hold up the other.
+    assert status["report"]["headline"].startswith(("no straggler", "not decidable")), status["report"]
+    report_file, = logdir.glob("plugins/profile/*/report.json")
+    report = json.loads(report_file.read_text())
+    assert report["headline"] == status["report"]["headline"] and report["captureId"] == manifest["captureId"]
+    assert [w["worker"] for w in report["workers"]] == ["worker-0", "worker-1"] and report["missingWorkers"] == 0
     metrics = operator.page("/metrics")
     namespace = kubectl.namespace
     assert f'strobe_captures_total{{namespace="{namespace}",result="Succeeded"}} 1' in metrics

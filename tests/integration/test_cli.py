@@ -23,6 +23,8 @@ def test_sidecars_and_stock_servers_in_one_capture(make_workers, trainers, logdi
     assert result.returncode == 0, result.stderr
     assert result.stdout.count(" Ok ") == 2 and "skew:" in result.stdout and "open it: strobe view " in result.stdout and "or xprof --logdir" in result.stdout
     assert len(list(logdir.rglob("*.xplane.pb"))) == 2
+    report = json.loads(next(logdir.rglob("report.json")).read_text())
+    assert f"report: {report['headline']}\n" in result.stdout and len(report["workers"]) == 2
     assert "armed" in result.stderr, "progress for people"
 
 

@@ -142,7 +142,7 @@ def test_what_a_trainer_plants_on_the_volume_leads_nowhere(group, trainers, tmp_
     told = capture(worker, tmp_path / "logs")
     if ends_as == "Ok":
         assert told["outcome"] == "Ok", told
-        assert sorted(f.name for f in run.iterdir()) == sorted([f"{told['name']}.xplane.pb", "strobe.capture", "strobe.json"])
+        assert sorted(f.name for f in run.iterdir()) == sorted([f"{told['name']}.xplane.pb", "report.json", "strobe.capture", "strobe.json"])
     else:
         assert told["outcome"] == "UploadFailed" and ends_as in told["message"], told
 

@@ -63,7 +63,7 @@ def test_capture_list_read_back_and_delete(store, make_workers, tmp_path):
 
     prefix = "logs/plugins/profile/look/"
     names = sorted(w["name"] for w in manifest["workers"])
-    assert sorted(store.server.objects()) == sorted([f"{prefix}{n}.xplane.pb" for n in names] + [f"{prefix}strobe.capture", f"{prefix}strobe.json"])
+    assert sorted(store.server.objects()) == sorted([f"{prefix}{n}.xplane.pb" for n in names] + [f"{prefix}strobe.capture", f"{prefix}strobe.json", f"{prefix}report.json"])
     for worker in manifest["workers"]:
         data = store.server.read(f"{prefix}{worker['name']}.xplane.pb")
         assert sha256(data) == worker["sha256"] and len(data) == int(worker["bytes"])

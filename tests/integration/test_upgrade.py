@@ -79,6 +79,8 @@ def test_pods_of_an_earlier_release_stay_capturable(group, kubectl, older, logdi
     assert condition(request, "Synchronized")["status"] == "True", request["status"]
     assert list((logdir / "plugins/profile/look").glob("*.xplane.pb")) and (logdir / "plugins/profile/look/strobe.json").exists()
     assert worker.dropped > 0 or without is None
+    headline = "not decidable: no trace is summed up: its sidecar is older than reports"
+    assert request["status"]["report"] == {"headline": headline}, request["status"]
 
 
 def test_a_sidecar_that_knows_no_steps_is_not_taken_to_have_recorded_them(group, kubectl, older, logdir):

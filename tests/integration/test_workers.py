@@ -1,6 +1,8 @@
 """One of N workers is dead, busy, slow or dying, or has a wrong clock: each outcome is right, the other workers' traces
 are kept, and nothing hangs."""
 
+import json
+import re
 import signal
 import subprocess
 import time
@@ -9,6 +11,7 @@ import pytest
 
 from tests.conftest import read_manifest
 from tests.support.operator import condition, profile_request, wait_finished
+from tests.support.ports import free_port
 from tests.support.processes import BIN
 from tests.support.workers import Worker, hold_session
 
@@ -165,6 +168,41 @@ def test_a_worker_whose_clock_is_wrong_is_aligned(kubectl, operator, make_worker
     assert abs(int(wrong["startedNs"]) - offset - int(right["startedNs"])) < 1_000_000_000
     assert int(manifest["skewNs"]) < 1_000_000_000
     assert wrong["coversWindow"] and right["coversWindow"]
+
+
+def test_the_worker_that_holds_up_the_others_is_named(kubectl, operator, group, logdir, tmp_path):
+    """Two JAX processes train together. One sleeps longer for its input: the headline says so, with the time that the processes noted themselves."""
+    coordinator = f"127.0.0.1:{free_port()}"
+    workers = [Worker(group, f"joined-{i}", i) for i in range(2)]
+    for worker, milliseconds in zip(workers, (2, 40)):
+        worker.notes = tmp_path / worker.name
+        worker.start_joined_trainer(coordinator, 2, milliseconds).start_sidecar()
+    for worker in workers:
+        worker.wait().register(kubectl)
+    kubectl.apply(profile_request("look", logdir, duration="3s", start={"guard": "500ms"}))
+    request = wait_finished(kubectl, "look")
+    headline = request["status"]["report"]["headline"]
+    assert headline.startswith("rank 1 holds up the other by ") and headline.endswith(": input"), headline
+    assert headline in kubectl.run("get", "profreq", "look", "-o", "wide").stdout
+    assert headline in [e["note"] for e in kubectl.get("events.events.k8s.io")["items"] if e["reason"] == "JobReport"]
+    report_file, = logdir.glob("plugins/profile/*/report.json")
+    report = json.loads(report_file.read_text())
+    assert report["headline"] == headline and [w["worker"] for w in report["workers"]] == ["joined-0", "joined-1"]
+    manifest = read_manifest(logdir)
+    begin = int(manifest["instantNs"])
+    window = (begin, begin + int(manifest["durationNs"]))
+    sleeps = []
+    for worker in workers:
+        noted = [tuple(map(int, line.split())) for line in worker.notes.read_text().splitlines()]
+        inside = [ended - began for _, began, ended in noted if window[0] <= began and ended <= window[1]]
+        sleeps.append(sum(inside) / len(inside))
+    straggler, = report["stragglers"]["stragglers"]
+    assert straggler["causes"][0]["cause"] == "input"
+    assert straggler["causes"][0]["ns"] == pytest.approx(sleeps[1] - sleeps[0], rel=0.05), (report["stragglers"], sleeps)
+    assert straggler["heldUp"]["ns"] == pytest.approx(sleeps[1] - sleeps[0], rel=0.05), (report["stragglers"], sleeps)
+    metrics = operator.page("/metrics")
+    told = re.search(rf'strobe_capture_straggler_seconds_sum{{namespace="{kubectl.namespace}"}} (\S+)', metrics)
+    assert float(told[1]) == pytest.approx(report["figures"]["stragglerSeconds"])
 
 
 def test_a_logdir_that_cannot_be_written_is_told_in_the_stores_words(kubectl, operator, make_workers):

@@ -40,6 +40,16 @@ class Worker:
         )
         return self
 
+    def start_joined_trainer(self, coordinator, processes, input_ms):
+        """A trainer that averages each step with the other processes; it notes how long it slept for its input."""
+        self.trainer = self.group.start(
+            f"{self.name}-trainer",
+            [PYTHON, ROOT / "tests/e2e/joined_loop.py", "--port", self.profiler_port, "--coordinator", coordinator, "--rank", self.index,
+             "--processes", processes, "--input-ms", input_ms, "--notes", self.notes],
+            env=self.trainer_env,
+        )
+        return self
+
     def start_sidecar(self):
         self.sidecar = self.group.start(
             f"{self.name}-sidecar",

@@ -177,7 +177,7 @@ class RequestReconcilerTest : public testing::Test {
                                           woken_.push_back(key);
                                           due_.insert(time_.MonoNow());
                                         },
-                                        gatekeeper_, viewer_url_});
+                                        gatekeeper_, viewer_url_, reporter_});
     due_.insert(time_.MonoNow());
   }
   // Also makes jane the requester.
@@ -224,8 +224,24 @@ class RequestReconcilerTest : public testing::Test {
   std::vector<std::string> woken_;
   Gatekeeper* gatekeeper_ = nullptr;
   std::string viewer_url_;
+  CaptureReporter* reporter_ = nullptr;
   std::unique_ptr<RequestReconciler> reconciler_;
 };
+
+TEST_F(RequestReconcilerTest, TheReportIsInTheStatusAndAnEvent) {
+  class Reporter final : public CaptureReporter {
+   public:
+    void Make(ReportOrder, std::function<void(JobReport)> done) override {
+      done({.headline = "rank 1 holds up the other"});
+    }
+  } reporter;
+  reporter_ = &reporter;
+  Restart();
+  Loop(5s);
+  EXPECT_EQ(cluster_.request.status.report, "rank 1 holds up the other");
+  EXPECT_THAT(cluster_.events,
+              testing::ElementsAre("CaptureArmed", "CaptureSucceeded", "JobReport"));
+}
 
 TEST_F(RequestReconcilerTest, CarriesARequestToItsEnd) {
   Loop(5s);

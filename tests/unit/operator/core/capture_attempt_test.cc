@@ -31,8 +31,8 @@ class CaptureAttemptTest : public testing::Test {
       target.address = name + ":9470";
       targets.push_back(target);
     }
-    return CaptureAttempt::Start({time_, time_, fleet_, asks_for_evidence_}, spec_, attempt,
-                                 std::move(targets), [this] { ++changes_; });
+    return CaptureAttempt::Start({time_, time_, fleet_, asks_for_evidence_, reporter_}, spec_,
+                                 attempt, std::move(targets), [this] { ++changes_; });
   }
   AttemptResult Run(std::vector<std::string> names) {
     const auto attempt = Start(std::move(names));
@@ -45,8 +45,76 @@ class CaptureAttemptTest : public testing::Test {
   FakeFleet fleet_{time_};
   CaptureSpec spec_;
   bool asks_for_evidence_ = false;
+  CaptureReporter* reporter_ = nullptr;
   int changes_ = 0;
 };
+
+// Keeps the orders, and fulfils them at once if it is told to.
+class FakeReporter final : public CaptureReporter {
+ public:
+  void Make(ReportOrder order, std::function<void(JobReport)> done) override {
+    orders.push_back(std::move(order));
+    if (answers) done({.headline = "rank 1 holds up the other", .json = "{\"format\":1}"});
+    kept.push_back(std::move(done));
+  }
+
+  bool answers = true;
+  std::vector<ReportOrder> orders{};
+  std::vector<std::function<void(JobReport)>> kept{};
+};
+
+TEST_F(CaptureAttemptTest, TheReportIsWrittenWithTheManifest) {
+  FakeReporter reporter;
+  reporter_ = &reporter;
+  fleet_["b"].clock_error = 70us;
+  fleet_["c"].dies = true;
+  spec_.min_workers = 2;
+  const AttemptResult result = Run({"a", "b", "c"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.report.headline, "rank 1 holds up the other");
+  ASSERT_THAT(reporter.orders, SizeIs(1));
+  const ReportOrder& order = reporter.orders[0];
+  EXPECT_EQ(order.capture_id, result.capture_id);
+  ASSERT_THAT(order.workers, SizeIs(3));
+  EXPECT_EQ(order.workers[1].name, "b");
+  EXPECT_EQ(order.workers[1].trace, "b");
+  EXPECT_EQ(order.workers[1].error, 70us);
+  EXPECT_NE(order.workers[1].sidecar, nullptr);
+  EXPECT_EQ(order.workers[2].sidecar, nullptr);
+  EXPECT_THAT(order.workers[2].missing, HasSubstr("WorkerLost"));
+  FakeSidecar& writer = fleet_["a"].published.empty() ? fleet_["b"] : fleet_["a"];
+  ASSERT_THAT(writer.published, SizeIs(1));
+  EXPECT_EQ(writer.published[0].report(), "{\"format\":1}");
+  EXPECT_THAT(writer.published[0].manifest(), HasSubstr(result.capture_id));
+}
+
+TEST_F(CaptureAttemptTest, AReportThatIsNotMadeCostsOnlyItself) {
+  FakeReporter reporter{};
+  reporter.answers = false;
+  reporter_ = &reporter;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded) << result.message;
+  EXPECT_EQ(result.report.headline, "not decidable: the report was not made in time");
+  const std::size_t published = fleet_["a"].published.size() + fleet_["b"].published.size();
+  EXPECT_EQ(published, 1u);
+  reporter.kept[0]({.headline = "too late"});
+  time_.Advance(1s);
+  EXPECT_EQ(fleet_["a"].published.size() + fleet_["b"].published.size(), published);
+}
+
+TEST_F(CaptureAttemptTest, ACaptureThatEndsWithoutTracesOrIsCancelledHasNoReport) {
+  FakeReporter reporter{};
+  reporter_ = &reporter;
+  fleet_["a"].ends_as = v1::UPLOAD_FAILED;
+  EXPECT_EQ(Run({"a"}).report.headline, "");
+  fleet_["b"].collect = 30s;
+  const auto attempt = Start({"b"});
+  time_.Advance(4s);
+  attempt->Cancel("enough");
+  time_.Advance(100s);
+  ASSERT_EQ(attempt->progress().phase, Phase::kDone);
+  EXPECT_THAT(reporter.orders, IsEmpty());
+}
 
 TEST_F(CaptureAttemptTest, RecordsAllWorkersAndPublishesTheManifestOnce) {
   const AttemptResult result = Run({"a", "b"});

@@ -56,6 +56,19 @@ TEST(RequestStatus, EveryConditionIsThereWithAReasonFromTheFirstVisitOn) {
   }
 }
 
+TEST(RequestStatus, HasTheReportsHeadlineCutToItsLimit) {
+  AttemptResult result = Result(2, Outcome::kOk);
+  EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report, "");
+  result.report.headline = "rank 1 holds up the other";
+  const RequestStatus status = FinishedStatus(Request(), result, kStatusNow);
+  EXPECT_EQ(status.report, "rank 1 holds up the other");
+  RequestStatus other = status;
+  other.report = "";
+  EXPECT_FALSE(SameStatus(status, other));
+  result.report.headline = std::string(5000, 'x');
+  EXPECT_EQ(FinishedStatus(Request(), result, kStatusNow).report.size(), 512u);
+}
+
 TEST(RequestStatus, TransitionTimeMovesOnlyWithTheStatus) {
   ProfileRequest request = Request();
   AttemptProgress progress;

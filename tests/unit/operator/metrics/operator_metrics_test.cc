@@ -35,6 +35,22 @@ TEST(OperatorMetrics, PendingRequestsOfANamespaceReturnToZero) {
               HasSubstr(R"(strobe_oldest_pending_request_age_seconds{namespace="ml"} 0)"));
 }
 
+TEST(OperatorMetrics, WhatAReportDoesNotKnowIsNotObserved) {
+  OperatorMetrics metrics;
+  ProfileRequest request;
+  request.ns = "ml";
+  AttemptResult result;
+  result.report = {.step_seconds = 0.2, .straggler_seconds = 0};
+  AttemptProgress progress;
+  progress.result = std::make_shared<const AttemptResult>(result);
+  metrics.AttemptEnded(request, progress);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr(R"(strobe_capture_step_seconds_sum{namespace="ml"} 0.2)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(strobe_capture_straggler_seconds_bucket{namespace="ml",le="0"} 1)"));
+  EXPECT_THAT(text, Not(HasSubstr("strobe_capture_exposed_communication_ratio_count")));
+}
+
 TEST(OperatorMetrics, TheAuthorityHasTimesOnlyOnceThereIsOne) {
   OperatorMetrics metrics;
   EXPECT_THAT(metrics.Render(), Not(HasSubstr("strobe_authority_expiry_timestamp_seconds ")));

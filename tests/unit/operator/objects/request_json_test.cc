@@ -180,6 +180,7 @@ TEST(StatusToJson, RoundTrips) {
   status.clock_pod = "p";
   status.clock_offset = "11.6s";
   status.clock_error = "20us";
+  status.report = "rank 5 holds up 7 others by 12.4ms a step (18%): input";
   status.bytes = 1'288'490'188;
   status.outcomes = {{"p", "Busy", "held", ""}};
   status.causes = {{"Busy", 3}};
@@ -188,6 +189,7 @@ TEST(StatusToJson, RoundTrips) {
   EXPECT_EQ(written["metadata"]["uid"], "u-1");
   EXPECT_EQ(written["status"]["workers"]["summary"], "8/8");
   EXPECT_EQ(written["status"]["size"], "1229Mi");
+  EXPECT_EQ(written["status"]["report"]["headline"], status.report);
   EXPECT_EQ(written["status"]["causes"], json::parse(R"([{"cause": "Busy", "workers": 3}])"));
   json object = Object();
   object["status"] = written["status"];

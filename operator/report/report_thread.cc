@@ -1,0 +1,145 @@
+#include "operator/report/report_thread.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collector/digest/encode.h"
+#include "collector/report/run_report.h"
+#include "common/base/guard.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+using Answer = absl::StatusOr<v1::ReadDigestResponse>;
+
+std::string WhyMissing(const absl::Status& status) {
+  if (absl::IsUnimplemented(status)) return "its sidecar is older than reports";
+  return MessageOf(status);
+}
+
+// What the operator knows itself is taken from nobody else.
+void Identify(const ReportedWorker& worker, Digest& digest) {
+  digest.worker = worker.name;
+  if (worker.rank >= 0) digest.rank = static_cast<std::uint32_t>(worker.rank);
+  digest.clock_error_ns.reset();
+  if (worker.error) digest.clock_error_ns = worker.error->count();
+}
+
+}  // namespace
+
+struct ReportThread::Answers {
+  Mutex mutex;
+  std::deque<std::pair<std::size_t, Answer>> arrived ABSL_GUARDED_BY(mutex);
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+};
+
+ReportThread::ReportThread(const Clock& clock)
+    : clock_(clock), thread_([this] { RunThread("report", [this] { Run(); }); }) {}
+
+ReportThread::~ReportThread() {
+  std::shared_ptr<Answers> answers;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    answers = answers_;
+  }
+  if (answers != nullptr) {
+    MutexLock lock(&answers->mutex);
+    answers->stopping = true;
+  }
+  thread_.join();
+}
+
+void ReportThread::Make(ReportOrder order, std::function<void(JobReport)> done) {
+  const MonoTime give_up = clock_.MonoNow() + order.patience;
+  MutexLock lock(&mutex_);
+  jobs_.push_back({std::move(order), give_up, std::move(done)});
+}
+
+bool ReportThread::stopping() const {
+  MutexLock lock(&mutex_);
+  return stopping_;
+}
+
+void ReportThread::Run() {
+  while (true) {
+    Job job;
+    {
+      MutexLock lock(&mutex_);
+      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !jobs_.empty();
+      };
+      mutex_.Await(work);
+      if (stopping_) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+      answers_ = std::make_shared<Answers>();
+    }
+    Report(std::move(job));
+  }
+}
+
+void ReportThread::Report(Job job) {
+  const std::vector<ReportedWorker>& workers = job.order.workers;
+  std::shared_ptr<Answers> answers;
+  {
+    MutexLock lock(&mutex_);
+    answers = answers_;
+  }
+  report::RunReport report;
+  const auto take = [&](const ReportedWorker& worker, const Answer& answer) {
+    if (!answer.ok()) return report.AddMissing(worker.name, WhyMissing(answer.status()));
+    absl::StatusOr<Digest> digest = DecodeDigest(answer->digest());
+    if (!digest.ok()) return report.AddMissing(worker.name, MessageOf(digest.status()));
+    Identify(worker, *digest);
+    report.Add(*digest);
+  };
+  std::size_t in_flight = 0;
+  for (std::size_t next = 0; next < workers.size() || in_flight > 0;) {
+    if (next < workers.size() && in_flight < kAtOnce) {
+      const ReportedWorker& worker = workers[next];
+      const Nanos left = job.give_up - clock_.MonoNow();
+      if (worker.sidecar == nullptr) {
+        report.AddMissing(worker.name, worker.missing);
+      } else if (left <= Nanos{0}) {
+        report.AddMissing(worker.name, "there was no time left to ask its sidecar");
+      } else {
+        ++in_flight;
+        v1::ReadDigestRequest request;
+        request.set_capture_id(job.order.capture_id);
+        request.set_worker(worker.trace);
+        worker.sidecar->ReadDigest(request, std::min(left, kDigestTimeout),
+                                   [answers, next](Answer answer) {
+                                     MutexLock lock(&answers->mutex);
+                                     answers->arrived.emplace_back(next, std::move(answer));
+                                   });
+      }
+      ++next;
+      continue;
+    }
+    std::pair<std::size_t, Answer> arrived;
+    {
+      MutexLock lock(&answers->mutex);
+      const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answers->mutex) {
+        return answers->stopping || !answers->arrived.empty();
+      };
+      answers->mutex.Await(ready);
+      if (answers->stopping) return;
+      arrived = std::move(answers->arrived.front());
+      answers->arrived.pop_front();
+    }
+    --in_flight;
+    take(workers[arrived.first], arrived.second);
+  }
+  if (stopping()) return;
+  report::MadeReport made = report.Finish(job.order.capture_id, job.order.run, kMaxReportBytes);
+  job.done({.headline = std::move(made.headline),
+            .json = std::move(made.json),
+            .step_seconds = made.figures.step_seconds,
+            .straggler_seconds = made.figures.straggler_seconds,
+            .exposed_communication = made.figures.exposed_communication});
+}
+
+}  // namespace strobe
