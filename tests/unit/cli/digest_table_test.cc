@@ -13,7 +13,7 @@ using testing::Not;
 constexpr std::int64_t kMsNs = 1'000'000;
 
 // A worker with steps of 100, 120 and 30 ms, of which the last one is not followed.
-Digest Worker(std::string name) {
+Digest DigestOf(std::string name) {
   Digest digest{.worker = std::move(name), .rank = 4};
   digest.names = {"train", "gemm", "nccl", "python", "eval"};
   digest.knows.device = true;
@@ -42,7 +42,7 @@ Digest Worker(std::string name) {
 }
 
 TEST(RenderDigests, ShowsTheMainLoopOfEachWorker) {
-  const std::string text = RenderDigests(std::vector{Worker("w0"), Worker("w1")}, 10);
+  const std::string text = RenderDigests(std::vector{DigestOf("w0"), DigestOf("w1")}, 10);
   EXPECT_THAT(text, HasSubstr("2 workers, steps 7 to 9 of train, median 120ms\n"));
   // Only steps that another one follows tell how long a step takes; all count for the shares.
   EXPECT_THAT(text,
@@ -54,7 +54,7 @@ TEST(RenderDigests, ShowsTheMainLoopOfEachWorker) {
 }
 
 TEST(RenderDigests, ShowsNoMoreThanIsKnown) {
-  Digest digest = Worker("w0");
+  Digest digest = DigestOf("w0");
   digest.rank.reset();
   digest.knows = {.input = true};
   const std::string text = RenderDigests(std::span(&digest, 1), 1);
@@ -70,7 +70,7 @@ TEST(RenderDigests, ShowsNoMoreThanIsKnown) {
 }
 
 TEST(RenderDigests, WithoutStepsShowsTheWholeRecording) {
-  Digest digest = Worker("w0");
+  Digest digest = DigestOf("w0");
   digest.steps.clear();
   digest.end_ns = 200 * kMsNs;
   digest.time = {.span_ns = 200 * kMsNs, .compute_ns = 20 * kMsNs, .idle_ns = 180 * kMsNs};
