@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <tuple>
 
 #include "collector/digest/digest_json.h"
 #include "collector/report/headline.h"
@@ -120,6 +122,11 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   const Job job = merger_.Finish(added_ + missing_count_);
   const StragglerReport found = FindStragglers(job);
   MadeReport made{.headline = HeadlineOf(job, found), .figures = FiguresOf(found)};
+  // Digests arrive in any order. Workers without a rank come last.
+  std::sort(rows_.begin(), rows_.end(), [](const WorkerRow& a, const WorkerRow& b) {
+    return std::tuple(!a.rank, a.rank, std::string_view(a.worker)) <
+           std::tuple(!b.rank, b.rank, std::string_view(b.worker));
+  });
   RunJson workers = RunJson::array(), missing = RunJson::array(), ops = RunJson::array();
   for (const WorkerRow& row : rows_)
     workers.push_back({{"worker", row.worker},

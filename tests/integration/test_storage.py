@@ -85,7 +85,7 @@ def test_capture_list_read_back_and_delete(store, make_workers, tmp_path):
     data, _ = raw_to_tool_data.xspace_to_tool_data([str(f) for f in back.glob("*.xplane.pb")], "overview_page", {})
     assert b"cols" in data
 
-    assert store.strobe("rm", listed[0]["url"], "--yes").stdout.endswith("4 objects\n")
+    assert store.strobe("rm", listed[0]["url"], "--yes").stdout.endswith("5 objects\n")
     assert store.server.objects() == {}
     assert "no runs" in store.strobe("ls", store.url).stderr
 
@@ -140,7 +140,7 @@ def test_a_request_writes_to_the_bucket_and_deletion_empties_it(versity, kubectl
     request = kubectl.get("profreq", "cloud")
     assert condition(request, "Succeeded")["status"] == "True"
     assert request["status"]["run"] == f"{versity.url}/plugins/profile/cloud"
-    assert len(versity.server.objects()) == 4
+    assert len(versity.server.objects()) == 5
     kubectl.run("delete", "profreq", "cloud", "--timeout=30s")
     assert versity.server.objects() == {}
 

@@ -48,6 +48,13 @@ TEST(RunReport, NamesTheStragglerInHeadlineFiguresAndJson) {
   EXPECT_GE(named, 18) << steps.dump() << ": of 19 steps, of which one may be long by chance";
 }
 
+TEST(RunReport, WorkersAreInTheOrderOfTheirRanksHoweverTheyArrive) {
+  SimulatedJob job = SlowedJob(8);
+  std::reverse(job.digests.begin(), job.digests.end());
+  const auto json = nlohmann::json::parse(ReportOf(job.digests).json);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(json["workers"][i]["rank"], i);
+}
+
 TEST(RunReport, WithoutAStragglerTheLossIsZeroAndNotUnknown) {
   const MadeReport made = ReportOf(Simulate({.workers = 8}).digests);
   EXPECT_THAT(made.headline, StartsWith("no straggler"));
