@@ -121,12 +121,11 @@ WorkClass ClassifyDeviceWork(std::string_view name, std::string_view category, b
   }
   if (is_hlo) return ClassifyHlo(OpcodeOf(name));
   WorkClass result;
-  if (name.substr(0, 4).size() == 4 && EqualsIgnoringCase(name.substr(0, 4), "nccl")) {
-    result.kind = WorkKind::kCommunication;
-  } else if (EqualsIgnoringCase(name.substr(0, 6), "memcpy") ||
-             EqualsIgnoringCase(name.substr(0, 6), "memset") || name.starts_with("[CUDA mem")) {
+  if (EqualsIgnoringCase(name.substr(0, 6), "memcpy") ||
+      EqualsIgnoringCase(name.substr(0, 6), "memset") || name.starts_with("[CUDA mem")) {
     result.kind = WorkKind::kCopy;
-  } else if (std::any_of(kPeerKernels.begin(), kPeerKernels.end(),
+  } else if (EqualsIgnoringCase(name.substr(0, 4), "nccl") ||
+             std::any_of(kPeerKernels.begin(), kPeerKernels.end(),
                          [&](std::string_view part) { return Contains(name, part); })) {
     result.kind = WorkKind::kCommunication;
   }
