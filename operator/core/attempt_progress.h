@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/start_plan.h"
-#include "operator/core/worker_states.h"
+#include "operator/core/workers_in_state.h"
 
 namespace strobe {
 

@@ -7,6 +7,7 @@
 #include "common/base/strings.h"
 #include "operator/core/pod_evidence.h"
 #include "operator/core/process_workers.h"
+#include "operator/core/worker_states.h"
 
 namespace strobe {
 namespace {

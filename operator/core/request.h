@@ -13,7 +13,7 @@
 #include "operator/core/condition.h"
 #include "operator/core/job_kinds.h"
 #include "operator/core/requester.h"
-#include "operator/core/worker_states.h"
+#include "operator/core/workers_in_state.h"
 
 namespace strobe {
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/base/outcome.h"
-#include "operator/core/attempt_state.h"
 
 namespace strobe {
 namespace {

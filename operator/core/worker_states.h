@@ -1,23 +1,12 @@
 // What the workers of a capture that is under way do, for people who watch it. Pure.
 #pragma once
-#include <cstddef>
-#include <string>
 #include <vector>
+
+#include "operator/core/attempt_state.h"
+#include "operator/core/workers_in_state.h"
 
 namespace strobe {
 
-// The workers in one state: "Waiting" for their answer to preflight, "Ready", "Arming", "Armed",
-// "Recording", "Collecting", "Uploading", or the name of the outcome with which they ended.
-struct WorkersInState {
-  std::string state{};
-  std::size_t workers = 0;
-  std::vector<std::string> names{};  // In the order of the targets; at most kMaxNamesInState.
-
-  bool operator==(const WorkersInState&) const = default;
-};
-inline constexpr std::size_t kMaxNamesInState = 16;
-
-struct Member;
 // Those that failed come first, worst first, then the others from the first state to the last.
 // About 64 names at most, whatever the number of workers.
 std::vector<WorkersInState> StatesOf(const std::vector<Member>& members);

@@ -68,7 +68,7 @@ def test_captured_or_refused_by_name_and_unharmed(group, tmp_path, protos, pytho
                             "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
     address = f"127.0.0.1:{control}"
 
-    worker, stderr = capture(address, tmp_path, "--guard", "300ms", run="first")
+    worker, stderr = capture(address, tmp_path, run="first")
     if way == "alone" and version.startswith(OLD):
         assert worker["outcome"] == "VersionMismatch", (worker, stderr)
         assert f"localhost:{port}" in worker["message"] and ("before 2026" in worker["message"] or "--shared-dir" in worker["message"]), worker
@@ -85,7 +85,7 @@ def test_captured_or_refused_by_name_and_unharmed(group, tmp_path, protos, pytho
     worker = json.loads(under_way.communicate(timeout=60)[0])["workers"][0]
     assert worker["outcome"] == "Truncated" and "a profiler session of its own" in worker["message"], worker
     traces_itself(trainer, tmp_path, "again")
-    worker, stderr = capture(address, tmp_path, "--guard", "300ms", run="last")
+    worker, stderr = capture(address, tmp_path, run="last")
     assert worker["outcome"] == "Ok", (worker, stderr)
     assert trainer.trains() and list(cwd.iterdir()) == []
 

@@ -86,7 +86,8 @@ def check(module, sources):
         remember(stamp)
         return ""
     unity = OUT / f"{name}.cc"
-    unity.write_text("".join(f'#include "{path}"\n' for path, _ in sorted(sources)))
+    # A source of several targets has several commands.
+    unity.write_text("".join(f'#include "{path}"\n' for path in sorted({path for path, _ in sources})))
     command = [TOOL, "--quiet", "--checks=-bugprone-suspicious-include", str(unity), "--", "-xc++", "-Wno-unknown-warning-option",
                "-Wthread-safety", f"-I{ROOT}", *flags]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
