@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tests.support.operator import condition, profile_request
+from tests.support.operator import WIDE_GUARD, condition, profile_request
 from tests.support.processes import BIN
 from tests.support.store_gate import GcsOverS3, fake_gcs_gate
 from tests.support.stores import SERVERS, Versity, run_strobe, strobe_env
@@ -57,7 +57,7 @@ def sha256(data):
 def test_capture_list_read_back_and_delete(store, make_workers, tmp_path):
     workers = make_workers(2, sidecar_env=store.env)
     captured = store.strobe("capture", "--insecure-plaintext", "--workers", ",".join(w.address for w in workers), "--logdir", store.url,
-                            "--duration", "300ms", "--run", "look", "--quiet", "--output", "json")
+                            "--duration", "300ms", "--guard", WIDE_GUARD, "--run", "look", "--quiet", "--output", "json")
     manifest = json.loads(captured.stdout)
     assert manifest["result"] == "Succeeded" and "?" not in manifest["logdir"]
 
