@@ -59,29 +59,34 @@ int Report(const strobe::report::Job& job, double began) {
   return 0;
 }
 
-int Read(const std::filesystem::path& directory) {
-  const double began = ProcessorSeconds();
-  strobe::report::DigestMerger merger;
+// Adds the digests of all files in the directory. Returns false after it has told what it cannot
+// read.
+template <typename Merger>
+bool AddAll(const std::filesystem::path& directory, Merger& merger) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     std::ostringstream bytes;
     bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
     const auto digest = strobe::DecodeDigest(bytes.str());
-    if (!digest.ok()) return std::fprintf(stderr, "%s\n", digest.status().ToString().c_str()), 1;
+    if (!digest.ok()) {
+      std::fprintf(stderr, "%s\n", digest.status().ToString().c_str());
+      return false;
+    }
     merger.Add(*digest);
   }
+  return true;
+}
+
+int Read(const std::filesystem::path& directory) {
+  const double began = ProcessorSeconds();
+  strobe::report::DigestMerger merger;
+  if (!AddAll(directory, merger)) return 1;
   return Report(merger.Finish(), began);
 }
 
 int ReadForReport(const std::filesystem::path& directory) {
   const double began = ProcessorSeconds();
   strobe::report::RunReport report;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    std::ostringstream bytes;
-    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    const auto digest = strobe::DecodeDigest(bytes.str());
-    if (!digest.ok()) return std::fprintf(stderr, "%s\n", digest.status().ToString().c_str()), 1;
-    report.Add(*digest);
-  }
+  if (!AddAll(directory, report)) return 1;
   const double merged = ProcessorSeconds();
   const strobe::report::MadeReport made = report.Finish("uid-1", "run", 2 << 20);
   rusage usage{};
