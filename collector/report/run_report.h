@@ -34,7 +34,7 @@ struct MadeReport {
 // Takes one digest after the other. Memory is bounded whatever the digests hold.
 class RunReport {
  public:
-  static constexpr std::size_t kMaxWorkerRows = 2000;  // Of workers that are listed.
+  static constexpr std::size_t kMaxWorkerRows = 2000;  // The report lists no more workers.
 
   void Add(const Digest& digest);
   // A worker of the job that has no digest, and why.
@@ -68,7 +68,7 @@ class RunReport {
   std::vector<std::pair<std::string, std::string>> missing_{};  // The first ones, with their cause.
   std::size_t added_ = 0, missing_count_ = 0;
   std::map<OpKey, OpRow> ops_{};
-  double span_ns_ = 0, exposed_ns_ = 0;  // Of all workers.
+  double span_ns_ = 0, exposed_ns_ = 0;  // Sums over all workers.
 };
 
 }  // namespace strobe::report

@@ -65,7 +65,7 @@ void AttemptPublishing::Begin() {
   candidates_ = CandidatesOf(state_.members);
   give_up_ = state_.clock.MonoNow() + kTotalTimeout;
   if (IsWorthless(state_)) return Remove();
-  // Whoever cancels a capture waits for its end.
+  // A cancelled capture has no report, because the user who cancelled it waits for its end.
   if (reporter_ == nullptr || candidates_.empty() || state_.result.cancelled)
     return PublishManifest();
   waits_for_report_ = true;

@@ -26,7 +26,7 @@ struct ReportedWorker {
   std::string trace{};                // How its sidecar calls the trace.
   std::string missing{};              // Why it has no trace.
   int rank = -1;                      // -1 = not known.
-  std::optional<Nanos> error{};       // Of its clock; none = not measured.
+  std::optional<Nanos> error{};       // Its clock's error; none = not measured.
 };
 
 struct ReportOrder {

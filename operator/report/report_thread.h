@@ -19,7 +19,7 @@ class ReportThread final : public CaptureReporter {
  public:
   static constexpr std::size_t kAtOnce = 8;
   static constexpr std::size_t kMaxReportBytes = 2 << 20;  // Sidecars write no larger one.
-  static constexpr Nanos kDigestTimeout = std::chrono::seconds(10);  // Of one worker.
+  static constexpr Nanos kDigestTimeout = std::chrono::seconds(10);  // For one worker.
 
   explicit ReportThread(const Clock& clock);  // The clock must outlive it.
   ~ReportThread() override;                   // Orders that are not finished are dropped.
@@ -44,7 +44,7 @@ class ReportThread final : public CaptureReporter {
   const Clock& clock_;
   mutable Mutex mutex_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Answers> answers_ ABSL_GUARDED_BY(mutex_);  // Of the report that is made now.
+  std::shared_ptr<Answers> answers_ ABSL_GUARDED_BY(mutex_);  // Those for the present report.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // Declared last: the thread uses the members above.
 };

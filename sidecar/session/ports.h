@@ -100,8 +100,8 @@ class JobMonitor {
   virtual void End() = 0;
 };
 
-// The content of one trace file, to be written one after the other. It is shared with whoever sums
-// the trace up beside its upload, and does not change after that has begun.
+// The content of one trace file, in pieces that are written one after the other. The thread that
+// sums the trace up beside its upload shares it; it does not change after the upload has begun.
 using TracePieces = std::vector<std::shared_ptr<std::string>>;
 
 inline std::vector<std::string_view> ViewsOf(const TracePieces& pieces) {

@@ -64,8 +64,8 @@ void TraceDigests::Stop() {
 }
 
 void TraceDigests::Run(std::vector<Job> jobs, const Cancellation& stop) {
-  // Of this thread only. It competes with the upload, and where there are no cgroups also with the
-  // training job.
+  // This lowers the priority of this thread only. It competes with the upload and, where there are
+  // no cgroups, with the training job.
   (void)setpriority(PRIO_PROCESS, 0, kPoliteness);
   const std::size_t max_bytes =
       std::clamp(kMaxTotalBytes / jobs.size(), kMinDigestBytes, kMaxBytes);

@@ -27,7 +27,7 @@ absl::StatusOr<std::string> EncodedDigest(const TracePieces& trace, const std::s
 
 class TraceDigests {
  public:
-  // Of one digest, so that it fits into an answer of 256 KiB, and of all that are kept.
+  // The limits of one digest, which must fit into an answer of 256 KiB, and of all kept digests.
   static constexpr std::size_t kMaxBytes = 255 << 10, kMaxTotalBytes = 8 << 20;
 
   TraceDigests() = default;

@@ -130,7 +130,7 @@ class SameWork(NamedTuple):
     ours: int
     theirs: int
     differing: dict  # name -> (ours, theirs), of names that were seen differently often
-    median_us: float  # Of the difference between the durations of one kernel in both recordings.
+    median_us: float  # The median difference between the two recorded durations of a kernel.
     worst_percent_us: float
 
 

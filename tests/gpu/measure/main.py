@@ -16,7 +16,7 @@ from .outputs import leave
 from .place import cupti_of, find, python_with
 from .processes import Failed, NotHad
 
-BUDGET_SECONDS = 450  # Of all steps; what is left of eight minutes is for packing.
+BUDGET_SECONDS = 450  # All steps together may take this long; packing has the rest of the eight minutes.
 LEAST_SECONDS = 10  # A step that has less is not begun.
 
 

@@ -9,7 +9,7 @@ from .kernels import quantile
 
 class Stamps(NamedTuple):
     threads: int
-    kernels: int  # Of a step.
+    kernels: int  # How many a step launches.
     noted: list  # Of each thread, begin and end of its kernels in turns.
 
 
