@@ -7,10 +7,6 @@ namespace {
 
 using DigestJson = nlohmann::ordered_json;
 
-template <typename Number>
-DigestJson OrNull(const std::optional<Number>& number) {
-  return number ? DigestJson(*number) : DigestJson(nullptr);
-}
 // 0 means that the trace does not tell.
 DigestJson ToldOrNull(std::uint64_t number) {
   return number == 0 ? DigestJson(nullptr) : DigestJson(number);
@@ -43,8 +39,8 @@ DigestJson DevicesJson(const Digest& digest) {
                        {"bytesAccessed", ToldOrNull(device.bytes_accessed)},
                        {"peakFlopsPerSecond", ToldOrNull(device.peak_flops)},
                        {"peakBytesPerSecond", ToldOrNull(device.peak_bytes)},
-                       {"peakMemoryBytes", OrNull(device.peak_memory_bytes)},
-                       {"memoryBytes", OrNull(device.memory_bytes)}});
+                       {"peakMemoryBytes", KnownOrNull(device.peak_memory_bytes)},
+                       {"memoryBytes", KnownOrNull(device.memory_bytes)}});
   }
   return devices;
 }
@@ -159,12 +155,12 @@ DigestJson DigestToJson(const Digest& digest) {
                              {"ranks", communicator.ranks}});
   }
   return {{"worker", digest.worker},
-          {"rank", OrNull(digest.rank)},
-          {"worldSize", OrNull(digest.world_size)},
+          {"rank", KnownOrNull(digest.rank)},
+          {"worldSize", KnownOrNull(digest.world_size)},
           {"host", digest.host},
           {"zeroUnixNs", digest.zero_ns},
           {"clockOffsetNs", digest.clock_offset_ns},
-          {"clockErrorNs", OrNull(digest.clock_error_ns)},
+          {"clockErrorNs", KnownOrNull(digest.clock_error_ns)},
           {"beginNs", digest.begin_ns},
           {"endNs", digest.end_ns},
           {"events", digest.events},

@@ -19,11 +19,6 @@ using RunJson = nlohmann::ordered_json;
 constexpr std::size_t kMaxOpNames = 20'000, kMaxOpRows = 50, kMaxMissingRows = 20;
 constexpr std::size_t kMaxStepRows = 1000, kMaxCallRows = 200, kMaxSentences = 50;
 
-template <typename Number>
-RunJson KnownOrNull(const std::optional<Number>& number) {
-  return number ? RunJson(*number) : RunJson();
-}
-
 // Cuts a list of the report.
 void CutList(const char* key, std::size_t most, RunJson& json) {
   RunJson& list = json[key];
