@@ -35,7 +35,7 @@ def lost(group, tmp_path):
 
 def capture_while(rig, trainer, **options):
     """Kills the trainer during the delay of a capture; returns the worker's entry of the manifest."""
-    capture = rig.begin_capture("--delay", "3s", "--guard", "300ms", duration="500ms", **options)
+    capture = rig.begin_capture("--delay", "3s", duration="500ms", **options)
     time.sleep(1.5)
     trainer.trainer.kill()
     out, _ = capture.communicate(timeout=60)
@@ -90,7 +90,7 @@ def test_the_only_server_may_be_missing_where_the_agent_records(group, tmp_path)
     rig = AgentRig(group, tmp_path)
     rig.program(1, 100)
     rig.sidecar(f"localhost:{free_port()}")
-    (worker,) = rig.capture("--guard", "300ms")["workers"]
+    (worker,) = rig.capture()["workers"]
     assert worker["outcome"] == "Ok", worker
 
 

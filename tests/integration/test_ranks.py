@@ -102,7 +102,7 @@ def register(kubectl, job, name="train-0"):
 def test_the_operator_tells_of_every_process(shared_job, kubectl, operator, protos):
     job = shared_job
     register(kubectl, job)
-    kubectl.apply(profile_request("all", job.root / "logdir", run="all", start={"guard": "300ms"}))
+    kubectl.apply(profile_request("all", job.root / "logdir", run="all"))
     status = wait_finished(kubectl, "all")["status"]
     assert status["workers"] == {"matched": 4, "armed": 4, "ok": 4, "empty": 0, "failed": 0, "summary": "4/4"}, status
     manifest = json.loads((folder(job, "all") / "strobe.json").read_text())
@@ -112,7 +112,7 @@ def test_the_operator_tells_of_every_process(shared_job, kubectl, operator, prot
                                   target={"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "Sample", "ranks": [5]}}))
     request = wait_finished(kubectl, "ranks")
     assert "only processes with ranks 5 were asked for" in condition(request, "Succeeded")["message"]
-    kubectl.apply(profile_request("local", job.root / "logdir", run="local-2", start={"guard": "300ms"}, target={
+    kubectl.apply(profile_request("local", job.root / "logdir", run="local-2", target={
         "selector": {"matchLabels": {"app": "train"}}, "workers": {"localRanks": [2]}}))
     assert wait_finished(kubectl, "local")["status"]["workers"]["summary"] == "1/1"
     assert [p.name for p in folder(job, "local-2").glob("*.xplane.pb")] == ["train-0.2.xplane.pb"]
