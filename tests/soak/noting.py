@@ -11,15 +11,16 @@ from tests.support.workers import Worker
 class NotingWorker(Worker):
     """A pod of two processes: a trainer with a profiler server, and a program with the agent that forks children."""
 
-    def __init__(self, group, number, directory, env=None, flags=(), modes=(), framework="jax"):
+    def __init__(self, group, number, directory, env=None, flags=(), modes=(), framework="jax",
+                 agent=BIN / "libstrobe_agent.so", wrap=list):
         self.place = directory / f"pod-{number}"
         self.agent_dir = self.place / "strobe"
         self.agent_dir.mkdir(parents=True)
         # A volume of limited size, as a pod has one. If that is not possible, the directory is unlimited.
         self.mounted = mount_small(self.agent_dir, "24m")
-        self.modes, self.framework, self.agent_lives = modes, framework, 0
+        self.modes, self.framework, self.agent, self.agent_lives = modes, framework, agent, 0
         super().__init__(group, f"worker-{number}", number, trainer_env=env, sidecar_env=env,
-                         sidecar_flags=["--agent-dir", self.agent_dir / "agent", *flags])
+                         sidecar_flags=["--agent-dir", self.agent_dir / "agent", *flags], wrap=wrap)
         self.notes = self.place / "trainer.txt" if framework == "jax" else None
         self.agent_notes = self.place / "agent.txt"
         self.program = None
@@ -33,7 +34,7 @@ class NotingWorker(Worker):
         self.agent_lives += 1
         self.program = self.group.start(f"{self.name}-program", [
             BIN / "noting_program", self.agent_notes, 100, f"rank=main-{self.agent_lives}", "fork=150", *self.modes],
-            env={**self.trainer_env, "STROBE_DIR": str(self.agent_dir), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "STROBE_RING_KB": "128"})
+            env={**self.trainer_env, "STROBE_DIR": str(self.agent_dir), "STROBE_AGENT": str(self.agent), "STROBE_RING_KB": "128"})
         return self
 
     def wait(self, timeout=90):

@@ -3,6 +3,7 @@
     build/venv/bin/python -m tests.soak.run storm [--captures 500] [--seed N]   captures under random faults
     build/venv/bin/python -m tests.soak.run good [--captures 200]               captures of JAX that must all succeed
     build/venv/bin/python -m tests.soak.run soak [--minutes 30]                 captures in a loop: does anything grow?
+    build/venv/bin/python -m tests.soak.run upgrade --older COMMIT              that commit's operator, CRDs and chart are replaced by these, and back
 
 Exits with 0 if all checks passed, and prints those that failed.
 """
@@ -16,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.soak import upgrade
 from tests.soak.noting import NotingWorker, held_against_notes
 from tests.soak.storm import Storm
 from tests.support.control_plane import ControlPlane, Kubectl
@@ -122,14 +124,15 @@ def soak(group, directory, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["storm", "good", "soak"])
+    parser.add_argument("what", choices=["storm", "good", "soak", "upgrade"])
     parser.add_argument("--captures", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    parser.add_argument("--older", default="HEAD~100", help="the commit that upgrade begins with")
     options = parser.parse_args()
-    options.captures = options.captures or {"storm": 500, "good": 200, "soak": 0}[options.what]
+    options.captures = options.captures or {"storm": 500, "good": 200}.get(options.what, 0)
     with tempfile.TemporaryDirectory(prefix="strobe-soak-") as directory, Group(Path(directory) / "logs") as group:
-        wrong = {"storm": storm, "good": good, "soak": soak}[options.what](group, Path(directory), options)
+        wrong = {"storm": storm, "good": good, "soak": soak, "upgrade": upgrade.run}[options.what](group, Path(directory), options)
     print("\n".join(wrong) or "all held")
     sys.exit(1 if wrong else 0)
 

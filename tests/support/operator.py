@@ -9,10 +9,10 @@ from .processes import BIN, PATIENCE, wait_until
 
 
 class Operator:
-    def __init__(self, group, kubeconfig, name="operator", flags=(), config=None):
+    def __init__(self, group, kubeconfig, name="operator", flags=(), config=None, programs=BIN):
         self.group = group
         self.http_port = free_port()
-        command = [BIN / "strobe-operator", "--kubeconfig", kubeconfig, "--insecure-plaintext",
+        command = [programs / "strobe-operator", "--kubeconfig", kubeconfig, "--insecure-plaintext",
                    "--http-listen", f"127.0.0.1:{self.http_port}", *flags]
         if config is not None:
             path = group.log_dir / f"{name}.yaml"
