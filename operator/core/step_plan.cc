@@ -10,9 +10,10 @@
 namespace strobe {
 namespace {
 
-// Steps may become faster until the first one begins. With a step that is chosen by this much of
-// the present pace, no worker is there before it is armed.
-constexpr double kFastest = 0.75;
+// Steps may become faster until the first one begins, above all on a busy machine whose other work
+// ends. With a step that is chosen by this much of the present pace, no worker is there before it
+// is armed. Half the pace costs at most the time that arming takes once more.
+constexpr double kFastest = 0.5;
 // The time that workers get beyond what their pace lets expect: a share of it, and a constant.
 constexpr double kMostSlower = 1.0;
 constexpr Nanos kSlack = std::chrono::seconds(30);

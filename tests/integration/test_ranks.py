@@ -26,7 +26,7 @@ def shared_job(session_group, tmp_path_factory, python_package):
 
 @pytest.fixture
 def job(group, tmp_path, python_package):
-    return TorchrunJob(group, tmp_path, python_package, 2)
+    return TorchrunJob(group, tmp_path, python_package, 2, flags=["--max-restarts", "1"])
 
 
 def capture(job, *flags, run="r", duration="1s"):
@@ -118,19 +118,30 @@ def test_the_operator_tells_of_every_process(shared_job, kubectl, operator, prot
     assert [p.name for p in folder(job, "local-2").glob("*.xplane.pb")] == ["train-0.2.xplane.pb"]
 
 
-def test_a_rank_that_is_killed_costs_the_others_nothing(job, protos):
-    victim = next(a for a in job.announcements() if a.get("rank") == 1)
+def test_a_rank_that_is_killed_is_told_and_those_that_torchrun_starts_again_are_recorded(job, protos):
+    before = {announcement["rank"]: announcement["pid"] for announcement in job.rank_announcements()}
     results = {}
     thread = threading.Thread(target=lambda: results.update(all=capture(job, "--delay", "3s", duration="3s")))
     thread.start()
     time.sleep(4)
-    os.kill(victim["pid"], signal.SIGKILL)  # torchrun ends the others too, a moment later.
+    os.kill(before[1], signal.SIGKILL)  # torchrun ends the others too, a moment later, and starts all of them again.
     thread.join()
     manifest, done = results["all"]
     workers = {w["rank"]: w for w in manifest["workers"]}
     assert set(workers) == set(range(job.ranks)), "a rank that died is a worker still"
     assert workers[1]["outcome"] != "Ok" and workers[1]["message"], done.stderr
     assert manifest["result"] == "Failed", "a pod counts if all its workers do"
+
+    def again():
+        now = {announcement["rank"]: announcement["pid"] for announcement in job.rank_announcements()}
+        return set(now) == set(before) and not set(now.values()) & set(before.values())
+
+    wait_until(again, 60, "the ranks' second life")
+    assert job.trains()
+    manifest, done = capture(job, run="again")
+    assert [(w["rank"], w["outcome"]) for w in manifest["workers"]] == [(0, "Ok"), (1, "Ok")], done.stderr
+    for worker in manifest["workers"]:
+        check_rank(job, worker, "again")
 
 
 def test_traces_that_their_store_refuses_are_kept_and_delivered(job, protos):

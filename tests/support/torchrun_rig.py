@@ -9,13 +9,13 @@ from tests.support.processes import BIN, ROOT, wait_until
 
 
 class TorchrunJob(Trainer):
-    def __init__(self, group, directory, package, ranks, pause=0.02, env=None):
+    def __init__(self, group, directory, package, ranks, pause=0.02, env=None, flags=()):
         port = free_port()
         self.root, self.ranks, self.address = directory, ranks, f"127.0.0.1:{port}"
         self.sidecar = group.start(f"sidecar-{port}", [
             BIN / "strobe-sidecar", "--listen", self.address, "--framework", f"127.0.0.1:{free_port()}", "--agent-dir", directory / "strobe/agent",
             "--spool-dir", directory / "spool", "--insecure-plaintext"]).wait_for("strobe-sidecar serves", 20)
-        command = [TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0", "--standalone",
+        command = [TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0", "--standalone", *flags,
                    ROOT / "tests/e2e/torch_loop.py", directory / "notes", directory / "orders", str(pause)]
         super().__init__(group, directory, package, command=command, env=env)
         wait_until(lambda: len(self.rank_announcements()) == ranks, 90, "all ranks to be announced")
