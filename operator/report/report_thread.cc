@@ -1,6 +1,7 @@
 #include "operator/report/report_thread.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace strobe {
 namespace {
 
 using Answer = absl::StatusOr<v1::ReadDigestResponse>;
+using Arrived = std::pair<std::size_t, Answer>;  // With the worker's number.
 
 std::string WhyMissing(const absl::Status& status) {
   if (absl::IsUnimplemented(status)) return "its sidecar is older than reports";
@@ -30,8 +32,25 @@ void Identify(const ReportedWorker& worker, Digest& digest) {
 }  // namespace
 
 struct ReportThread::Answers {
+  // The next answer. Cancelled: the thread ends. DeadlineExceeded: `overdue`, which is asked from
+  // time to time, is true and there is no answer.
+  absl::StatusOr<Arrived> Next(const std::function<bool()>& overdue) {
+    constexpr Nanos kLook = std::chrono::milliseconds(100);
+    MutexLock lock(&mutex);
+    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      return stopping || !arrived.empty();
+    };
+    while (!mutex.AwaitFor(kLook, ready)) {
+      if (overdue()) return absl::DeadlineExceededError("");
+    }
+    if (stopping) return absl::CancelledError("");
+    Arrived first = std::move(arrived.front());
+    arrived.pop_front();
+    return first;
+  }
+
   Mutex mutex;
-  std::deque<std::pair<std::size_t, Answer>> arrived ABSL_GUARDED_BY(mutex);
+  std::deque<Arrived> arrived ABSL_GUARDED_BY(mutex);
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 };
 
@@ -61,6 +80,11 @@ void ReportThread::Make(ReportOrder order, std::function<void(JobReport)> done) 
 bool ReportThread::stopping() const {
   MutexLock lock(&mutex_);
   return stopping_;
+}
+
+bool ReportThread::OthersWait() const {
+  MutexLock lock(&mutex_);
+  return !jobs_.empty();
 }
 
 void ReportThread::Run() {
@@ -96,17 +120,19 @@ void ReportThread::Report(Job job) {
     Identify(worker, *digest);
     report.Add(*digest);
   };
-  std::size_t in_flight = 0;
-  for (std::size_t next = 0; next < workers.size() || in_flight > 0;) {
-    if (next < workers.size() && in_flight < kAtOnce) {
+  const MonoTime began = clock_.MonoNow();
+  const auto overdue = [&] { return clock_.MonoNow() - began >= kShare && OthersWait(); };
+  std::set<std::size_t> asked;  // Without an answer so far.
+  for (std::size_t next = 0; next < workers.size() || !asked.empty();) {
+    if (next < workers.size() && asked.size() < kAtOnce) {
       const ReportedWorker& worker = workers[next];
-      const Nanos left = job.give_up - clock_.MonoNow();
+      const Nanos left = overdue() ? Nanos{0} : job.give_up - clock_.MonoNow();
       if (worker.sidecar == nullptr) {
         report.AddMissing(worker.name, worker.missing);
       } else if (left <= Nanos{0}) {
         report.AddMissing(worker.name, "there was no time left to ask its sidecar");
       } else {
-        ++in_flight;
+        asked.insert(next);
         v1::ReadDigestRequest request;
         request.set_capture_id(job.order.capture_id);
         request.set_worker(worker.trace);
@@ -119,19 +145,17 @@ void ReportThread::Report(Job job) {
       ++next;
       continue;
     }
-    std::pair<std::size_t, Answer> arrived;
-    {
-      MutexLock lock(&answers->mutex);
-      const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answers->mutex) {
-        return answers->stopping || !answers->arrived.empty();
-      };
-      answers->mutex.Await(ready);
-      if (answers->stopping) return;
-      arrived = std::move(answers->arrived.front());
-      answers->arrived.pop_front();
+    absl::StatusOr<Arrived> arrived = answers->Next(overdue);
+    if (absl::IsCancelled(arrived.status())) return;
+    if (!arrived.ok()) {
+      for (const std::size_t late : asked)
+        report.AddMissing(workers[late].name,
+                          "its sidecar had not answered when other reports were due");
+      asked.clear();
+      continue;
     }
-    --in_flight;
-    take(workers[arrived.first], arrived.second);
+    asked.erase(arrived->first);
+    take(workers[arrived->first], arrived->second);
   }
   if (stopping()) return;
   report::MadeReport made = report.Finish(job.order.capture_id, job.order.run, kMaxReportBytes);

@@ -20,6 +20,8 @@ class ReportThread final : public CaptureReporter {
   static constexpr std::size_t kAtOnce = 8;
   static constexpr std::size_t kMaxReportBytes = 2 << 20;  // Sidecars write no larger one.
   static constexpr Nanos kDigestTimeout = std::chrono::seconds(10);  // For one worker.
+  // For one report while others wait: workers that are gone must not delay other captures.
+  static constexpr Nanos kShare = std::chrono::seconds(2);
 
   explicit ReportThread(const Clock& clock);  // The clock must outlive it.
   ~ReportThread() override;                   // Orders that are not finished are dropped.
@@ -40,6 +42,7 @@ class ReportThread final : public CaptureReporter {
   void Run();
   void Report(Job job);
   bool stopping() const;
+  bool OthersWait() const;
 
   const Clock& clock_;
   mutable Mutex mutex_;

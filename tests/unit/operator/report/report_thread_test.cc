@@ -139,6 +139,25 @@ TEST_F(ReportThreadTest, ReportsAreMadeOneAfterTheOther) {
   all.get_future().wait();
 }
 
+// Regression: a capture with workers that are gone held up the ends of all other captures.
+TEST_F(ReportThreadTest, WorkersThatHangDelayOtherReportsByTwoSecondsAtMost) {
+  AddJob(8);
+  ReportOrder hanging = order_;
+  auto teller = std::make_shared<DigestTeller>();
+  teller->hangs = true;
+  hanging.workers[5].sidecar = teller;
+  std::promise<JobReport> first, second;
+  const auto began = std::chrono::steady_clock::now();
+  reporter_.Make(hanging, [&](JobReport report) { first.set_value(std::move(report)); });
+  reporter_.Make(order_, [&](JobReport report) { second.set_value(std::move(report)); });
+  const JobReport late = first.get_future().get();
+  EXPECT_THAT(late.headline, EndsWith("; 1 of 8 workers are missing"));
+  EXPECT_THAT(late.json, HasSubstr("had not answered when other reports were due"));
+  EXPECT_THAT(second.get_future().get().headline, StartsWith("rank 2 holds up 7 others"));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, ReportThread::kShare);
+  teller->kept(absl::DeadlineExceededError("late"));  // Nobody waits for it any more.
+}
+
 TEST(ReportThread, EndsWhileAWorkerHangsAndTakesItsLateAnswer) {
   SystemClock clock;
   auto teller = std::make_shared<DigestTeller>();
