@@ -45,6 +45,13 @@ struct TlsConfig {
   Nanos certificate_lifetime = std::chrono::hours(24);
 };
 
+struct NotifyConfig {
+  std::string url{};  // Told how captures end; empty = nobody is. See kube::MakeReceiver.
+  std::string format = "CloudEvents";  // Or "Grafana".
+  std::string source = "strobe-operator";
+  std::string directory{};
+};
+
 // A key of a Secret or ConfigMap in the pod's namespace.
 struct InjectedFileConfig {
   std::string secret{}, config_map{};  // At most one of them; both empty = no file.
@@ -96,6 +103,7 @@ struct OperatorConfig {
   std::string state_config_map{};
   // Allow captures in namespaces that no ProfilePolicy matches.
   bool allow_without_policy = false;
+  NotifyConfig notify{};
   std::string viewer_url{};  // Not checked here; see operator/core/viewer_link.h.
   std::string log_level = "info", log_format = "text";
 };

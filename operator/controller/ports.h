@@ -66,6 +66,15 @@ class CaptureMetrics {
   virtual void ActiveCaptures(std::size_t count) = 0;
 };
 
+// Tells programs outside of the cluster how captures ended.
+class CaptureNotifier {
+ public:
+  virtual ~CaptureNotifier() = default;
+  // Called by any reconcile thread once the end is in the request's status. Never blocks.
+  virtual void Ended(const ProfileRequest& request, const RequestStatus& status,
+                     CaptureEnd end) = 0;
+};
+
 // All must outlive the reconciler.
 struct ReconcilerDependencies {
   const Clock& clock;
@@ -78,6 +87,7 @@ struct ReconcilerDependencies {
   Gatekeeper* gatekeeper = nullptr;  // Null: every request that could be created is allowed.
   std::string viewer_url{};          // See viewer_link.h; empty = finished requests have no link.
   CaptureReporter* reporter = nullptr;  // Null: captures have no report.
+  CaptureNotifier* notifier = nullptr;  // Null: nobody is told.
 
   // A request that only preflights is no capture: it counts neither for policies nor in metrics.
 
@@ -91,6 +101,10 @@ struct ReconcilerDependencies {
   }
   void CountEnd(const ProfileRequest& request, CaptureEnd end) const {
     if (!request.capture.preflight_only) metrics.CaptureEnded(request, end);
+  }
+  void Notify(const ProfileRequest& request, const RequestStatus& status, CaptureEnd end) const {
+    if (notifier != nullptr && !request.capture.preflight_only)
+      notifier->Ended(request, status, end);
   }
 };
 

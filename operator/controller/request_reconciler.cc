@@ -22,8 +22,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Pods of a job that is just being created may take this long to appear.
+// Pods of a job that is just being created may take this long to appear, unless the request waits
+// for less.
 constexpr Nanos kTargetPatience = seconds(30);
+// Pods that were created just before the request are missing from the API server's cache this long.
+constexpr Nanos kLeastPatience = seconds(2);
 constexpr Nanos kStatusPace = milliseconds(300);  // Between two writes of an active status.
 // Between two writes that only tell what single workers do: the first, or the second times the
 // number of captures if that is longer. Together they write five times a second at most.
@@ -211,7 +214,7 @@ RequestReconciler::MaybeResult RequestReconciler::AwaitTargets(const std::string
   // The time for which a job is suspended does not count as waiting.
   if (selection.suspended) table_.RestartWait(key, request, number);
   Nanos patience = request.capture.ready_timeout;
-  if (usable == 0) patience = std::max(patience, kTargetPatience);
+  if (usable == 0) patience = std::max(patience, kLeastPatience);
   const Nanos left = table_.WaitsSince(key, request, number) + patience - deps_.clock.MonoNow();
   const bool hopeless = selection.expected && usable > 0 && usable + selection.may_come() < wanted;
   const PendingReason why = WhyPending(selection);
@@ -373,6 +376,7 @@ absl::StatusOr<ReconcileResult> RequestReconciler::Finish(const ProfileRequest& 
   if (!status.report.empty())
     deps_.cluster.RecordEvent(request, false, "JobReport", "Report", status.report);
   deps_.CountEnd(request, end);
+  deps_.Notify(request, status, end);
   // What is left to do for a finished request follows from the status that was written just now.
   return ReconcileResult{Nanos{0}};
 }
@@ -395,10 +399,11 @@ absl::StatusOr<ReconcileResult> RequestReconciler::EndWithoutCapture(const Profi
                                                                      const std::string& message) {
   // An attempt came before.
   if (request.status.attempt > 0) deps_.TellEnded(request.ns, request.capture);
-  RETURN_IF_ERROR(deps_.cluster.WriteStatus(
-      request, RefusedStatus(request, reason, message, deps_.clock.WallNow())));
+  const RequestStatus status = RefusedStatus(request, reason, message, deps_.clock.WallNow());
+  RETURN_IF_ERROR(deps_.cluster.WriteStatus(request, status));
   deps_.cluster.RecordEvent(request, end != CaptureEnd::kCancelled, reason, "Refuse", message);
   deps_.CountEnd(request, end);
+  deps_.Notify(request, status, end);
   return ReconcileResult{Nanos{0}};
 }
 

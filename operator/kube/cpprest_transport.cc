@@ -211,6 +211,7 @@ class CpprestTransport final : public Transport {
     }
     message.headers().add("User-Agent", StrCat("strobe-operator/", kVersion));
     message.headers().add("Accept", "application/json");
+    for (const auto& [name, value] : request.headers) message.headers().add(name, value);
     if (!token.empty()) message.headers().add("Authorization", "Bearer " + token);
     if (!request.body.empty()) message.set_body(request.body, request.content_type);
     return message;
@@ -232,8 +233,7 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeCpprestTransport(const Clock& clo
     const web::uri server(credentials.server);
     return std::make_unique<CpprestTransport>(clock, std::move(credentials), server);
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        StrCat("API server ", credentials.server, ": ", error.what()));
+    return absl::InvalidArgumentError(StrCat("server ", credentials.server, ": ", error.what()));
   }
 }
 

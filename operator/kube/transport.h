@@ -2,6 +2,7 @@
 // concurrent use and do not throw.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ struct HttpRequest {
   std::string path{};  // Starts with '/'; includes the query.
   std::string body{};
   std::string content_type = "application/json";
+  std::map<std::string, std::string> headers{};  // Besides those that every request has.
   // Unary: the limit on the whole call. Stream: the limit on each silence.
   Nanos timeout = std::chrono::seconds(30);
 };

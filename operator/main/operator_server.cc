@@ -87,6 +87,10 @@ absl::StatusOr<std::unique_ptr<OperatorServer>> OperatorServer::Create(
   kube::InitCpprest();
   ASSIGN_OR_RETURN(access.transport, kube::MakeCpprestTransport(clock, access.credentials));
   ASSIGN_OR_RETURN(access.lease_transport, kube::MakeCpprestTransport(clock, access.credentials));
+  if (const NotifyConfig& notify = config.notify; !notify.url.empty()) {
+    ASSIGN_OR_RETURN(access.receiver, kube::MakeReceiver(clock, notify.url, notify.directory));
+    access.receiver->grafana = notify.format == "Grafana";
+  }
   return std::unique_ptr<OperatorServer>(
       new OperatorServer(clock, std::move(config), std::move(access), std::move(failed)));
 }
@@ -128,10 +132,17 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
                                                      : certificates_->WorkerCredentials();
                  }),
       reporter_(clock_),
+      notifier_(access_.receiver ? std::make_unique<kube::Notifier>(
+                                       clock_, *std::move(access_.receiver), config_.notify.source,
+                                       [this](kube::Notified result) {
+                                         metrics_.Notified(std::string(kube::Name(result)));
+                                       })
+                                 : nullptr),
       reconciler_({clock_, executor_, connector_, cluster_, captures_,
                    [this](const std::string& key) { queue_.Add(key); },
                    // Without webhooks it is not known who asked for a capture.
-                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_}),
+                   has_webhooks() ? &gatekeeper_ : nullptr, config_.viewer_url, &reporter_,
+                   notifier_.get()}),
       // Once the lease is lost another operator may act, so that not even an orderly end is
       // allowed.
       elector_(

@@ -21,6 +21,7 @@
 #include "operator/kube/cpprest_transport.h"
 #include "operator/kube/kube_gatekeeper.h"
 #include "operator/kube/leader_elector.h"
+#include "operator/kube/notifier.h"
 #include "operator/kube/policy_keeper.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_cluster.h"
@@ -61,6 +62,7 @@ class OperatorServer {
     kube::Credentials credentials{};
     kube::LeaseOptions lease{};
     std::shared_ptr<kube::Transport> transport{}, lease_transport{};
+    std::optional<kube::Receiver> receiver{};  // Of the ends of captures.
   };
 
   OperatorServer(const Clock& clock, OperatorConfig config, Access access,
@@ -81,7 +83,7 @@ class OperatorServer {
   // Destroyed in reverse order: every member comes after those that its threads use.
   const Clock& clock_;
   const OperatorConfig config_;
-  const Access access_;
+  Access access_;
   const std::function<void()> failed_;
   OperatorMetrics metrics_;
   Milestones milestones_;
@@ -107,6 +109,7 @@ class OperatorServer {
   ThreadExecutor executor_;  // Before the connector, whose last calls post to it while it ends.
   GrpcWorkerConnector connector_;
   ReportThread reporter_;
+  const std::unique_ptr<kube::Notifier> notifier_;  // Null: nobody is told.
   RequestReconciler reconciler_;
   std::size_t active_before_ = 0;  // Captures at the last ReleaseMemory.
 

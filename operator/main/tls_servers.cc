@@ -80,9 +80,10 @@ absl::Status TlsServers::ServeEnrollment() {
 }
 
 absl::Status TlsServers::ServeWebhooks() {
-  ASSIGN_OR_RETURN(webhooks_, WebhookServer::Start({deps_.clock, deps_.config, deps_.ns,
-                                                    deps_.keeper, deps_.gatekeeper, deps_.metrics,
-                                                    limits_, service_address_}));
+  ASSIGN_OR_RETURN(
+      webhooks_,
+      WebhookServer::Start({deps_.clock, deps_.config, deps_.ns, deps_.keeper, deps_.gatekeeper,
+                            deps_.metrics.admission(), limits_, service_address_}));
   return absl::OkStatus();
 }
 
@@ -100,7 +101,7 @@ void TlsServers::CountUninjectedPods() {
   if (counted_ && now - *counted_ <= kCountPodsEvery) return;
   counted_ = now;
   const auto counts = kube::CountUninjectedPods(deps_.client, deps_.config.watch_namespace);
-  if (counts.ok()) deps_.metrics.UninjectedPods(*counts);
+  if (counts.ok()) deps_.metrics.admission().UninjectedPods(*counts);
 }
 
 void TlsServers::Drain() {

@@ -12,6 +12,8 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/tls/peer.h"
+#include "operator/metrics/admission_metrics.h"
+#include "operator/metrics/buckets.h"
 #include "operator/metrics/report_metrics.h"
 
 namespace strobe {
@@ -25,16 +27,10 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
-
 const Histogram::BucketBoundaries kSkewBuckets = {1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3,
                                                   3e-3, 1e-2, 3e-2, 0.1,  0.3,  1,    10};
 const Histogram::BucketBoundaries kStageBuckets = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1,
                                                    3,     10,    30,   100,  300, 1000};
-const Histogram::BucketBoundaries kReconcileBuckets = {
-    0.005, 0.01, 0.025, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
-    0.7,   0.8,  0.9,   1,    1.25, 1.5,  1.75, 2,    2.5, 3,    3.5, 4,    4.5, 5,
-    6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
 
 // The buckets that client-go uses.
 const Histogram::BucketBoundaries kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
@@ -80,6 +76,7 @@ struct OperatorMetrics::Families {
                                       "Duration of a stage: preflight, arm, delay, record, "
                                       "collect, upload (slowest worker), publish.")
                                   .Register(registry);
+  AdmissionMetrics admission{registry};
   ReportMetrics reports{registry};
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
@@ -193,37 +190,13 @@ struct OperatorMetrics::Families {
                                         .Name("rest_client_request_duration_seconds")
                                         .Help("Duration of requests to the API server.")
                                         .Register(registry);
-  Family<Counter>& webhooks = BuildCounter()
-                                  .Name("controller_runtime_webhook_requests_total")
-                                  .Help("Reviews answered, by webhook and HTTP status.")
-                                  .Register(registry);
-  Family<Gauge>& webhooks_in_flight = BuildGauge()
-                                          .Name("controller_runtime_webhook_requests_in_flight")
-                                          .Help("Reviews that are being answered, by webhook.")
-                                          .Register(registry);
-  Family<Histogram>& webhook_time = BuildHistogram()
-                                        .Name("controller_runtime_webhook_latency_seconds")
-                                        .Help("Time to answer a review.")
-                                        .Register(registry);
-  Family<Counter>& injections = BuildCounter()
-                                    .Name("strobe_injections_total")
-                                    .Help(
-                                        "Pods seen by the injecting webhook, by result (injected, "
-                                        "unchanged, skipped, failed).")
-                                    .Register(registry);
-  Family<Counter>& damaged =
+  Family<Counter>& notifications =
       BuildCounter()
-          .Name("strobe_injections_damaged_total")
+          .Name("strobe_notifications_total")
           .Help(
-              "Injections that another webhook had removed (lost) or changed "
-              "(modified) when the pod was stored.")
+              "Ends of captures that notify.url was to be told, by result (delivered, refused, "
+              "undelivered, dropped).")
           .Register(registry);
-  Family<Gauge>& uninjected = BuildGauge()
-                                  .Name("strobe_uninjected_pods")
-                                  .Help(
-                                      "Pods with the label strobe.dev/inject but without a "
-                                      "working sidecar.")
-                                  .Register(registry);
   Family<Counter>& enrollments = BuildCounter()
                                      .Name("strobe_enrollments_total")
                                      .Help(
@@ -255,18 +228,22 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
   families_->reconcile_errors.Add({{"controller", kController}});
   // The series below exist from the start, so that Prometheus sees the first event as an increase
   // from 0. The series of namespaces cannot: which namespaces there are is not known.
+  for (const char* result : {"delivered", "refused", "undelivered", "dropped"})
+    families_->notifications.Add({{"result", result}});
   for (const char* result : {"ok", "denied", "invalid", "failed"})
     families_->enrollments.Add({{"result", result}});
   families_->refused_peers.Add({{"server", "enrollment"}, {"reason", "handshake"}});
   for (const PeerVerdict verdict : kRefusals)
     families_->refused_peers.Add({{"server", "worker"}, {"reason", std::string(Name(verdict))}});
-  for (const char* where :
-       {"reconcile", "capture", "events", "executor", "http", "slow_work", "webhook", "watch",
-        "lease", "lease.watchdog", "authorities", "enroll", "tls_servers", "start", "report"})
+  for (const char* where : {"reconcile", "capture", "events", "executor", "http", "slow_work",
+                            "webhook", "watch", "lease", "lease.watchdog", "authorities", "enroll",
+                            "tls_servers", "start", "report", "notify"})
     families_->panics.Add({{"where", where}});
 }
 
 OperatorMetrics::~OperatorMetrics() = default;
+
+AdmissionMetrics& OperatorMetrics::admission() { return families_->admission; }
 
 void OperatorMetrics::AttemptEnded(const ProfileRequest& request, const AttemptProgress& progress) {
   if (progress.result == nullptr) return;
@@ -321,31 +298,8 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
   families_->active.Set(static_cast<double>(count));
 }
 
-void OperatorMetrics::Asked(const std::string& webhook) {
-  families_->webhooks_in_flight.Add({{"webhook", webhook}}).Increment();
-}
-
-void OperatorMetrics::Answered(const std::string& webhook, int code, Nanos took) {
-  families_->webhooks_in_flight.Add({{"webhook", webhook}}).Decrement();
-  families_->webhooks.Add({{"webhook", webhook}, {"code", StrCat(code)}}).Increment();
-  families_->webhook_time.Add({{"webhook", webhook}}, kReconcileBuckets).Observe(Seconds(took));
-}
-
-void OperatorMetrics::Injected(const std::string& ns, const std::string& result) {
-  families_->injections.Add({{"namespace", NamespaceLabel(ns)}, {"result", result}}).Increment();
-}
-
-std::string OperatorMetrics::NamespaceLabel(const std::string& ns) {
-  constexpr std::size_t kMaxNamespaces = 5000;
-  MutexLock lock(&mutex_);
-  if (namespaces_.contains(ns)) return ns;
-  if (namespaces_.size() >= kMaxNamespaces || !IsSafeName(ns, 63)) return "other";
-  namespaces_.insert(ns);
-  return ns;
-}
-
-void OperatorMetrics::InjectionDamaged(const std::string& ns, const std::string& damage) {
-  families_->damaged.Add({{"namespace", NamespaceLabel(ns)}, {"damage", damage}}).Increment();
+void OperatorMetrics::Notified(const std::string& result) {
+  families_->notifications.Add({{"result", result}}).Increment();
 }
 
 void OperatorMetrics::Enrolled(const std::string& result) {
@@ -354,16 +308,6 @@ void OperatorMetrics::Enrolled(const std::string& result) {
 
 void OperatorMetrics::PeerRefused(const std::string& server, const std::string& reason) {
   families_->refused_peers.Add({{"server", server}, {"reason", reason}}).Increment();
-}
-
-void OperatorMetrics::UninjectedPods(const std::map<std::string, int>& by_namespace) {
-  for (const std::string& ns : known_uninjected_) {
-    if (by_namespace.count(ns) == 0) families_->uninjected.Add({{"namespace", ns}}).Set(0);
-  }
-  for (const auto& [ns, count] : by_namespace) {
-    families_->uninjected.Add({{"namespace", ns}}).Set(count);
-    known_uninjected_.insert(ns);
-  }
 }
 
 void OperatorMetrics::PendingRequests(const std::map<std::string, Pending>& by_namespace) {

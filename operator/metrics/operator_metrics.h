@@ -9,13 +9,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
-#include "operator/admission/ports.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/work_queue.h"
+#include "operator/metrics/admission_metrics.h"
 
 namespace strobe {
 
-class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, public QueueObserver {
+class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
  public:
   OperatorMetrics();
   ~OperatorMetrics() override;
@@ -24,18 +24,16 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
   void CaptureEnded(const ProfileRequest& request, CaptureEnd end) override;
   void ActiveCaptures(std::size_t count) override;
 
-  void Asked(const std::string& webhook) override;
-  void Answered(const std::string& webhook, int code, Nanos took) override;
-  void Injected(const std::string& ns, const std::string& result) override;
-  void InjectionDamaged(const std::string& ns, const std::string& damage) override;
+  // What the webhooks tell.
+  AdmissionMetrics& admission();
 
+  // `result` is delivered, refused, undelivered or dropped.
+  void Notified(const std::string& result);
   // `result` is ok, denied, invalid or failed.
   void Enrolled(const std::string& result);
   // Counts refused connections. `server` is enrollment or worker (a sidecar with a wrong identity);
   // `reason` is "handshake" or the name of a PeerVerdict.
   void PeerRefused(const std::string& server, const std::string& reason);
-  // Sets the number of pods that have the label but cannot be profiled.
-  void UninjectedPods(const std::map<std::string, int>& by_namespace);
   // The requests of a namespace whose first attempt has not begun.
   struct Pending {
     std::size_t count = 0;
@@ -64,14 +62,8 @@ class OperatorMetrics final : public CaptureMetrics, public WebhookObserver, pub
  private:
   struct Families;
   const std::unique_ptr<Families> families_;
-  // The label for a namespace that a review names. Untrusted clients can send reviews, so the
-  // number of namespaces is limited.
-  std::string NamespaceLabel(const std::string& ns);
-
-  std::set<std::string> known_uninjected_;  // Used only by the single caller of UninjectedPods.
   Mutex mutex_;
   std::set<std::string> known_pending_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> namespaces_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace strobe

@@ -1,5 +1,5 @@
 {{- define "strobe.name" -}}
-{{- range $section := list "crds" "flowSchema" "hooks" "image" "injection" "log" "metrics" "networkPolicy" "podDisruptionBudget" "policy" "rbac" "serviceAccount" "tls" "viewer" "webhook" }}
+{{- range $section := list "crds" "flowSchema" "hooks" "image" "injection" "log" "metrics" "networkPolicy" "notify" "podDisruptionBudget" "policy" "rbac" "serviceAccount" "tls" "viewer" "webhook" }}
 {{- if not (kindIs "map" (get $.Values $section)) }}
 {{- fail (printf "values of this version of the chart are missing (%s); set none of its sections to null, and upgrade with --reset-then-reuse-values instead of --reuse-values" $section) }}
 {{- end }}
@@ -143,6 +143,9 @@ argocd.argoproj.io/sync-options: Prune=false
 {{- end }}
 {{- if le (include "strobe.seconds" .Values.tls.authorityLifetime | int64) (mul 3 (add $settle $certificate)) }}
 {{- fail (printf "tls.authorityLifetime is %s; it must be more than 3 x (tls.settle + tls.certificateLifetime)" .Values.tls.authorityLifetime) }}
+{{- end }}
+{{- if ge (include "strobe.seconds" .Values.webhook.drainTime | int64) (int64 .Values.terminationGracePeriodSeconds) }}
+{{- fail (printf "webhook.drainTime is %s; it must be less than terminationGracePeriodSeconds, %v" .Values.webhook.drainTime .Values.terminationGracePeriodSeconds) }}
 {{- end }}
 {{- if gt (include "strobe.seconds" .Values.viewer.accessCache | int64) 300 }}{{ fail (printf "viewer.accessCache is %s; it must be at most 5m" .Values.viewer.accessCache) }}{{ end }}
 {{- if and .Values.policy.sidecar.runAsGroup (not .Values.policy.sidecar.runAsUser) }}

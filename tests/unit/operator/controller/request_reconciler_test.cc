@@ -399,6 +399,7 @@ TEST_F(RequestReconcilerTest, ARestartBetweenAttemptsGoesOnWithTheNext) {
 }
 
 TEST_F(RequestReconcilerTest, WaitsALittleForPodsAndThenRefuses) {
+  cluster_.request.capture.ready_timeout = 30s;
   const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
   Loop(5s);
   EXPECT_EQ(Get("Accepted").status, ConditionStatus::kFalse);
@@ -407,6 +408,14 @@ TEST_F(RequestReconcilerTest, WaitsALittleForPodsAndThenRefuses) {
   cluster_.pods = pods;
   Loop(10s);
   EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kTrue);
+}
+
+TEST_F(RequestReconcilerTest, WithoutAReadyTimeoutPodsAreHardlyWaitedFor) {
+  cluster_.pods.clear();
+  Loop(1s);
+  EXPECT_EQ(Get("Succeeded").status, ConditionStatus::kUnknown) << "the list may lag behind";
+  Loop(3s);
+  EXPECT_EQ(Get("Failed").reason, "NoTargets");
 }
 
 TEST_F(RequestReconcilerTest, RefusesInTheEnd) {
@@ -602,6 +611,7 @@ TEST_F(RequestReconcilerTest, AGatekeeperThatCannotAnswerStopsEverything) {
 }
 
 TEST_F(RequestReconcilerTest, HoldsARequestOnlyWhileThereIsSomethingToCleanUp) {
+  cluster_.request.capture.ready_timeout = 30s;
   const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.request.finalizers = {"example.com/mine"};
   Loop(3s);
@@ -692,6 +702,7 @@ TEST_F(RequestReconcilerTest, ATimeToLiveOfAMillenniumIsNotOverAtOnce) {
 // Regression: when the whole job was restarted, attempt 2 ended as NoTargets at once, because the
 // time to wait for pods counted from the creation of the request.
 TEST_F(RequestReconcilerTest, PatienceCountsFromEachAttempt) {
+  cluster_.request.capture.ready_timeout = 30s;
   fleet_["b"].refusal = v1::BUSY;
   Loop(1s);
   ASSERT_EQ(Get("Succeeded").reason, "Retrying");
@@ -774,6 +785,7 @@ TEST_F(ExpectedWorkers, TheHopelessAreNotWaitedFor) {
 }
 
 TEST_F(ExpectedWorkers, ASuspendedJobIsWaitedForWithoutEnd) {
+  cluster_.request.capture.ready_timeout = 30s;
   const std::vector<PodInfo> pods = std::exchange(cluster_.pods, {});
   cluster_.job->suspended = true;
   Loop(2h);
