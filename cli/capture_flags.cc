@@ -51,6 +51,14 @@ absl::Status ParseTimes(const CaptureFlags& flags, CaptureSpec& spec) {
   if (spec.ready_timeout > std::chrono::hours(1))
     return absl::InvalidArgumentError("--ready-timeout must be at most 1h");
   RETURN_IF_ERROR(ParseOptional("--max-skew", flags.max_skew, spec.max_skew));
+  std::optional<Nanos> look_back;
+  RETURN_IF_ERROR(ParseOptional("--look-back", flags.look_back, look_back));
+  spec.look_back = look_back.value_or(Nanos{0});
+  if (spec.look_back < Nanos{0} || spec.look_back > kMaxLookBack)
+    return absl::InvalidArgumentError("--look-back must be at most 10m");
+  if (spec.look_back > Nanos{0} && flags.host == 0)
+    return absl::InvalidArgumentError(
+        "--look-back reads annotations: --host-tracer-level must be Critical, Info or Verbose");
   return absl::OkStatus();
 }
 
@@ -179,6 +187,9 @@ void AddTimeFlags(CLI::App& command, CaptureFlags& flags) {
   command.add_option("--at-step", flags.at_step,
                      "with --steps, the first step: a number, *N for the next multiple of N, or "
                      "next [next]");
+  command.add_option("--look-back", flags.look_back,
+                     "how far the traces reach back before the start, at most 10m, on workers "
+                     "whose flight recorder is on [as far as the sidecar's --flight-recorder]");
   command.add_option("--delay", flags.delay,
                      "time from now to the start, at most 1h [the shortest one that is safe]");
   command

@@ -18,7 +18,7 @@ struct CaptureFlags {
   std::string duration = "1s", delay{}, ready_timeout = "0s", guard{}, max_skew{},
               collect_timeout{};
   std::string on_late_start = "Keep", min_workers = "100%", output = "table";
-  std::string at_step{};
+  std::string at_step{}, look_back{};
   unsigned steps = 0;  // 0 = a window of time.
   int attempts = 3;
   unsigned host = kDefaultHostLevel, device = kDefaultDeviceLevel, python = 0;

@@ -22,6 +22,8 @@ constexpr std::array kFieldFlags = {
     FieldFlag{"--steps", "/steps", Kind::kNumber, "NUMBER",
               "record this many training steps, the same on all workers, instead of a window of "
               "time"},
+    FieldFlag{"--look-back", "/lookBack", Kind::kText, "DURATION",
+              "how far the traces reach back before the start, at most 10m"},
     FieldFlag{"--ranks", "/target/workers/ranks", Kind::kNumbers, "RANKS",
               "record only the workers with these ranks, such as 0,7"},
     FieldFlag{"--sample", "/target/workers/count", Kind::kNumber, "NUMBER",

@@ -16,4 +16,7 @@ inline constexpr std::uint32_t kDefaultAbortMemoryPercent = 95;
 // operator assumes this lead for sidecars that do not report their own.
 inline constexpr Nanos kProfilerSendAhead = std::chrono::milliseconds(250);
 
+// How far before its start a capture may reach back.
+inline constexpr Nanos kMaxLookBack = std::chrono::minutes(10);
+
 }  // namespace strobe

@@ -91,6 +91,7 @@ void Bound(v1::CapturePlan& plan) {
   plan.set_steps_by_ns(Time(plan.steps_by_ns()));
   plan.set_duration_ns(Span(plan.duration_ns(), kMaxStage));
   plan.set_guard_ns(Span(plan.guard_ns(), kMaxStage));
+  plan.set_look_back_ns(Span(plan.look_back_ns(), kMaxStage));
   plan.set_clock_offset_ns(
       std::clamp<std::int64_t>(plan.clock_offset_ns(), -kMaxOffsetNs, kMaxOffsetNs));
   plan.set_clock_error_ns(
@@ -113,6 +114,8 @@ void Bound(v1::ProcessReport& process) {
   Cut(process.mutable_note(), kMaxProcessNoteBytes);
   Cut(process.mutable_original(), kMaxTextBytes);
   process.set_stop_took_ns(Span(process.stop_took_ns(), kMaxStage));
+  if (process.has_reached_back_ns())
+    process.set_reached_back_ns(Span(process.reached_back_ns(), kMaxStage));
 }
 
 void BoundDropped(v1::Report& report) {
@@ -150,6 +153,8 @@ void BoundAnswer(v1::Report& report) {
     job.set_step_before_ns(Span(job.step_before_ns(), kMaxStage));
     job.set_step_during_ns(Span(job.step_during_ns(), kMaxStage));
   }
+  if (report.has_reached_back_ns())
+    report.set_reached_back_ns(Span(report.reached_back_ns(), kMaxStage));
   if (report.has_rank()) Bound(*report.mutable_rank());
   // Workers have no workers.
   Shorten(report.mutable_workers(), kMaxRanks);

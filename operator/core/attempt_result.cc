@@ -104,6 +104,39 @@ void JudgeSynchronization(const CaptureSpec& spec, AttemptResult& result) {
              result.steps ? StrCat("; complete on all workers: ", Describe(*result.steps)) : "");
 }
 
+// How far the worker's trace reaches back. A sidecar from before look-back does not tell.
+std::optional<Nanos> ReachedBack(const WorkerResult& worker) {
+  if (!worker.report.has_reached_back_ns()) return std::nullopt;
+  return Nanos{worker.report.reached_back_ns()};
+}
+
+void JudgeLookBack(const CaptureSpec& spec, AttemptResult& result) {
+  result.reached_back.reset();
+  if (spec.look_back == Nanos{0}) return;
+  const WorkerResult* shortest = nullptr;
+  for (const WorkerResult& worker : result.workers) {
+    if (worker.report.url().empty()) continue;
+    const Nanos reached = ReachedBack(worker).value_or(Nanos{0});
+    if (shortest != nullptr && reached >= *result.reached_back) continue;
+    shortest = &worker;
+    result.reached_back = reached;
+  }
+  if (shortest == nullptr) return;
+  const std::string& name = shortest->target.name;
+  const std::string asked = FormatDuration(spec.look_back);
+  result.sync_message +=
+      !ReachedBack(*shortest)
+          ? StrCat("; ", name, " does not reach back: its sidecar is of an earlier release")
+      : *result.reached_back == Nanos{0}
+          ? StrCat("; ", name,
+                   " does not reach back: no program of it records all the time, which "
+                   "its annotation strobe.dev/flight-recorder switches on")
+      : *result.reached_back >= spec.look_back
+          ? StrCat("; all traces reach back ", asked)
+          : StrCat("; ", name, " reaches back ", FormatDuration(*result.reached_back), " of ",
+                   asked);
+}
+
 absl::StatusOr<std::string> Print(const v1::Manifest& manifest, bool spaces) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = spaces;
@@ -194,6 +227,7 @@ void Conclude(const CaptureSpec& spec, AttemptResult& result) {
     if (!worker.report.url().empty()) result.bytes += worker.report.bytes();
   }
   JudgeSynchronization(spec, result);
+  JudgeLookBack(spec, result);
   if (!result.reason.empty()) return;  // It ended before there was anything to judge.
   const PodCount pods = CountPods(spec, result.workers);
   const bool split = pods.pods < result.workers.size();
@@ -241,6 +275,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     manifest.set_guard_ns(result.plan->guard.count());
   }
   manifest.set_duration_ns(result.duration.value_or(spec.duration).count());
+  manifest.set_look_back_ns(spec.look_back.count());
   manifest.set_result(result.succeeded ? "Succeeded" : "Failed");
   manifest.set_message(CutUtf8(result.message, kMaxManifestMessageBytes));
   manifest.set_synchronized(result.synchronized);
@@ -284,6 +319,7 @@ v1::Manifest ComposeManifest(const CaptureSpec& spec, const AttemptResult& resul
     *entry.mutable_notes() = worker->report.notes();
     if (worker->report.has_job()) *entry.mutable_job() = worker->report.job();
     if (worker->report.has_steps()) *entry.mutable_steps() = worker->report.steps();
+    entry.set_reached_back_ns(ReachedBack(*worker).value_or(Nanos{-1}).count());
     *entry.mutable_processes() = worker->report.processes();
     entry.set_processes_left_out(worker->report.processes_left_out());
   }

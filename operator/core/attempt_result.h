@@ -60,7 +60,10 @@ struct AttemptResult {
   // in its own time.
   std::optional<Skew> skew{};
   std::optional<CommonSteps> steps{};  // Complete on all workers with a trace; none = not known.
-  bool synchronized = false;           // Every recording covers the window, and maxSkew holds.
+  // How far the traces of all workers reach back; none if that was not asked for, or no worker has
+  // a trace.
+  std::optional<Nanos> reached_back{};
+  bool synchronized = false;  // Every recording covers the window, and maxSkew holds.
   std::string sync_reason{}, sync_message{};
   std::uint64_t bytes = 0;             // The size of all traces in the logdir.
   std::uint64_t reports_replaced = 0;  // Reports that a newer one replaced before they were read.

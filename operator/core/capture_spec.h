@@ -58,6 +58,8 @@ struct CaptureSpec {
   std::string logdir{};                      // URL or path; see collector/logdir.
   std::string run{};                         // Name of the first attempt's run; see RunOfAttempt.
   Nanos duration = std::chrono::seconds(2);  // The window's length, without the guard.
+  // How far before the start the traces reach back, as far as flight recorders hold it.
+  Nanos look_back{0};
   // None = the window is given by time. If the workers tell no steps, it is given by time too.
   std::optional<StepsWanted> steps{};
   // When to start: after `delay`, or at `at`. At most one is set; none = as soon as is safe.

@@ -56,6 +56,7 @@ std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& r
   if (plan.run() != question.run) return "it records into another run";
   if (plan.steps() > 0) return WhyNotAdoptedSteps(question, plan);
   if (Nanos{plan.duration_ns()} > question.spec.duration ||
+      Nanos{plan.look_back_ns()} > question.spec.look_back ||
       Nanos{plan.guard_ns()} > kMaxAdoptedGuard)
     return "it records for longer than anybody asked it to";
   const WallTime instant = FromUnixNanos(plan.instant_ns() - plan.clock_offset_ns());
@@ -65,7 +66,13 @@ std::string WhyNotAdopted(const PreflightQuestion& question, const v1::Report& r
   return "";
 }
 
-std::string WhyNoSource(const v1::DescribeResponse& description) {
+// A capture that reaches back can also read what programs wrote that have ended.
+std::string WhyNoSource(const CaptureSpec& spec, const v1::DescribeResponse& description) {
+  const auto& sources = description.sources();
+  if (spec.look_back > Nanos{0} &&
+      std::any_of(sources.begin(), sources.end(),
+                  [](const v1::Source& source) { return source.ended_programs() > 0; }))
+    return "";
   for (const v1::Source& source : description.sources()) {
     if (!source.ready())
       return StrCat("profiler server at ", source.address(), ": ", source.detail());
@@ -100,7 +107,7 @@ PreflightJudgement JudgePreflight(const PreflightQuestion& question, const Targe
   if (!description.holder().empty()) {
     return Unable(Outcome::kBusy, StrCat("capture ", description.holder(), " holds this worker"));
   }
-  if (std::string why = WhyNoSource(description); !why.empty())
+  if (std::string why = WhyNoSource(question.spec, description); !why.empty())
     return Unable(Outcome::kNoSource, std::move(why));
   return {PreflightJudgement::Kind::kReady, Outcome::kUnknown, ""};
 }

@@ -61,6 +61,7 @@ struct RequestStatus {
   std::string skew{}, skew_error{};       // Empty = not known.
   std::string steps_loop{}, steps_spread{};  // Empty = not known.
   std::int64_t first_step = 0, last_step = 0;
+  std::string reached_back{};  // Empty = the capture was not to reach back.
   std::string clock_pod{}, clock_offset{}, clock_error{};
   std::string report{};  // The report's headline; empty = there is none.
   std::uint64_t bytes = 0;

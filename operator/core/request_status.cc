@@ -135,6 +135,7 @@ void FillResult(const ProfileRequest& request, const AttemptResult& result, Requ
   if (result.plan && result.armed > 0) status.start_time = WholeSeconds(result.plan->instant);
   status.skew = result.skew ? FormatDuration(result.skew->achieved) : "";
   status.skew_error = result.skew && result.skew->error ? FormatDuration(*result.skew->error) : "";
+  status.reached_back = result.reached_back ? FormatDuration(*result.reached_back) : "";
   FillSteps(result, status);
   FillOutcomes(result, status);
   FillPreflight(request, result, status);
@@ -296,8 +297,8 @@ bool SameStatus(const RequestStatus& a, const RequestStatus& b) {
     return std::tie(s.observed_generation, s.run, s.viewer, s.start_time, s.completion_time,
                     s.retry_time, s.attempt, s.queue_position, s.matched, s.expected, s.armed, s.ok,
                     s.empty, s.failed, s.skew, s.skew_error, s.steps_loop, s.steps_spread,
-                    s.first_step, s.last_step, s.clock_pod, s.clock_offset, s.clock_error, s.report,
-                    s.bytes, s.preflight, s.progress);
+                    s.reached_back, s.first_step, s.last_step, s.clock_pod, s.clock_offset,
+                    s.clock_error, s.report, s.bytes, s.preflight, s.progress);
   };
   return key(a) == key(b) && a.conditions == b.conditions &&
          std::equal(a.outcomes.begin(), a.outcomes.end(), b.outcomes.begin(), b.outcomes.end(),

@@ -127,6 +127,7 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   CaptureSpec& capture = request.capture;
   ASSIGN_OR_RETURN(request.target, ReadTarget(spec.value("target", Json::object())));
   RETURN_IF_ERROR(ReadDuration(spec, "duration", capture.duration));
+  RETURN_IF_ERROR(ReadDuration(spec, "lookBack", capture.look_back));
   const Json start = spec.value("start", Json::object());
   RETURN_IF_ERROR(ReadSteps(spec, start.value("step", Json::object()), capture));
   RETURN_IF_ERROR(ReadDuration(start, "delay", capture.delay));
@@ -163,6 +164,8 @@ absl::Status ReadFields(const Json& spec, ProfileRequest& request) {
   // The CRD's schema refuses these values, but an older schema may be installed.
   if (capture.delay.value_or(Nanos{0}) > kMaxStart || capture.ready_timeout > kMaxStart)
     return absl::InvalidArgumentError("start.delay and start.readyTimeout must be at most 1h");
+  if (capture.look_back > kMaxLookBack)
+    return absl::InvalidArgumentError("lookBack must be at most 10m");
   if (capture.collect_timeout.value_or(Nanos{0}) > kMaxCollect)
     return absl::InvalidArgumentError("collectTimeout must be at most 2h");
   RETURN_IF_ERROR(ReadDuration(spec, "ttlAfterFinished", request.ttl));
@@ -206,6 +209,7 @@ void ReadStatus(const Json& object, RequestStatus& status) {
   status.first_step = steps.value("first", std::int64_t{0});
   status.last_step = steps.value("last", std::int64_t{0});
   status.steps_spread = steps.value("spread", "");
+  status.reached_back = object.value("reachedBack", "");
   const Json clock = object.value("clock", Json::object());
   status.clock_pod = clock.value("pod", "");
   status.clock_offset = clock.value("offset", "");
@@ -318,6 +322,7 @@ Json StatusToJson(const ProfileRequest& request, const RequestStatus& status) {
     json["steps"]["first"] = status.first_step;
     json["steps"]["last"] = status.last_step;
   }
+  if (!status.reached_back.empty()) json["reachedBack"] = status.reached_back;
   if (!status.clock_pod.empty()) {
     json["clock"] = Texts({{"pod", status.clock_pod},
                            {"offset", status.clock_offset},

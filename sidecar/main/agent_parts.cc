@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@ namespace {
 
 // What the flight recorder records: a capture's default for tracers.host.
 constexpr std::uint32_t kFlightLevel = 2;
+// How long the last records of a program that was killed can be looked back at.
+constexpr Nanos kKeepEnded = std::chrono::minutes(10);
 
 AgentOptions OptionsFor(Nanos look_back) {
   return {.look_back = look_back, .idle_level = look_back > Nanos{0} ? kFlightLevel : 0};
@@ -47,7 +50,9 @@ AgentParts::AgentParts(const Clock& clock, session::Source& framework,
                   : std::make_unique<KinetoSource>(clock, *kineto_daemon_, directory_->path())),
       both_(framework, inproc_, agent_, kineto_.get()),
       monitor_(clock, *directory_) {
-  if (look_back > Nanos{0}) recorder_.emplace(*directory_, kFlightLevel);
+  if (look_back == Nanos{0}) return;
+  directory_->KeepEnded(kKeepEnded);
+  recorder_.emplace(*directory_, kFlightLevel);
 }
 
 bool AgentParts::connected() {

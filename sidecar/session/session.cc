@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collector/logdir/logdir.h"
+#include "common/base/capture_defaults.h"
 #include "common/base/duration.h"
 #include "common/base/name_rules.h"
 #include "common/base/strings.h"
@@ -53,6 +54,7 @@ absl::Status CheckPlan(const v1::CapturePlan& plan) {
   status.Update(CheckName("worker", plan.worker(), 240));
   status.Update(CheckRange("duration", plan.duration_ns(), kShortestDuration, kLongestDuration));
   status.Update(CheckRange("guard", plan.guard_ns(), Nanos{0}, kLongestGuard));
+  status.Update(CheckRange("look_back", plan.look_back_ns(), Nanos{0}, kMaxLookBack));
   if (plan.ranks_size() > kMaxRanks || plan.local_ranks_size() > kMaxLocalRanks) {
     status.Update(absl::InvalidArgumentError(StrCat(
         "ranks has more than ", kMaxRanks, " entries, or local_ranks more than ", kMaxLocalRanks)));

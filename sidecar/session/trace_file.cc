@@ -92,6 +92,7 @@ void FillFromRecordings(std::vector<Recording>& recordings, v1::Report& report) 
       (*reports[i]->mutable_dropped_events())[reason] = events;
     ReportClock(recordings[i], *reports[i]);
     ReportMissingOptions(recordings[i], *reports[i]);
+    FillReachedBack(recordings[i], *reports[i]);
     FillProcesses(std::move(recordings[i].processes), *reports[i]);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "collector/xplane/edit.h"
@@ -114,6 +115,16 @@ void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>&
                                     row.note().empty() ? "" : "; ", row.note());
     row.set_note(CutUtf8(note, kMaxProcessNoteBytes));
   }
+}
+
+void FillReachedBack(const Recording& recording, v1::Report& report) {
+  if (report.plan().look_back_ns() == 0) return;
+  std::optional<std::int64_t> least;
+  for (const v1::ProcessReport& row : recording.processes) {
+    if (row.has_reached_back_ns())
+      least = std::min(least.value_or(row.reached_back_ns()), row.reached_back_ns());
+  }
+  report.set_reached_back_ns(least.value_or(0));
 }
 
 void ReportClock(const Recording& recording, v1::Report& report) {

@@ -41,6 +41,8 @@ void ReportMissingOptions(const Recording& recording, v1::Report& report);
 // Enters the name of a kept file, or the reason why there is none, into the row of its process.
 void ReportOriginal(std::string_view process, const absl::StatusOr<std::string>& name,
                     v1::Report& report);
+// Fills reached_back_ns from the recording's processes if the plan asks for it.
+void FillReachedBack(const Recording& recording, v1::Report& report);
 // Adds a note for people if the clock was set.
 void ReportClock(const Recording& recording, v1::Report& report);
 

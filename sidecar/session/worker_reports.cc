@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "common/base/strings.h"
 #include "sidecar/session/trace_file.h"
@@ -83,11 +84,15 @@ void Summarize(v1::Report& report) {
   if (report.workers().empty()) return;
   std::int64_t started = 0, stopped = 0;
   std::uint64_t bytes = 0, events = 0;
+  std::optional<std::int64_t> reached_back;
   bool covers_window = true;
   for (const v1::Report& worker : report.workers()) {
     started = std::max(started, worker.started_ns());
     if (worker.stopped_ns() != 0)
       stopped = stopped == 0 ? worker.stopped_ns() : std::min(stopped, worker.stopped_ns());
+    if (worker.has_reached_back_ns())
+      reached_back =
+          std::min(reached_back.value_or(worker.reached_back_ns()), worker.reached_back_ns());
     bytes += worker.bytes();
     events += worker.events();
     covers_window = covers_window && worker.covers_window();
@@ -96,6 +101,7 @@ void Summarize(v1::Report& report) {
   report.set_stopped_ns(stopped);
   report.set_bytes(bytes);
   report.set_events(events);
+  if (reached_back) report.set_reached_back_ns(*reached_back);
   report.set_covers_window(covers_window);
   const auto uploaded =
       std::find_if(report.workers().begin(), report.workers().end(),

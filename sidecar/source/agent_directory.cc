@@ -95,6 +95,12 @@ FailedProgram Explain(const wire::Failure& failure) {
           StrCat(What(step), ": ", std::generic_category().message(error), Remedy(step, error))};
 }
 
+// What the file takes of its volume.
+std::uint64_t BytesOf(const std::string& path) {
+  struct stat of = {};
+  return stat(path.c_str(), &of) == 0 ? static_cast<std::uint64_t>(of.st_blocks) * 512 : 0;
+}
+
 }  // namespace
 
 wire::Orders NoOrders() {
@@ -147,12 +153,49 @@ bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours)
   return false;
 }
 
+void AgentDirectory::KeepEnded(Nanos time) { keep_ended_ = time; }
+
+bool AgentDirectory::Keeps(const wire::RingFile& file) const {
+  if (!keeps_ended() || file.header()->ended.load() != 0) return false;
+  const MutexLock lock(&ended_mutex_);
+  const std::uint64_t now = wire::MonotonicNs();
+  const auto [found, is_new] = ended_.try_emplace(file.path(), Ended{now, 0});
+  if (is_new) {
+    found->second.bytes = BytesOf(file.path());
+    ForgetEnded(file.path());
+  } else if (now - found->second.since >= static_cast<std::uint64_t>(keep_ended_.count())) {
+    ended_.erase(found);
+  }
+  return ended_.contains(file.path());
+}
+
+// The file `newest` has come last: it goes only if it is too large by itself, and others go first.
+void AgentDirectory::ForgetEnded(const std::string& newest) const {
+  constexpr std::size_t kMaxKept = 8;
+  constexpr std::uint64_t kMaxBytes = 64u << 20;
+  const auto bytes = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(ended_mutex_) {
+    std::uint64_t sum = 0;
+    for (const auto& [path, ended] : ended_) sum += ended.bytes;
+    return sum;
+  };
+  while (!ended_.empty() && (ended_.size() > kMaxKept || bytes() > kMaxBytes)) {
+    const auto oldest =
+        std::min_element(ended_.begin(), ended_.end(), [&](const auto& a, const auto& b) {
+          return std::pair(a.first == newest, a.second.since) <
+                 std::pair(b.first == newest, b.second.since);
+        });
+    if (oldest->first != newest) unlink(oldest->first.c_str());
+    ended_.erase(oldest);
+  }
+}
+
 // A younger file may belong to a capture that has not found it yet.
 bool AgentDirectory::RemoveIfDead(OpenedRings& opened) const {
   constexpr std::uint64_t kMinAgeNs = 60'000'000'000;
   if (pid_ || opened.lives || opened.error != wire::RingFileError::kNone) return false;
   wire::RingFile& file = opened.rings.file;
-  if (file.header()->born_ns + kMinAgeNs > wire::MonotonicNs() || file.HasHeirs() || !file.Lease())
+  if (file.header()->born_ns + kMinAgeNs > wire::MonotonicNs() || file.HasHeirs() || Keeps(file) ||
+      !file.Lease())
     return false;
   unlink(file.path().c_str());
   return true;

@@ -1,5 +1,7 @@
 // The directory $STROBE_DIR/agent, where programs with the agent and their sidecar exchange files.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "agent/wire/layout.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "sidecar/source/ring_files.h"
 
 namespace strobe {
@@ -37,6 +41,11 @@ class AgentDirectory {
   // True if this sidecar serves the program. `forked_from_ours` tells that it serves the program
   // from which this one was forked.
   bool Concerns(const wire::RingFile& file, bool forked_from_ours) const;
+  // From now on, the files of programs that did not end by their own exit, such as those that the
+  // kernel killed for their memory, stay for this long. Only the last eight stay, and 64 MiB,
+  // because programs that fail again and again would fill the volume, which is the job's memory.
+  void KeepEnded(Nanos time);
+  bool keeps_ended() const { return keep_ended_.count() > 0; }
   // Removes the file of a program that ended long ago and that no child uses, because such files
   // would fill the volume while no capture removes them. True if it was removed.
   bool RemoveIfDead(OpenedRings& opened) const;
@@ -56,11 +65,20 @@ class AgentDirectory {
   void CleanUp() const;
   void RemoveFinishedTraces() const;
   void ReserveFailures() const;
+  bool Keeps(const wire::RingFile& file) const;
+  void ForgetEnded(const std::string& newest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(ended_mutex_);
   int OpenFailures() const;  // Returns -1 for a guest or if there is no file.
 
   const std::string path_;
   const int lock_;                          // The lock on the directory; -1 for a guest.
   const std::optional<std::uint32_t> pid_;  // The process whose family a guest serves.
+  Nanos keep_ended_{0};                     // Set before other threads use the directory.
+  struct Ended {
+    std::uint64_t since = 0;  // When it was first seen without its program, CLOCK_MONOTONIC.
+    std::uint64_t bytes = 0;
+  };
+  mutable Mutex ended_mutex_;
+  mutable std::map<std::string, Ended> ended_ ABSL_GUARDED_BY(ended_mutex_);  // By path.
 };
 
 // Orders that request nothing.

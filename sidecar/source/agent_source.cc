@@ -73,12 +73,18 @@ std::string Environment(const TraceSpan& span, std::int64_t started_ns, std::int
 
 }  // namespace
 
+AgentSource::AgentSource(const Clock& clock, const AgentDirectory& directory, AgentOptions options)
+    : clock_(clock), directory_(directory), options_(options), began_ns_(MonotonicNow()) {}
+
 std::vector<v1::Source> AgentSource::Probe(Nanos) {
-  std::size_t living = 0;
+  std::size_t living = 0, ended = 0;
   std::map<std::uint32_t, v1::ProcessRank> ranks;
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
     if (directory_.RemoveIfDead(opened)) continue;
+    if (opened.error == wire::RingFileError::kNone && !opened.lives && directory_.keeps_ended() &&
+        !opened.rings.file.HasHeirs() && opened.rings.file.header()->ended.load() == 0)
+      ++ended;
     // A forked child that has not recorded yet uses its parent's file.
     if (opened.error != wire::RingFileError::kNone ||
         !(opened.lives || opened.rings.file.HasHeirs()))
@@ -91,6 +97,7 @@ std::vector<v1::Source> AgentSource::Probe(Nanos) {
   source.set_kind(v1::SOURCE_AGENT);
   source.set_address(directory_.path());
   source.set_ready(living > 0);
+  source.set_ended_programs(static_cast<std::uint32_t>(ended));
   for (const auto& [local_rank, rank] : ranks) *source.add_ranks() = rank;
   if (living == 0) {
     const std::vector<FailedProgram> failures = directory_.Failures(wire::MonotonicNs());
@@ -127,6 +134,10 @@ std::vector<v1::StepPace> AgentSource::Steps() {
   return told;
 }
 
+Nanos AgentSource::LookBack(const v1::CapturePlan& plan) const {
+  return plan.look_back_ns() > 0 ? Nanos{plan.look_back_ns()} : options_.look_back;
+}
+
 // Converts the plan's times to the monotonic clock, because the wall clock may be set during the
 // window.
 CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
@@ -155,7 +166,8 @@ ProgramWishes AgentSource::WishesOf(const v1::CapturePlan& plan, const CaptureTi
           .idle_level = options_.idle_level,
           .devices = plan.tracers().device() > 0,
           .framework_processes = std::move(framework_processes),
-          .look_back = options_.look_back > Nanos{0},
+          .look_back = LookBack(plan) > Nanos{0} && recorded_before(),
+          .ended = plan.look_back_ns() > 0 && directory_.keeps_ended(),
           .framework_ports = PortsOf(plan),
           .attend_until_ns = static_cast<std::uint64_t>(
               std::max(plan.deadline_ns() - times.wall_minus_monotonic_ns, times.stop_ns))};
@@ -297,7 +309,7 @@ std::vector<Recording> AgentSource::Collect(const v1::CapturePlan& plan, const C
 
 Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTimes& times,
                                    RankPrograms of_rank) const {
-  TraceSpan span{.start_ns = times.start_ns - options_.look_back.count(),
+  TraceSpan span{.start_ns = times.start_ns - (recorded_before() ? LookBack(plan).count() : 0),
                  .stop_ns = times.stop_ns,
                  .recording_ns = times.start_ns};
   xplane::PlaneBuilder host(xplane::kHostPlane);
@@ -318,8 +330,12 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
     if (const auto reached = program->KeptOnly(span)) {
       warnings.push_back(StrCat(facts.label, ": its rings held only the last ",
                                 FormatDuration(Nanos{*reached}), " before the start, of ",
-                                FormatDuration(options_.look_back),
+                                FormatDuration(LookBack(plan)),
                                 " requested; increase STROBE_RING_KB"));
+    }
+    if (plan.look_back_ns() > 0) {
+      if (const auto reached = program->ReachedBack(span, began_ns_))
+        verdict.row.set_reached_back_ns(recorded_before() ? *reached : 0);
     }
     if (const std::uint64_t jump = program->DeviceClockJumpNs(); jump > 0) {
       warnings.push_back(StrCat(facts.label, ": CUPTI's clock was set by ",

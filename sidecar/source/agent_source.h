@@ -13,8 +13,8 @@ namespace strobe {
 struct AgentOptions {
   // The limit on records kept per capture, in bytes. Further records are counted and dropped.
   std::uint64_t max_bytes = 256u << 20;
-  // With a FlightRecorder: how far before its start a capture reaches, if the rings go back that
-  // far, and the level at which programs continue to record afterwards.
+  // With a FlightRecorder: how far before its start a capture reaches unless its plan says it, if
+  // the rings go back that far, and the level at which programs continue to record afterwards.
   Nanos look_back{0};
   std::uint32_t idle_level = 0;
 };
@@ -24,9 +24,9 @@ struct AgentOptions {
 // from the plan. Record must not be called concurrently; Probe may be called at any time.
 class AgentSource final : public session::Source {
  public:
-  // `clock` and `directory` must outlive this object.
-  AgentSource(const Clock& clock, const AgentDirectory& directory, AgentOptions options)
-      : clock_(clock), directory_(directory), options_(options) {}
+  // `clock` and `directory` must outlive this object. With a FlightRecorder, programs record from
+  // now on.
+  AgentSource(const Clock& clock, const AgentDirectory& directory, AgentOptions options);
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
@@ -36,6 +36,9 @@ class AgentSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
  private:
+  // How far the capture is to reach back, and whether programs recorded before it.
+  Nanos LookBack(const v1::CapturePlan& plan) const;
+  bool recorded_before() const { return options_.idle_level > 0; }
   CaptureTimes TimesOf(const v1::CapturePlan& plan) const;
   ProgramWishes WishesOf(const v1::CapturePlan& plan, const CaptureTimes& times) const;
   // Returns whether programs told steps of the plan's loop.
@@ -59,6 +62,7 @@ class AgentSource final : public session::Source {
   const Clock& clock_;
   const AgentDirectory& directory_;
   const AgentOptions options_;
+  const std::int64_t began_ns_;  // CLOCK_MONOTONIC.
 };
 
 }  // namespace strobe

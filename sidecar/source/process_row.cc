@@ -80,6 +80,16 @@ void JudgeDeath(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder
           "before");
 }
 
+// It is no fault of the capture that a program which it finds by looking back has ended.
+void JudgeEndBefore(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
+  if (facts.last_record_ns == 0)
+    return row.Add(Outcome::kOk, "had ended before the capture, and its rings have no record");
+  row.Add(Outcome::kOk,
+          StrCat("had ended before the capture, not by its own exit; its last record "
+                 "ended ",
+                 For(times.start_ns - facts.last_record_ns), " before recording began"));
+}
+
 void JudgeRecords(const ProgramFacts& facts, RowBuilder& row) {
   if (facts.file_damaged) {
     row.Add(Outcome::kProfilerStartFailed,
@@ -140,6 +150,11 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
     verdict.row.set_stopped_ns(
         times.Wall(std::max(std::min({facts.off_ns, LifeEnds(facts, times), times.stop_ns}),
                             std::min(facts.on_ns, times.stop_ns))));
+  }
+  if (facts.ended_before) {
+    JudgeEndBefore(facts, times, row);
+    JudgeRecords(facts, row);
+    return verdict;
   }
   JudgeCoverage(facts, times, row);
   JudgeDeath(facts, times, row);

@@ -30,6 +30,9 @@ struct ProgramFacts {
   std::int64_t off_ns = 0;   // A time when its annotations were still on; the latest known.
   bool lives = true;         // True if it runs at the end of the capture.
   std::int64_t seen_ns = 0;  // The last time when it was known to run.
+  // It ended before the capture, which reaches back to its last records; the end of the last one.
+  bool ended_before = false;
+  std::int64_t last_record_ns = 0;
   bool ended_cleanly = false;
   std::int64_t ended_ns = 0;   // The time of its exit handlers.
   bool parent_lives = false;   // The program it was forked from still runs.

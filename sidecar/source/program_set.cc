@@ -69,9 +69,11 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     if (opened.lives) missing_.emplace(path, Unreadable(opened, path));
     return;
   }
-  if (first_ && !opened.lives && !file.HasHeirs()) {
+  const bool over = first_ && !opened.lives && !file.HasHeirs();
+  const bool ended = over && file.header()->ended.load() == 0;  // Not by its own exit.
+  if (over && !(ended && wishes_.ended)) {
     // The program has ended, and the records from before the capture are not wanted.
-    unlink(path.c_str());
+    if (!(ended && directory_.keeps_ended())) unlink(path.c_str());
     return;
   }
   const Rank rank = RankIn(*file.header());
@@ -100,9 +102,14 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     return;
   }
   const auto from = !first_             ? RecordedProgram::From::kStart
+                    : ended             ? RecordedProgram::From::kEnded
                     : wishes_.look_back ? RecordedProgram::From::kOldest
                                         : RecordedProgram::From::kNow;
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);
+  if (from == RecordedProgram::From::kEnded) {
+    programs_.emplace(path, std::move(program));
+    return;
+  }
   program->TellRecorder(wishes_.recorder);
   program->AskAttendance(wishes_.attend_until_ns);
   // CUPTI has one subscriber per process.
@@ -175,7 +182,7 @@ void ProgramSet::Drain(std::uint64_t& budget) {
 void ProgramSet::Settle(std::uint64_t& budget) {
   for (const auto& [path, program] : programs_) {
     if (!program->Lives() && program->lived())
-      program->Settle(ParentLives(*program), buffer_, budget);
+      program->Settle(ParentLives(*program), directory_.keeps_ended(), buffer_, budget);
   }
 }
 

@@ -33,6 +33,8 @@ struct ProgramWishes {
   std::set<std::string> framework_processes{};
   // Records that the rings still hold from before belong to the capture.
   bool look_back = false;
+  // So do the last records of programs that have ended; see AgentDirectory::KeepEnded.
+  bool ended = false;
   std::array<std::uint64_t, 2> framework_ports{};
   std::uint64_t attend_until_ns = 0;  // CLOCK_MONOTONIC.
 };

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "collector/xplane/trace_me_text.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/source/line_events.h"
 #include "sidecar/source/monotonic_now.h"
 #include "sidecar/source/told_steps.h"
 
@@ -19,50 +19,7 @@ namespace {
 
 using wire::DevicePhase;
 
-// CUPTI's clock and the ticks agree to a fraction of this. A call that seems to begin this little
-// before its surrounding annotation is moved into it.
-constexpr std::int64_t kClockSlackPs = 2'000'000;
 constexpr std::uint64_t kAttendanceSlackNs = 1'000'000'000;
-
-// An event of a thread's line. Events are sorted by begin; of events with the same begin, the outer
-// one comes first.
-struct LineEvent {
-  std::int64_t begin_ps = 0, end_ps = 0;
-  const HostCall* call = nullptr;  // Null for an annotation.
-  std::string_view text{};
-};
-
-void Order(std::vector<LineEvent>& events) {
-  std::sort(events.begin(), events.end(), [](const LineEvent& a, const LineEvent& b) {
-    return std::tie(a.begin_ps, b.end_ps) < std::tie(b.begin_ps, a.end_ps);
-  });
-}
-
-// Inserts calls into the sorted annotations `events`. Events of a line must nest, so small
-// differences of the clocks are corrected.
-void AddCalls(const std::vector<HostCall>& calls, std::vector<LineEvent>& events) {
-  const std::size_t annotations = events.size();
-  for (const HostCall& call : calls) {
-    LineEvent event{call.begin_ps, call.end_ps, &call, {}};
-    const auto within = std::span(events).first(annotations);
-    auto next =
-        std::upper_bound(within.begin(), within.end(), event.begin_ps,
-                         [](std::int64_t at, const LineEvent& e) { return at < e.begin_ps; });
-    for (; next != within.end() && next->begin_ps <= event.begin_ps + kClockSlackPs; ++next) {
-      if (next->end_ps >= event.end_ps - kClockSlackPs && next->begin_ps < event.end_ps)
-        event.begin_ps = next->begin_ps;
-    }
-    events.push_back(event);
-  }
-  Order(events);
-  std::vector<std::int64_t> ends;  // The ends of the open events.
-  for (LineEvent& event : events) {
-    while (!ends.empty() && ends.back() <= event.begin_ps) ends.pop_back();
-    if (event.call != nullptr && !ends.empty() && event.end_ps > ends.back())
-      event.end_ps = ends.back();
-    ends.push_back(event.end_ps);
-  }
-}
 
 std::uint32_t CaptureWish(const wire::RingFile& file) {
   return file.header()->wishes[static_cast<std::size_t>(wire::Wisher::kCapture)].load();
@@ -82,7 +39,7 @@ RecordedProgram::RecordedProgram(GuardedRings rings, From from, std::uint32_t le
       label_(StrCat(CutUtf8(file_.ProgramName(), wire::kProgramBytes), " ", pid_)),
       forked_from_(file_.ForkedFrom()),
       on_since_birth_(from == From::kStart && CaptureWish(file_) == level),
-      lived_(from == From::kStart || file_.ProgramLives()),
+      lived_(from == From::kStart || from == From::kEnded || file_.ProgramLives()),
       level_(level),
       from_(from),
       seen_ns_(static_cast<std::int64_t>(begin_.other_ns)),
@@ -102,12 +59,13 @@ void RecordedProgram::OpenReaders(From from) {
       cut_before_ += readers_.back().cut();
     }
     if (from == From::kStart) readers_.back().SkipToStart();
-    if (from == From::kOldest) wrapped_ = readers_.back().SkipToOldest() || wrapped_;
+    if (from == From::kOldest || from == From::kEnded)
+      wrapped_ = readers_.back().SkipToOldest() || wrapped_;
   }
 }
 
 void RecordedProgram::SwitchOn(std::uint32_t filter) {
-  if (settled_) return;
+  if (settled_ || ended_before()) return;
   on_ = true;
   header().filter.store(filter, std::memory_order_relaxed);
   file_.Wish(wire::Wisher::kCapture, level_);
@@ -204,13 +162,14 @@ bool RecordedProgram::Lives() {
   return lives;
 }
 
-void RecordedProgram::Settle(bool parent_lives, wire::RecordBuffer& buffer, std::uint64_t& budget) {
+void RecordedProgram::Settle(bool parent_lives, bool keep, wire::RecordBuffer& buffer,
+                             std::uint64_t& budget) {
   if (settled_) return;
   Drain(buffer, budget);
   CountUnseen();
   settled_ = Facts();
   settled_->parent_lives = parent_lives;
-  if (!file_.HasHeirs()) unlink(file_.path().c_str());
+  if (!file_.HasHeirs() && !keep) unlink(file_.path().c_str());
   readers_.clear();
   device_reader_.reset();
   rings_ = {};
@@ -225,6 +184,8 @@ ProgramFacts RecordedProgram::Facts() {
                      .off_ns = off_ns_,
                      .lives = Lives(),
                      .seen_ns = seen_ns_,
+                     .ended_before = ended_before(),
+                     .last_record_ns = ended_before() ? LastRecordNs() : 0,
                      .ever_recorded = from.rings.load(std::memory_order_relaxed) > 0,
                      .file_damaged = rings_.guard.damaged(),
                      .kept = kept_,
@@ -260,6 +221,23 @@ std::optional<std::int64_t> RecordedProgram::KeptOnly(const TraceSpan& span) con
   }
   if (latest <= 0) return std::nullopt;
   return std::max<std::int64_t>(wanted - latest, 0);
+}
+
+std::int64_t RecordedProgram::LastRecordNs() const {
+  std::optional<std::uint64_t> last;
+  for (const auto& [id, thread] : threads_) {
+    for (const Event& event : thread.events) last = std::max(last.value_or(event.end), event.end);
+  }
+  return last ? MonotonicOf(*last) : 0;
+}
+
+std::optional<std::int64_t> RecordedProgram::ReachedBack(const TraceSpan& span,
+                                                         std::int64_t since_ns) const {
+  if (from_ == From::kStart) return std::nullopt;
+  const std::int64_t wanted = span.recording_ns - span.start_ns;
+  const std::int64_t since = std::max(static_cast<std::int64_t>(born_ns_), since_ns);
+  const std::int64_t recorded = std::clamp<std::int64_t>(span.recording_ns - since, 0, wanted);
+  return std::min(recorded, KeptOnly(span).value_or(recorded));
 }
 
 std::uint64_t RecordedProgram::DeviceClockJumpNs() const { return Clock().jump_ns(NsPerTick()); }
@@ -364,7 +342,7 @@ std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
 
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
-  if (!settled_) AddToldSteps(header(), label_, wall_minus_monotonic_ns, told);
+  if (!settled_ && !ended_before()) AddToldSteps(header(), label_, wall_minus_monotonic_ns, told);
 }
 
 std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(
@@ -411,7 +389,7 @@ void RecordedProgram::Build(const TraceSpan& span, const std::string& label,
         events.push_back({begin, end, nullptr,
                           std::string_view(thread->second.text).substr(event.text, event.size)});
       }
-      Order(events);
+      SortEvents(events);
     }
     if (const auto list = calls.find(id); list != calls.end()) AddCalls(list->second, events);
     host.BeginLine(id, StrCat(label, label.empty() ? "" : " ", name, "/", id), 0);

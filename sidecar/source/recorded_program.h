@@ -36,6 +36,7 @@ class RecordedProgram {
     kNow,     // Records from now on.
     kStart,   // All records, because the program is younger than the capture.
     kOldest,  // All records that the rings still hold, including earlier ones.
+    kEnded,   // The same of a program that ended before the capture.
   };
   // Keeps annotations up to `level`; 0 keeps none. The caller must hold the file's lease.
   RecordedProgram(GuardedRings rings, From from, std::uint32_t level);
@@ -62,11 +63,12 @@ class RecordedProgram {
 
   // Checks whether the program runs.
   bool Lives();
-  // False if the program had ended before the capture and only forked children use its file.
+  // False if the program had ended before the capture, only forked children use its file, and its
+  // own records are not wanted.
   bool lived() const { return lived_; }
   // Reads the rest of a program that has ended and closes its file. Removes the file unless a
-  // forked child uses it.
-  void Settle(bool parent_lives, wire::RecordBuffer& buffer, std::uint64_t& budget);
+  // forked child uses it, or `keep` says that others may want it.
+  void Settle(bool parent_lives, bool keep, wire::RecordBuffer& buffer, std::uint64_t& budget);
   bool settled() const { return settled_.has_value(); }
   std::uint32_t pid() const { return pid_; }
   std::uint64_t born_ns() const { return born_ns_; }
@@ -83,6 +85,9 @@ class RecordedProgram {
   ProgramFacts Facts();
   // If a ring has lost a part of the time before recording began: how much of it is left, in ns.
   std::optional<std::int64_t> KeptOnly(const TraceSpan& span) const;
+  // For how much of the time before recording began the program's annotations are there, in ns, if
+  // it records since `since_ns` or its own start. None if it is younger than the capture.
+  std::optional<std::int64_t> ReachedBack(const TraceSpan& span, std::int64_t since_ns) const;
   // The largest step of CUPTI's clock during the capture; 0 if there was none.
   std::uint64_t DeviceClockJumpNs() const;
 
@@ -98,7 +103,7 @@ class RecordedProgram {
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {
-    counts_steps_ = !settled_ && TellsSteps(header(), loop);
+    counts_steps_ = !settled_ && !ended_before() && TellsSteps(header(), loop);
   }
   bool counts_steps() const { return counts_steps_; }
   // The begin of the first and the end of the last recorded step of the loop with a number from
@@ -125,6 +130,8 @@ class RecordedProgram {
     std::string text;
   };
 
+  bool ended_before() const { return from_ == From::kEnded; }
+  std::int64_t LastRecordNs() const;
   wire::FileHeader& header() const { return *file_.header(); }
   DeviceStatus device_status() const;
   void OpenReaders(From from);

@@ -1,22 +1,27 @@
-// fleet PORT: simulates the sidecars of a whole cluster in one process. Serves strobe.v1.Worker on
-// every loopback address; the address that a client calls identifies the worker. Nothing is
-// recorded: a capture is armed, and ends Ok after its window. When a capture's first worker ends,
-// prints
+// fleet PORT [DIGESTS]: simulates the sidecars of a whole cluster in one process. Serves
+// strobe.v1.Worker on every loopback address; the address that a client calls identifies the
+// worker. Nothing is recorded: a capture is armed, and ends Ok after its window. When a capture's
+// first worker ends, prints
 //   capture ID armed N first FIRST_NS last LAST_NS
 // N is the number of its armed workers; FIRST_NS and LAST_NS are the times at which the first and
-// the last of them were armed.
+// the last of them were armed. With a directory of digests (merge_digests write), each worker tells
+// one of them as the digest of its trace: that with the number at the end of its name.
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/version.h"
@@ -79,7 +84,10 @@ class Watcher final : public grpc::ServerWriteReactor<v1::Report> {
 
 class Fleet final : public v1::Worker::CallbackService {
  public:
-  Fleet() : timer_([this] { EndCaptures(); }) { timer_.detach(); }
+  explicit Fleet(std::vector<std::string> digests)
+      : digests_(std::move(digests)), timer_([this] { EndCaptures(); }) {
+    timer_.detach();
+  }
 
   grpc::ServerUnaryReactor* Describe(CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
@@ -133,6 +141,18 @@ class Fleet final : public v1::Worker::CallbackService {
   grpc::ServerUnaryReactor* Cancel(CallbackServerContext* context, const v1::CancelRequest*,
                                    v1::CancelResponse* response) override {
     response->set_known(true);
+    return Finished(context->DefaultReactor());
+  }
+
+  grpc::ServerUnaryReactor* ReadDigest(CallbackServerContext* context,
+                                       const v1::ReadDigestRequest* request,
+                                       v1::ReadDigestResponse* response) override {
+    if (digests_.empty())
+      return Finished(context->DefaultReactor(), {grpc::StatusCode::NOT_FOUND, "no digests"});
+    const std::string& worker = request->worker();
+    const std::size_t digits = worker.find_last_not_of("0123456789") + 1;
+    const std::size_t number = std::strtoull(worker.c_str() + digits, nullptr, 10);
+    response->set_digest(digests_[number % digests_.size()]);
     return Finished(context->DefaultReactor());
   }
 
@@ -190,6 +210,7 @@ class Fleet final : public v1::Worker::CallbackService {
     }
   }
 
+  const std::vector<std::string> digests_;
   std::mutex mutex_;
   std::map<std::string, v1::Report> reports_;  // The key is address and capture.
   std::map<std::string, std::set<Watcher*>> watchers_;
@@ -241,11 +262,24 @@ void Watcher::OnDone() {
   delete this;
 }
 
+// The content of the directory's files, in the order of their names.
+std::vector<std::string> ReadFiles(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    files[entry.path().filename()] = bytes.str();
+  }
+  std::vector<std::string> contents;
+  for (auto& [name, bytes] : files) contents.push_back(std::move(bytes));
+  return contents;
+}
+
 }  // namespace
 }  // namespace strobe
 
 int main(int argc, char** argv) {
-  strobe::Fleet fleet;
+  strobe::Fleet fleet(argc > 2 ? strobe::ReadFiles(argv[2]) : std::vector<std::string>());
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("0.0.0.0:" + std::string(argc > 1 ? argv[1] : "0"),

@@ -121,7 +121,10 @@ class Scene:
         admin.install_crds()
         self.kubectl, self.api = Kubectl(self.plane.kubeconfig, "wide"), Api(self.plane)
         self.api.create("/api/v1/namespaces", [{"metadata": {"name": name}} for name in ["wide", *teams()]])
-        self.fleet = group.start("fleet", [BIN / "fleet", self.port()])
+        digests = directory / "digests"
+        digests.mkdir()
+        subprocess.run([BIN / "merge_digests", "write", digests, str(WIDE), "10", "20"], check=True)
+        self.fleet = group.start("fleet", [BIN / "fleet", self.port(), digests])
         self.fleet.wait_for("serves", 10)
         # A long lease makes the nodes' heartbeats rare, because their cost is not to be measured.
         self.kwok = group.start("kwok", [TOOLS / "kwok", "--kubeconfig", self.plane.kubeconfig, "--manage-all-nodes", "--cidr", "127.64.0.1/10",
@@ -155,16 +158,18 @@ class Scene:
 
 
 def wide_capture(scene, operator, name):
-    """Captures all pods of the namespace `wide`. Returns the seconds from the first armed worker to the last, and the size of the status."""
+    """Captures all pods of the namespace `wide`, whose workers tell digests. Returns the seconds from the first armed worker to the last, the size
+    of the status and the headline."""
     before = scene.finished(operator)
     scene.kubectl.apply(request(name, {"job": "wide"}, start={"delay": "8s"}))
     wait_until(lambda: scene.finished(operator) > before, 120, name)
     time.sleep(0.5)
     status = scene.status(name)
     assert status["workers"]["ok"] == WIDE, json.dumps(status)
+    assert "holds up" in status["report"]["headline"], status["report"]
     line = [text for text in scene.fleet.output().splitlines() if text.startswith("capture")][-1].split()
     assert int(line[3]) == WIDE, line
-    return (int(line[7]) - int(line[5])) / 1e9, len(json.dumps(status))
+    return (int(line[7]) - int(line[5])) / 1e9, len(json.dumps(status)), status["report"]["headline"]
 
 
 def requests():
@@ -198,7 +203,7 @@ def run(directory):
 
         fan_outs = []
         for i in range(ROUNDS):
-            took, size = wide_capture(scene, operator, f"wide-{i}")
+            took, size, headline = wide_capture(scene, operator, f"wide-{i}")
             fan_outs.append(took)
         time.sleep(12)
         resting, peak = memory(operator.process.pid, "VmRSS"), high_water(operator.process.pid)
@@ -218,7 +223,7 @@ def run(directory):
             "\n| | | bar |", "|---|---|---|",
             f"| one capture of {WIDE} workers: from the first armed to the last, median of {ROUNDS} (range) | {statistics.median(fan_outs):.2f} s "
             f"({min(fan_outs):.2f} to {max(fan_outs):.2f}) | 1 s |",
-            f"| its status | {size} bytes | 10 kB |",
+            f"| its status, with the report's headline: {headline} | {size} bytes | 10 kB |",
             f"| memory after such captures, and at their peak | {resting:.0f} MiB, {peak:.0f} MiB | |",
             f"| {requests()} requests of {WORKERS_EACH} workers each, from the first created to the last finished | {alone[0]:.0f} per second | 42 |",
             f"| processor time for each of them, in ms | {alone[1]} | |",

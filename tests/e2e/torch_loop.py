@@ -15,7 +15,7 @@ import torch
 torch.set_num_threads(1)
 torch.manual_seed(0)
 notes_path, orders = (f"{path}.{os.environ.get('RANK', 0)}" for path in sys.argv[1:3])
-pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.005
+pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.02
 
 distributed = "WORLD_SIZE" in os.environ
 if distributed:

@@ -37,6 +37,8 @@ def refused(kubectl, request):
     ({"steps": 5, "tracers": {"host": "Disabled"}}, "tracers.host must be Critical, Info or Verbose"),
     ({"steps": 0}, "spec.steps"),
     ({"maxSkew": "0s"}, "maxSkew must be a positive duration"),
+    ({"lookBack": "11m"}, "lookBack must be between 1ms and 10m"),
+    ({"lookBack": "30s", "tracers": {"host": "Disabled"}}, "lookBack reads annotations"),
     ({"minWorkers": 0}, "minWorkers must be a number from 1"),
     ({"minWorkers": "101%"}, "minWorkers must be a number from 1"),
     ({"attempts": 0}, "spec.attempts"),
@@ -75,7 +77,7 @@ def test_without_a_webhook_there_is_no_default_logdir(kubectl):
     assert "logdir must be given, because no ProfilePolicy gives a default (defaultLogdir)" in refused(kubectl, request)
 
 
-@pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"),
+@pytest.mark.parametrize("field, value", [("duration", "3s"), ("logdir", "/other"), ("minWorkers", 1), ("maxSkew", "1ms"), ("lookBack", "30s"),
                                           ("run", "other"), ("start", {"delay": "1s"}), ("steps", 5), ("attempts", 1), ("abortWhen", {"memoryPercent": 50}), ("target", {"pods": ["b"]})])
 def test_the_spec_is_immutable(kubectl, field, value):
     request = profile_request("fixed", "/logs", target={"pods": ["a"]})

@@ -8,6 +8,7 @@ namespace strobe {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 WorkerResult Ended(const std::string& name, Outcome outcome, Nanos start = 0ns) {
   WorkerResult worker;
@@ -61,6 +62,27 @@ TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
   spec.on_late_start = OnLateStart::kDiscard;
   EXPECT_EQ(Concluded(spec, {Ended("a", Outcome::kOk), Ended("b", Outcome::kOk, 81us)}).reason,
             "NotSynchronized");
+}
+
+TEST(Conclude, TellsHowFarAllTracesReachBack) {
+  CaptureSpec spec;
+  spec.look_back = 30s;
+  const auto back = [](const std::string& name, Nanos reached) {
+    WorkerResult worker = Ended(name, Outcome::kOk);
+    worker.report.set_reached_back_ns(reached.count());
+    return worker;
+  };
+  const auto words = [&](std::vector<WorkerResult> workers) {
+    return Concluded(spec, std::move(workers)).sync_message;
+  };
+  EXPECT_THAT(words({back("a", 30s), back("b", 30s)}), HasSubstr("all traces reach back 30s"));
+  EXPECT_THAT(words({back("a", 30s), back("b", 4s)}), HasSubstr("; b reaches back 4s of 30s"));
+  EXPECT_THAT(words({back("a", 0s), back("b", 4s)}), HasSubstr("strobe.dev/flight-recorder"));
+  EXPECT_THAT(words({Ended("a", Outcome::kOk)}), HasSubstr("a does not reach back: its sidecar"));
+  EXPECT_THAT(words({Ended("a", Outcome::kBusy)}), testing::Not(HasSubstr("reach")));
+  EXPECT_EQ(Concluded(spec, {back("a", 30s), back("b", 4s)}).reached_back, 4s);
+  spec.look_back = 0s;
+  EXPECT_EQ(Concluded(spec, {back("a", 30s)}).reached_back, std::nullopt);
 }
 
 TEST(Conclude, MoreWorkersWantedThanThereAreFails) {

@@ -68,6 +68,17 @@ TEST_F(JudgePreflightTest, NamesTheSourceThatIsNotReady) {
   EXPECT_EQ(judgement.message, "profiler server at localhost:9012: nobody listens");
 }
 
+TEST_F(JudgePreflightTest, WhatEndedProgramsLeftIsEnoughToReachBack) {
+  v1::Source& source = AddSource(v1::SOURCE_AGENT);
+  source.set_ready(false);
+  source.set_ended_programs(1);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kUnable);
+  spec_.look_back = 30s;
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kReady);
+  source.set_ended_programs(0);
+  EXPECT_EQ(Judge().kind, PreflightJudgement::Kind::kUnable);
+}
+
 TEST_F(JudgePreflightTest, AFailedCallTellsTheAddressAndTheCause) {
   const auto judge = [this](const absl::Status& status) {
     return JudgePreflight({spec_, "uid-1", "run", kAskedAt, std::nullopt}, target_, status);
@@ -104,6 +115,7 @@ TEST_F(JudgePreflightTest, DoesNotAdoptAPlanThatNobodyCanHaveMade) {
         +[](v1::CapturePlan& p) { p.set_run("other"); },
         +[](v1::CapturePlan& p) { p.set_duration_ns(Nanos(3s).count()); },
         +[](v1::CapturePlan& p) { p.set_guard_ns(Nanos(11s).count()); },
+        +[](v1::CapturePlan& p) { p.set_look_back_ns(Nanos(1s).count()); },
         +[](v1::CapturePlan& p) { p.set_instant_ns(ToUnixNanos(kAskedAt + 5min + 1s)); }}) {
     change(AddReport());
     EXPECT_EQ(Judge().outcome, Outcome::kWorkerLost);

@@ -107,6 +107,15 @@ TEST(ParseRequest, NamesTheFieldThatIsWrongAndKeepsTheRest) {
   EXPECT_FALSE(ParseRequest(json::object()).ok());
 }
 
+TEST(ParseRequest, ReadsHowFarToReachBack) {
+  json object = Object();
+  EXPECT_EQ(ParseRequest(object)->capture.look_back, 0s);
+  object["spec"]["lookBack"] = "1m30s";
+  EXPECT_EQ(ParseRequest(object)->capture.look_back, 90s);
+  object["spec"]["lookBack"] = "11m";
+  EXPECT_THAT(ParseRequest(object)->invalid, HasSubstr("lookBack must be at most 10m"));
+}
+
 TEST(ParseRequest, ReadsStepsAndTheFirstOfThem) {
   json object = Object();
   object["spec"]["start"] = json::object();

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -156,6 +157,37 @@ TEST_F(AgentDirectoryTest, FilesOfThoseWhoAreGoneForLongAreRemoved) {
   EXPECT_FALSE(removed(young)) << "a capture that has just begun may still look for it";
   EXPECT_TRUE(removed(old));
   EXPECT_FALSE(fs::exists(old));
+}
+
+TEST_F(AgentDirectoryTest, TheLastOfThoseThatWereKilledAreKept) {
+  const auto owner = AgentDirectory::Own(path_);
+  ASSERT_TRUE(owner.ok());
+  (*owner)->KeepEnded(std::chrono::minutes(10));
+  std::vector<std::string> killed;
+  std::string clean;
+  for (int i = 0; i < 10; ++i) {
+    const wire::RingFile program = Program();
+    program.header()->born_ns = 0;
+    killed.push_back(program.path());
+  }
+  {
+    const wire::RingFile program = Program();
+    program.header()->born_ns = 0;
+    program.header()->ended = 1;
+    clean = program.path();
+  }
+  const auto removed = [&](const std::string& path) {
+    OpenedRings opened = OpenRings(path);
+    return (*owner)->RemoveIfDead(opened);
+  };
+  for (const std::string& path : killed) EXPECT_FALSE(removed(path));
+  EXPECT_TRUE(removed(clean)) << "its exit handlers ran";
+  const auto left = std::count_if(killed.begin(), killed.end(),
+                                  [](const std::string& path) { return fs::exists(path); });
+  EXPECT_EQ(left, 8);
+  EXPECT_FALSE(fs::exists(killed.front())) << "the oldest went first";
+  (*owner)->KeepEnded(Nanos{1});
+  EXPECT_TRUE(removed(killed.back())) << "its time is over";
 }
 
 TEST_F(AgentDirectoryTest, AGuestServesItsFamilyOnly) {

@@ -43,6 +43,20 @@ TEST(ProcessRow, AGoodProgramIsOkFromThePlannedStartOn) {
   EXPECT_EQ(row.events(), 100u);
 }
 
+TEST(ProcessRow, AProgramThatHadEndedBeforeIsNoFaultOfTheCapture) {
+  ProgramFacts facts = Good();
+  facts.on_ns = facts.off_ns = 0;
+  facts.lives = false;
+  facts.ended_before = true;
+  facts.last_record_ns = kTimes.start_ns - 3 * kSecond;
+  const v1::ProcessReport row = Row(facts, /*expects_device=*/true);
+  EXPECT_EQ(OutcomeOf(row), Outcome::kOk);
+  EXPECT_THAT(row.message(), HasSubstr("its last record ended 3s before recording began"));
+  EXPECT_EQ(row.started_ns(), 0) << "it was not recorded in the window";
+  facts.last_record_ns = 0;
+  EXPECT_THAT(Row(facts).message(), HasSubstr("its rings have no record"));
+}
+
 TEST(ProcessRow, ALateSwitchIsALateStart) {
   ProgramFacts facts = Good();
   facts.on_ns = kTimes.instant_ns - kMs;

@@ -145,6 +145,33 @@ TEST_F(ProgramSetTest, FilesOfTheDeadAreRemovedUnlessAnHeirLooksAtThem) {
   close(heir);
 }
 
+TEST_F(ProgramSetTest, TheLastRecordsOfTheDeadAreReadIfTheyAreWanted) {
+  directory_->KeepEnded(std::chrono::minutes(10));
+  std::string path;
+  {
+    wire::RingFile dead = Program();
+    Annotate(dead, "last words");
+    path = dead.path();
+  }
+  {
+    ProgramSet set(*directory_, {.level = 1});
+    set.Find(kDeviceTime);
+    EXPECT_THAT(set.Counted(), IsEmpty()) << "nobody asked to reach back";
+  }
+  for (int capture = 0; capture < 2; ++capture) {
+    ProgramSet set(*directory_, {.level = 1, .look_back = true, .ended = true});
+    set.Find(kDeviceTime);
+    set.SwitchOn();
+    set.Settle(budget_);
+    ASSERT_THAT(set.Counted(), SizeIs(1));
+    EXPECT_EQ(set.Counted()[0]->kept(), 1u);
+    EXPECT_TRUE(set.Facts()[0].ended_before);
+    EXPECT_EQ(set.Facts()[0].on_ns, 0) << "it cannot be switched on";
+    EXPECT_THAT(set.Steps(0), IsEmpty());
+    EXPECT_TRUE(fs::exists(path)) << "for the next one who looks";
+  }
+}
+
 TEST_F(ProgramSetTest, TruncationIsAnErrorAndNotASignal) {
   wire::RingFile program = Program();
   Annotate(program, "before");
