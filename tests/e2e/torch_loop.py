@@ -1,5 +1,7 @@
 """A real PyTorch training loop that knows nothing of Strobe, alone or under torchrun (gloo).
 
+With COLLECTIVES=none the processes of torchrun do not talk to each other.
+
 Writes NOTES.RANK, a line of JSON per step: number, begin and end by the wall clock. Its first line has the operators of one step, counted by
 PyTorch's own profiler. Prints "ready" before the first step. Runs the Python code in ORDERS.RANK between steps, then removes that file.
 """
@@ -17,7 +19,7 @@ torch.manual_seed(0)
 notes_path, orders = (f"{path}.{os.environ.get('RANK', 0)}" for path in sys.argv[1:3])
 pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.02
 
-distributed = "WORLD_SIZE" in os.environ
+distributed = "WORLD_SIZE" in os.environ and os.environ.get("COLLECTIVES") != "none"
 if distributed:
     torch.distributed.init_process_group("gloo")
 

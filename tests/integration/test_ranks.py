@@ -26,7 +26,7 @@ def shared_job(session_group, tmp_path_factory, python_package):
 
 @pytest.fixture
 def job(group, tmp_path, python_package):
-    return TorchrunJob(group, tmp_path, python_package, 2, flags=["--max-restarts", "1"])
+    return TorchrunJob(group, tmp_path, python_package, 2)
 
 
 def capture(job, *flags, run="r", duration="1s"):
@@ -118,7 +118,9 @@ def test_the_operator_tells_of_every_process(shared_job, kubectl, operator, prot
     assert [p.name for p in folder(job, "local-2").glob("*.xplane.pb")] == ["train-0.2.xplane.pb"]
 
 
-def test_a_rank_that_is_killed_is_told_and_those_that_torchrun_starts_again_are_recorded(job, protos):
+def test_a_rank_that_is_killed_is_told_and_those_that_torchrun_starts_again_are_recorded(group, tmp_path, python_package, protos):
+    # PyTorch 2.15 itself cannot start a group of gloo's again on one machine: the second life connects to the first one's addresses.
+    job = TorchrunJob(group, tmp_path, python_package, 2, flags=["--max-restarts", "1"], env={"COLLECTIVES": "none"})
     before = {announcement["rank"]: announcement["pid"] for announcement in job.rank_announcements()}
     results = {}
     thread = threading.Thread(target=lambda: results.update(all=capture(job, "--delay", "3s", duration="3s")))
@@ -133,8 +135,7 @@ def test_a_rank_that_is_killed_is_told_and_those_that_torchrun_starts_again_are_
     assert manifest["result"] == "Failed", "a pod counts if all its workers do"
 
     def again():
-        now = {announcement["rank"]: announcement["pid"] for announcement in job.rank_announcements()}
-        return set(now) == set(before) and not set(now.values()) & set(before.values())
+        return {a["rank"] for a in job.rank_announcements() if a["pid"] not in before.values()} == set(before)
 
     wait_until(again, 60, "the ranks' second life")
     assert job.trains()
