@@ -1,9 +1,8 @@
 #include "collector/report/headline.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "common/base/duration.h"
+#include "collector/report/figures_text.h"
 #include "common/base/strings.h"
 
 namespace strobe::report {
@@ -11,14 +10,6 @@ namespace {
 
 // More than this share of the lost time makes a second cause worth naming.
 constexpr double kNamedCause = 0.25;
-
-std::string Milliseconds(double ns) { return FormatDuration(Nanos{std::llround(ns)}); }
-
-std::string Percent(double share) {
-  const double percent = share * 100;
-  return percent < 9.95 ? StrCat(std::round(percent * 10) / 10, "%")
-                        : StrCat(std::llround(percent), "%");
-}
 
 std::string CausesOf(const Late& late) {
   std::vector<std::string> names;
@@ -64,7 +55,7 @@ std::string OfWorkers(const Job& job, const StragglerReport& report) {
   }
   return StrCat(NamesOf(job, report.stragglers), one ? " holds up " : " hold up ",
                 Others(report.workers - report.stragglers.size()), " by ",
-                Milliseconds(report.held_up.ns), " a step (", Percent(report.held_up.share), ")",
+                TimeText(report.held_up.ns), " a step (", PercentText(report.held_up.share), ")",
                 one ? HowOften(first.late) : "", ": ", Join(causes, ", "));
 }
 
@@ -72,22 +63,22 @@ std::string OfStage(const StragglerReport& report) {
   const LongStage& stage = report.long_stages.front();
   return StrCat("stage ", stage.late.who, " (", stage.workers.size(),
                 stage.workers.size() == 1 ? " worker) holds up " : " workers) holds up ",
-                Others(report.workers - stage.workers.size()), " by ",
-                Milliseconds(stage.held_up.ns), " a step (", Percent(stage.held_up.share), ")",
-                HowOften(stage.late), ": ", CausesOf(stage.late));
+                Others(report.workers - stage.workers.size()), " by ", TimeText(stage.held_up.ns),
+                " a step (", PercentText(stage.held_up.share), ")", HowOften(stage.late), ": ",
+                CausesOf(stage.late));
 }
 
 std::string OfUndecided(const Job& job, const StragglerReport& report) {
   const Straggler& first = report.not_decided.front();
   const std::string longer = StrCat(NameOf(job.workers[first.late.who]), " takes ",
-                                    Milliseconds(first.late.ns), " a step longer than the others",
+                                    TimeText(first.late.ns), " a step longer than the others",
                                     HowOften(first.late), " (", CausesOf(first.late), ")");
   switch (first.verdict) {
     case Verdict::kNobodyWaits:
       return StrCat("no straggler: ", longer, ", but nobody waits for it");
     case Verdict::kWithinClockErrors:
       return StrCat("not decidable who waits: ", longer, ", but clocks are known only within ",
-                    Milliseconds(*first.clock_error_ns));
+                    TimeText(*first.clock_error_ns));
     case Verdict::kClockNotMeasured:
       return StrCat("not decidable who waits: ", longer, ", but clocks are not measured");
     default:
@@ -109,8 +100,8 @@ std::string Headline(const Job& job, const StragglerReport& report) {
   if (report.smallest_ns == 0)
     return StrCat("not decidable: ", report.steps, report.steps == 1 ? " step does" : " steps do",
                   " not tell a difference from chance");
-  return StrCat("no straggler: no worker takes more than ", Milliseconds(report.smallest_ns),
-                " a step (", Percent(report.smallest_ns / std::max(report.step_ns, 1.0)),
+  return StrCat("no straggler: no worker takes more than ", TimeText(report.smallest_ns),
+                " a step (", PercentText(report.smallest_ns / std::max(report.step_ns, 1.0)),
                 ") longer than the others");
 }
 
