@@ -5,72 +5,18 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/report_table.h"
+#include "cli/worker_sum.h"
 #include "collector/digest/digest_json.h"
+#include "collector/report/run_summary.h"
 #include "common/base/duration.h"
 #include "common/base/saturated.h"
 #include "common/base/strings.h"
 
 namespace strobe {
 namespace {
-
-// The name of the steps that take most of the time of all workers; empty without steps.
-std::string LoopOf(std::span<const Digest> digests) {
-  std::map<std::string, std::int64_t> taken;
-  for (const Digest& digest : digests) {
-    for (const DigestStep& step : digest.steps) {
-      std::int64_t& time = taken[digest.names[step.loop]];
-      time = AddSaturated(time, step.end_ns - step.begin_ns);
-    }
-  }
-  const auto longest = std::max_element(
-      taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return longest == taken.end() ? "" : longest->first;
-}
-
-// What one worker did during the steps of the loop, or during the whole recording without steps.
-struct WorkerSum {
-  std::vector<std::int64_t> lengths_ns{};  // Of steps that another one follows, or else of all.
-  std::size_t steps = 0;
-  std::int64_t first = 0, last = 0;  // Numbers.
-  std::int64_t span_ns = 0;
-  Breakdown time{};
-  HostTime host{};
-};
-
-void AddTo(WorkerSum& sum, std::int64_t span_ns, const Breakdown& time, const HostTime& host) {
-  sum.span_ns = AddSaturated(sum.span_ns, span_ns);
-  for (auto [to, from] :
-       {std::pair(&sum.time.compute_ns, time.compute_ns),
-        std::pair(&sum.time.communication_ns, time.communication_ns),
-        std::pair(&sum.time.exposed_communication_ns, time.exposed_communication_ns),
-        std::pair(&sum.time.exposed_copies_ns, time.exposed_copies_ns),
-        std::pair(&sum.time.idle_ns, time.idle_ns),
-        std::pair(&sum.host.input_stall_ns, host.input_stall_ns),
-        std::pair(&sum.host.garbage_collection_ns, host.garbage_collection_ns),
-        std::pair(&sum.host.host_bound_ns, host.host_bound_ns)})
-    *to = AddSaturated(*to, from);
-}
-
-WorkerSum SumOf(const Digest& digest, std::string_view loop) {
-  WorkerSum sum;
-  bool any_followed = false;
-  for (const DigestStep& step : digest.steps) {
-    if (digest.names[step.loop] != loop) continue;
-    sum.first = sum.steps == 0 ? step.number : std::min(sum.first, step.number);
-    sum.last = sum.steps == 0 ? step.number : std::max(sum.last, step.number);
-    ++sum.steps;
-    if (step.followed && !std::exchange(any_followed, true)) sum.lengths_ns.clear();
-    if (step.followed || !any_followed) sum.lengths_ns.push_back(step.end_ns - step.begin_ns);
-    AddTo(sum, step.end_ns - step.begin_ns, step.time, step.host);
-  }
-  if (sum.steps == 0) AddTo(sum, digest.end_ns - digest.begin_ns, digest.time, digest.host_time);
-  return sum;
-}
 
 std::string MedianOf(std::vector<std::int64_t> lengths_ns) {
   if (lengths_ns.empty()) return "-";
@@ -86,9 +32,9 @@ std::string Share(bool known, std::int64_t part_ns, std::int64_t whole_ns) {
 }
 
 std::string Heading(std::span<const Digest> digests, const std::vector<WorkerSum>& sums,
-                    const std::string& loop) {
+                    std::string_view loop) {
   std::string text = StrCat(digests.size(), digests.size() == 1 ? " worker, " : " workers, ");
-  if (loop.empty()) return text + "no training step was found\n";
+  if (loop.empty()) return text + "no training step was found";
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
   std::vector<std::int64_t> lengths;
@@ -98,8 +44,7 @@ std::string Heading(std::span<const Digest> digests, const std::vector<WorkerSum
     last = std::max(last, sum.last);
     lengths.insert(lengths.end(), sum.lengths_ns.begin(), sum.lengths_ns.end());
   }
-  return StrCat(text, "steps ", first, " to ", last, " of ", loop, ", median ", MedianOf(lengths),
-                "\n");
+  return StrCat(text, "steps ", first, " to ", last, " of ", loop, ", median ", MedianOf(lengths));
 }
 
 Row WorkerRow(const Digest& digest, const WorkerSum& sum) {
@@ -122,7 +67,7 @@ struct OpTotal {
 };
 
 // What counts as work of devices or, if no worker tells any, everything.
-std::string TopOps(std::span<const Digest> digests, std::size_t top) {
+std::vector<Row> TopOps(std::span<const Digest> digests, std::size_t top) {
   const bool devices =
       std::any_of(digests.begin(), digests.end(), [](const Digest& d) { return d.knows.device; });
   std::map<std::pair<std::string_view, WorkKind>, OpTotal> totals;
@@ -152,38 +97,52 @@ std::string TopOps(std::span<const Digest> digests, std::size_t top) {
                     StrCat(total.count), FormatDuration(Nanos{total.total_ns / count}),
                     std::string(NameOf(key.second)), std::string(key.first)});
   }
-  return rows.size() == 1 ? "" : "\n" + AlignRows(rows);
+  return rows;
 }
 
 // What the numbers do not include.
-std::string Remarks(std::span<const Digest> digests) {
-  std::string text;
+std::vector<std::string> Remarks(std::span<const Digest> digests) {
+  std::vector<std::string> remarks;
   const auto any = [&](auto is) { return std::any_of(digests.begin(), digests.end(), is); };
   if (any([](const Digest& d) { return d.knows.host_device; }))
-    text += "\nWithout a device, operations on the host's threads count as its work.\n";
+    remarks.emplace_back("Without a device, operations on the host's threads count as its work.");
   if (any([](const Digest& d) { return !d.knows.device; }))
-    text += "\nSome traces tell no work: neither a device's nor operations on the host.\n";
+    remarks.emplace_back(
+        "Some traces tell no work: neither a device's nor operations on the host.");
   if (any([](const Digest& d) {
         return std::any_of(d.devices.begin(), d.devices.end(),
                            [](const DigestDevice& device) { return device.coarse; });
       }))
-    text += "\nSome devices tell whole programs only; all of their time counts as compute.\n";
-  return text;
+    remarks.emplace_back(
+        "Some devices tell whole programs only; all of their time counts as compute.");
+  return remarks;
 }
 
 }  // namespace
 
-std::string RenderDigests(std::span<const Digest> digests, std::size_t top) {
-  const std::string loop = LoopOf(digests);
+std::vector<DocumentSection> DigestSections(std::span<const Digest> digests, std::size_t top,
+                                            std::span<const std::uint32_t> shown) {
+  using enum Column;
+  const std::string_view loop = report::MainLoop(digests);
   std::vector<WorkerSum> sums;
-  std::vector<Row> rows = {{"WORKER", "RANK", "STEPS", "STEP", "COMPUTE", "EXPOSED COMM.",
-                            "EXPOSED COPIES", "IDLE", "INPUT", "HOST-BOUND"}};
-  for (const Digest& digest : digests) {
-    sums.push_back(SumOf(digest, loop));
-    rows.push_back(WorkerRow(digest, sums.back()));
-  }
-  return StrCat(Heading(digests, sums, loop), "\n", AlignRows(rows), TopOps(digests, top),
-                Remarks(digests));
+  for (const Digest& digest : digests) sums.push_back(SumOf(digest, loop));
+  DocumentSection workers{.heading = "Workers",
+                          .lines = {Heading(digests, sums, loop)},
+                          .columns = {kName, kNumber, kNumber, kNumber, kNumber, kNumber, kNumber,
+                                      kNumber, kNumber, kNumber},
+                          .rows = {{"WORKER", "RANK", "STEPS", "STEP", "COMPUTE", "EXPOSED COMM.",
+                                    "EXPOSED COPIES", "IDLE", "INPUT", "HOST-BOUND"}}};
+  for (const std::uint32_t i : shown) workers.rows.push_back(WorkerRow(digests[i], sums[i]));
+  if (shown.size() < digests.size())
+    workers.notes.push_back(StrCat(digests.size() - shown.size(),
+                                   " more workers, which take no longer, are not shown"));
+  std::vector<DocumentSection> sections = {std::move(workers)};
+  if (std::vector<Row> rows = TopOps(digests, top); rows.size() > 1)
+    sections.push_back({.heading = "Operations of all workers",
+                        .columns = {kNumber, kNumber, kNumber, kNumber, kText, kName},
+                        .rows = std::move(rows)});
+  for (std::string& remark : Remarks(digests)) sections.push_back({.lines = {std::move(remark)}});
+  return sections;
 }
 
 }  // namespace strobe

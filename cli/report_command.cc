@@ -4,14 +4,19 @@
 #include <thread>
 
 #include "cli/common_flags.h"
-#include "cli/digest_table.h"
 #include "cli/open_place.h"
 #include "cli/open_traces.h"
-#include "cli/straggler_table.h"
+#include "cli/report_html.h"
+#include "cli/report_markdown.h"
+#include "cli/report_pages.h"
 #include "cli/trace_commands.h"
 #include "collector/digest/compute_digest.h"
 #include "collector/digest/digest_json.h"
+#include "collector/report/comparison_json.h"
 #include "collector/report/digest_operations.h"
+#include "collector/report/headline.h"
+#include "collector/report/run_comparison.h"
+#include "collector/report/run_summary.h"
 #include "collector/report/straggler_json.h"
 #include "collector/report/stragglers.h"
 #include "common/base/parallel.h"
@@ -20,6 +25,9 @@
 
 namespace strobe {
 namespace {
+
+// Of a comparison, in JSON.
+constexpr std::size_t kMaxJsonOps = 1000;
 
 absl::StatusOr<Digest> DigestOf(const convert::OpenTrace& trace) {
   ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(trace.bytes()));
@@ -45,6 +53,81 @@ absl::StatusOr<std::vector<Digest>> DigestAll(const std::vector<convert::OpenTra
   return digests;
 }
 
+// Digests hold what many traces tell, and are freed as soon as their run is summed up.
+struct MergedRun {
+  std::vector<Digest> digests{};
+  report::Job job{};
+  report::StragglerReport stragglers{};
+};
+
+absl::StatusOr<MergedRun> ReadAndMerge(const std::string& place,
+                                       const std::string& storage_config) {
+  ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> traces, OpenTraces(place, storage_config));
+  absl::StatusOr<std::vector<Digest>> digests = DigestAll(traces);
+  RETURN_IF_ERROR(convert::Unchanged(traces, digests.status()));
+  MergedRun run{.digests = *std::move(digests)};
+  report::DigestMerger merger;
+  for (const Digest& digest : run.digests) merger.Add(digest);
+  run.job = merger.Finish();
+  run.stragglers = report::FindStragglers(run.job);
+  return run;
+}
+
+PageOptions PageOptionsOf(const ReportFlags& flags) {
+  return {
+      .top = flags.top, .all_workers = flags.output == "table", .pictures = flags.output == "html"};
+}
+
+std::string Written(const ReportDocument& page, const std::string& output) {
+  if (output == "html") return RenderHtml(page);
+  return output == "markdown" ? RenderMarkdown(page) : RenderText(page);
+}
+
+std::string Written(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<std::string> ReportOne(const ReportFlags& flags) {
+  ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(flags.place, flags.storage_config));
+  if (flags.output != "json")
+    return Written(RunPage(flags.place, run.digests, run.job, run.stragglers, PageOptionsOf(flags)),
+                   flags.output);
+  nlohmann::ordered_json workers = nlohmann::ordered_json::array();
+  for (const Digest& digest : run.digests) workers.push_back(DigestToJson(digest));
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  json["stragglers"] = StragglersToJson(run.job, run.stragglers);
+  json["workers"] = std::move(workers);
+  return Written(json);
+}
+
+struct SummedUpRun {
+  NamedRun named{};
+  report::RunSummary summary{};
+};
+
+absl::StatusOr<SummedUpRun> SumUp(const std::string& place, const std::string& storage_config) {
+  ASSIGN_OR_RETURN(const MergedRun run, ReadAndMerge(place, storage_config));
+  return SummedUpRun{
+      .named = {.place = place, .headline = report::Headline(run.job, run.stragglers)},
+      .summary = report::SummarizeRun(run.digests)};
+}
+
+absl::StatusOr<std::string> ReportTwo(const ReportFlags& flags) {
+  ASSIGN_OR_RETURN(const SummedUpRun before, SumUp(flags.place, flags.storage_config));
+  ASSIGN_OR_RETURN(const SummedUpRun after, SumUp(flags.other, flags.storage_config));
+  const report::RunComparison comparison = report::CompareRuns(before.summary, after.summary);
+  if (flags.output != "json")
+    return Written(ComparisonPage(before.named, after.named, comparison, PageOptionsOf(flags)),
+                   flags.output);
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  nlohmann::ordered_json& told = json["comparison"] = ComparisonToJson(comparison, kMaxJsonOps);
+  for (const auto& [key, run] : {std::pair("before", &before), std::pair("after", &after)}) {
+    told[key]["place"] = run->named.place;
+    told[key]["stragglers"] = run->named.headline;
+  }
+  return Written(json);
+}
+
 }  // namespace
 
 void AddReportFlags(CLI::App& command, ReportFlags& flags) {
@@ -54,41 +137,39 @@ void AddReportFlags(CLI::App& command, ReportFlags& flags) {
           "a .xplane.pb file, a trace in Chrome's format (.json, .json.gz), a run, or a logdir "
           "(then its newest run)")
       ->required();
+  command.add_option("other", flags.other,
+                     "another one of these: show what changed from the first one to this");
   command.add_option("--top", flags.top, "how many operations to show; 0 = none")
       ->capture_default_str();
-  AddOutputFlag(command, flags.output, " with each step, collective and operation");
+  command
+      .add_option("--output", flags.output,
+                  "table; json with each step, collective and operation; markdown for an issue or "
+                  "a chat; or html: a page with pictures in one file")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json", "markdown", "html"}));
   AddStorageConfigFlag(command, flags.storage_config);
   command.footer(
       "Tells which workers hold up the others, by how much and why, and for each worker how long "
       "its steps took, and which part of that its devices computed, communicated or copied without "
       "computing, or idled.\n"
+      "With two runs it tells what changed in the steps, in these parts and in the operations by "
+      "more than chance explains.\n"
       "Examples:\n"
       "  strobe report /nfs/logs\n"
       "  strobe report gs://bucket/logs/plugins/profile/RUN --top 30\n"
       "  strobe report RUN --output json | jq '.workers[] | {worker, time}'\n"
+      "  strobe report RUN --output html > report.html\n"
+      "  strobe report YESTERDAY TODAY\n"
+      "  strobe report YESTERDAY TODAY --output markdown | gh issue comment 12 --body-file -\n"
+      "  strobe report YESTERDAY TODAY --output json | jq -r .comparison.headline\n"
       "Exit code: 0 shown, 1 the traces cannot be read, 2 a flag is wrong.");
 }
 
 int RunReport(const ReportFlags& flags) {
-  const absl::StatusOr<std::vector<convert::OpenTrace>> traces =
-      OpenTraces(flags.place, flags.storage_config);
-  if (!traces.ok()) return Complain(traces.status());
-  const absl::StatusOr<std::vector<Digest>> digests = DigestAll(*traces);
-  if (const absl::Status status = convert::Unchanged(*traces, digests.status()); !status.ok())
-    return Complain(status);
-  report::DigestMerger merger;
-  for (const Digest& digest : *digests) merger.Add(digest);
-  const report::Job job = merger.Finish();
-  const report::StragglerReport stragglers = report::FindStragglers(job);
-  if (flags.output == "json") {
-    nlohmann::ordered_json workers = nlohmann::ordered_json::array();
-    for (const Digest& digest : *digests) workers.push_back(DigestToJson(digest));
-    const nlohmann::ordered_json all = {{"stragglers", StragglersToJson(job, stragglers)},
-                                        {"workers", std::move(workers)}};
-    std::cout << all.dump(2) << "\n";
-  } else {
-    std::cout << RenderStragglers(job, stragglers) << "\n" << RenderDigests(*digests, flags.top);
-  }
+  const absl::StatusOr<std::string> text =
+      flags.other.empty() ? ReportOne(flags) : ReportTwo(flags);
+  if (!text.ok()) return Complain(text.status());
+  std::cout << *text;
   return kExitOk;
 }
 

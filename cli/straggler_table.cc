@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/report_table.h"
-#include "collector/report/headline.h"
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 
@@ -57,7 +55,7 @@ Row LateRow(std::string who, const report::Late& late, const std::optional<repor
           std::string(verdict)};
 }
 
-std::string LateTable(const report::Job& job, const report::StragglerReport& report) {
+std::vector<Row> LateRows(const report::Job& job, const report::StragglerReport& report) {
   std::vector<Row> rows = {
       {"LATE", "LONGER A STEP", "IN STEPS", "HOLDS UP A STEP", "SHARE", "CAUSES", "VERDICT"}};
   for (const report::LongStage& stage : report.long_stages)
@@ -68,11 +66,11 @@ std::string LateTable(const report::Job& job, const report::StragglerReport& rep
       rows.push_back(LateRow(NameOf(job.workers[straggler.late.who]), straggler.late,
                              straggler.held_up, NameOf(straggler.verdict)));
   }
-  return rows.size() == 1 ? "" : "\n" + AlignRows(rows);
+  return rows;
 }
 
 // Time that devices lost, summed over the members of all calls.
-std::string CallTable(const report::Job& job, const report::Arrivals& arrivals) {
+std::vector<Row> CallRows(const report::Job& job, const report::Arrivals& arrivals) {
   std::vector<Row> rows = {{"WAITED FOR", "CALLS", "WAITED IN ALL", "MOST OFTEN LAST"}};
   for (const report::CallArrivals& calls : arrivals.calls) {
     if (rows.size() > kMaxCalls || calls.waited_ns == 0) break;
@@ -82,22 +80,36 @@ std::string CallTable(const report::Job& job, const report::Arrivals& arrivals) 
                                           : StrCat(NameOf(job.workers[calls.most_often_last]), ", ",
                                                    calls.times_last, " of ", calls.calls)});
   }
-  return rows.size() == 1 ? "" : "\n" + AlignRows(rows);
+  return rows;
 }
 
 }  // namespace
 
-std::string RenderStragglers(const report::Job& job, const report::StragglerReport& report) {
-  std::string text = Headline(job, report) + "\n";
-  if (report.workers < 2) return text;
-  text += LateTable(job, report);
-  if (report.late_count > report.stragglers.size() + report.not_decided.size())
-    text += StrCat(report.late_count - report.stragglers.size() - report.not_decided.size(),
-                   " more workers are late\n");
-  text += CallTable(job, report.arrivals);
-  if (!report.unknown.empty()) text += "\nNot known:\n";
-  for (const std::string& sentence : report.unknown) text += StrCat("  ", sentence, "\n");
-  return text;
+std::vector<DocumentSection> UnknownSection(const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return {};
+  return {{.heading = "Not known", .lines = sentences, .list = true}};
+}
+
+std::vector<DocumentSection> StragglerSections(const report::Job& job,
+                                               const report::StragglerReport& report) {
+  using enum Column;
+  if (report.workers < 2) return {};
+  std::vector<DocumentSection> sections;
+  if (std::vector<Row> rows = LateRows(job, report); rows.size() > 1) {
+    const std::size_t told = report.stragglers.size() + report.not_decided.size();
+    sections.push_back({.heading = "Workers that take longer",
+                        .columns = {kText, kNumber, kNumber, kNumber, kNumber, kText, kText},
+                        .rows = std::move(rows)});
+    if (report.late_count > told)
+      sections.back().notes.push_back(StrCat(report.late_count - told, " more workers are late"));
+  }
+  if (std::vector<Row> rows = CallRows(job, report.arrivals); rows.size() > 1)
+    sections.push_back({.heading = "Collectives that were waited for",
+                        .columns = {kName, kNumber, kNumber, kText},
+                        .rows = std::move(rows)});
+  for (DocumentSection& section : UnknownSection(report.unknown))
+    sections.push_back(std::move(section));
+  return sections;
 }
 
 }  // namespace strobe

@@ -1,14 +1,19 @@
 // Shows to people which workers hold up the others of their job. Pure.
 #pragma once
-#include <string>
+#include <vector>
 
+#include "cli/report_document.h"
 #include "collector/report/stragglers.h"
 
 namespace strobe {
 
-// The headline, a line for each worker that is late and for each stage that is longer, the
-// collectives that were waited for longest, and what cannot be known. Only the headline for a
-// single worker, because there is nobody to compare it with.
-std::string RenderStragglers(const report::Job& job, const report::StragglerReport& report);
+// A line for each worker that is late and for each stage that is longer, the collectives that were
+// waited for longest, and what cannot be known. Nothing for a single worker, because there is
+// nobody to compare it with.
+std::vector<DocumentSection> StragglerSections(const report::Job& job,
+                                               const report::StragglerReport& report);
+
+// What cannot be known, as a list; nothing without sentences.
+std::vector<DocumentSection> UnknownSection(const std::vector<std::string>& sentences);
 
 }  // namespace strobe

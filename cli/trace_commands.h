@@ -13,8 +13,8 @@ struct InspectFlags {
   bool expect_device = false;
 };
 struct ReportFlags {
-  std::string place{}, storage_config{}, output = "table";
-  std::size_t top = 10;  // Operations of all workers.
+  std::string place{}, other{}, storage_config{}, output = "table";  // other: "" = no comparison.
+  std::size_t top = 10;                                              // Operations of all workers.
 };
 struct ConvertFlags {
   std::string place{}, storage_config{}, to = "chrome", out{};

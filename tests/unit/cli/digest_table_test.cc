@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <numeric>
+#include <span>
+
 #include "collector/digest/digest_json.h"
 
 namespace strobe {
@@ -41,7 +45,14 @@ Digest DigestOf(std::string name) {
   return digest;
 }
 
-TEST(RenderDigests, ShowsTheMainLoopOfEachWorker) {
+std::string RenderDigests(std::span<const Digest> digests, std::size_t top,
+                          std::size_t shown = 1000) {
+  std::vector<std::uint32_t> places(std::min(shown, digests.size()));
+  std::iota(places.begin(), places.end(), 0u);
+  return RenderText({.sections = DigestSections(digests, top, places)});
+}
+
+TEST(DigestSections, ShowsTheMainLoopOfEachWorker) {
   const std::string text = RenderDigests(std::vector{DigestOf("w0"), DigestOf("w1")}, 10);
   EXPECT_THAT(text, HasSubstr("2 workers, steps 7 to 9 of train, median 120ms\n"));
   // Only steps that another one follows tell how long a step takes; all count for the shares.
@@ -53,7 +64,7 @@ TEST(RenderDigests, ShowsTheMainLoopOfEachWorker) {
   EXPECT_THAT(text, Not(HasSubstr("python"))) << "the host does not hide what devices did";
 }
 
-TEST(RenderDigests, ShowsNoMoreThanIsKnown) {
+TEST(DigestSections, ShowsNoMoreThanIsKnown) {
   Digest digest = DigestOf("w0");
   digest.rank.reset();
   digest.knows = {.input = true};
@@ -69,7 +80,16 @@ TEST(RenderDigests, ShowsNoMoreThanIsKnown) {
   EXPECT_EQ(json["steps"][0]["host"]["inputNs"], 0);
 }
 
-TEST(RenderDigests, WithoutStepsShowsTheWholeRecording) {
+TEST(DigestSections, SaysHowManyWorkersAreNotShown) {
+  const std::string text =
+      RenderDigests(std::vector{DigestOf("w0"), DigestOf("w1"), DigestOf("w2")}, 10, 1);
+  EXPECT_THAT(text, HasSubstr("3 workers, steps 7 to 9"));
+  EXPECT_THAT(text, HasSubstr("\n2 more workers, which take no longer, are not shown\n"));
+  EXPECT_THAT(text, Not(HasSubstr("w1")));
+  EXPECT_THAT(text, HasSubstr("180ms")) << "operations are those of all";
+}
+
+TEST(DigestSections, WithoutStepsShowsTheWholeRecording) {
   Digest digest = DigestOf("w0");
   digest.steps.clear();
   digest.end_ns = 200 * kMsNs;

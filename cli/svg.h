@@ -1,0 +1,32 @@
+// Writes the pictures of a report. Colours are classes of the page's style, because its policy
+// allows no style of an element.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace strobe {
+
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+class Svg {
+ public:
+  // `label` says what the picture shows to those who cannot see it.
+  Svg(double width, double height, std::string_view label);
+
+  // Browsers show `title` under the mouse.
+  void Rect(const Box& box, std::string_view style, std::string_view title = "");
+  // From the baseline at y. Long text is cut.
+  void Text(double x, double y, std::string_view style, std::string_view text,
+            std::string_view title = "");
+  std::string Finish();
+
+ private:
+  std::string text_{};
+};
+
+// At most `most` bytes of it, at a character's boundary.
+std::string Shortened(std::string_view text, std::size_t most);
+
+}  // namespace strobe

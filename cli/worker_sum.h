@@ -1,0 +1,23 @@
+// Where the time of one worker went. Pure.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "collector/digest/digest.h"
+
+namespace strobe {
+
+// What one worker did during the steps of the loop, or during the whole recording without steps.
+struct WorkerSum {
+  std::vector<std::int64_t> lengths_ns{};  // Of steps that another one follows, or else of all.
+  std::size_t steps = 0;
+  std::int64_t first = 0, last = 0;  // Numbers.
+  std::int64_t span_ns = 0;
+  Breakdown time{};
+  HostTime host{};
+};
+WorkerSum SumOf(const Digest& digest, std::string_view loop);
+
+}  // namespace strobe
