@@ -1,13 +1,17 @@
-"""strobe report: where the time of each worker went, against HolisticTraceAnalysis and against what a JAX program itself has noted. 6 s."""
+"""strobe report: where the time of each worker went, against HolisticTraceAnalysis and against what a JAX program itself has noted; what
+changed between two runs; and its pages, read by a Markdown parser, an HTML parser and Chromium. 12 s."""
 
+import html.parser
 import json
+import os
 import shutil
 import subprocess
 
+import markdown_it
 import pytest
 
 from tests.support import gpu_trace
-from tests.support.processes import BIN, BUILD
+from tests.support.processes import BIN, BUILD, ROOT
 
 TRAINS = """
 import json, sys, time
@@ -126,3 +130,104 @@ def test_a_jax_program_waited_as_long_as_it_noted(tmp_path):
     lengths = [later - begin for begin, later in zip(noted["begins"], noted["begins"][1:], strict=False)]
     assert [step["endNs"] - step["beginNs"] for step in steps[:7]] == pytest.approx([length * 1e9 for length in lengths], rel=0.05)
     assert all(0 < step["time"]["computeNs"] < step["time"]["idleNs"] for step in steps)
+
+
+HOSTILE = "</td></table></style><script>document.title = 'x'</script>|`<img src=http://127.0.0.1:9/ onerror=alert(1)>*a* \x1b[31m\n# b"
+HTML_TAGS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "section", "figure", "svg", "rect", "text", "div", "table",
+             "thead", "tbody", "tr", "th", "td", "bdi", "ul", "li", "footer"}
+
+
+def change(trace, factor, names):
+    """The same work, slower, and with other names."""
+    for event in trace["traceEvents"]:
+        event["ts"] = round(event["ts"] * factor)
+        event["dur"] = round(event.get("dur", 0) * factor)
+        event["name"] = names.get(event["name"], event["name"])
+    return trace
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory):
+    """Twelve steps of two workers; and the same, half as slow again and with hostile names."""
+    root = tmp_path_factory.mktemp("two")
+    for folder, factor, names in (("before", 1, {}), ("after", 1.5, {f"gemm_{i}": HOSTILE for i in range(5)})):
+        (root / folder).mkdir()
+        for rank in range(2):
+            name = f"rank{rank}.trace.json" if folder == "before" else f"<b onclick=x>|`{rank}.trace.json"
+            (root / folder / name).write_text(json.dumps(change(gpu_trace.make(rank, steps=12), factor, names)))
+    return root / "before", root / "after"
+
+
+def test_what_changed_between_two_runs(two_runs, tmp_path):
+    before, after = two_runs
+    told = json.loads(strobe(before, after, "--output", "json"))["comparison"]
+    assert told["unit"] == "step" and (told["before"]["steps"], told["after"]["steps"]) == (11, 11)
+    step = told["step"]
+    assert step["verdict"] == "longer" and step["afterNs"] == pytest.approx(1.5 * step["beforeNs"], rel=0.01), step
+    assert told["headline"].startswith("steps take ") and " longer (50%), " in told["headline"]
+    assert told["parts"]["compute"]["afterNs"] == pytest.approx(1.5 * told["parts"]["compute"]["beforeNs"], rel=0.01)
+    assert told["parts"]["compute"]["verdict"] == "longer"
+    ops = {op["name"]: op for op in told["ops"]}
+    assert ops[gpu_trace.NCCL]["afterNs"] == pytest.approx(1.5 * ops[gpu_trace.NCCL]["beforeNs"], rel=0.01)
+    (hostile,) = (op for name, op in ops.items() if name.startswith("</td>"))
+    assert hostile["verdict"] == "new" and hostile["beforeNs"] == 0, hostile
+    back = json.loads(strobe(after, before, "--output", "json"))["comparison"]
+    assert back["step"]["verdict"] == "shorter" and "gone" in {op["verdict"] for op in back["ops"] if op["name"] == hostile["name"]}
+    same = json.loads(strobe(before, before, "--output", "json"))["comparison"]
+    assert same["step"]["verdict"] in ("no change", "not decidable") and same["step"]["differenceNs"] == 0
+    assert {op["verdict"] for op in same["ops"]} <= {"no change", "rare", "not decidable"}
+    table = strobe(before, after)
+    assert told["headline"] in table and "\nA STEP " in table and "\x1b" not in table
+    assert "there is no file or directory" in strobe(before, tmp_path / "nothing", code=1)
+
+
+def test_few_steps_decide_nothing(two_runs, gpu_run):
+    text = strobe(gpu_run[0], two_runs[1])
+    assert text.startswith("not decidable whether steps changed: the runs have 5 and 11 steps, and 6 are needed\n")
+    assert "not decidable (n = 5, 11)" in text
+
+
+def test_markdown_has_the_table_and_no_markup_of_the_trace(two_runs):
+    before, after = two_runs
+    for places in ((after,), (before, after)):
+        text = strobe(*places, "--output", "markdown", "--top", 50)
+        tokens = [t for token in markdown_it.MarkdownIt("commonmark").enable("table").parse(text) for t in [token, *(token.children or [])]]
+        assert {t.type for t in tokens}.isdisjoint({"html_block", "html_inline", "link_open", "image"}), text
+        assert sum(t.type == "heading_open" for t in tokens) == text.count("\n## ") + 1
+        written = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
+        cells = sum(t.type in ("td_open", "th_open") for t in tokens)
+        assert cells == sum(line.count(" | ") + 1 for line in written), "no name has divided a cell"
+        assert any(t.type == "code_inline" and t.content.startswith("</td></table>") for t in tokens)
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.texts = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_html_is_one_file_without_markup_of_the_trace(two_runs, tmp_path):
+    before, after = two_runs
+    pages = []
+    for name, places in (("one", (after,)), ("two", (before, after))):
+        text = strobe(*places, "--output", "html", "--top", 50)
+        page = Page(text)
+        assert page.tags <= HTML_TAGS, page.tags - HTML_TAGS
+        assert {name for name, _ in page.attributes}.isdisjoint({"src", "href", "style", "srcset", "data"}) and "url(" not in text
+        assert not [name for name, _ in page.attributes if name.startswith("on")]
+        assert any(data.startswith("</td></table></style><script>document.title") for data in page.texts), "the name is shown as it is"
+        assert text.count("<svg") >= 3
+        pages.append(tmp_path / f"{name}.html")
+        pages[-1].write_text(text)
+    done = subprocess.run(["node", "--test", ROOT / "tests/browser/report.test.mjs"], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "STROBE_REPORTS": json.dumps([page.as_uri() for page in pages]),
+                               "STROBE_BROWSER": str(BUILD / "tools/browser"), "STROBE_SHOTS": str(BUILD / "shots")})
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
