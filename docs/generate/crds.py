@@ -50,6 +50,8 @@ def _rows(schema, path):
             meaning.append("Required.")
         default = code(_yaml(field["default"])) if "default" in field else ""
         yield [code(here.split(".", 1)[1]), _type(field), default, cell(" ".join(meaning))]
+        if here == "spec.template.spec":  # The spec of a ProfileRequest, which has a page of its own.
+            continue
         yield from _rows(field, here)
         if field.get("items", {}).get("properties"):
             yield from _rows(field["items"], f"{here}[]")

@@ -80,6 +80,14 @@ absl::StatusOr<AdmissionRequest> ParseReview(const std::string& body) {
   return Read(body);
 }
 
+AdmissionAnswer Refusal(int code, std::string message) {
+  AdmissionAnswer answer;
+  answer.allowed = false;
+  answer.code = code;
+  answer.message = std::move(message);
+  return answer;
+}
+
 std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer) {
   Json response = {{"uid", uid}, {"allowed", answer.allowed}};
   if (!answer.allowed)

@@ -32,6 +32,8 @@ struct AdmissionAnswer {
   nlohmann::json patch = nlohmann::json::array();  // RFC 6902; empty if there is none.
 };
 
+AdmissionAnswer Refusal(int code, std::string message);
+
 std::string AnswerReview(const std::string& uid, const AdmissionAnswer& answer);
 
 }  // namespace strobe

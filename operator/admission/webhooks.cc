@@ -7,7 +7,9 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "operator/admission/requester_patch.h"
 #include "operator/admission/review.h"
+#include "operator/admission/schedule_review.h"
 #include "operator/admission/source_limiter.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
@@ -25,7 +27,6 @@ constexpr Nanos kStampLife = std::chrono::minutes(1);
 constexpr Nanos kJudgeLimit = std::chrono::seconds(4);
 // A pod's creation waits for it. The API server's timeout for the webhook is 5 s, and may be 1 s.
 constexpr Nanos kLimitsLimit = std::chrono::milliseconds(800);
-constexpr char kRequesterPath[] = "/metadata/annotations/strobe.dev~1requester";
 
 std::string NameOf(const AdmissionRequest& request) {
   const Json metadata = request.object.is_object()
@@ -80,32 +81,19 @@ class Webhooks {
   // Writes the requester's annotation: on creation, the user who creates the object; on update, the
   // old value.
   AdmissionAnswer StampRequest(const AdmissionRequest& request) {
-    AdmissionAnswer answer;
-    const Json now = RequesterAnnotation(request.object);
     Json should;
     if (request.operation == "CREATE") {
       const std::vector<std::string> keys = options_.seal_keys();
       if (keys.empty()) return Refusal(500, "the requester cannot be sealed yet; try again");
       const Requester requester = kube::ParseRequester(request.user);
       // Other webhooks may make the API server call again.
-      if (IsOurStamp(request, requester, keys)) return answer;
+      if (IsOurStamp(request, requester, keys)) return {};
       should = kube::SealRequester(request.object, request.ns, requester, clock_.WallNow(),
                                    keys.front());
     } else {
       should = RequesterAnnotation(request.old_object);
     }
-    if (now == should) return answer;
-    const Json metadata = request.object.value("metadata", Json::object());
-    if (should.is_null()) {
-      answer.patch.push_back({{"op", "remove"}, {"path", kRequesterPath}});
-      return answer;
-    }
-    if (!metadata.contains("annotations") || metadata["annotations"].is_null()) {
-      answer.patch.push_back(
-          {{"op", "add"}, {"path", "/metadata/annotations"}, {"value", Json::object()}});
-    }
-    answer.patch.push_back({{"op", "add"}, {"path", kRequesterPath}, {"value", should}});
-    return answer;
+    return SetRequesterAnnotation(request.object, should);
   }
 
   // Fills in the logdir of a request that names none, before the request is stamped and checked.
@@ -146,6 +134,14 @@ class Webhooks {
     if (verdict->kind == PolicyVerdict::Kind::kWait)
       answer.warnings.push_back("the request will wait: " + verdict->message);
     return answer;
+  }
+
+  AdmissionAnswer StampSchedule(const AdmissionRequest& request) {
+    return strobe::StampSchedule(request, options_.seal_keys(), clock_.WallNow());
+  }
+
+  AdmissionAnswer CheckSchedule(const AdmissionRequest& request) {
+    return strobe::CheckSchedule(request, gatekeeper_, kJudgeLimit);
   }
 
   // For webhooks that call the API server: limits the rate and the concurrency per client.
@@ -224,11 +220,6 @@ class Webhooks {
     const bool mine_;
   };
 
-  static Json RequesterAnnotation(const Json& object) {
-    return kube::Member(kube::Member(kube::Member(object, "metadata"), "annotations"),
-                        kRequesterAnnotation);
-  }
-
   // True if the annotation is one that the webhook could write now.
   bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
                   const std::vector<std::string>& keys) const {
@@ -238,14 +229,6 @@ class Webhooks {
            kube::RequesterToJson(stamped->requester) == kube::RequesterToJson(requester) &&
            clock_.WallNow() - stamped->admission.at < kStampLife &&
            SealHolds(keys, stamped->admission, stamped->seal);
-  }
-
-  static AdmissionAnswer Refusal(int code, std::string message) {
-    AdmissionAnswer answer;
-    answer.allowed = false;
-    answer.code = code;
-    answer.message = std::move(message);
-    return answer;
   }
 
   strobe::Page Respond(const Request& asked, bool fail_open,
@@ -299,6 +282,8 @@ std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, Webh
   add("/stamp-request", false, false, &Webhooks::StampRequest);
   add("/default-request", false, true, &Webhooks::DefaultRequest);
   add("/check-request", false, true, &Webhooks::CheckRequest);
+  add("/stamp-schedule", false, false, &Webhooks::StampSchedule);
+  add("/check-schedule", false, true, &Webhooks::CheckSchedule);
   return pages;
 }
 

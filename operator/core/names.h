@@ -40,6 +40,10 @@ inline constexpr char kProcessesKey[] = "strobe.dev/processes";
 // JSON: who created the request, when that was sealed, and the seal. The webhook overwrites any
 // value that a user has set.
 inline constexpr char kRequesterAnnotation[] = "strobe.dev/requester";
+// Label of a request that a ProfileSchedule created: the schedule's name.
+inline constexpr char kScheduleLabel[] = "strobe.dev/schedule";
+// Annotation of such a request: when it was due.
+inline constexpr char kScheduledTimeAnnotation[] = "strobe.dev/scheduled-time";
 // On a request while an attempt is live, or until its runs are reclaimed.
 inline constexpr char kFinalizer[] = "strobe.dev/capture";
 

@@ -249,8 +249,16 @@ void KeepSample(const TargetSpec& spec, std::vector<Target>& targets) {
   if (!spec.ranks.empty()) return KeepRanks(spec, targets);
   if (spec.count == 0 || targets.size() <= spec.count) return;
   std::vector<Target> kept;
-  for (std::size_t i = 0; i < spec.count; ++i)
-    kept.push_back(std::move(targets[i * targets.size() / spec.count]));
+  if (spec.turn) {
+    // As many groups as are needed, each evenly spread. Every worker is in one of them, so that
+    // each comes round once in so many turns.
+    const std::size_t groups = (targets.size() + spec.count - 1) / spec.count;
+    for (std::size_t i = *spec.turn % groups; i < targets.size(); i += groups)
+      kept.push_back(std::move(targets[i]));
+  } else {
+    for (std::size_t i = 0; i < spec.count; ++i)
+      kept.push_back(std::move(targets[i * targets.size() / spec.count]));
+  }
   targets = std::move(kept);
 }
 

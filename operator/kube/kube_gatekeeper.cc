@@ -14,6 +14,7 @@
 namespace strobe::kube {
 namespace {
 
+constexpr std::string_view kAgain = "; delete it and create it again";
 // Up to this many pods are checked one by one; more require the right to all pods.
 constexpr std::size_t kFewNames = 16;
 // Access is checked again before each attempt, but with the requester's groups from when the
@@ -31,7 +32,6 @@ constexpr Nanos kGlanceLimit = std::chrono::seconds(3);
 }  // namespace
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest& request) {
-  constexpr std::string_view kAgain = "; delete it and create it again";
   if (!request.requester) {
     return StrCat(
         "the requester is not known: the request was created while Strobe's webhook was not "
@@ -43,34 +43,53 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
     return StrCat("it was created more than ", FormatDuration(kMaxAdmissionAge),
                   " ago, and the requester's groups may have changed since", kAgain);
   }
+  return WhyNotProved({request.uid, request.created, request.admission, request.seal});
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileSchedule& schedule) {
+  if (!schedule.requester) {
+    return StrCat(
+        "the requester is not known: the schedule was created while Strobe's webhook was not "
+        "installed",
+        kAgain);
+  }
+  const bool changed = !schedule.sealed_uid.empty();
+  if (changed && schedule.sealed_uid != schedule.uid)
+    return StrCat("annotation ", kRequesterAnnotation, " belongs to another schedule", kAgain);
+  return WhyNotProved({schedule.uid, schedule.created, schedule.admission, schedule.seal, changed});
+}
+
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped) {
   // Checked each time, because an annotation can be changed at any time.
-  if (!SealHolds(options_.seal_keys(), request.admission, request.seal)) {
+  if (!SealHolds(options_.seal_keys(), stamped.admission, stamped.seal)) {
     return StrCat("annotation ", kRequesterAnnotation,
                   " is not as Strobe's webhook wrote it, so "
                   "the requester is not known",
                   kAgain);
   }
-  if (std::chrono::abs(request.created - request.admission.at) > kSealToCreation) {
+  // The seal of a change names the object; one of a creation could not yet.
+  if (!stamped.changed &&
+      std::chrono::abs(stamped.created - stamped.admission.at) > kSealToCreation) {
     return StrCat("annotation ", kRequesterAnnotation, " was sealed at ",
-                  FormatRfc3339(request.admission.at), ", but the request was created at ",
-                  FormatRfc3339(request.created),
-                  ": it belongs to another request, or the clocks of "
+                  FormatRfc3339(stamped.admission.at), ", but the object was created at ",
+                  FormatRfc3339(stamped.created),
+                  ": it belongs to another one, or the clocks of "
                   "operator and API server differ",
                   kAgain);
   }
-  ASSIGN_OR_RETURN(const bool stamped, WereInstalledFor(request));
-  if (!stamped) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
+  ASSIGN_OR_RETURN(const bool installed, WereInstalledFor(stamped.uid, stamped.created));
+  if (!installed) return StrCat("it was created before Strobe's webhooks were installed", kAgain);
   return std::string();
 }
 
 // Anyone who can reach the webhook's port can have anything sealed. But while the webhook
 // configuration exists, the API server has every request sealed again, with the requester that it
 // knows.
-absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& request) {
+absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const std::string& uid, WallTime created) {
   if (options_.webhooks.empty()) return true;
   {
     MutexLock lock(&mutex_);
-    if (installed_for_.contains(request.uid)) return true;
+    if (installed_for_.contains(uid)) return true;
   }
   const absl::StatusOr<Json> webhooks = client_.Get(StrCat(
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/", options_.webhooks));
@@ -78,10 +97,10 @@ absl::StatusOr<bool> KubeGatekeeper::WereInstalledFor(const ProfileRequest& requ
   RETURN_IF_ERROR(webhooks.status());
   const std::optional<WallTime> since =
       ReadTime(webhooks->value("metadata", Json::object()), "creationTimestamp");
-  if (!since || request.created < *since) return false;
+  if (!since || created < *since) return false;
   MutexLock lock(&mutex_);
   if (installed_for_.size() >= kMaxRemembered) installed_for_.clear();
-  installed_for_.insert(request.uid);
+  installed_for_.insert(uid);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 #include "operator/core/gatekeeper.h"
+#include "operator/core/schedule.h"
 #include "operator/kube/capture_history.h"
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
@@ -39,6 +40,8 @@ class KubeGatekeeper final : public Gatekeeper {
         options_(std::move(options)) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
+  // The same for a schedule, which may be much older.
+  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileSchedule& schedule);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const Crowd& crowd, Nanos within) override;
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override;
@@ -46,8 +49,18 @@ class KubeGatekeeper final : public Gatekeeper {
   void CaptureEnded(const std::string& ns, WallTime when) override;
 
  private:
-  // True if Strobe's webhooks were installed when the request was created.
-  absl::StatusOr<bool> WereInstalledFor(const ProfileRequest& request);
+  // An object with the annotation of its requester.
+  struct Stamped {
+    std::string uid{};
+    WallTime created{};
+    const SealedAdmission& admission;
+    const std::string& seal;
+    bool changed = false;  // Its change was sealed, not its creation.
+  };
+  // Empty if the seal proves the requester; otherwise why it does not.
+  absl::StatusOr<std::string> WhyNotProved(const Stamped& stamped);
+  // True if Strobe's webhooks were installed when the object was created.
+  absl::StatusOr<bool> WereInstalledFor(const std::string& uid, WallTime created);
   // A value read from the API server, and when.
   template <typename T>
   struct Remembered {
@@ -87,7 +100,7 @@ class KubeGatekeeper final : public Gatekeeper {
   const Options options_;
 
   Mutex mutex_;
-  // UIDs of requests for which the answer is known to be yes.
+  // UIDs of objects for which the answer is known to be yes.
   std::set<std::string> installed_for_ ABSL_GUARDED_BY(mutex_);
   // The longest minInterval of all policies at the last read; nothing before the first read.
   std::optional<Nanos> longest_interval_ ABSL_GUARDED_BY(mutex_);

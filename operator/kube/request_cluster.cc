@@ -1,5 +1,6 @@
 #include "operator/kube/request_cluster.h"
 
+#include <set>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -11,46 +12,14 @@
 #include "operator/objects/request_json.h"
 
 namespace strobe::kube {
-namespace {
-
-std::string VersionOf(const Json& object) {
-  return object.at("metadata").value("resourceVersion", "");
-}
-
-}  // namespace
 
 RequestCluster::RequestCluster(Client& client, const ObjectCache& requests, EventRecorder& events)
-    : client_(client), requests_(requests), events_(events) {}
+    : client_(client), events_(events), requests_(requests) {}
 
 absl::StatusOr<ProfileRequest> RequestCluster::GetRequest(const std::string& key) {
-  Object object = requests_.Get(key);
-  MutexLock lock(&mutex_);
-  const auto written = written_.find(key);
-  if (object == nullptr) {
-    if (written != written_.end()) written_.erase(written);
-    return absl::NotFoundError(StrCat("no ProfileRequest ", key));
-  }
-  if (written != written_.end()) {
-    if (written->second.superseded.count(VersionOf(*object)) > 0)
-      object = written->second.object;
-    else
-      written_.erase(written);
-  }
+  const Object object = requests_.Get(key);
+  if (object == nullptr) return absl::NotFoundError(StrCat("no ProfileRequest ", key));
   return ParseRequest(*object);
-}
-
-void RequestCluster::Remember(const ProfileRequest& request, Json object) {
-  Json& metadata = object["metadata"];
-  metadata.erase("managedFields");
-  const std::string version = VersionOf(object);
-  // A write without a change keeps the version.
-  if (version == request.resource_version) return;
-  MutexLock lock(&mutex_);
-  Written& written = written_[KeyOf(object)];
-  written.superseded.insert(request.resource_version);
-  if (written.object != nullptr) written.superseded.insert(VersionOf(*written.object));
-  written.superseded.erase(version);
-  written.object = std::make_shared<const Json>(std::move(object));
 }
 
 absl::StatusOr<std::vector<PodInfo>> RequestCluster::ListPods(const std::string& ns,
@@ -89,7 +58,7 @@ absl::Status RequestCluster::SetFinalizers(const ProfileRequest& request,
   // Removing the last finalizer deletes the object.
   if (absl::IsNotFound(patched.status()) && request.deleting) return absl::OkStatus();
   RETURN_IF_ERROR(patched.status());
-  Remember(request, *std::move(patched));
+  requests_.Remember(request.resource_version, *std::move(patched));
   return absl::OkStatus();
 }
 
@@ -97,7 +66,7 @@ absl::Status RequestCluster::WriteStatus(const ProfileRequest& request,
                                          const RequestStatus& status) {
   ASSIGN_OR_RETURN(Json written, client_.Apply(RequestPath(request.ns, request.name) + "/status",
                                                StatusToJson(request, status)));
-  Remember(request, std::move(written));
+  requests_.Remember(request.resource_version, std::move(written));
   return absl::OkStatus();
 }
 

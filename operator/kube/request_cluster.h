@@ -1,16 +1,13 @@
 // Implements the reconciler's Cluster interface with the API client and the cache of
 // ProfileRequests.
 #pragma once
-#include <map>
-#include <set>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "common/base/mutex.h"
 #include "operator/controller/ports.h"
 #include "operator/kube/client.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/kube/object_cache.h"
+#include "operator/kube/written_objects.h"
 
 namespace strobe::kube {
 
@@ -31,19 +28,9 @@ class RequestCluster final : public Cluster {
                    const std::string& action, const std::string& note) override;
 
  private:
-  // The last object written here, until the watch delivers it. Versions are opaque and only
-  // compared for equality: the cache lags as long as it has a version that this write superseded.
-  struct Written {
-    Object object;
-    std::set<std::string> superseded;
-  };
-  void Remember(const ProfileRequest& request, Json object);
-
   Client& client_;
-  const ObjectCache& requests_;
   EventRecorder& events_;
-  Mutex mutex_;
-  std::map<std::string, Written> written_ ABSL_GUARDED_BY(mutex_);
+  WrittenObjects requests_;
 };
 
 }  // namespace strobe::kube

@@ -108,23 +108,21 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
       lease_client_(clock_, access_.lease_transport),
       events_(clock_, client_, access_.lease.identity),
       queue_(clock_, &metrics_),
+      schedule_queue_(clock_),
       reflector_(clock_, client_,
                  {kube::RequestsPath(config_.watch_namespace), config_.watch_timeout,
                   [this] { milestones_.Reach(Milestone::kCacheFilled); }},
-                 requests_,
-                 [this](const std::string& key) {
-                   if (milestones_.reached(Milestone::kReconciling)) queue_.Add(key);
-                 }),
+                 requests_, [this](const std::string& key) { RequestChanged(key); }),
       cluster_(client_, requests_, events_),
       history_(clock_, client_, {access_.lease.ns, config_.state_config_map}),
       policies_(clock_, client_, config_.watch_timeout),
       gatekeeper_(clock_, client_, requests_, history_,
-                  {!config_.allow_without_policy,
-                   [this] {
-                     return certificates_ ? certificates_->keeper().SealKeys()
-                                          : std::vector<std::string>();
-                   },
+                  {!config_.allow_without_policy, [this] { return SealKeys(); },
                    config_.webhook.configuration}),
+      schedules_({clock_, client_, requests_, events_, has_webhooks() ? &gatekeeper_ : nullptr,
+                  [this] { return SealKeys(); }},
+                 config_.watch_namespace, config_.watch_timeout, schedule_queue_,
+                 metrics_.schedules()),
       captures_(metrics_),
       connector_(clock_,
                  [this] {
@@ -169,6 +167,17 @@ absl::Status OperatorServer::Start() {
                                    {"http_port", StrCat(http_->port())},
                                    {"identity", access_.lease.identity}});
   return absl::OkStatus();
+}
+
+void OperatorServer::RequestChanged(const std::string& key) {
+  if (!milestones_.reached(Milestone::kReconciling)) return;
+  queue_.Add(key);
+  if (const std::string schedule = kube::ScheduleKeyOfRun(key); !schedule.empty())
+    schedule_queue_.Add(schedule);
+}
+
+std::vector<std::string> OperatorServer::SealKeys() const {
+  return certificates_ ? certificates_->keeper().SealKeys() : std::vector<std::string>();
 }
 
 void OperatorServer::StartTlsServers() {
@@ -222,6 +231,7 @@ void OperatorServer::BeginReconciling() {
   metrics_.Leading(true, access_.lease.ns, access_.lease.name);
   for (const std::string& key : requests_.Keys()) queue_.Add(key);
   policies_.Start();
+  schedules_.Start();
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
       clock_, config_.max_concurrent_reconciles, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
@@ -248,6 +258,7 @@ absl::Status OperatorServer::Stop() {
   starter_.join();
   reconcile_threads_.reset();
   policies_.Stop();
+  schedules_.Stop();
   // Again, because a reconciliation that was under way may have added a finalizer.
   if (is_removed) LetRequestsGo();
   // Last, so that a successor begins only when nothing of ours acts any more.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@
 #include "operator/kube/policy_keeper.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_cluster.h"
+#include "operator/kube/schedule_keeper.h"
 #include "operator/main/certificates.h"
 #include "operator/main/milestones.h"
 #include "operator/main/tls_servers.h"
@@ -69,6 +71,8 @@ class OperatorServer {
                  std::function<void()> failed);
 
   bool has_webhooks() const { return !config_.webhook.listen.empty(); }
+  void RequestChanged(const std::string& key);
+  std::vector<std::string> SealKeys() const;
   void StartTlsServers();
   absl::Status ServeHttp();
   void BeginReconciling();
@@ -95,6 +99,7 @@ class OperatorServer {
   kube::EventRecorder events_;
   kube::ObjectCache requests_;
   WorkQueue queue_;
+  WorkQueue schedule_queue_;
   kube::Reflector reflector_;
   kube::RequestCluster cluster_;
   kube::CaptureHistory history_;
@@ -103,6 +108,7 @@ class OperatorServer {
   // Nothing if neither sidecars nor webhooks need TLS.
   std::optional<Certificates> certificates_;
   kube::KubeGatekeeper gatekeeper_;
+  kube::ScheduleKeeper schedules_;
   std::optional<TlsServers> tls_servers_;
 
   CaptureCount captures_;

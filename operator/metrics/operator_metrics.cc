@@ -15,6 +15,7 @@
 #include "operator/metrics/admission_metrics.h"
 #include "operator/metrics/buckets.h"
 #include "operator/metrics/report_metrics.h"
+#include "operator/metrics/schedule_metrics.h"
 
 namespace strobe {
 namespace {
@@ -78,6 +79,7 @@ struct OperatorMetrics::Families {
                                   .Register(registry);
   AdmissionMetrics admission{registry};
   ReportMetrics reports{registry};
+  ScheduleRunMetrics schedules{registry};
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
                                .Help("Bytes of traces written to logdirs, by the logdir's scheme.")
@@ -297,6 +299,8 @@ void OperatorMetrics::CaptureEnded(const ProfileRequest& request, CaptureEnd end
 void OperatorMetrics::ActiveCaptures(std::size_t count) {
   families_->active.Set(static_cast<double>(count));
 }
+
+ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
 
 void OperatorMetrics::Notified(const std::string& result) {
   families_->notifications.Add({{"result", result}}).Increment();

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 #include "operator/controller/ports.h"
+#include "operator/controller/schedule_ports.h"
 #include "operator/controller/work_queue.h"
 #include "operator/metrics/admission_metrics.h"
 
@@ -26,6 +27,7 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
 
   // What the webhooks tell.
   AdmissionMetrics& admission();
+  ScheduleMetrics& schedules();
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);

@@ -10,13 +10,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kSealed[] = "sealed", kSeal[] = "seal";
+constexpr char kSealed[] = "sealed", kSeal[] = "seal", kSealedUid[] = "object";
 
 // The part of a request that the seal covers: what is captured, for how long, and where it goes. It
 // contains only fields for which a later version of the schema adds no defaults, because new
 // defaults would break the seals of waiting requests. The other fields do not turn the capture into
 // a different one.
-std::string ContentOf(const Json& object) {
+Json ContentOf(const Json& object) {
   const Json spec = object.value("spec", Json::object());
   const Json target = spec.value("target", Json::object());
   Json content = Json::object();
@@ -24,20 +24,62 @@ std::string ContentOf(const Json& object) {
     if (spec.contains(field)) content[field] = spec[field];
   for (const char* field : {"selector", "jobRef", "pods", "container"})
     if (target.contains(field)) content["target"][field] = target[field];
-  return Dump(content);
+  return content;
+}
+
+// The same of a schedule: what its runs capture, and when. `uid` as in StampedRequester.
+Json ScheduleContentOf(const Json& object, const std::string& uid) {
+  const Json spec = object.value("spec", Json::object());
+  Json content = {{"run", ContentOf(spec.value("template", Json::object()))}};
+  for (const char* field : {"schedule", "timeZone", "interval", "jitter"})
+    if (spec.contains(field)) content[field] = spec[field];
+  if (spec.contains("sample")) content["sample"] = spec["sample"].value("workers", 0);
+  if (!uid.empty()) content["object"] = uid;
+  return content;
 }
 
 SealedAdmission AdmissionOf(const Json& object, const std::string& ns, const Requester& requester,
-                            WallTime at) {
+                            WallTime at, const Json& content) {
   const Json metadata = object.value("metadata", Json::object());
   const std::string generated = metadata.value("generateName", "");
   SealedAdmission admission;
   admission.ns = ns;
   admission.name = generated.empty() ? metadata.value("name", "") : generated + "*";
   admission.requester = Dump(RequesterToJson(requester));
-  admission.content = ContentOf(object);
+  admission.content = Dump(content);
   admission.at = std::chrono::floor<std::chrono::seconds>(at);
   return admission;
+}
+
+std::string Annotation(const SealedAdmission& admission, const Requester& requester,
+                       const std::string& uid, const std::string& key) {
+  Json json = RequesterToJson(requester);
+  json[kSealed] = FormatRfc3339(admission.at);
+  json[kSeal] = MakeSeal(key, admission);
+  if (!uid.empty()) json[kSealedUid] = uid;
+  return Dump(json);
+}
+
+// `content` returns what the seal covers of the object; it is given the UID in the annotation.
+template <typename Content>
+std::optional<StampedRequester> ReadStamp(const Json& object, const std::string& ns,
+                                          const Content& content) {
+  try {
+    const Json annotations = object.at("metadata").value("annotations", Json::object());
+    const auto found = annotations.find(kRequesterAnnotation);
+    if (found == annotations.end()) return std::nullopt;
+    const Json json = Json::parse(found->get<std::string>());
+    StampedRequester stamped;
+    stamped.requester = ParseRequester(json);
+    stamped.uid = json.value(kSealedUid, "");
+    stamped.admission =
+        AdmissionOf(object, ns, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}),
+                    content(stamped.uid));
+    stamped.seal = json.value(kSeal, "");
+    return stamped;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -61,28 +103,31 @@ Json RequesterToJson(const Requester& requester) {
 
 std::string SealRequester(const Json& object, const std::string& ns, const Requester& requester,
                           WallTime now, const std::string& key) {
-  const SealedAdmission admission = AdmissionOf(object, ns, requester, now);
-  Json json = RequesterToJson(requester);
-  json[kSealed] = FormatRfc3339(admission.at);
-  json[kSeal] = MakeSeal(key, admission);
-  return Dump(json);
+  return Annotation(AdmissionOf(object, ns, requester, now, ContentOf(object)), requester, "", key);
+}
+
+std::string SealScheduleRequester(const Json& object, const std::string& ns,
+                                  const Requester& requester, WallTime now, const std::string& key,
+                                  const std::string& uid) {
+  return Annotation(AdmissionOf(object, ns, requester, now, ScheduleContentOf(object, uid)),
+                    requester, uid, key);
 }
 
 std::optional<StampedRequester> RequesterOf(const Json& object, const std::string& ns) {
-  try {
-    const Json annotations = object.at("metadata").value("annotations", Json::object());
-    const auto found = annotations.find(kRequesterAnnotation);
-    if (found == annotations.end()) return std::nullopt;
-    const Json json = Json::parse(found->get<std::string>());
-    StampedRequester stamped;
-    stamped.requester = ParseRequester(json);
-    stamped.admission =
-        AdmissionOf(object, ns, stamped.requester, ReadTime(json, kSealed).value_or(WallTime{}));
-    stamped.seal = json.value(kSeal, "");
-    return stamped;
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
+  return ReadStamp(object, ns, [&](const std::string&) { return ContentOf(object); });
+}
+
+std::optional<StampedRequester> ScheduleRequesterOf(const Json& object, const std::string& ns) {
+  return ReadStamp(object, ns,
+                   [&](const std::string& uid) { return ScheduleContentOf(object, uid); });
+}
+
+std::string Resealed(const std::string& annotation, const SealedAdmission& admission,
+                     const std::string& key) {
+  Json json = Json::parse(annotation, nullptr, false);
+  if (!json.is_object()) return annotation;
+  json[kSeal] = MakeSeal(key, admission);
+  return Dump(json);
 }
 
 }  // namespace strobe::kube

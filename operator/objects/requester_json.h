@@ -20,13 +20,26 @@ nlohmann::json RequesterToJson(const Requester& requester);
 std::string SealRequester(const nlohmann::json& object, const std::string& ns,
                           const Requester& requester, WallTime now, const std::string& key);
 
+// The same for a ProfileSchedule. `uid` is empty while it is being created; a change is sealed for
+// the object that has this UID.
+std::string SealScheduleRequester(const nlohmann::json& object, const std::string& ns,
+                                  const Requester& requester, WallTime now, const std::string& key,
+                                  const std::string& uid);
+
 // The content of an object's annotation.
 struct StampedRequester {
   Requester requester{};
   SealedAdmission admission{};
   std::string seal{};
+  std::string uid{};  // That of the object whose change was sealed; empty = its creation was.
 };
 // Nothing if there is no annotation or it cannot be parsed. Does not check the seal.
 std::optional<StampedRequester> RequesterOf(const nlohmann::json& object, const std::string& ns);
+std::optional<StampedRequester> ScheduleRequesterOf(const nlohmann::json& object,
+                                                    const std::string& ns);
+
+// A schedule's annotation with a seal by another key, which proves the same.
+std::string Resealed(const std::string& annotation, const SealedAdmission& admission,
+                     const std::string& key);
 
 }  // namespace strobe::kube

@@ -250,7 +250,7 @@ def test_the_hooks_may_do_no_more_than_they_must():
     everywhere = rights()
     crds = everywhere.pop(("ClusterRole", "", "strobe-crds"))
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in crds] == [
-        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev"], ["get", "patch"]),
+        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev"], ["get", "patch"]),
         (["customresourcedefinitions"], None, ["create"])]
     check = ("Role", "strobe-system", "strobe-check")
     assert everywhere.pop(check) == [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create"]}]
@@ -360,8 +360,10 @@ def test_the_operator_may_do_no_more_than_it_must():
                 for resource in rule["resources"]:
                     rules[f"{where} {resource}{' ' + ','.join(rule['resourceNames']) if 'resourceNames' in rule else ''}"] = sorted(rule["verbs"])
     assert rules == {
-        "ClusterRole profilerequests": ["delete", "get", "list", "patch", "watch"],
+        "ClusterRole profilerequests": ["create", "delete", "get", "list", "patch", "watch"],
         "ClusterRole profilerequests/status": ["patch"],
+        "ClusterRole profileschedules": ["get", "list", "patch", "watch"],
+        "ClusterRole profileschedules/status": ["patch"],
         "ClusterRole profilepolicies": ["get", "list", "watch"],
         "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
@@ -406,8 +408,14 @@ def test_the_operator_that_watches_one_namespace_is_asked_about_no_other():
 def test_only_what_is_created_depends_on_the_webhooks():
     """Objects that exist already can be changed and deleted while the operator is down."""
     found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
-    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == {"default-requests": ["CREATE"], "stamp-requests": ["CREATE"], "check-requests": ["CREATE"]}
-    assert found[("keep-requests", "Ignore")] == ["UPDATE"]
+    assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == dict.fromkeys(
+        ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules"), ["CREATE"])
+    assert found[("keep-requests", "Ignore")] == found[("change-schedules", "Ignore")] == found[("recheck-schedules", "Ignore")] == ["UPDATE"]
+
+
+def test_the_template_of_a_schedule_is_the_spec_of_a_request():
+    done = subprocess.run([ROOT / "tools/schedule_crd", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_values_for_client_certificates(tmp_path):
@@ -424,7 +432,7 @@ def test_a_package_carries_the_crds_and_no_sample(tmp_path):
     assert helm("package", CHART, "--destination", tmp_path).returncode == 0
     (package,) = tmp_path.glob("*.tgz")
     names = subprocess.run(["tar", "tf", package], capture_output=True, text=True).stdout.split()
-    assert [n for n in names if "/crds/" in n] == ["strobe/crds/profilepolicies.yaml", "strobe/crds/profilerequests.yaml"]
+    assert [n for n in names if "/crds/" in n] == [f"strobe/crds/{kind}.yaml" for kind in ("profilepolicies", "profilerequests", "profileschedules")]
     with tarfile.open(package) as archive:
         assert all(archive.getmember(n).isfile() for n in names)
     # Flux's artifacts of the Git repository leave out links, and Helm warns of them.

@@ -109,7 +109,8 @@ class ControlPlane:
 # Kinds that tests wait for, with their paths.
 WATCHED = {kind: path for kinds, path in {
     ("pod", "pods"): "/api/v1/namespaces/{}/pods",
-    ("profreq", "profilerequest", "profilerequests"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profilerequests"}.items() for kind in kinds}
+    ("profreq", "profilerequest", "profilerequests"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profilerequests",
+    ("profsched", "profileschedule"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profileschedules"}.items() for kind in kinds}
 
 
 class Kubectl:
@@ -153,4 +154,4 @@ class Kubectl:
 
     def install_crds(self):
         self.run("apply", "--server-side", "-f", ROOT / "helm/strobe/crds")
-        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "crd/profilepolicies.strobe.dev", "--timeout=30s")
+        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "crd/profilepolicies.strobe.dev", "crd/profileschedules.strobe.dev", "--timeout=30s")

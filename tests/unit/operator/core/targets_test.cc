@@ -204,6 +204,31 @@ TEST(SelectTargets, SamplesByRankOrEvenly) {
   EXPECT_EQ(targets[0].name, "p7");
 }
 
+TEST(SelectTargets, InEachTurnOtherWorkersAreSampledUntilAllHaveComeRound) {
+  TargetSpec spec;
+  spec.sample = true;
+  for (const int workers : {1, 4, 7, 8, 10, 16}) {
+    for (const std::size_t count : {1, 3, 4, 20}) {
+      spec.count = count;
+      const std::size_t turns = (static_cast<std::size_t>(workers) + count - 1) / count;
+      std::map<int, int> recorded;
+      for (spec.turn = 100 * turns; *spec.turn < 101 * turns; ++*spec.turn) {
+        const auto targets = SelectTargets(spec, {}, Pods(workers)).targets;
+        EXPECT_LE(targets.size(), count);
+        for (const Target& target : targets) ++recorded[target.rank];
+      }
+      EXPECT_EQ(recorded.size(), static_cast<std::size_t>(workers));
+      for (const auto& [rank, times] : recorded) EXPECT_EQ(times, 1) << rank;
+    }
+  }
+  spec.count = 4;
+  spec.turn = 1;
+  std::vector<int> ranks;
+  for (const Target& target : SelectTargets(spec, {}, Pods(16)).targets)
+    ranks.push_back(target.rank);
+  EXPECT_THAT(ranks, testing::ElementsAre(1, 5, 9, 13)) << "evenly spread";
+}
+
 TEST(SelectTargets, ARankThatNobodyHasIsMissing) {
   TargetSpec spec;
   spec.sample = true;

@@ -121,8 +121,8 @@ TEST_F(KubeGatekeeperTest, ASealIsOfNoUseToAnotherRequest) {
 }
 
 TEST_F(KubeGatekeeperTest, ACopyOfAnOldRequestIsNotAdmitted) {
-  EXPECT_THAT(WhyNot(Stored(Now() - 1h, Now())), HasSubstr("belongs to another request"));
-  EXPECT_THAT(WhyNot(Stored(Now() + 1h, Now())), HasSubstr("belongs to another request"));
+  EXPECT_THAT(WhyNot(Stored(Now() - 1h, Now())), HasSubstr("belongs to another one"));
+  EXPECT_THAT(WhyNot(Stored(Now() + 1h, Now())), HasSubstr("belongs to another one"));
 }
 
 TEST_F(KubeGatekeeperTest, WhatIsOlderThanTheWebhooksIsNotAdmitted) {

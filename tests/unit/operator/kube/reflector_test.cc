@@ -18,7 +18,7 @@ using testing::HasSubstr;
 Json Item(const std::string& name, const std::string& version) {
   return {{"metadata", {{"name", name}, {"namespace", "ns"}, {"resourceVersion", version}}}};
 }
-std::string Event(const std::string& type, const Json& object) {
+std::string WatchEvent(const std::string& type, const Json& object) {
   return Json{{"type", type}, {"object", object}}.dump() + "\n";
 }
 HttpResponse List(const std::string& version, std::vector<Json> items) {
@@ -65,9 +65,10 @@ TEST_F(ReflectorTest, ListsOnceAndFollowsTheWatch) {
   transport_->OnUnary([](const HttpRequest&) {
     return List("10", {Item("a", "5"), Item("b", "6")});
   });
-  transport_->AddStream({Event("MODIFIED", Item("a", "11")),
-                         Event("DELETED", Item("b", "12")) + Event("ADDED", Item("c", "13")),
-                         Event("BOOKMARK", {{"metadata", {{"resourceVersion", "20"}}}})});
+  transport_->AddStream(
+      {WatchEvent("MODIFIED", Item("a", "11")),
+       WatchEvent("DELETED", Item("b", "12")) + WatchEvent("ADDED", Item("c", "13")),
+       WatchEvent("BOOKMARK", {{"metadata", {{"resourceVersion", "20"}}}})});
   Run();
   ASSERT_TRUE(Eventually([&] { return Paths().size() >= 3; }));
   EXPECT_THAT(cache_.Keys(), ElementsAre("ns/a", "ns/c"));
@@ -82,7 +83,7 @@ TEST_F(ReflectorTest, AnExpiredVersionRelistsWithoutEmptyingTheCache) {
     return lists_++ == 0 ? List("10", {Item("a", "5")}) : List("30", {Item("b", "25")});
   });
   transport_->AddStream(
-      {Event("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old"}})});
+      {WatchEvent("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old"}})});
   Run();
   bool emptied = false;
   ASSERT_TRUE(Eventually([&] { return reflector_->synced(); }));
@@ -119,9 +120,9 @@ TEST_F(ReflectorTest, AServerThatComesBackWithAnOlderStateIsListedAnew) {
 
 TEST_F(ReflectorTest, BadEventsAreCountedAndPassedOver) {
   transport_->OnUnary([](const HttpRequest&) { return List("10", {}); });
-  transport_->AddStream({"not json\n", Event("STRANGE", Item("x", "11")),
+  transport_->AddStream({"not json\n", WatchEvent("STRANGE", Item("x", "11")),
                          "{\"type\":\"ADDED\",\"object\":{\"metadata\":7}}\n",
-                         Event("ADDED", Item("a", "12"))});
+                         WatchEvent("ADDED", Item("a", "12"))});
   Run();
   ASSERT_TRUE(Eventually([&] { return cache_.Get("ns/a") != nullptr; }));
   EXPECT_EQ(reflector_->stats().bad_events, 3u);

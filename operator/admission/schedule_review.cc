@@ -1,0 +1,79 @@
+#include "operator/admission/schedule_review.h"
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "operator/admission/requester_patch.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
+#include "operator/objects/schedule_json.h"
+
+namespace strobe {
+namespace {
+
+using Json = nlohmann::json;
+
+// The spec without the fields that ask for no other runs: whoever suspends a schedule does not
+// become its requester.
+Json WishesOf(const Json& object) {
+  Json spec = kube::Member(object, "spec");
+  if (!spec.is_object()) return spec;
+  for (const char* field : {"suspend", "successfulRunsHistoryLimit", "failedRunsHistoryLimit"})
+    spec.erase(field);
+  return spec;
+}
+
+bool AsksForOtherRuns(const AdmissionRequest& request) {
+  return request.operation == "CREATE" || WishesOf(request.object) != WishesOf(request.old_object);
+}
+
+}  // namespace
+
+AdmissionAnswer StampSchedule(const AdmissionRequest& request,
+                              const std::vector<std::string>& seal_keys, WallTime now) {
+  if (!AsksForOtherRuns(request))
+    return SetRequesterAnnotation(request.object, RequesterAnnotation(request.old_object));
+  if (seal_keys.empty()) return Refusal(500, "the requester cannot be sealed yet; try again");
+  const std::string uid = request.operation == "CREATE"
+                              ? ""
+                              : kube::TextOf(kube::Member(request.object, "metadata"), "uid");
+  return SetRequesterAnnotation(
+      request.object,
+      kube::SealScheduleRequester(request.object, request.ns, kube::ParseRequester(request.user),
+                                  now, seal_keys.front(), uid));
+}
+
+AdmissionAnswer CheckSchedule(const AdmissionRequest& request, Gatekeeper& gatekeeper,
+                              Nanos within) {
+  if (!AsksForOtherRuns(request)) return {};
+  Json object = request.object;
+  object["metadata"]["namespace"] = request.ns;
+  const absl::StatusOr<ProfileSchedule> schedule = kube::ParseSchedule(object);
+  if (!schedule.ok()) return Refusal(422, MessageOf(schedule.status()));
+  if (!schedule->invalid.empty()) return Refusal(422, schedule->invalid);
+  Json run = kube::RunToJson(*schedule, DueRun{.name = schedule->name});
+  if (kube::Member(run["spec"], "logdir").is_null()) {
+    const absl::StatusOr<std::string> logdir = gatekeeper.LogdirFor(request.ns, within / 2);
+    if (absl::IsNotFound(logdir.status()) || absl::IsFailedPrecondition(logdir.status()))
+      return Refusal(422, StrCat("spec.template.spec.logdir: ", MessageOf(logdir.status())));
+    if (!logdir.ok()) {
+      return Refusal(500,
+                     "the default of spec.template.spec.logdir could not be read; give it, or "
+                     "try again");
+    }
+    run["spec"]["logdir"] = *logdir;
+  }
+  const absl::StatusOr<ProfileRequest> asked = kube::ParseRequest(run);
+  if (!asked.ok()) return Refusal(422, MessageOf(asked.status()));
+  const absl::StatusOr<PolicyVerdict> verdict =
+      gatekeeper.Judge(*asked, kube::ParseRequester(request.user), {}, within / 2);
+  if (!verdict.ok()) {
+    LogWarning("a schedule could not be checked", {{"error", MessageOf(verdict.status())}});
+    return Refusal(500, "the permission to create its runs could not be checked; try again");
+  }
+  // What makes a request wait now will be different when a run is due.
+  if (verdict->kind == PolicyVerdict::Kind::kRefused) return Refusal(403, verdict->message);
+  return {};
+}
+
+}  // namespace strobe

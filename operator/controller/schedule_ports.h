@@ -1,0 +1,50 @@
+// What the reconciler of ProfileSchedules needs from outside.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "operator/core/schedule.h"
+
+namespace strobe {
+
+// Why a run is not created.
+struct RunRefusal {
+  std::string reason{}, message{};
+};
+
+// The Kubernetes API. Calls block, each for a bounded time.
+class ScheduleCluster {
+ public:
+  virtual ~ScheduleCluster() = default;
+  // From the cache, which already shows the operator's own writes. NotFound when there is no such
+  // object; InvalidArgument when it cannot be parsed.
+  virtual absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) = 0;
+  // All runs of the schedule that exist. One that is active in the status and is not in the cache
+  // was looked for at the server.
+  virtual absl::StatusOr<std::vector<ScheduleRun>> RunsOf(const ProfileSchedule& schedule) = 0;
+  // Judges access and policies as for a request by the schedule's creator, and creates the run.
+  // None: it exists, whoever created it. An error is worth another try.
+  virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
+                                                             const DueRun& due) = 0;
+  virtual absl::Status CancelRun(const ProfileSchedule& schedule, const ScheduleRun& run) = 0;
+  virtual absl::Status DeleteRun(const ProfileSchedule& schedule, const ScheduleRun& run) = 0;
+  // Aborted when the object has changed since it was read.
+  virtual absl::Status WriteStatus(const ProfileSchedule& schedule,
+                                   const ScheduleStatus& status) = 0;
+  // Never blocks; an event that cannot be written is dropped.
+  virtual void RecordEvent(const ProfileSchedule& schedule, bool warning, const std::string& reason,
+                           const std::string& action, const std::string& note) = 0;
+};
+
+class ScheduleMetrics {
+ public:
+  virtual ~ScheduleMetrics() = default;
+  // `result` is started, succeeded, failed, cancelled or skipped.
+  virtual void RunsCounted(const std::string& ns, std::string_view result, std::int64_t count) = 0;
+};
+
+}  // namespace strobe

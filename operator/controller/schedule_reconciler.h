@@ -1,0 +1,32 @@
+// Brings one ProfileSchedule closer to what it asks for. What to do follows from the object and its
+// runs alone (core/schedule_decision.h). A run is created before the status tells of it, and its
+// name follows from the time at which it is due. So an operator that ends in between, or another
+// leader, finds the run and does not create it again.
+#pragma once
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "operator/controller/ports.h"
+#include "operator/controller/schedule_ports.h"
+
+namespace strobe {
+
+class ScheduleReconciler {
+ public:
+  // All arguments outlive it.
+  ScheduleReconciler(const Clock& clock, ScheduleCluster& cluster, ScheduleMetrics& metrics)
+      : clock_(clock), cluster_(cluster), metrics_(metrics) {}
+
+  // `key` is "namespace/name"; each key by one thread at a time. An error is worth another try.
+  absl::StatusOr<ReconcileResult> Reconcile(const std::string& key);
+
+ private:
+  void Tell(const ProfileSchedule& schedule, const ScheduleStatus& status);
+
+  const Clock& clock_;
+  ScheduleCluster& cluster_;
+  ScheduleMetrics& metrics_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,35 @@
+// What a ProfileSchedule needs now: a run that is due, runs that have ended and are counted or
+// removed, and the status that tells it. Pure: it follows from the object, its runs and the time,
+// so that it may be asked at any time, after any crash, any number of times.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/core/schedule.h"
+
+namespace strobe {
+
+struct ScheduleDecision {
+  // As it should be once everything below was done, but for `due`: see Started and Skipped.
+  ScheduleStatus status{};
+  std::optional<DueRun> due{};        // To be started, unless it is refused.
+  std::vector<ScheduleRun> cancel{};  // Makes room for the due run.
+  std::vector<ScheduleRun> remove{};  // Finished, and more than the history limits keep.
+  std::vector<std::string> gone{};    // Active runs that somebody has deleted.
+  bool clock_went_back = false;       // By so much that times are decided again.
+  // When to look again; none = when the schedule or one of its runs changes.
+  std::optional<Nanos> look_again{};
+};
+
+// `runs` are all existing runs of the schedule.
+ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
+                                const std::vector<ScheduleRun>& runs, WallTime now);
+
+// The status when the due run exists.
+ScheduleStatus Started(ScheduleStatus status, const DueRun& due);
+// The status when the run that was due at `time` is not started.
+ScheduleStatus Skipped(ScheduleStatus status, WallTime time, std::string reason,
+                       std::string message);
+
+}  // namespace strobe

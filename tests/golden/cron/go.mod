@@ -1,0 +1,5 @@
+module strobe/tests/golden/cron
+
+go 1.21
+
+require github.com/robfig/cron/v3 v3.0.1

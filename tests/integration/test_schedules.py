@@ -1,0 +1,138 @@
+"""ProfileSchedules on a real API server, with an operator that has only the rights of the chart."""
+
+import json
+
+import pytest
+
+from tests.support.operator import WIDE_GUARD, condition
+from tests.support.processes import wait_until
+from tests.support.secure import ChartOperator, SecureSidecar, create
+
+
+@pytest.fixture
+def operator(group, plane, kubectl, logdir):
+    operator = ChartOperator(group, plane, kubectl, "--set-json", f'logdirs=["{logdir}"]').lead_webhooks_here()
+    yield operator.apply("--server-side").start().wait_ready()
+    operator.process.kill()
+    operator.remove()
+
+
+def schedule(name, logdir, app="train", template=None, **spec):
+    return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileSchedule", "metadata": {"name": name},
+            "spec": {"interval": "5s", **spec, "template": {"spec": {
+                "target": {"selector": {"matchLabels": {"app": app}}}, "logdir": str(logdir), "duration": "100ms", "start": {"guard": WIDE_GUARD}, **(template or {})}}}}
+
+
+def grant(kubectl, user, profile):
+    rules = [{"apiGroups": ["strobe.dev"], "resources": ["profileschedules"], "verbs": ["create", "get", "patch"]}]
+    rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}] if profile else []
+    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
+
+
+def patch(kubectl, name, spec, user=None):
+    return kubectl.run("patch", "profsched", name, "--type=merge", "-p", json.dumps({"spec": spec}), *([f"--as={user}"] if user else []), check=False)
+
+
+def status(kubectl, name):
+    return kubectl.get("profsched", name).get("status", {})
+
+
+def runs_of(kubectl, name):
+    return kubectl.get("profilerequests", "-l", f"strobe.dev/schedule={name}")["items"]
+
+
+def await_webhooks(kubectl, logdir):
+    answer = lambda: create(kubectl, schedule("probe", logdir), dry_run=True).stderr  # noqa: E731
+    wait_until(lambda: "failed calling webhook" not in answer(), 30, "the webhooks")
+
+
+def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, logdir):
+    await_webhooks(kubectl, logdir)
+    grant(kubectl, "jane", profile=True)
+    grant(kubectl, "joe", profile=False)
+    refused = create(kubectl, schedule("s", logdir), user="joe")
+    assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
+    for change, words in [({"interval": None, "schedule": "0 25 * * *"}, 'spec.schedule: the hour "25"'),
+                          ({"interval": None, "schedule": "0 0 31 2 *"}, "never occurs"),
+                          ({"interval": None, "schedule": "@daily", "timeZone": "Mars/Base"}, 'spec.timeZone: "Mars/Base" is no time zone'),
+                          ({"schedule": "@daily"}, "give exactly one of schedule and interval"),
+                          ({"timeZone": "UTC"}, "timeZone is for schedule"),
+                          ({"interval": "3s"}, "interval must be whole seconds"),
+                          ({"jitter": "1m"}, "jitter must be at most interval"),
+                          ({"startingDeadline": "1s"}, "startingDeadline must be at least 10s"),
+                          ({"concurrencyPolicy": "Maybe"}, "spec.concurrencyPolicy"),
+                          ({"template": {"logdir": "/elsewhere"}}, "/elsewhere"),
+                          ({"template": {"ttlAfterFinished": "1s"}}, "ttlAfterFinished must be at least 1m"),
+                          ({"template": {"start": {"at": "2030-01-01T00:00:00Z"}}}, "start.at is one point in time"),
+                          ({"template": {"duration": "1h"}}, "duration must be between 1ms and 10m"),
+                          ({"sample": {"workers": 2}, "template": {"target": {"pods": ["a"], "workers": {"policy": "Sample", "count": 1}}}}, "sample chooses the workers"),
+                          ({"template": {"target": {"selector": {"matchLabels": {"app": "my app"}}}}}, "spec.template.spec.target.selector")]:
+        wrong = schedule("s", logdir, **change)
+        wrong["spec"] = {key: value for key, value in wrong["spec"].items() if value is not None}
+        done = create(kubectl, wrong, user="jane")
+        assert done.returncode != 0 and words in done.stderr, (change, done.stderr)
+    long = create(kubectl, schedule("s" * 64, logdir), user="jane")
+    assert long.returncode != 0 and "at most 63 characters" in long.stderr
+
+    create(kubectl, schedule("s", logdir, app="nobody", interval="1h"), user="jane", check=True)
+    requester = lambda: json.loads(kubectl.get("profsched", "s")["metadata"]["annotations"]["strobe.dev/requester"])["username"]  # noqa: E731
+    assert requester() == "jane"
+    # Somebody who may not profile cannot have other captures made in jane's name, but may suspend the schedule.
+    assert "may not profile pods" in patch(kubectl, "s", {"interval": "5s"}, user="joe").stderr
+    assert patch(kubectl, "s", {"suspend": True}, user="joe").returncode == 0
+    assert requester() == "jane"
+    assert patch(kubectl, "s", {"suspend": False, "interval": "5s"}).returncode == 0
+    assert requester() not in ("jane", "joe"), "whoever changes what it asks for becomes the requester"
+    wait_until(lambda: status(kubectl, "s").get("runs", {}).get("started"), 30, "a run after the change")
+
+
+def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kubectl, trainers, tmp_path, logdir):
+    await_webhooks(kubectl, logdir)
+    grant(kubectl, "jane", profile=True)
+    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", index=i).start() for i in range(2)]
+    for sidecar in sidecars:
+        sidecar.wait()
+    create(kubectl, schedule("llm", logdir, sample={"workers": 1}, successfulRunsHistoryLimit=1), user="jane", check=True)
+    # Its runs wait for pods for half a minute.
+    create(kubectl, schedule("idle", logdir, app="nobody"), user="jane", check=True)
+
+    wait_until(lambda: status(kubectl, "llm").get("runs", {}).get("succeeded", 0) >= 3, 60, "three runs that succeed")
+    recorded = [{trace.name.split(".")[0] for trace in run.glob("*.xplane.pb")} for run in sorted(logdir.glob("plugins/profile/*llm*"))]
+    assert recorded[:2] == [{"worker-0"}, {"worker-1"}], "all ranks come round"
+    assert all(json.loads(path.read_text())["requester"] == "jane" for path in logdir.glob("plugins/profile/*llm*/strobe.json"))
+    kept = runs_of(kubectl, "llm")
+    finished = [run for run in kept if condition(run, "Succeeded")["status"] == "True"]
+    assert len(finished) <= 2, "one is kept, and one may have ended just now"
+    owner, = kept[-1]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("ProfileSchedule", "llm")
+
+    waits = wait_until(lambda: (found := status(kubectl, "idle")).get("lastSkip") and found, 30, "a run that is skipped")
+    assert waits["lastSkip"]["reason"] == "StillActive" and len(waits["active"]) == 1, waits
+    assert operator.process.running() and "forbidden" not in operator.process.output().lower()
+
+    # Another operator goes on where this one ended.
+    operator.process.kill()
+    operator.start().wait_ready()
+    before = status(kubectl, "llm")["runs"]["succeeded"]
+    wait_until(lambda: status(kubectl, "llm")["runs"]["succeeded"] > before, 30, "a run by the next operator")
+    runs = status(kubectl, "llm")["runs"]
+    assert runs["failed"] == runs["cancelled"] == 0, runs
+
+    assert patch(kubectl, "llm", {"suspend": True}).returncode == 0
+    wait_until(lambda: condition({"status": status(kubectl, "llm")}, "Suspended")["status"] == "True", 15, "the suspension")
+    assert "nextScheduleTime" not in status(kubectl, "llm")
+    kubectl.run("delete", "rolebinding", "jane")
+    assert patch(kubectl, "llm", {"suspend": False}).returncode == 0
+    skip = wait_until(lambda: (found := status(kubectl, "llm").get("lastSkip")) and found["reason"] == "NotAllowed" and found, 30, "a run that is not allowed")
+    assert 'user "jane" may not profile' in skip["message"]
+    reasons = {event["reason"] for event in kubectl.get("events.events.k8s.io")["items"] if event["regarding"]["kind"] == "ProfileSchedule"}
+    assert reasons >= {"RunStarted", "RunSkipped"}, reasons
+    page = operator.page("/metrics")
+    for result in ("started", "succeeded", "skipped"):
+        assert f'strobe_schedule_runs_total{{namespace="{kubectl.namespace}",result="{result}"}}' in page, page[-3000:]
+    heading, *rows = kubectl.run("get", "profsched").stdout.splitlines()
+    assert heading.split() == ["NAME", "SCHEDULE", "SUSPEND", "ACTIVE", "SUCCEEDED", "SKIPPED", "LAST", "NEXT", "AGE"]
+    assert any(row.startswith("llm ") and "every 5s" in row for row in rows)

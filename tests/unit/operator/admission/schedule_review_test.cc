@@ -1,0 +1,133 @@
+#include "operator/admission/schedule_review.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/core/names.h"
+#include "operator/objects/requester_json.h"
+
+namespace strobe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class JudgeOfSchedules final : public Gatekeeper {
+ public:
+  absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
+                                      const Crowd&, Nanos within) override {
+    EXPECT_LE(within, 2s);
+    asked.push_back(requester.username + " " + request.capture.logdir);
+    return verdict;
+  }
+  std::optional<PolicyVerdict> Glance(const ProfileRequest&, const Crowd&) override { return {}; }
+  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest&) override { return ""; }
+  absl::StatusOr<std::string> LogdirFor(const std::string&, Nanos) override { return logdir; }
+  void CaptureEnded(const std::string&, WallTime) override {}
+
+  absl::StatusOr<PolicyVerdict> verdict = PolicyVerdict{};
+  absl::StatusOr<std::string> logdir = std::string("/default");
+  std::vector<std::string> asked;
+};
+
+AdmissionRequest ScheduleReview(const char* patch = "{}", const char* former = nullptr) {
+  const auto object = [](const char* text) {
+    nlohmann::json made = nlohmann::json::parse(R"({
+      "metadata": {"name": "s", "uid": "u"},
+      "spec": {"schedule": "@hourly", "template": {"spec": {"target": {"pods": ["a"]}, "logdir": "/logs"}}}})");
+    made.merge_patch(nlohmann::json::parse(text));
+    return made;
+  };
+  AdmissionRequest request;
+  request.operation = former == nullptr ? "CREATE" : "UPDATE";
+  request.ns = "ml";
+  request.user = {{"username", "jane"}};
+  request.object = object(patch);
+  if (former != nullptr) request.old_object = object(former);
+  return request;
+}
+
+// The annotation after the answer's patch, as its content.
+nlohmann::json StampAfter(const AdmissionRequest& request) {
+  const AdmissionAnswer answer = StampSchedule(request, {"key"}, WallTime{1s});
+  EXPECT_TRUE(answer.allowed);
+  const nlohmann::json object = request.object.patch(answer.patch);
+  const nlohmann::json annotations =
+      object["metadata"].value("annotations", nlohmann::json::object());
+  return nlohmann::json::parse(annotations.value(kRequesterAnnotation, "null"));
+}
+
+TEST(ScheduleReview, WhoeverCreatesAScheduleIsItsRequester) {
+  const nlohmann::json stamp = StampAfter(ScheduleReview(
+      R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"admin\"}"}}})"));
+  EXPECT_EQ(stamp["username"], "jane");
+  EXPECT_FALSE(stamp.contains("object")) << "there is no UID yet";
+  const AdmissionAnswer early = StampSchedule(ScheduleReview(), {}, WallTime{1s});
+  EXPECT_FALSE(early.allowed);
+  EXPECT_EQ(early.code, 500);
+}
+
+TEST(ScheduleReview, WhoeverChangesWhatItAsksForBecomesItsRequester) {
+  const char* kOfAdmin =
+      R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"admin\"}"}}})";
+  const nlohmann::json other =
+      StampAfter(ScheduleReview(R"({"spec": {"schedule": "@daily"}})", kOfAdmin));
+  EXPECT_EQ(other["username"], "jane");
+  EXPECT_EQ(other["object"], "u");
+  for (
+      const char* same :
+      {"{}", R"({"spec": {"suspend": true}})", R"({"spec": {"failedRunsHistoryLimit": 9}})",
+       R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"mallory\"}"}}})"}) {
+    EXPECT_EQ(StampAfter(ScheduleReview(same, kOfAdmin))["username"], "admin") << same;
+  }
+  EXPECT_TRUE(
+      StampAfter(
+          ScheduleReview(R"({"metadata": {"annotations": {"strobe.dev/requester": "{}"}}})", "{}"))
+          .is_null())
+      << "what was not there cannot be added";
+}
+
+TEST(ScheduleReview, AScheduleThatCannotBeCarriedOutIsRefusedWithItsField) {
+  JudgeOfSchedules judge;
+  for (const auto& [patch, words] : std::vector<std::pair<const char*, std::string>>{
+           {R"({"spec": {"schedule": "0 0 * * 8"}})", "spec.schedule: the day of the week \"8\""},
+           {R"({"spec": {"timeZone": "Mars/Base"}})", "spec.timeZone"},
+           {R"({"spec": {"template": {"spec": {"logdir": "ftp://x/y"}}}})",
+            "spec.template.spec."}}) {
+    const AdmissionAnswer answer = CheckSchedule(ScheduleReview(patch), judge, 4s);
+    EXPECT_FALSE(answer.allowed) << patch;
+    EXPECT_EQ(answer.code, 422);
+    EXPECT_THAT(answer.message, HasSubstr(words));
+  }
+  EXPECT_THAT(judge.asked, IsEmpty());
+}
+
+TEST(ScheduleReview, TheUserMustBeAllowedToAskForItsRuns) {
+  JudgeOfSchedules judge;
+  EXPECT_TRUE(CheckSchedule(ScheduleReview(), judge, 4s).allowed);
+  EXPECT_EQ(judge.asked.back(), "jane file:///logs");
+  EXPECT_TRUE(CheckSchedule(ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
+                            judge, 4s)
+                  .allowed);
+  EXPECT_EQ(judge.asked.back(), "jane file:///default");
+  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
+  EXPECT_TRUE(CheckSchedule(ScheduleReview(), judge, 4s).allowed)
+      << "it will pass until a run is due";
+  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  EXPECT_EQ(CheckSchedule(ScheduleReview(), judge, 4s).code, 403);
+  EXPECT_EQ(
+      CheckSchedule(ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}"), judge, 4s).code,
+      403);
+  EXPECT_TRUE(
+      CheckSchedule(ScheduleReview(R"({"spec": {"suspend": true}})", "{}"), judge, 4s).allowed);
+  judge.verdict = absl::UnavailableError("timeout");
+  EXPECT_EQ(CheckSchedule(ScheduleReview(), judge, 4s).code, 500);
+  judge.logdir = absl::NotFoundError("no default");
+  EXPECT_EQ(CheckSchedule(ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
+                          judge, 4s)
+                .code,
+            422);
+}
+
+}  // namespace
+}  // namespace strobe
