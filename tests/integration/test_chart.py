@@ -455,6 +455,15 @@ def test_the_sidecars_image_has_what_it_installs_beside_trainers(tmp_path):
     assert list(home.glob("python/*.dist-info/entry_points.txt")), "PyTorch and JAX find the package by it"
 
 
+def test_the_operators_image_has_the_time_zones_of_schedules(tmp_path):
+    done = subprocess.run([ROOT / "tools/image", "operator", "--rootfs", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    zones = tmp_path / "usr/share/zoneinfo"
+    assert (zones / "Europe/Berlin").read_bytes().startswith(b"TZif") and (zones / "UTC").exists()
+    assert not (zones / "posix").exists() and not (zones / "localtime").exists()
+    assert (tmp_path / "var/lib/dpkg/status.d/tzdata").exists()
+
+
 def test_no_image_is_made_without_the_python_package(tmp_path):
     """As in a fresh checkout, in which tools/wheel has not run; the Dockerfile runs it."""
     (tmp_path / "tools").mkdir()
