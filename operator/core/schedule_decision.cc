@@ -133,7 +133,7 @@ void AdoptRuns(const ProfileSchedule& schedule, const ScheduleTimes* times,
           times->Between(status.decided_until.value_or(schedule.created), time);
       status = Missed(std::move(status), passed.before_last.value_or(time), passed.count - 1);
     }
-    status = Started(std::move(status), DueRun{time, name, status.started});
+    status = Started(std::move(status), DueRun{.time = time, .name = name});
     status.decided_until = time;
   }
 }

@@ -25,7 +25,8 @@ ScheduleKeeper::ScheduleKeeper(KubeScheduleCluster::Dependencies dependencies,
 
 void ScheduleKeeper::Start() {
   threads_ = std::make_unique<ReconcileThreads>(
-      clock_, kThreads, queue_, [this](const std::string& key) { return reconciler_.Reconcile(key); },
+      clock_, kThreads, queue_,
+      [this](const std::string& key) { return reconciler_.Reconcile(key); },
       [](const std::string&, Nanos) {});
   reflector_.Start();
 }
