@@ -12,12 +12,12 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "viewer/activity.h"
 #include "viewer/arrow_bundles.h"
 #include "viewer/comparison.h"
 #include "viewer/details.h"
 #include "viewer/find.h"
 #include "viewer/graph.h"
-#include "viewer/overview.h"
 #include "viewer/selection.h"
 #include "viewer/tiles.h"
 #include "viewer/xprof_api.h"
@@ -246,14 +246,14 @@ absl::StatusOr<Page> GraphPage(const LoadedRun& run, const Query& query) {
   return JsonPage(std::move(json));
 }
 
-absl::StatusOr<Page> OverviewPage(const LoadedRun& run, const Query& query) {
+absl::StatusOr<Page> ActivityPage(const LoadedRun& run, const Query& query) {
   ASSIGN_OR_RETURN(const std::int64_t slots,
-                   query.Integer("slots", 512, kMinOverviewSlots, kMaxOverviewSlots));
+                   query.Integer("slots", 512, kMinActivitySlots, kMaxActivitySlots));
   ASSIGN_OR_RETURN(const std::int64_t bands, query.Integer("bands", 8, 1, kMaxBands));
-  const Overview overview =
-      LookAtWhole(run, static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bands));
+  const Activity activity =
+      ActivityOf(run, static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bands));
   return JsonPage(Json{
-      {"beginPs", overview.begin_ps}, {"slotPs", overview.slot_ps}, {"bands", overview.bands}});
+      {"beginPs", activity.begin_ps}, {"slotPs", activity.slot_ps}, {"bands", activity.bands}});
 }
 
 absl::StatusOr<Page> StepsPage(const LoadedRun& run, const Query&) {
@@ -290,7 +290,7 @@ Page DescriptionPage(const LoadedRun& run) { return JsonPage(DescribeRun(run)); 
 RunApi FindRunApi(std::string_view path) {
   static constexpr std::pair<std::string_view, RunApi> kApis[] = {
       {"/api/arrows", &ArrowsPage}, {"/api/event", &EventPage}, {"/api/events", &EventsPage},
-      {"/api/find", &FindPage},     {"/api/graph", &GraphPage}, {"/api/overview", &OverviewPage},
+      {"/api/find", &FindPage},     {"/api/graph", &GraphPage}, {"/api/activity", &ActivityPage},
       {"/api/select", &SelectPage}, {"/api/steps", &StepsPage}, {"/api/tiles", &TilesPage},
   };
   for (const auto& [known, api] : kApis)

@@ -11,6 +11,7 @@
 #include "viewer/catalog_api.h"
 #include "viewer/page_policy.h"
 #include "viewer/run_files.h"
+#include "viewer/stored_report.h"
 
 namespace strobe::viewer {
 namespace {
@@ -55,7 +56,7 @@ Page ErrorPage(const absl::Status& status) {
 }  // namespace
 
 Viewer::Viewer(Library& library, ViewerOptions options)
-    : library_(library), options_(std::move(options)) {}
+    : library_(library), options_(std::move(options)), reports_(options_.max_open) {}
 
 Page Viewer::Answer(const Request& request, const catalog::Visible& visible) {
   Page page;
@@ -77,6 +78,7 @@ absl::StatusOr<Page> Viewer::Route(const Request& request, const catalog::Visibl
   static const std::map<std::string_view, LibraryApi> kLibraryApis = {
       {"/api/runs", &Viewer::Runs},
       {"/api/run", &Viewer::Describe},
+      {"/api/report", &Viewer::Report},
       {"/api/catalog", &Viewer::Catalog},
       {"/data/plugin/profile/runs", &Viewer::XprofRuns},
       {"/data/plugin/profile/run_tools", &Viewer::XprofTools},
@@ -183,6 +185,7 @@ absl::StatusOr<Page> Viewer::Checked(const LoadedRun& run, const std::shared_ptr
 
 bool Viewer::IsSlow(const Request& request) {
   if (FindXprofApi(request.path) != nullptr || FindFileApi(request.path) != nullptr) return true;
+  if (request.path == "/api/report") return true;
   return request.path == "/api/find" && Query(request.query).Text("in") == "all";
 }
 
@@ -209,6 +212,19 @@ absl::StatusOr<Page> Viewer::Describe(const Query& query, const catalog::Visible
   return JsonPage(Json{{"loading", true},
                        {"done", loader->progress().done.load()},
                        {"total", loader->progress().total.load()}});
+}
+
+absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& visible) {
+  ASSIGN_OR_RETURN(const Making making, MakingOf(query.Text("make")));
+  ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
+  StoredReport stored;
+  // Of a run without one the store is not asked again while its report is computed.
+  if (making == Making::kNever || !reports_.Knows(name)) stored = ReadStoredReport(library_, name);
+  if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
+  const std::shared_ptr<Loader> loader = LoaderOf(name);
+  ASSIGN_OR_RETURN(const Run run, Loaded(loader, kPageWait));
+  if (run == nullptr) return LoadingReportPage(name, stored);
+  return Checked(*run, loader, reports_.Answer(name, run, making, stored));
 }
 
 absl::StatusOr<Page> Viewer::Catalog(const Query& query, const catalog::Visible& visible) {

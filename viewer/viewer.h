@@ -11,6 +11,7 @@
 #include "common/http/query.h"
 #include "viewer/library.h"
 #include "viewer/loader.h"
+#include "viewer/reports.h"
 #include "viewer/run_api.h"
 
 namespace strobe::viewer {
@@ -39,8 +40,8 @@ class Viewer {
   // do not exist for the asker.
   Page Answer(const Request& request, const catalog::Visible& visible = catalog::kAllVisible);
   // True for requests of XProf's page, which convert whole traces and wait for runs that are still
-  // being read, for those that ask the store for a run's objects, and for searches that read every
-  // event.
+  // being read, for those that ask the store for a run's objects, such as its report, and for
+  // searches that read every event.
   static bool IsSlow(const Request& request);
 
  private:
@@ -72,12 +73,14 @@ class Viewer {
                                                        std::size_t most);
   absl::StatusOr<Page> Runs(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> Describe(const Query& query, const catalog::Visible& visible);
+  absl::StatusOr<Page> Report(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> Catalog(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> XprofRuns(const Query& query, const catalog::Visible& visible);
   absl::StatusOr<Page> XprofTools(const Query& query, const catalog::Visible& visible);
 
   Library& library_;
   const ViewerOptions options_;
+  Reports reports_;
   Mutex mutex_;
   // By name, the one that was asked for last at the end.
   std::vector<std::pair<std::string, std::shared_ptr<Loader>>> loaders_ ABSL_GUARDED_BY(mutex_);

@@ -170,6 +170,7 @@ MadeReport RunReport::Finish(std::string_view capture_id, std::string_view run,
   if (made.json.size() <= max_bytes) return made;
   for (const char* list : {"workers", "steps", "ops"}) json[list] = RunJson::array();
   for (const char* list : {"waits", "collectives"}) json["stragglers"][list] = RunJson::array();
+  json["stragglers"].erase("waitMap");
   json["workersLeftOut"] = added_;
   made.json = dump();
   return made;

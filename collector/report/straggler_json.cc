@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "collector/report/headline.h"
+#include "collector/report/wait_map.h"
 
 namespace strobe {
 namespace {
@@ -85,6 +86,26 @@ ReportJson WaitsJson(const report::Job& job, const report::Arrivals& arrivals) {
   return workers;
 }
 
+ReportJson WaitMapJson(const report::Job& job, const report::WaitMap& map) {
+  ReportJson workers = ReportJson::array(), steps = ReportJson::array();
+  for (const std::uint32_t i : map.workers) workers.push_back(job.workers[i].name);
+  for (const std::uint32_t i : map.steps) steps.push_back(job.steps[i].number);
+  ReportJson waits = ReportJson::array(), errors = ReportJson::array();
+  for (const auto& row : map.waits) {
+    ReportJson row_waits = ReportJson::array(), row_errors = ReportJson::array();
+    for (const std::optional<report::StepWait>& wait : row) {
+      const bool measured = wait && wait->error_ns;
+      row_waits.push_back(wait ? ReportJson(wait->waited_ns) : ReportJson());
+      row_errors.push_back(measured ? ReportJson(*wait->error_ns) : ReportJson());
+    }
+    waits.push_back(std::move(row_waits));
+    errors.push_back(std::move(row_errors));
+  }
+  return {{"workers", std::move(workers)},          {"steps", std::move(steps)},
+          {"waitedNs", std::move(waits)},           {"errorNs", std::move(errors)},
+          {"workersLeftOut", map.workers_left_out}, {"stepsLeftOut", map.steps_left_out}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json StragglersToJson(const report::Job& job,
@@ -114,6 +135,7 @@ nlohmann::ordered_json StragglersToJson(const report::Job& job,
           {"slowdown", report.slowdown ? ReportJson(report.slowdown->slowdown) : ReportJson()},
           {"collectives", CallsJson(job, report.arrivals)},
           {"waits", WaitsJson(job, report.arrivals)},
+          {"waitMap", WaitMapJson(job, report::ComputeWaitMap(job, report.arrivals))},
           {"unknown", report.unknown}};
 }
 

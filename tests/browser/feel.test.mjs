@@ -340,15 +340,15 @@ test("Ctrl and a box add to what is selected, each event once", async () => {
 // ---- Time ---------------------------------------------------------------------------------------
 
 test("the strip shows the whole run, and its frame moves and zooms the view", async () => {
-  const inked = await page.$eval("#overview-canvas", (canvas) => {
+  const inked = await page.$eval("#strip-canvas", (canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const values = new Uint32Array(data.buffer);
     return values.filter((value) => value !== values[0]).length / values.length;
   });
   assert.ok(inked > 0.1 && inked < 0.9, `${inked} of the strip has events`);
-  const strip = await boxOf("#overview-canvas");
+  const strip = await boxOf("#strip-canvas");
   const whole = await view(page);
-  const frame = await boxOf("#overview-frame");
+  const frame = await boxOf("#strip-frame");
   near(frame.width, strip.width, 8);
   // An edge zooms.
   await drag(
@@ -370,19 +370,16 @@ test("the strip shows the whole run, and its frame moves and zooms the view", as
   const moved = await view(page);
   near(moved.end - moved.begin, half.end - half.begin, 10);
   near(moved.begin - half.begin, (200 / strip.width) * (whole.end - whole.begin), 0.2 * MS);
-  near((await boxOf("#overview-frame")).left, frame.left + 200, 3);
+  near((await boxOf("#strip-frame")).left, frame.left + 200, 3);
   // A press beside the frame brings it there.
   await page.mouse.click(strip.right - 60, strip.top + 20);
   await idle(page);
   assert.ok((await view(page)).end > whole.end - 2 * MS);
-  await page.focus("#overview-frame");
+  await page.focus("#strip-frame");
   const there = await view(page);
   await press(page, "ArrowLeft");
   near(there.begin - (await view(page)).begin, 0.1 * (there.end - there.begin), 10);
-  assert.equal(
-    await page.$eval("#overview-frame", (node) => node.getAttribute("role")),
-    "scrollbar",
-  );
+  assert.equal(await page.$eval("#strip-frame", (node) => node.getAttribute("role")), "scrollbar");
   await shot(page, "strip");
 });
 
@@ -514,7 +511,7 @@ test("the canvas has a frame for the keyboard only", async () => {
   await clickAt("python", 0, 12 * MS);
   await selected("train");
   assert.equal(await outline(), "none");
-  await page.focus("#overview-frame");
+  await page.focus("#strip-frame");
   await page.keyboard.press("Tab");
   for (let i = 0; i < 200; ++i) {
     if (await page.evaluate(() => document.activeElement.id === "canvas")) break;

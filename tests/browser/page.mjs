@@ -52,10 +52,10 @@ export async function listen(browser) {
   return page;
 }
 
-/** Opens a timeline. */
+/** Opens a timeline, also of a run that begins with its overview. */
 export async function open(browser, url) {
   const page = await listen(browser);
-  await page.goto(url);
+  await page.goto(url.includes("#") ? `${url}&tab=timeline` : `${url}#tab=timeline`);
   await idle(page);
   return page;
 }

@@ -93,6 +93,9 @@ test("names are text whatever is in them", async () => {
   for (const cell of [2, 5, 6]) assert.ok(cells[cell].includes(HTML), cells[cell]);
   await page.click("#runs tbody tr td:nth-child(3)");
   await details(NEWEST);
+  await page.waitForFunction(() =>
+    document.getElementById("details-body").textContent.includes("> holds up 7 others"),
+  );
   assert.equal(await page.$("#runs img, #details img"), null);
   const shown = await text(page, "#details-body");
   assert.ok(shown.split(HTML).length > 4, shown);

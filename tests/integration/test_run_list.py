@@ -45,6 +45,7 @@ def logdirs(tmp_path_factory, protos):
     # It says that it is of team-7: text to show, which decides nothing.
     write_manifest(one, NEWEST, request=f"team-7/{HTML}", job=HTML, requester=HTML, result=HTML[:32], message=HTML, workers=[
         {"name": HTML, "pod": HTML, "outcome": HTML, "message": HTML}])
+    (one / "plugins/profile" / NEWEST / "report.json").write_text(json.dumps({"format": 1, "headline": f"{HTML} holds up 7 others"}))
     return one, two
 
 

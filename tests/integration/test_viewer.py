@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import straggler_run
 from tests.support.processes import BIN, BUILD, ROOT
 from tests.support.stores import Versity, strobe_env
 from tests.support.traces import MS, US, PlaneWriter, hlo_proto, write_run
@@ -57,6 +58,24 @@ def test_every_feature_of_the_page(view):
 
 def test_the_feel_of_the_page(view):
     node("feel.test.mjs", view)
+
+
+def test_the_overview_of_a_run(session_group, tmp_path, protos):
+    """Its numbers are those of strobe report, whether the report is stored or computed; a hostile report harms nobody."""
+    runs = {name: straggler_run.write(tmp_path, name) for name in ("straggler", "stored", "hostile", "broken", "large")}
+    done = subprocess.run([BIN / "strobe", "report", runs["straggler"], "--output", "json"], capture_output=True, text=True, timeout=60, check=True)
+    witness = json.loads(done.stdout)
+    stored = straggler_run.stored(witness)
+    for name, report in (("stored", stored), ("hostile", straggler_run.hostile(stored)), ("large", straggler_run.large(stored))):
+        (runs[name] / "report.json").write_text(json.dumps(report))
+    stored["stragglers"]["stragglers"][0]["longerNs"] = "<script>"
+    (runs["broken"] / "report.json").write_text(json.dumps(stored))
+    (tmp_path / "witness.json").write_text(done.stdout)
+    view = View(session_group, "overview", runs["straggler"], "--cache", "none")
+    view.loaded()
+    assert view.json("/api/report")["state"] == "none", "it is computed only when it is asked for"
+    assert view.json("/api/report?run=stored")["state"] == "stored"
+    node("overview.test.mjs", view, STROBE_WITNESS=str(tmp_path / "witness.json"))
 
 
 def large_job(launches):
@@ -258,7 +277,7 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(view):
         ("/api/event?row=0&track=0&ordinal=999999", 404, "no such event"),
         ("/api/select?tracks=1:2", 400, "tracks: write up to"),
         ("/api/select?events=1:2", 400, "events: write up to"),
-        ("/api/overview?slots=1", 400, "slots: 1 is not from 16 to 4096"),
+        ("/api/activity?slots=1", 400, "slots: 1 is not from 16 to 4096"),
         ("/api/arrows?rows=0&begin=5&end=4", 400, "end: lies before begin"),
         ("/api/arrows?rows=0&limit=999999", 400, "limit: 999999 is not from 1 to 20000"),
         ("/api/find?q=x&in=dreams", 400, "in: write names, texts or all"),
@@ -296,10 +315,10 @@ def test_hostile_questions_end_no_server(view):
     print("seed", seed)
     words = ["run", "rows", "begin", "end", "level", "slots", "q", "regex", "row", "track", "ordinal", "at", "slop", "limit", "from",
              "tracks", "tag", "host", "resolution", "start_time_ms", "end_time_ms", "unique_id", "event_name", "backwards",
-             "events", "bands", "after", "file"]
+             "events", "bands", "after", "file", "make"]
     values = ["", "0", "-1", "1", "0-9", "9223372036854775807", "-9223372036854775808", "1e308", "nan", "0:0-4294967295", "ALL_HOSTS",
-              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*"]
-    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/overview",
+              "trace_viewer@", "%00", "%ff%fe", "4.4.4", "(((((", "a" * 1200, "2305843009213693952", "56", "4096", "worker-0", ".*", "always"]
+    paths = ["api/runs", "api/run", "api/catalog", "api/manifest", "api/file", "api/perfetto", "api/tiles", "api/event", "api/events", "api/find", "api/select", "api/arrows", "api/steps", "api/activity", "api/report",
              "data/plugin/profile/data", "data/plugin/profile/hosts"]
     server = view.url.split("/")[2]
     for _ in range(1500):

@@ -13,6 +13,7 @@ from tests.conftest import read_manifest
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.ports import free_port
 from tests.support.processes import BIN
+from tests.support.viewer import View
 from tests.support.workers import Worker, hold_session
 
 
@@ -203,6 +204,17 @@ def test_the_worker_that_holds_up_the_others_is_named(kubectl, operator, group, 
     metrics = operator.page("/metrics")
     told = re.search(rf'strobe_capture_straggler_seconds_sum{{namespace="{kubectl.namespace}"}} (\S+)', metrics)
     assert float(told[1]) == pytest.approx(report["figures"]["stragglerSeconds"])
+    # The viewer shows it, and computes the same from the traces when it is gone.
+    view = View(group, "view", report_file.parent, "--cache", "none")
+    view.loaded()
+    shown = view.json("/api/report?make=always")
+    assert shown["state"] == "stored" and shown["compares"] and shown["report"]["headline"] == headline
+    report_file.unlink()
+    while (computed := view.json("/api/report?make=always"))["state"] == "computing":
+        pass
+    again, = computed["report"]["stragglers"]["stragglers"]
+    assert computed["state"] == "computed" and again["worker"] == straggler["worker"] == "joined-1"
+    assert again["heldUp"]["ns"] == pytest.approx(straggler["heldUp"]["ns"], rel=0.01)
 
 
 def test_a_logdir_that_cannot_be_written_is_told_in_the_stores_words(kubectl, operator, make_workers):

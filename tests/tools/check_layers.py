@@ -52,8 +52,8 @@ ARROWS = {
     "operator/main": ["common/base", "common/grpc_tls", "common/http", "common/tls", "operator/admission", "operator/config",
                       "operator/controller", "operator/core", "operator/enroll", "operator/kube", "operator/metrics", "operator/objects",
                       "operator/report", "operator/workers"],
-    "viewer": ["collector/analysis", "collector/catalog", "collector/convert", "collector/index", "collector/logdir", "collector/xplane", "common/base",
-               "common/http"],
+    "viewer": ["collector/analysis", "collector/catalog", "collector/convert", "collector/digest", "collector/index", "collector/logdir", "collector/report",
+               "collector/xplane", "common/base", "common/http"],
     "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
     "cli/cluster": ["common/base", "operator/core", "operator/objects"],
     # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.

@@ -11,26 +11,25 @@ import { Loading } from "./loading.js";
 import { Marks } from "./marks.js";
 import { Notices } from "./notices.js";
 import { drawOverlay } from "./overlay.js";
-import { Overview } from "./overview.js";
+import { OverviewTab } from "./overview_tab.js";
 import { Panel } from "./panel.js";
-import { readLink, writeLink } from "./permalink.js";
+import { linkTo, namesNoPlace, readLink, writeLink } from "./permalink.js";
 import { savePicture } from "./picture.js";
+import { Places } from "./places.js";
 import { Pointer } from "./pointer.js";
 import { Renderer } from "./renderer.js";
+import { CHEAP, Landing, NEVER } from "./report.js";
 import { Rows } from "./rows.js";
 import { Search } from "./search.js";
 import { Selection } from "./selection.js";
-import { Splitter } from "./splitter.js";
+import { labelSplitter, panelSplitter } from "./splitter.js";
+import { Strip } from "./strip.js";
+import { OVERVIEW, Tabs, TIMELINE } from "./tabs.js";
 import { TileStore } from "./tiles.js";
 import { Toolbox } from "./toolbox.js";
 import { View } from "./view.js";
 
 const MAX_FRAME_MS = 50; // A page that was hidden does not leap when it is shown again.
-// Pixels that resizing leaves to each part.
-const MIN_LABELS = 160;
-const MIN_TIMELINE = 200;
-const MIN_STAGE = 120;
-const MIN_PANEL = 90;
 
 const $ = (id) => document.getElementById(id);
 
@@ -41,7 +40,7 @@ const notices = new Notices($("announce"), $("notice"));
 const loading = new Loading($("progress"));
 const renderer = new Renderer(canvas);
 const view = new View(renderer, $("stage"), $("labels"), settled);
-const overview = new Overview($("overview"), $("overview-canvas"), $("overview-frame"), view);
+const strip = new Strip($("strip"), $("strip-canvas"), $("strip-frame"), view);
 const panel = new Panel({
   jump: (event) => selection.jump(event),
   zoomToStep: (step) => selection.zoomToStep(step),
@@ -67,6 +66,13 @@ const labels = new Labels($("labels"), {
 });
 const hint = new Hint($("hint"), $("stage"), canvas, view);
 const pointer = new Pointer(canvas, view, selection, marks, hint, notices);
+const places = new Places(view, selection, search, notices);
+const tabs = new Tabs($("tabs"), tabShown);
+const overview = new OverviewTab($("overview"), {
+  go: goTo,
+  linkTo: (place) => linkTo((view.run?.api ?? asked).run, place),
+  say: (text) => notices.say(text),
+});
 const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   ArrowLeft: () => (selection.single ? selection.step(-1) : view.pan(-renderer.width / 8)),
   ArrowRight: () => (selection.single ? selection.step(1) : view.pan(renderer.width / 8)),
@@ -74,13 +80,15 @@ const keys = new Keys(canvas, view, pointer, selection, marks, panel, {
   m: () => marks.toggle(selection.time()),
   v: toggleFlows,
   c: toggleComparison,
+  o: () => tabs.toggle(),
   p: () => selection.single && rows.togglePin(selection.single.row),
   0: () => view.showAll(),
   "/": () => $("find-text").focus(),
   "?": showHelp,
 });
 const toolbox = new Toolbox($("tools"), $("tools-grip"));
-const splitters = [labelSplitter(), panelSplitter()];
+const splitters = [labelSplitter(resized, () => strip.draw()), panelSplitter(resized)];
+let asked = new Api(""); // About the run that the page's link names.
 let lastFrame = 0; // By the clock of requestAnimationFrame.
 
 // ---- Runs -------------------------------------------------------------------------------------
@@ -88,14 +96,19 @@ let lastFrame = 0; // By the clock of requestAnimationFrame.
 async function start() {
   const link = readLink();
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  asked = new Api(link.run);
+  if (link.tab === OVERVIEW) tabs.show(OVERVIEW);
   setTheme(localStorage.getItem("theme") ?? (dark ? "dark" : "light"));
-  const asked = new Api("").get("runs");
+  const about = new Api("").get("runs");
   try {
     // Without a name, the list may be shown instead of a run.
-    if (!link.run && (await asked).opensList) return location.replace("/runs.html");
+    if (!link.run && (await about).opensList) return location.replace("/runs.html");
     // The run is asked for at once: without a name the server takes the first one.
     const opened = openRun(link.run, link);
-    const { runs, place, xprof, hasList } = await asked;
+    const landing = new Landing(() => tabs.show(OVERVIEW));
+    const begins = namesNoPlace(link);
+    if (begins) landing.offer(asked, NEVER);
+    const { runs, place, xprof, hasList } = await about;
     panel.xprof = xprof;
     $("list").hidden = !hasList;
     document.title = `${place} – Strobe`;
@@ -105,6 +118,7 @@ async function start() {
     );
     $("run").title = place;
     await opened;
+    if (begins && view.run) landing.offer(view.run.api, CHEAP);
   } catch (error) {
     fail(error);
   }
@@ -128,8 +142,9 @@ async function openRun(name, link = {}) {
   flows.hideEvent();
   flows.clearBundles();
   restore(link);
-  overview.load();
-  report(description);
+  strip.load();
+  tellProblems(description);
+  if (tabs.current === OVERVIEW) overview.open(view.run.api);
 }
 
 /** Shows the part of the run that a link names. */
@@ -142,17 +157,19 @@ function restore(link) {
   view.scroll(link.top ?? 0);
   if (link.end > link.begin) view.set(link.begin, link.end);
   else view.showWindow();
+  const place = link.worker || link.step !== undefined;
+  if (place) places.show(link).catch(fail);
   view.load(); // While the first frame is drawn.
   for (let i = 0; i + 1 < (link.marks?.length ?? 0); i += 2)
     marks.add({ begin: link.marks[i], end: link.marks[i + 1] });
-  if (link.find) search.restore(link.find, link.regex);
+  if (link.find && !place) search.restore(link.find, link.regex);
   if (link.event?.length === 3) {
     const [row, track, ordinal] = link.event;
     selection.select({ row, track, ordinal });
   }
 }
 
-function report({ events, warnings, workers }) {
+function tellProblems({ events, warnings, workers }) {
   const problems = workers.flatMap((worker) =>
     worker.problems.map((text) => `${worker.name}: ${text}`),
   );
@@ -175,6 +192,8 @@ function fail(error) {
 /** Called when the view has come to rest. */
 function settled() {
   if (!view.run) return;
+  if (tabs.current === OVERVIEW)
+    return history.replaceState(null, "", linkTo(view.run.api.run, { tab: OVERVIEW }));
   writeLink({
     run: view.run.api.run,
     view,
@@ -187,6 +206,23 @@ function settled() {
     marks: marks.list,
   });
   flows.refresh();
+}
+
+// ---- Tabs -------------------------------------------------------------------------------------
+
+function tabShown(name) {
+  resizeWindow(); // The header has more or fewer lines now.
+  if (name === OVERVIEW) overview.open(view.run?.api ?? asked);
+  // So that keys scroll it.
+  if (name === OVERVIEW && document.activeElement === document.body) $("overview").focus();
+  view.settle();
+}
+
+/** Shows a place in the timeline, {worker, step, find}. */
+function goTo(place) {
+  tabs.show(TIMELINE);
+  canvas.focus();
+  places.show(place).catch(fail);
 }
 
 // ---- Frames -----------------------------------------------------------------------------------
@@ -211,7 +247,7 @@ function draw() {
   const facts = `${count(description.events)} events, ${time(view.end - view.begin)} in sight`;
   labels.note(`${facts}\n${view.sectionAbove()?.title ?? ""}`);
   pointer.refreshHint();
-  overview.place();
+  strip.place();
   view.load();
   $("stage").classList.toggle("loading", store.lacking > 0);
 }
@@ -247,44 +283,10 @@ function resized() {
 function resizeWindow() {
   for (const splitter of splitters) splitter.restore();
   toolbox.fit();
-  view.fit($("stage").parentElement.clientHeight - $("overview").offsetHeight);
+  view.fit($("timeline").clientHeight - $("strip").offsetHeight);
   resized();
+  strip.draw();
   overview.draw();
-}
-
-function labelSplitter() {
-  const root = document.documentElement.style;
-  return new Splitter($("labels-size"), "labels", {
-    sizeAt: (event) => event.clientX - $("labels").getBoundingClientRect().left,
-    get: () => $("labels").offsetWidth,
-    set: (size) => {
-      if (size === null) root.removeProperty("--label");
-      else root.setProperty("--label", `${size}px`);
-      resized();
-      overview.draw();
-    },
-    limits: () => [MIN_LABELS, $("stage").clientWidth - MIN_TIMELINE],
-    grow: "ArrowRight",
-    shrink: "ArrowLeft",
-  });
-}
-
-function panelSplitter() {
-  const element = $("panel");
-  return new Splitter($("panel-size"), "panel", {
-    sizeAt: (event) => element.getBoundingClientRect().bottom - event.clientY,
-    get: () => element.offsetHeight,
-    set: (size) => {
-      element.style.height = size === null ? "" : `${size}px`;
-      resized();
-    },
-    limits: () => [
-      MIN_PANEL,
-      $("stage").parentElement.clientHeight - $("overview").offsetHeight - MIN_STAGE,
-    ],
-    grow: "ArrowUp",
-    shrink: "ArrowDown",
-  });
 }
 
 // ---- Buttons ----------------------------------------------------------------------------------
@@ -292,6 +294,7 @@ function panelSplitter() {
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   renderer.setTheme(theme);
+  strip.draw();
   overview.draw();
   view.redraw();
 }
@@ -354,6 +357,9 @@ globalThis.strobe = {
   },
   get layout() {
     return view.run?.layout ?? null;
+  },
+  get tab() {
+    return tabs.current;
   },
   get idle() {
     return view.idle;

@@ -1,8 +1,12 @@
 // The keyboard. Keys that move the view act as long as they are held; the others once.
 
+import { TIMELINE } from "./tabs.js";
+
 const TOOLS = ["select", "pan", "zoom", "timing"];
 // Keys 1 to 4 and, for users of Perfetto and XProf, the same with Shift on a US keyboard.
 const TOOL_KEYS = ["1234", "!@#$"];
+// Keys that act whatever the page shows; the others are the timeline's.
+const EVERYWHERE = ["o", "?"];
 // What a list that has the focus uses itself.
 const LIST_KEYS = new Set(
   "ArrowUp ArrowDown Enter Tab Home End PageUp PageDown".split(" ").concat(" "),
@@ -43,6 +47,7 @@ export class Keys {
   down(event) {
     if (!this.view.run || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.getElementById("keys").open) return;
+    if (document.body.dataset.tab !== TIMELINE && !EVERYWHERE.includes(nameOf(event))) return;
     const typing = event.target.matches("input, textarea");
     const choosing = event.target.matches("select");
     if (event.key === "Escape") return typing || choosing ? this.canvas.focus() : this.escape();

@@ -1,201 +1,334 @@
-// The strip above the timeline: how busy each part of the whole run is, with a frame around the part
-// that is in sight. The frame is dragged, by its middle or by an edge.
+// The overview of a run: what its report says. Names come from traces and from report.json, which
+// may be hostile, so they are only ever set as text.
+import { stepChart, waitChart } from "./overview_charts.js";
+import { element, table } from "./panel.js";
+import {
+  causesOf,
+  heldUpBy,
+  howOften,
+  lossOf,
+  nanoseconds,
+  number,
+  percent,
+  several,
+  verdictOf,
+  within,
+} from "./overview_words.js";
 
-const MIN_FRAME = 8; // Pixels; a frame around a shorter time is made this wide.
-const EDGE = 6; // Pixels from an edge at which the edge is taken, not the whole frame.
-const BAND = 4; // Pixels of a band, at least.
-const KEY_STEP = 0.1; // Of the time in sight, by which an arrow key moves it.
+// The parts of a worker's time, each with the colour of its class.
+const PARTS = [
+  ["compute", "Compute"],
+  ["communication", "Communication that nothing hides"],
+  ["copies", "Copies that nothing hides"],
+  ["input", "Waiting for input"],
+  ["collection", "Garbage collection"],
+  ["host", "Launched late by the host"],
+  ["idle", "Idle otherwise"],
+];
 
 export class Overview {
-  /** `strip`: holds the canvas and the frame. */
-  constructor(strip, canvas, frame, view) {
-    this.strip = strip;
-    this.canvas = canvas;
-    this.context = canvas.getContext("2d");
-    this.frame = frame;
-    this.view = view;
-    this.answer = null; // Of /api/overview.
-    this.drag = null;
-    this.placed = ""; // The frame's place, as it was set last.
-    strip.addEventListener("pointerdown", (event) => this.down(event));
-    strip.addEventListener("pointermove", (event) => this.move(event));
-    strip.addEventListener("pointerup", () => (this.drag = null));
-    strip.addEventListener("pointercancel", () => (this.drag = null));
-    strip.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    frame.addEventListener("keydown", (event) => this.key(event));
+  /** `answer`: of /api/report. `actions`: go(place), linkTo(place), say(text). */
+  constructor(section, answer, actions) {
+    this.actions = actions;
+    this.charts = [];
+    const { report } = answer;
+    section.replaceChildren(...this.about(answer));
+    if (!report) return;
+    const { stragglers } = report;
+    section.append(
+      element("h2", report.headline ?? "The report has no headline.", "headline"),
+      this.figures(report),
+      ...this.lateWorkers(stragglers),
+      ...this.times(report),
+      ...this.steps(report),
+      ...this.waits(stragglers),
+      ...this.operations(report),
+      ...unknownOf(report),
+    );
   }
 
-  /** Asks how busy the view's run is. */
-  async load() {
-    const { run } = this.view;
-    this.answer = null;
-    this.draw();
-    const slots = Math.max(16, Math.min(4096, Math.round(this.canvas.clientWidth)));
-    const bands = Math.max(1, Math.floor(this.canvas.clientHeight / BAND));
-    // Without an answer the strip has its frame only, which is of use by itself.
-    const answer = await run.api.get("overview", { slots, bands }).catch(() => null);
-    if (run !== this.view.run) return;
-    this.answer = answer;
-    this.draw();
-  }
-
-  // ---- Times and places -------------------------------------------------------------------------
-
-  /** {begin, end}: the time that the strip shows. */
-  get whole() {
-    const { beginPs, endPs } = this.view.run.description;
-    const margin = (endPs - beginPs) * 0.01 + 1;
-    return { begin: beginPs - margin, end: endPs + margin };
-  }
-
-  x(ps) {
-    const { begin, end } = this.whole;
-    return ((ps - begin) / (end - begin)) * this.canvas.clientWidth;
-  }
-
-  timeAt(x) {
-    const { begin, end } = this.whole;
-    return begin + (x / this.canvas.clientWidth) * (end - begin);
-  }
-
-  /** Left and right edge of the frame, in pixels. */
-  edges() {
-    const a = this.x(this.view.begin);
-    const b = this.x(this.view.end);
-    const more = Math.max(0, MIN_FRAME - (b - a)) / 2;
-    return [a - more, b + more];
-  }
-
-  // ---- Drawing ------------------------------------------------------------------------------------
-
-  /** Draws the strip anew: for another run, size or theme. */
   draw() {
-    const { canvas, context, view } = this;
-    const { theme } = view.renderer;
-    const ratio = devicePixelRatio || 1;
-    const width = canvas.clientWidth;
-    const height = canvas.clientHeight;
-    canvas.width = Math.max(1, Math.round(width * ratio));
-    canvas.height = Math.max(1, Math.round(height * ratio));
-    context.scale(ratio, ratio);
-    context.fillStyle = `rgb(${theme.back})`;
-    context.fillRect(0, 0, width, height);
-    if (!view.run) return;
-    if (this.answer) this.drawBands(width, height, `rgb(${theme.busy})`);
-    const { window } = view.run.description;
-    if (window) this.drawWindow(window, height, theme.mark);
-    this.placed = "";
-    this.place();
+    for (const chart of this.charts) chart.draw();
   }
 
-  drawBands(width, height, color) {
-    const { context } = this;
-    const { beginPs, slotPs, bands } = this.answer;
-    const each = height / Math.max(1, bands.length);
-    context.fillStyle = color;
-    bands.forEach((band, number) => {
-      const bottom = Math.round((number + 1) * each) - 1;
-      const most = Math.max(1, Math.round(each) - 1);
-      band.forEach((busy, slot) => {
-        if (busy === 0) return;
-        const a = Math.floor(this.x(beginPs + slot * slotPs));
-        const b = Math.max(a + 1, Math.floor(this.x(beginPs + (slot + 1) * slotPs)));
-        const high = Math.max(1, Math.round((most * busy) / 255));
-        context.fillRect(a, bottom - high, b - a, high);
-      });
-    });
+  /** Where the report comes from, and what is wrong with it. */
+  about({ state, problem, why, report }) {
+    const nodes = [];
+    if (problem) nodes.push(element("p", problem, "note problem"));
+    const origin =
+      state === "stored"
+        ? "The report that was stored with the capture."
+        : "Computed from the traces, because no report that can be shown is stored with the run.";
+    nodes.push(element("p", report ? origin : `There is no report: ${why}.`, "note"));
+    return nodes;
   }
 
-  /** Shows which part the capture was asked for: before and after it lies what came along. */
-  drawWindow({ beginPs, endPs }, height, color) {
-    this.context.fillStyle = color;
-    for (const ps of [beginPs, endPs]) this.context.fillRect(Math.round(this.x(ps)), 0, 1, height);
-  }
-
-  /** Places the frame; called for each frame of the timeline. */
-  place() {
-    const [a, b] = this.edges();
-    const left = Math.max(0, a);
-    const right = Math.min(this.canvas.clientWidth, b);
-    const placed = `${left.toFixed(1)} ${right.toFixed(1)}`;
-    if (placed === this.placed) return;
-    this.placed = placed;
-    this.frame.style.left = `${this.canvas.offsetLeft + left}px`;
-    this.frame.style.width = `${Math.max(2, right - left)}px`;
-    const middle = (this.view.begin + this.view.end) / 2;
-    const { begin, end } = this.whole;
-    const share = Math.max(0, Math.min(1, (middle - begin) / (end - begin)));
-    this.frame.setAttribute("aria-valuenow", Math.round(100 * share));
-  }
-
-  // ---- Moving -------------------------------------------------------------------------------------
-
-  down(event) {
-    if (event.button !== 0 || !this.view.run) return;
-    event.preventDefault();
-    this.strip.setPointerCapture(event.pointerId);
-    const x = this.placeIn(event);
-    const [a, b] = this.edges();
-    const wide = b - a > 4 * EDGE;
-    if (wide && Math.abs(x - a) <= EDGE) this.drag = { edge: "begin" };
-    else if (wide && Math.abs(x - b) <= EDGE) this.drag = { edge: "end" };
-    else {
-      if (x < a || x > b) this.center(this.timeAt(x));
-      const { begin, end } = this.view;
-      this.drag = { from: this.timeAt(x), begin, end };
-    }
-  }
-
-  move(event) {
-    if (!this.view.run) return;
-    const x = this.placeIn(event);
-    const { drag, view } = this;
-    if (!drag) {
-      const [a, b] = this.edges();
-      const edge = b - a > 4 * EDGE && Math.min(Math.abs(x - a), Math.abs(x - b)) <= EDGE;
-      this.strip.style.cursor = edge ? "ew-resize" : x >= a && x <= b ? "grab" : "pointer";
-    } else if (drag.edge) {
-      const at = this.timeAt(x);
-      if (drag.edge === "begin") view.set(Math.min(at, view.end), view.end);
-      else view.set(view.begin, Math.max(at, view.begin));
-    } else {
-      const shift = this.timeAt(x) - drag.from;
-      view.set(drag.begin + shift, drag.end + shift);
-    }
-  }
-
-  placeIn(event) {
-    return event.clientX - this.canvas.getBoundingClientRect().left;
-  }
-
-  center(when) {
-    const half = (this.view.end - this.view.begin) / 2;
-    this.view.set(when - half, when + half);
-  }
-
-  wheel(event) {
-    if (!this.view.run) return;
-    event.preventDefault();
-    const { begin, end } = this.view;
-    const shift = (Math.sign(event.deltaY || event.deltaX) * (end - begin)) / 4;
-    this.view.set(begin + shift, end + shift);
-  }
-
-  key(event) {
-    const { begin, end } = this.view;
-    const span = end - begin;
-    const { begin: first, end: last } = this.whole;
-    const begins = {
-      ArrowLeft: begin - span * KEY_STEP,
-      ArrowRight: begin + span * KEY_STEP,
-      PageUp: begin - span,
-      PageDown: begin + span,
-      Home: first,
-      End: last - span,
+  /** A link to a place in the timeline. */
+  link(text, place, className = "") {
+    const link = element("a", text, className);
+    link.href = this.actions.linkTo(place);
+    link.onclick = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      this.actions.go(place);
     };
-    if (!Object.hasOwn(begins, event.key)) return;
-    event.preventDefault();
-    event.stopPropagation(); // Arrows step from event to event otherwise.
-    this.view.set(begins[event.key], begins[event.key] + span);
+    return link;
   }
+
+  worker(name) {
+    return name ? this.link(name, { worker: name }) : "";
+  }
+
+  figures(report) {
+    const { figures, stragglers } = report;
+    const step = figures?.stepSeconds;
+    const loss = lossOf(report);
+    const late = stragglers?.stragglers?.[0]?.worker;
+    const compared = several(stragglers?.steps, "step");
+    const missing = report.missingWorkers > 0 ? `${number(report.missingWorkers)} are missing` : "";
+    const slow = stragglers?.slowdown;
+    const whole = { tab: "timeline" };
+    const facts = [
+      [
+        "A step",
+        nanoseconds(typeof step === "number" ? step * 1e9 : null),
+        `mean of ${compared}`,
+        whole,
+      ],
+      ["Lost", loss.value, loss.note, late ? { worker: late } : whole],
+      [
+        "Exposed communication",
+        percent(figures?.exposedCommunicationRatio),
+        "of the recorded time",
+        whole,
+      ],
+      ["Workers compared", number(stragglers?.workers), missing, whole],
+    ];
+    if (typeof slow === "number")
+      facts.push(["Slowdown", slow.toFixed(3), "against an ideal job of the same stages", whole]);
+    const list = element("dl", "", "figures");
+    for (const [name, value, note, place] of facts) {
+      const box = document.createElement("div");
+      const dd = document.createElement("dd");
+      dd.append(this.link(value, place), element("span", note, "soft"));
+      box.append(element("dt", name), dd);
+      list.append(box);
+    }
+    return list;
+  }
+
+  lateWorkers(stragglers) {
+    const late = [...(stragglers?.stragglers ?? []), ...(stragglers?.notDecided ?? [])];
+    const stages = stragglers?.longStages ?? [];
+    if (late.length + stages.length === 0) return [];
+    const rowOf = (who, entry, verdict) => [
+      who,
+      verdict,
+      within(entry.longerNs, entry.errorNs),
+      howOften(entry),
+      causesOf(entry),
+      heldUpBy(entry.heldUp),
+    ];
+    const rows = [
+      ...stages.map((stage) => rowOf(`stage ${stage.stage}`, stage, "others wait for it")),
+      ...late.map((entry) => rowOf(this.worker(entry.worker), entry, verdictOf(entry))),
+    ];
+    const heads = [
+      "Worker",
+      "What is known",
+      "Longer a step",
+      "Late in",
+      "Cause",
+      "Holds up others by",
+    ];
+    return [
+      head("Workers that take longer than the others"),
+      wide(table("Late workers", heads, rows)),
+      ...more(stragglers.late - late.length, "late workers"),
+    ];
+  }
+
+  times({ workers, workersMore }) {
+    if (workers.length === 0) return [];
+    const rows = workers.map((worker) => [
+      this.worker(worker.worker),
+      this.bar(worker),
+      nanoseconds(worker.waitedNs),
+      nanoseconds(worker.madeWaitNs),
+    ]);
+    const heads = ["Worker", "Time of its devices", "Waited", "Made others wait"];
+    const times = numbers(table("Where the time went", heads, rows), 2, 3);
+    times.classList.add("times");
+    const order = workersMore > 0 ? "Those by which others lost most time" : "";
+    return [
+      head("Where the time went"),
+      legendOf(PARTS),
+      wide(times),
+      ...more(workersMore, "workers", order),
+    ];
+  }
+
+  bar(worker) {
+    const parts = partsOf(worker);
+    if (!parts) return element("span", "The trace does not tell it.", "soft");
+    const told = PARTS.filter(([part]) => parts[part] > 0);
+    const text = told.map(([part, name]) => `${name}: ${percent(parts[part])}`).join(", ");
+    const link = this.link("", { worker: worker.worker ?? "" }, "parts");
+    link.title = text;
+    link.setAttribute("aria-label", `${worker.worker}: ${text}`);
+    for (const [part] of told) {
+      const piece = element("span", "", part);
+      piece.style.width = `${100 * parts[part]}%`;
+      link.append(piece);
+    }
+    return link;
+  }
+
+  steps(report) {
+    const chart = stepChart(report, this.actions);
+    if (!chart) return [];
+    this.charts.push(chart);
+    const any = (report.stragglers?.stragglers ?? []).length > 0;
+    return [
+      head("Steps"),
+      any && legendOf([["late", "A straggler took longest (with a dot)"]]),
+      chart.element,
+      ...more(report.stepsMore, "steps"),
+    ].filter(Boolean);
+  }
+
+  waits(stragglers) {
+    const nodes = [];
+    const map = stragglers?.waitMap;
+    const made = waitChart(map, this.actions);
+    if (made) {
+      this.charts.push(made.chart);
+      nodes.push(
+        legendOf([
+          ["none", "Did not wait"],
+          ["wait", `Waited ${nanoseconds(made.longestNs)}`],
+          ["undecided", "Not decidable: within the clocks' errors"],
+        ]),
+        made.chart.element,
+        ...more(map.workersLeftOut, "workers", "Those that lost most time"),
+        ...more(map.stepsLeftOut, "steps", "Those with the longest waits"),
+      );
+    }
+    const calls = stragglers?.collectives ?? [];
+    if (calls.length > 0) nodes.push(...this.collectives(calls, stragglers.collectivesMore));
+    return nodes.length > 0 ? [head("Who waited at collectives"), ...nodes] : [];
+  }
+
+  collectives(calls, left) {
+    const rows = calls.map((call) => [
+      this.link(call.name ?? "", { find: call.name ?? "" }),
+      call.communicator ?? "",
+      number(call.calls),
+      nanoseconds(call.waitedNs),
+      call.mostOftenLast ? this.worker(call.mostOftenLast) : "not decidable",
+      call.mostOftenLast ? `${number(call.timesLast)} of ${number(call.calls)}` : "",
+      number(call.undecided),
+    ]);
+    const heads = [
+      "Collective",
+      "Communicator",
+      "Calls",
+      "All waits",
+      "Most often last",
+      "Times last",
+      "Not decidable",
+    ];
+    return [
+      wide(numbers(table("Collectives", heads, rows), 2, 3, 5, 6)),
+      ...more(left, "collectives"),
+    ];
+  }
+
+  operations({ ops, opsMore }) {
+    if (ops.length === 0) return [];
+    const most = Math.max(1, ...ops.map(({ selfNs }) => selfNs ?? 0));
+    const rows = ops.map((op) => {
+      const bar = element("span", "", "bar");
+      bar.style.width = `${Math.max(0, Math.round((80 * (op.selfNs ?? 0)) / most))}px`;
+      return [
+        this.link(op.name ?? "", { find: op.name ?? "" }),
+        op.kind ?? "",
+        number(op.count),
+        nanoseconds(op.selfNs),
+        bar,
+        number(op.workers),
+      ];
+    });
+    const heads = ["Operation", "Kind", "Count", "Self time", "Share", "Workers"];
+    return [
+      head("Operations with the most self time"),
+      wide(numbers(table("Operations", heads, rows), 2, 3, 5)),
+      ...more(opsMore, "operations"),
+    ];
+  }
+}
+
+function head(text) {
+  return element("h3", text);
+}
+
+/** Lets a table that is wider than the page scroll by itself. */
+function wide(node) {
+  const box = element("div", "", "wide");
+  // Reachable by the keyboard, so that it can be scrolled.
+  box.tabIndex = 0;
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", node.caption.textContent);
+  box.append(node);
+  return box;
+}
+
+function numbers(node, ...columns) {
+  for (const row of node.rows)
+    for (const column of columns) row.cells[column]?.classList.add("number");
+  return node;
+}
+
+function more(left, what, order = "") {
+  if (!(left > 0)) return [];
+  const text = `and ${number(left)} more ${what}`;
+  return [element("p", order ? `${order}, ${text}.` : `${text}.`, "note")];
+}
+
+function legendOf(parts) {
+  const list = element("ul", "", "legend");
+  for (const [part, name] of parts) {
+    const entry = document.createElement("li");
+    entry.append(element("span", "", `swatch ${part}`), name);
+    list.append(entry);
+  }
+  return list;
+}
+
+/** Shares of a worker's time by part; null if the trace does not tell it. */
+function partsOf({ time, hostTime }) {
+  const span = time?.spanNs;
+  if (!(span > 0)) return null;
+  const share = (ns) => Math.max(0, Math.min(1, (ns ?? 0) / span));
+  const parts = {
+    compute: share(time.computeNs),
+    communication: share(time.exposedCommunicationNs),
+    copies: share(time.exposedCopiesNs),
+    input: share(hostTime?.inputStallNs),
+    collection: share(hostTime?.garbageCollectionNs),
+    host: share(hostTime?.hostBoundNs),
+  };
+  const idle = share(time.idleNs) - parts.input - parts.collection - parts.host;
+  return { ...parts, idle: Math.max(0, idle) };
+}
+
+/** What the report says cannot be known, and the workers that are not in it. */
+function unknownOf({ stragglers, missing, missingWorkers }) {
+  const sentences = [...(stragglers?.unknown ?? [])];
+  for (const { worker, why } of missing) sentences.push(`${worker} is missing: ${why}`);
+  const left = (missingWorkers ?? 0) - missing.length;
+  if (sentences.length === 0 && !(left > 0)) return [];
+  const list = document.createElement("ul");
+  for (const sentence of sentences) list.append(element("li", sentence));
+  return [head("What is not known"), list, ...more(left, "missing workers")];
 }

@@ -289,7 +289,7 @@ function summaryOf(steps) {
   return `${count(steps.length)} steps. Step time: ${middle}, ${ends}`;
 }
 
-function element(tag, text, className = "") {
+export function element(tag, text, className = "") {
   const node = document.createElement(tag);
   node.textContent = text;
   if (className) node.className = className;
@@ -313,7 +313,7 @@ function cell(tag, value) {
 }
 
 /** A cell is text or a node. Without `heads`, the first column names the second. */
-function table(caption, heads, rows) {
+export function table(caption, heads, rows) {
   const node = document.createElement("table");
   node.append(element("caption", caption));
   if (heads) {

@@ -2,8 +2,8 @@
 
 /**
  * The view that the page's URL names:
- * {run, begin, end, top, pins, filter, find, regex, event, marks}. What it does not name is empty;
- * begin and end are undefined then.
+ * {run, tab, worker, step, begin, end, top, pins, filter, find, regex, event, marks}. What it does
+ * not name is empty; step, begin and end are undefined then.
  */
 export function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1));
@@ -15,6 +15,9 @@ export function readLink() {
   const [begin, end] = numbers("t");
   return {
     run: hash.get("run") ?? "",
+    tab: hash.get("tab") ?? "",
+    worker: hash.get("worker") ?? "",
+    step: numbers("step")[0],
     begin,
     end,
     top: numbers("top")[0] ?? 0,
@@ -25,6 +28,21 @@ export function readLink() {
     event: numbers("event"),
     marks: numbers("marks"),
   };
+}
+
+/** Does the link leave open what of the run is to be seen? */
+export function namesNoPlace({ tab, worker, step, begin, pins, filter, find, event, marks }) {
+  const any = tab || worker || filter || find || pins.length || event.length || marks.length;
+  return !any && step === undefined && begin === undefined;
+}
+
+/** A link to a place in the timeline, {worker, step, find}, or to the overview, {tab}. */
+export function linkTo(run, place) {
+  const hash = new URLSearchParams();
+  if (run) hash.set("run", run);
+  for (const name of ["tab", "worker", "step", "find"])
+    if (place[name] !== undefined && place[name] !== "") hash.set(name, place[name]);
+  return `#${hash}`;
 }
 
 export function writeLink({ run, view, top, pins, filter, find, regex, event, marks }) {

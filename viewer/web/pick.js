@@ -44,7 +44,7 @@ export function itemAt(view, x, y) {
 /** The finest loaded tile of a row at a time: {tile, level, index}, or null. */
 function tileAt(view, row, when) {
   const { store } = view.run;
-  const level = Math.min(view.level(), store.overview);
+  const level = Math.min(view.level(), store.coarsest);
   const index = Math.floor(when / tileSpan(level));
   const tile = store.get(row, level, index);
   return tile ? { tile, level, index } : store.coarser(row, level, index);

@@ -94,7 +94,7 @@ export class Renderer {
    * drawn, since a coarser tile may stand in for one that is not loaded yet.
    */
   forTiles(view, store, level, row, visit) {
-    level = Math.min(level, store.overview);
+    level = Math.min(level, store.coarsest);
     const scale = this.canvas.width / (view.end - view.begin);
     const first = Math.floor(view.begin / tileSpan(level));
     const last = Math.floor(view.end / tileSpan(level));

@@ -2,7 +2,7 @@
 import { Api } from "./api.js";
 import { count } from "./format.js";
 import { openInPerfetto } from "./perfetto.js";
-import { moment, size, skew, timelineOf } from "./run_text.js";
+import { moment, pageOf, size, skew } from "./run_text.js";
 
 export class RunDetails {
   /** `section`: the element with the parts details-title, details-body and details-close. */
@@ -23,7 +23,9 @@ export class RunDetails {
     this.body.replaceChildren("Reading…");
     this.title.focus();
     try {
-      const about = await new Api(run).get("manifest");
+      const api = new Api(run);
+      const report = api.get("report", { make: "" }).catch(() => null); // It is of use by itself.
+      const about = await api.get("manifest");
       if (run !== this.run) return;
       this.title.textContent = about.run;
       this.body.replaceChildren(
@@ -32,6 +34,8 @@ export class RunDetails {
         ...workersOf(about),
         ...filesOf(about),
       );
+      const headline = (await report)?.report?.headline;
+      if (headline && run === this.run) this.body.firstElementChild.after(element("p", headline));
     } catch (error) {
       if (run !== this.run) return;
       this.body.replaceChildren(element("p", error.message, "bad"));
@@ -48,7 +52,10 @@ export class RunDetails {
   linksOf(about) {
     const links = element("nav");
     links.setAttribute("aria-label", "See this run");
-    links.append(link(timelineOf(about.name), "Timeline"));
+    links.append(
+      link(pageOf(about.name, "overview"), "Overview"),
+      link(pageOf(about.name, "timeline"), "Timeline"),
+    );
     if (this.links.perfetto) {
       const button = element("button", "In Perfetto");
       button.title = "The browser hands the traces to Perfetto's page; nothing is uploaded";

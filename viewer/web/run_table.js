@@ -1,5 +1,5 @@
 // The table of runs: newest first, with more loaded as the user scrolls.
-import { age, moment, size, skew, timelineOf } from "./run_text.js";
+import { age, moment, size, skew, pageOf } from "./run_text.js";
 
 const PAGE = 100; // Runs of one request.
 const AHEAD = 600; // Pixels below what is in sight at which the next ones are asked for.
@@ -109,8 +109,7 @@ export class RunTable {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (steps[event.key]) this.move(steps[event.key]());
     else if (event.key === "Enter" && event.target === row) this.open(row);
-    else if (event.key === "o" && event.target === row)
-      location.assign(timelineOf(row.dataset.name));
+    else if (event.key === "o" && event.target === row) location.assign(pageOf(row.dataset.name));
     else return;
     event.preventDefault();
   }
@@ -120,7 +119,7 @@ export class RunTable {
     row.dataset.name = run.name;
     row.tabIndex = -1;
     const link = document.createElement("a");
-    link.href = timelineOf(run.name);
+    link.href = pageOf(run.name);
     link.textContent = run.run;
     link.tabIndex = -1; // "o" follows it.
     const name = cell(link);

@@ -32,7 +32,7 @@ export function skew(ns, errorNs) {
   return `${time(ns * 1000)}${error}`;
 }
 
-/** The page that shows the run's timeline. */
-export function timelineOf(name) {
-  return `/#${new URLSearchParams({ run: name })}`;
+/** The page that shows the run; `tab`: "overview" or "timeline", or what the run begins with. */
+export function pageOf(name, tab = "") {
+  return `/#${new URLSearchParams(tab ? { run: name, tab } : { run: name })}`;
 }

@@ -68,3 +68,45 @@ export class Splitter {
     this.tell();
   }
 }
+
+// Pixels that resizing leaves to each part of the page.
+const MIN_LABELS = 160;
+const MIN_TIMELINE = 200;
+const MIN_STAGE = 120;
+const MIN_PANEL = 90;
+
+const $ = (id) => document.getElementById(id);
+
+/** Between the rows' names and the timeline. `resized()` and then `changed()` are called. */
+export function labelSplitter(resized, changed) {
+  const root = document.documentElement.style;
+  return new Splitter($("labels-size"), "labels", {
+    sizeAt: (event) => event.clientX - $("labels").getBoundingClientRect().left,
+    get: () => $("labels").offsetWidth,
+    set: (size) => {
+      if (size === null) root.removeProperty("--label");
+      else root.setProperty("--label", `${size}px`);
+      resized();
+      changed();
+    },
+    limits: () => [MIN_LABELS, $("stage").clientWidth - MIN_TIMELINE],
+    grow: "ArrowRight",
+    shrink: "ArrowLeft",
+  });
+}
+
+/** Between the timeline and the details pane. */
+export function panelSplitter(resized) {
+  const element = $("panel");
+  return new Splitter($("panel-size"), "panel", {
+    sizeAt: (event) => element.getBoundingClientRect().bottom - event.clientY,
+    get: () => element.offsetHeight,
+    set: (size) => {
+      element.style.height = size === null ? "" : `${size}px`;
+      resized();
+    },
+    limits: () => [MIN_PANEL, $("timeline").clientHeight - $("strip").offsetHeight - MIN_STAGE],
+    grow: "ArrowUp",
+    shrink: "ArrowDown",
+  });
+}

@@ -40,12 +40,12 @@ export class TileStore {
     this.changed = changed;
     this.failed = failed;
     this.rows = description.rows.map(() => new Map()); // By row: tiles by "level:index".
-    // Level of the overview: the finest of which two tiles hold the whole run. It is always loaded.
+    // The coarsest level: the finest of which two tiles hold the whole run. It is always loaded.
     const slotPs = Math.max(1, (description.endPs - description.beginPs) / (TILE_SLOTS - 1));
-    this.overview = Math.min(MAX_LEVEL, Math.max(0, Math.ceil(Math.log2(slotPs))));
-    // Indexes of the overview's tiles.
-    this.first = Math.floor(description.beginPs / tileSpan(this.overview));
-    this.last = Math.floor(description.endPs / tileSpan(this.overview));
+    this.coarsest = Math.min(MAX_LEVEL, Math.max(0, Math.ceil(Math.log2(slotPs))));
+    // Indexes of the tiles of that level.
+    this.first = Math.floor(description.beginPs / tileSpan(this.coarsest));
+    this.last = Math.floor(description.endPs / tileSpan(this.coarsest));
     this.waiting = new Map(); // Requests under way, {level, index, rows} by number.
     this.asked = new Set(); // The tiles that they ask for, "row:level:index".
     this.number = 0; // Of the latest request.
@@ -72,7 +72,7 @@ export class TileStore {
 
   /** The finest loaded tile that covers tile (level, index): {tile, level, index}, or null. */
   coarser(row, level, index) {
-    for (let up = level + 1; up <= this.overview; ++up) {
+    for (let up = level + 1; up <= this.coarsest; ++up) {
       index = Math.floor(index / 2);
       const tile = this.get(row, up, index);
       if (tile) return { tile, level: up, index };
@@ -80,10 +80,10 @@ export class TileStore {
     return null;
   }
 
-  /** Asks for the tiles that the view lacks; called for each frame. The overview goes first. */
+  /** Asks for the tiles that the view lacks; called for each frame. The coarsest level goes first. */
   want(rows, view, level) {
     ++this.clock;
-    level = Math.min(level, this.overview);
+    level = Math.min(level, this.coarsest);
     const questions = [];
     const add = (l, index) => {
       const missing = rows.filter(
@@ -92,12 +92,12 @@ export class TileStore {
       for (let i = 0; i < missing.length; i += MAX_ROWS)
         questions.push({ level: l, index, rows: missing.slice(i, i + MAX_ROWS) });
     };
-    for (let index = this.first; index <= this.last; ++index) add(this.overview, index);
+    for (let index = this.first; index <= this.last; ++index) add(this.coarsest, index);
     const from = Math.floor(view.begin / tileSpan(level));
     const to = Math.floor(view.end / tileSpan(level));
     const inside = (index) =>
-      index * tileSpan(level) < (this.last + 1) * tileSpan(this.overview) &&
-      (index + 1) * tileSpan(level) > this.first * tileSpan(this.overview);
+      index * tileSpan(level) < (this.last + 1) * tileSpan(this.coarsest) &&
+      (index + 1) * tileSpan(level) > this.first * tileSpan(this.coarsest);
     this.lacking = 0;
     for (let index = from; index <= to; ++index) {
       if (!inside(index)) continue;
@@ -158,12 +158,12 @@ export class TileStore {
     this.changed();
   }
 
-  /** Drops tiles until half of the memory is free; the overview and what is in sight stay. */
+  /** Drops tiles until half of the memory is free; the coarsest level and what is in sight stay. */
   forget() {
     const all = [];
     this.rows.forEach((tiles, row) => {
       for (const [key, tile] of tiles)
-        if (tile.level !== this.overview) all.push({ row, key, tile });
+        if (tile.level !== this.coarsest) all.push({ row, key, tile });
     });
     all.sort((a, b) => a.tile.used - b.tile.used);
     for (const { row, key, tile } of all) {

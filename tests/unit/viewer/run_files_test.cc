@@ -141,8 +141,8 @@ TEST_F(RunFilesTest, RunsOfLogdirsThatAreNotVisibleDoNotExist) {
   EXPECT_THAT(list.dump(), Not(HasSubstr("gs://a")));
   EXPECT_THAT(Get("/api/runs", "").body, Not(HasSubstr("gs://a")));
   EXPECT_THAT(Get("/data/plugin/profile/runs", "").body, Not(HasSubstr("gs://a")));
-  for (const char* path : {"/api/run", "/api/manifest", "/api/perfetto", "/api/tiles", "/api/file",
-                           "/data/plugin/profile/hosts"}) {
+  for (const char* path : {"/api/run", "/api/report", "/api/manifest", "/api/perfetto",
+                           "/api/tiles", "/api/file", "/data/plugin/profile/hosts"}) {
     const Page hidden = Get(path, StrCat("file=strobe.json&run=gs://a/", kRun));
     const Page none = Get(path, StrCat("file=strobe.json&run=gs://c/", kRun));
     EXPECT_EQ(hidden.status, 404) << path;

@@ -275,27 +275,27 @@ TEST_P(WindowTest, OfADamagedTraceIsLeftOut) { EXPECT_TRUE(Run()["window"].is_nu
 INSTANTIATE_TEST_SUITE_P(, WindowTest,
                          testing::Values(0, -5, std::numeric_limits<std::int64_t>::max()));
 
-TEST_F(ViewerTest, TheOverviewTellsHowBusyEachSectionIs) {
+TEST_F(ViewerTest, TheActivityTellsHowBusyEachSectionIs) {
   const json run = Run();
-  const json overview = Ask("/api/overview", "slots=100&bands=8");
-  const std::int64_t begin = overview["beginPs"], slot = overview["slotPs"];
+  const json activity = Ask("/api/activity", "slots=100&bands=8");
+  const std::int64_t begin = activity["beginPs"], slot = activity["slotPs"];
   EXPECT_LE(begin, run["beginPs"].get<std::int64_t>());
-  ASSERT_EQ(overview["bands"].size(), 4u) << "GPU and host of two workers";
-  const std::size_t slots = overview["bands"][0].size();
+  ASSERT_EQ(activity["bands"].size(), 4u) << "GPU and host of two workers";
+  const std::size_t slots = activity["bands"][0].size();
   EXPECT_LE(slots, 100u);
   EXPECT_GE(slots, 50u);
   EXPECT_GE(begin + slot * static_cast<std::int64_t>(slots), run["endPs"].get<std::int64_t>());
   // The GPU has a module in the first half and kernels of 0.4 us each 1 us all the time.
   const auto at = [&](int band, std::int64_t ps) {
-    return overview["bands"][band][static_cast<std::size_t>((ps - begin) / slot)].get<double>();
+    return activity["bands"][band][static_cast<std::size_t>((ps - begin) / slot)].get<double>();
   };
   EXPECT_NEAR(at(0, 250'000'000), 255 * (1 + 0.4) / 2, 15);
   EXPECT_NEAR(at(0, 750'000'000), 255 * 0.4 / 2, 15);
   EXPECT_NEAR(at(1, 250'000'000), 255, 3) << "a step encloses the thread's other events";
   // Neighbours share a band when there are too few.
-  EXPECT_EQ(Ask("/api/overview", "slots=100&bands=2")["bands"].size(), 2u);
-  EXPECT_EQ(Get("/api/overview", "slots=1").status, 400);
-  EXPECT_EQ(Get("/api/overview", "bands=0").status, 400);
+  EXPECT_EQ(Ask("/api/activity", "slots=100&bands=2")["bands"].size(), 2u);
+  EXPECT_EQ(Get("/api/activity", "slots=1").status, 400);
+  EXPECT_EQ(Get("/api/activity", "bands=0").status, 400);
 }
 
 TEST_F(ViewerTest, ArrowsAreToldOnceAndJoined) {

@@ -7,10 +7,10 @@
 
 namespace strobe::viewer {
 
-inline constexpr std::uint32_t kMinOverviewSlots = 16, kMaxOverviewSlots = 4096;
+inline constexpr std::uint32_t kMinActivitySlots = 16, kMaxActivitySlots = 4096;
 inline constexpr std::uint32_t kMaxBands = 64;
 
-struct Overview {
+struct Activity {
   std::int64_t begin_ps = 0;  // Of the first slot, on the run's clock.
   std::int64_t slot_ps = 1;   // Length of a slot.
   // By band and slot: the share of its time in which the band's rows hold events, from 0 to 255.
@@ -19,7 +19,7 @@ struct Overview {
   std::vector<std::vector<std::uint32_t>> bands{};
 };
 
-// At most `slots` slots (from kMinOverviewSlots on) and `bands` bands. Counters are left out.
-Overview LookAtWhole(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands);
+// At most `slots` slots (from kMinActivitySlots on) and `bands` bands. Counters are left out.
+Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands);
 
 }  // namespace strobe::viewer

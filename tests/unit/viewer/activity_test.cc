@@ -1,4 +1,4 @@
-#include "viewer/overview.h"
+#include "viewer/activity.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace strobe::viewer {
 namespace {
 
-TEST(Overview, PoolsOfThreadsHaveBandsOfTheirOwn) {
+TEST(Activity, PoolsOfThreadsHaveBandsOfTheirOwn) {
   xplane::PlaneBuilder host(xplane::kHostPlane);
   host.BeginLine(1, "python", 0);
   host.AddEvent(host.EventId("work"), 0, 1000);
@@ -20,11 +20,11 @@ TEST(Overview, PoolsOfThreadsHaveBandsOfTheirOwn) {
   }
   const LoadedRun run = MadeRun({host.Encode(), host.Encode()});
   ASSERT_EQ(run.rows.size(), 6u);
-  const Overview overview = LookAtWhole(run, 64, 8);
-  ASSERT_EQ(overview.bands.size(), 4u) << "a plane's other threads, and its pool, of two workers";
-  const std::size_t late = static_cast<std::size_t>((750 - overview.begin_ps) / overview.slot_ps);
-  EXPECT_GT(overview.bands[0][late], 0u);
-  EXPECT_EQ(overview.bands[1][late], 0u) << "only the pool's threads are idle";
+  const Activity activity = ActivityOf(run, 64, 8);
+  ASSERT_EQ(activity.bands.size(), 4u) << "a plane's other threads, and its pool, of two workers";
+  const std::size_t late = static_cast<std::size_t>((750 - activity.begin_ps) / activity.slot_ps);
+  EXPECT_GT(activity.bands[0][late], 0u);
+  EXPECT_EQ(activity.bands[1][late], 0u) << "only the pool's threads are idle";
 }
 
 }  // namespace

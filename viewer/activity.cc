@@ -1,4 +1,4 @@
-#include "viewer/overview.h"
+#include "viewer/activity.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +64,7 @@ std::vector<float> LookAtRow(const Worker& worker, const index::Row& row,
 }
 
 std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
-                                      const Overview& overview, std::uint32_t level,
+                                      const Activity& activity, std::uint32_t level,
                                       std::uint32_t slots) {
   std::vector<float> sums(slots);
   std::uint32_t rows = 0;
@@ -74,8 +74,8 @@ std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
     if (row.kind == index::RowKind::kCounter || row.events == 0) continue;
     ++rows;
     // In whole slots of the worker's own clock, as the index needs them.
-    const std::int64_t begin_ps = (overview.begin_ps - worker.shift_ps) >> level << level;
-    const index::Window window{begin_ps, begin_ps + overview.slot_ps * slots, level};
+    const std::int64_t begin_ps = (activity.begin_ps - worker.shift_ps) >> level << level;
+    const index::Window window{begin_ps, begin_ps + activity.slot_ps * slots, level};
     const std::vector<float> filled = LookAtRow(worker, row, window, slots);
     std::transform(sums.begin(), sums.end(), filled.begin(), sums.begin(), std::plus<>());
   }
@@ -91,24 +91,24 @@ std::vector<std::uint32_t> LookAtBand(const LoadedRun& run, const Section& band,
 
 }  // namespace
 
-Overview LookAtWhole(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands) {
+Activity ActivityOf(const LoadedRun& run, std::uint32_t slots, std::uint32_t bands) {
   std::uint32_t level = 0;
   // One slot more than the run's length needs, because the first one begins before the run.
   while (((run.end_ps - run.begin_ps) >> level) + 2 > slots && level < 60) ++level;
-  Overview overview{.begin_ps = run.begin_ps >> level << level,
+  Activity activity{.begin_ps = run.begin_ps >> level << level,
                     .slot_ps = std::int64_t{1} << level};
   const std::vector<Section> sections = SectionsOf(run);
   const std::size_t each = (sections.size() + bands - 1) / bands;
   std::vector<Section> groups;
   for (std::size_t i = 0; i < sections.size(); i += each)
     groups.push_back({sections[i].first, sections[std::min(i + each, sections.size()) - 1].last});
-  const std::int64_t needed = ((run.end_ps - overview.begin_ps) >> level) + 1;
+  const std::int64_t needed = ((run.end_ps - activity.begin_ps) >> level) + 1;
   const auto used = static_cast<std::uint32_t>(std::min<std::int64_t>(needed, slots));
-  overview.bands.resize(groups.size());
+  activity.bands.resize(groups.size());
   ParallelFor(groups.size(), 2, [&](std::size_t i) {
-    overview.bands[i] = LookAtBand(run, groups[i], overview, level, used);
+    activity.bands[i] = LookAtBand(run, groups[i], activity, level, used);
   });
-  return overview;
+  return activity;
 }
 
 }  // namespace strobe::viewer

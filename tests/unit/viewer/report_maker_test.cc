@@ -1,0 +1,69 @@
+#include "viewer/report_maker.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collector/digest/compute_digest.h"
+#include "collector/report/run_report.h"
+#include "tests/unit/viewer/made_run.h"
+#include "tests/unit/viewer/two_workers.h"
+
+namespace strobe::viewer {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::shared_ptr<const LoadedRun> TwoLoaded() {
+  return std::make_shared<const LoadedRun>(MadeRun(TwoWorkers()));
+}
+
+TEST(MakeReport, IsTheReportOfTheSameDigests) {
+  const auto run = TwoLoaded();
+  report::RunReport expected;
+  for (const Worker& worker : run->workers) {
+    const auto space = convert::ReadSpace(worker.trace.bytes());
+    ASSERT_TRUE(space.ok());
+    expected.Add(*ComputeDigest(*space, worker.name));
+  }
+  const Cancellation stop;
+  std::atomic<std::size_t> done{0};
+  const auto made = MakeReport(*run, kReportDeadline, stop, done);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(*made, expected.Finish("", "run", 4 << 20).json);
+  EXPECT_EQ(done, 2u);
+  const json report = json::parse(*made);
+  EXPECT_THAT(report["headline"].get<std::string>(), HasSubstr("rank 1 takes "));
+  EXPECT_NEAR(report["stragglers"]["notDecided"][0]["longerNs"].get<double>(), 30e6, 1e6);
+  EXPECT_EQ(report["stragglers"]["steps"], 7) << "the last one has no end";
+}
+
+TEST(MakeReport, WorkersThatAreNotReadInTimeAreMissing) {
+  const Cancellation stop;
+  std::atomic<std::size_t> done{0};
+  const auto made = MakeReport(*TwoLoaded(), Nanos{0}, stop, done);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const json report = json::parse(*made);
+  EXPECT_EQ(report["missingWorkers"], 2);
+  EXPECT_EQ(report["missing"][0]["why"], "there was no time left to read its trace");
+}
+
+TEST(MakeReport, EndsWhenItIsStopped) {
+  Cancellation stop;
+  stop.Cancel();
+  std::atomic<std::size_t> done{0};
+  EXPECT_EQ(MakeReport(*TwoLoaded(), kReportDeadline, stop, done).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+TEST(ReportMaker, MakesItOnAThreadOfItsOwn) {
+  ReportMaker maker(TwoLoaded());
+  const auto made = maker.Get(std::chrono::seconds(60));
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(json::parse(*made)["workers"].size(), 2u);
+  EXPECT_EQ(maker.done(), maker.total());
+}
+
+}  // namespace
+}  // namespace strobe::viewer

@@ -1,0 +1,69 @@
+#include "viewer/report_maker.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "collector/digest/compute_digest.h"
+#include "collector/report/run_report.h"
+#include "common/base/guard.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "viewer/report_page.h"
+
+namespace strobe::viewer {
+namespace {
+
+// Of the thread that makes a report, in units of `nice`.
+constexpr int kReportPoliteness = 10;
+
+absl::StatusOr<Digest> DigestOf(const Worker& worker, const Cancellation& stop) {
+  ASSIGN_OR_RETURN(const xplane::Space space, convert::ReadSpace(worker.trace.bytes()));
+  absl::StatusOr<Digest> digest = ComputeDigest(space, worker.name, &stop);
+  RETURN_IF_ERROR(worker.Check());  // A changed file explains every other error.
+  return digest;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeReport(const LoadedRun& run, Nanos patience,
+                                       const Cancellation& stop, std::atomic<std::size_t>& done) {
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  report::RunReport report;
+  for (const Worker& worker : run.workers) {
+    if (stop.cancelled()) return absl::CancelledError("the report is not needed any more");
+    if (std::chrono::steady_clock::now() >= give_up) {
+      report.AddMissing(worker.name, "there was no time left to read its trace");
+    } else if (absl::StatusOr<Digest> digest = DigestOf(worker, stop); digest.ok()) {
+      report.Add(*digest);
+    } else {
+      report.AddMissing(worker.name, MessageOf(digest.status()));
+    }
+    ++done;
+  }
+  if (stop.cancelled()) return absl::CancelledError("the report is not needed any more");
+  return report.Finish("", run.name, kMaxReportRead).json;
+}
+
+ReportMaker::ReportMaker(std::shared_ptr<const LoadedRun> run)
+    : total_(run->workers.size()), thread_([this, run = std::move(run)] {
+        (void)setpriority(PRIO_PROCESS, 0, kReportPoliteness);  // Of this thread only.
+        absl::StatusOr<std::string> made =
+            RunGuarded("report", [&] { return MakeReport(*run, kReportDeadline, stop_, done_); });
+        MutexLock lock(&mutex_);
+        report_ = std::move(made);
+        made_ = true;
+      }) {}
+
+ReportMaker::~ReportMaker() {
+  stop_.Cancel();
+  thread_.join();
+}
+
+absl::StatusOr<std::string> ReportMaker::Get(Nanos wait) {
+  MutexLock lock(&mutex_);
+  mutex_.AwaitFor(wait, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return made_; });
+  return report_;
+}
+
+}  // namespace strobe::viewer

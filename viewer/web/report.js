@@ -1,0 +1,46 @@
+// The report of a run: asks for it, and tells whether the page begins with it.
+
+const LANDING_MS = 2000;
+
+export const NEVER = ""; // Only a report that is stored is given.
+export const CHEAP = "cheap"; // It is computed if that takes a moment only.
+export const ALWAYS = "always";
+
+/**
+ * The server's answer for a run, {state, problem, why, compares, report}. `make`: whether it is
+ * computed if none is stored. `told({state, done, total})` is called while it is being made, and
+ * ends the questions by returning false.
+ */
+export async function askReport(api, make, told = () => true) {
+  for (;;) {
+    const answer = await api.get("report", { make }); // The server waits a moment for it.
+    api.run = answer.run; // Without a name, the server has chosen one.
+    if (answer.state !== "loading" && answer.state !== "computing") return answer;
+    if (!told(answer)) return null;
+  }
+}
+
+/** Opens the overview of a run that has one, unless the user has begun to work with its timeline. */
+export class Landing {
+  constructor(land) {
+    this.land = land;
+    this.open = true;
+    this.until = performance.now() + LANDING_MS;
+    const close = () => (this.open = false);
+    for (const type of ["keydown", "pointerdown", "wheel"])
+      addEventListener(type, close, { once: true, passive: true });
+  }
+
+  get late() {
+    return !this.open || performance.now() > this.until;
+  }
+
+  /** Without a report, or an answer in time, the timeline simply stays. */
+  async offer(api, make) {
+    if (this.late) return;
+    const answer = await askReport(api, make, () => !this.late).catch(() => null);
+    if (!answer?.report || this.late) return;
+    this.open = false;
+    if (answer.compares) this.land();
+  }
+}

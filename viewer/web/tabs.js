@@ -1,0 +1,55 @@
+// The tabs of the page: the overview of a run, and its timeline. The timeline stays in its place
+// behind the overview, so that it is drawn already when it is shown.
+
+export const OVERVIEW = "overview";
+export const TIMELINE = "timeline";
+
+export class Tabs {
+  /** `list`: holds the tabs, each with its panel's id in aria-controls. `changed(name)`. */
+  constructor(list, changed) {
+    this.tabs = [...list.querySelectorAll("[role=tab]")];
+    this.changed = changed;
+    for (const tab of this.tabs) tab.onclick = () => this.show(nameOf(tab));
+    list.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  get current() {
+    return document.body.dataset.tab;
+  }
+
+  show(name) {
+    if (name === this.current) return;
+    document.body.dataset.tab = name;
+    for (const tab of this.tabs) {
+      const chosen = nameOf(tab) === name;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    document.getElementById(OVERVIEW).hidden = name !== OVERVIEW;
+    this.changed(name);
+  }
+
+  toggle() {
+    this.show(this.current === OVERVIEW ? TIMELINE : OVERVIEW);
+  }
+
+  key(event) {
+    const at = this.tabs.indexOf(document.activeElement);
+    const last = this.tabs.length - 1;
+    const next = {
+      ArrowLeft: at > 0 ? at - 1 : last,
+      ArrowRight: at < last ? at + 1 : 0,
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (at < 0 || next === undefined) return;
+    event.preventDefault();
+    event.stopPropagation(); // Arrows move the timeline otherwise.
+    this.tabs[next].focus();
+    this.show(nameOf(this.tabs[next]));
+  }
+}
+
+function nameOf(tab) {
+  return tab.getAttribute("aria-controls");
+}
