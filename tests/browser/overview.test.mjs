@@ -224,16 +224,22 @@ test("a bar of the steps leads to the step of the worker that took longest", asy
   await showsStep(4, SLOW);
 });
 
-test("an operation is found in the timeline", async () => {
+test("operations and collectives are found in the timeline", async () => {
   await visit();
-  await shown();
-  await painted();
-  const link = await page.waitForSelector("#overview ::-p-xpath(//a[text()='gemm'])");
-  await link.click();
-  await hasTab("timeline");
-  await page.waitForFunction(() =>
-    document.getElementById("find-count").textContent.startsWith("48 events"),
-  );
+  for (const caption of ["Operations", "Collectives"]) {
+    await page.goto("about:blank");
+    await page.goto(URL_);
+    await shown();
+    await painted();
+    const link = await page.waitForSelector(
+      `#overview ::-p-xpath(//table[caption='${caption}']//a[contains(., 'AllReduce')])`,
+    );
+    await link.click();
+    await hasTab("timeline");
+    await page.waitForFunction(() =>
+      document.getElementById("find-count").textContent.startsWith("48 events"),
+    );
+  }
 });
 
 test("a link to a step opens the timeline there", async () => {
@@ -325,6 +331,10 @@ test("both themes and narrow pages can be read by everybody", async () => {
       const overflow = await page.$eval("#overview", (node) => node.scrollWidth - node.clientWidth);
       assert.ok(overflow <= 0, `${run} is ${overflow} pixels wider than ${width}`);
       await shot(page, `overview-${run}-${width}-${theme}`);
+      await page.$eval('#overview canvas[aria-label^="Durations"]', (node) =>
+        node.scrollIntoView(),
+      );
+      await shot(page, `overview-charts-${run}-${width}-${theme}`);
     }
   }
 });

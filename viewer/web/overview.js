@@ -143,7 +143,7 @@ export class Overview {
     ];
     return [
       head("Workers that take longer than the others"),
-      wide(table("Late workers", heads, rows)),
+      wide(numbers(table("Late workers", heads, rows), 2, 5)),
       ...more(stragglers.late - late.length, "late workers"),
     ];
   }
@@ -221,7 +221,7 @@ export class Overview {
 
   collectives(calls, left) {
     const rows = calls.map((call) => [
-      this.link(call.name ?? "", { find: call.name ?? "" }),
+      this.link(call.name ?? "", { find: searched(call.name ?? "") }),
       call.communicator ?? "",
       number(call.calls),
       nanoseconds(call.waitedNs),
@@ -266,6 +266,11 @@ export class Overview {
       ...more(opsMore, "operations"),
     ];
   }
+}
+
+/** The part of a collective's name that its events have; the report numbers the calls of a step. */
+function searched(name) {
+  return name.replace(/ #\d+$/, "");
 }
 
 function head(text) {

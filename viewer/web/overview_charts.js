@@ -36,7 +36,13 @@ export function stepChart({ steps, stragglers }, actions) {
       if (!marked) return;
       // Colour alone would not tell it to everybody.
       context.beginPath();
-      context.arc(box.x + box.width / 2, box.y + box.height - high - 5, 2.5, 0, 2 * Math.PI);
+      context.arc(
+        box.x + box.width / 2,
+        box.y + box.height - high - 5,
+        Math.min(2.5, box.width / 2),
+        0,
+        2 * Math.PI,
+      );
       context.fill();
     },
   });

@@ -4,15 +4,14 @@ import { count, time } from "./format.js";
 const NOT_KNOWN = "not known";
 
 export function nanoseconds(ns) {
-  return typeof ns === "number" ? time(ns * 1000) : NOT_KNOWN;
+  if (typeof ns !== "number") return NOT_KNOWN;
+  return ns === 0 ? "0" : time(ns * 1000, 2);
 }
 
 /** "12.4 ms ± 300 µs". */
 export function within(ns, errorNs) {
-  if (typeof ns !== "number") return NOT_KNOWN;
-  return typeof errorNs === "number"
-    ? `${time(ns * 1000)} ± ${time(errorNs * 1000)}`
-    : time(ns * 1000);
+  const known = typeof ns === "number" && typeof errorNs === "number";
+  return known ? `${nanoseconds(ns)} ± ${time(errorNs * 1000, 1)}` : nanoseconds(ns);
 }
 
 export function percent(share) {
@@ -48,7 +47,7 @@ export function causesOf({ causes }) {
 
 /** In how many steps a worker is late. */
 export function howOften({ lateSteps, steps, persistent }) {
-  return persistent ? `its typical step` : `${number(lateSteps)} of ${several(steps, "step")}`;
+  return persistent ? "its typical step" : `${number(lateSteps)} of ${several(steps, "step")}`;
 }
 
 /** By how much steps would be shorter without a straggler. */
@@ -80,6 +79,7 @@ export function lossOf({ figures, stragglers }) {
 /** One wait of the map. */
 export function waitText(ns, errorNs, undecided) {
   if (ns === null) return "did not take part";
-  const error = errorNs === null ? " (clocks are not measured)" : ` ± ${time(errorNs * 1000)}`;
-  return `waited ${time(ns * 1000)}${error}${undecided ? ": not decidable" : ""}`;
+  const error =
+    errorNs === null ? `${nanoseconds(ns)} (clocks are not measured)` : within(ns, errorNs);
+  return `waited ${error}${undecided ? ": not decidable" : ""}`;
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "collector/report/digest_operations.h"
 #include "collector/report/run_report.h"
@@ -76,12 +75,15 @@ TEST(ComputeWaitMap, AgreesWithTheWaitsOfTheReport) {
            .digests)
     merger.Add(digest);
   const Job job = merger.Finish();
-  const nlohmann::json json = StragglersToJson(job, FindStragglers(job));
-  ASSERT_EQ(json["waitMap"]["workers"].size(), 4u);
+  const nlohmann::json told = StragglersToJson(job, FindStragglers(job));
+  ASSERT_EQ(told["waitMap"]["workers"].size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) {
-    const std::vector<double> row = json["waitMap"]["waitedNs"][i];
-    EXPECT_EQ(json["waitMap"]["workers"][i], json["waits"][i]["worker"]);
-    EXPECT_EQ(std::accumulate(row.begin(), row.end(), 0.0), json["waits"][i]["waitedNs"]);
+    double sum = 0;
+    for (const nlohmann::json& wait : told["waitMap"]["waitedNs"][i])
+      sum += wait.is_null() ? 0 : wait.get<double>();
+    EXPECT_EQ(told["waitMap"]["workers"][i], told["waits"][i]["worker"]);
+    EXPECT_EQ(sum, told["waits"][i]["waitedNs"]);
+    EXPECT_GT(sum, 0);
   }
 }
 
