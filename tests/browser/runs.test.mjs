@@ -113,7 +113,9 @@ test("a run's details tell its workers and what to do", async () => {
   assert.match(shown, /w1WorkerLost/, "what needs attention is first");
   assert.match(shown, /strobe\.json/);
   const links = await page.$$eval("#details-body nav a", (found) => found.map((a) => a.href));
-  assert.deepEqual(links.slice(1), ["http://localhost:8791/?run=2026_10_29_10_00_00"]);
+  assert.match(links[0], /&tab=overview$/);
+  assert.match(links[1], /&tab=timeline$/);
+  assert.deepEqual(links.slice(2), ["http://localhost:8791/?run=2026_10_29_10_00_00"]);
   await shot(page, "run");
   await page.keyboard.press("Escape");
   await page.waitForSelector("#details[hidden]");
