@@ -182,6 +182,12 @@ test("a worker that is named leads to its rows", async () => {
   const [link] = await page.$$("#overview td a");
   assert.equal(await link.evaluate((node) => node.textContent), SLOW);
   const href = await link.evaluate((node) => node.href);
+  // Its numbers lead there, too.
+  const loss = await page.$eval(
+    "#overview .times tbody tr:nth-child(3) td:last-child a",
+    (node) => node.href,
+  );
+  assert.equal(loss, href);
   await link.click();
   await hasTab("timeline");
   await showsWorker(SLOW);

@@ -75,6 +75,13 @@ export class Overview {
     return link;
   }
 
+  /** The same link once more, on a number. The keyboard reaches the place by the first one. */
+  also(text, place) {
+    const link = this.link(text, place, "also");
+    link.tabIndex = -1;
+    return text ? link : "";
+  }
+
   worker(name) {
     return name ? this.link(name, { worker: name }) : "";
   }
@@ -121,14 +128,17 @@ export class Overview {
     const late = [...(stragglers?.stragglers ?? []), ...(stragglers?.notDecided ?? [])];
     const stages = stragglers?.longStages ?? [];
     if (late.length + stages.length === 0) return [];
-    const rowOf = (who, entry, verdict) => [
-      who,
-      verdict,
-      within(entry.longerNs, entry.errorNs),
-      howOften(entry),
-      causesOf(entry),
-      heldUpBy(entry.heldUp),
-    ];
+    const rowOf = (who, entry, verdict) => {
+      const place = entry.worker ? { worker: entry.worker } : { tab: "timeline" };
+      return [
+        who,
+        verdict,
+        this.also(within(entry.longerNs, entry.errorNs), place),
+        this.also(howOften(entry), place),
+        this.also(causesOf(entry), place),
+        this.also(heldUpBy(entry.heldUp), place),
+      ];
+    };
     const rows = [
       ...stages.map((stage) => rowOf(`stage ${stage.stage}`, stage, "others wait for it")),
       ...late.map((entry) => rowOf(this.worker(entry.worker), entry, verdictOf(entry))),
@@ -153,8 +163,8 @@ export class Overview {
     const rows = workers.map((worker) => [
       this.worker(worker.worker),
       this.bar(worker),
-      nanoseconds(worker.waitedNs),
-      nanoseconds(worker.madeWaitNs),
+      this.also(nanoseconds(worker.waitedNs), { worker: worker.worker ?? "" }),
+      this.also(nanoseconds(worker.madeWaitNs), { worker: worker.worker ?? "" }),
     ]);
     const heads = ["Worker", "Time of its devices", "Waited", "Made others wait"];
     const times = numbers(table("Where the time went", heads, rows), 2, 3);
@@ -207,7 +217,7 @@ export class Overview {
         legendOf([
           ["none", "Did not wait"],
           ["wait", `Waited ${nanoseconds(made.longestNs)}`],
-          ["undecided", "Not decidable: within the clocks' errors"],
+          ["undecided", "Not decidable: the clocks are not known well enough"],
         ]),
         made.chart.element,
         ...more(map.workersLeftOut, "workers", "Those that lost most time"),
@@ -220,15 +230,20 @@ export class Overview {
   }
 
   collectives(calls, left) {
-    const rows = calls.map((call) => [
-      this.link(call.name ?? "", { find: searched(call.name ?? "") }),
-      call.communicator ?? "",
-      number(call.calls),
-      nanoseconds(call.waitedNs),
-      call.mostOftenLast ? this.worker(call.mostOftenLast) : "not decidable",
-      call.mostOftenLast ? `${number(call.timesLast)} of ${number(call.calls)}` : "",
-      number(call.undecided),
-    ]);
+    const rows = calls.map((call) => {
+      const place = { find: searched(call.name ?? "") };
+      return [
+        this.link(call.name ?? "", place),
+        call.communicator ?? "",
+        this.also(number(call.calls), place),
+        this.also(nanoseconds(call.waitedNs), place),
+        call.mostOftenLast ? this.worker(call.mostOftenLast) : "not decidable",
+        call.mostOftenLast
+          ? this.also(`${number(call.timesLast)} of ${number(call.calls)}`, place)
+          : "",
+        this.also(number(call.undecided), place),
+      ];
+    });
     const heads = [
       "Collective",
       "Communicator",
@@ -248,15 +263,16 @@ export class Overview {
     if (ops.length === 0) return [];
     const most = Math.max(1, ...ops.map(({ selfNs }) => selfNs ?? 0));
     const rows = ops.map((op) => {
+      const place = { find: op.name ?? "" };
       const bar = element("span", "", "bar");
       bar.style.width = `${Math.max(0, Math.round((80 * (op.selfNs ?? 0)) / most))}px`;
       return [
-        this.link(op.name ?? "", { find: op.name ?? "" }),
+        this.link(op.name ?? "", place),
         op.kind ?? "",
-        number(op.count),
-        nanoseconds(op.selfNs),
+        this.also(number(op.count), place),
+        this.also(nanoseconds(op.selfNs), place),
         bar,
-        number(op.workers),
+        this.also(number(op.workers), place),
       ];
     });
     const heads = ["Operation", "Kind", "Count", "Self time", "Share", "Workers"];
