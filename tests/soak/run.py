@@ -3,7 +3,7 @@
     build/venv/bin/python -m tests.soak.run storm [--captures 500] [--seed N]   captures under random faults
     build/venv/bin/python -m tests.soak.run good [--captures 200]               captures of JAX that must all succeed
     build/venv/bin/python -m tests.soak.run soak [--minutes 30]                 captures in a loop: does anything grow?
-    build/venv/bin/python -m tests.soak.run upgrade --older COMMIT              that commit's operator, CRDs and chart are replaced by these, and back
+    build/venv/bin/python -m tests.soak.run upgrade --older COMMIT [--rollback] that commit's operator, CRDs and chart are replaced by these, and back
 
 Exits with 0 if all checks passed, and prints those that failed.
 """
@@ -128,6 +128,7 @@ def main():
     parser.add_argument("--captures", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    parser.add_argument("--rollback", action="store_true")
     parser.add_argument("--older", default="HEAD~100", help="the commit that upgrade begins with")
     options = parser.parse_args()
     options.captures = options.captures or {"storm": 500, "good": 200}.get(options.what, 0)
