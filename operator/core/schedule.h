@@ -56,8 +56,8 @@ struct ProfileSchedule {
   std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
   SealedAdmission admission{};           // What the seal must cover to be valid.
   std::string seal{};                    // From the annotation; empty when there is none.
-  std::string
-      sealed_uid{};  // Set if it was sealed again by a change: the UID that the seal covers.
+  // Set if it was sealed again by a change: the UID that the seal covers.
+  std::string sealed_uid{};
   ScheduleTiming timing{};
   ConcurrencyPolicy concurrency = ConcurrencyPolicy::kForbid;
   std::optional<Nanos> starting_deadline{};  // None = however late a run is, it is started.
