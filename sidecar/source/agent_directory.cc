@@ -155,8 +155,9 @@ bool AgentDirectory::Concerns(const wire::RingFile& file, bool forked_from_ours)
 
 void AgentDirectory::KeepEnded(Nanos time) { keep_ended_ = time; }
 
-bool AgentDirectory::Keeps(const wire::RingFile& file) const {
-  if (!keeps_ended() || file.header()->ended.load() != 0) return false;
+bool AgentDirectory::Keeps(const OpenedRings& opened) const {
+  if (!keeps_ended() || !WasKilled(opened)) return false;
+  const wire::RingFile& file = opened.rings.file;
   const MutexLock lock(&ended_mutex_);
   const std::uint64_t now = wire::MonotonicNs();
   const auto [found, is_new] = ended_.try_emplace(file.path(), Ended{now, 0});
@@ -194,8 +195,8 @@ bool AgentDirectory::RemoveIfDead(OpenedRings& opened) const {
   constexpr std::uint64_t kMinAgeNs = 60'000'000'000;
   if (pid_ || opened.lives || opened.error != wire::RingFileError::kNone) return false;
   wire::RingFile& file = opened.rings.file;
-  if (file.header()->born_ns + kMinAgeNs > wire::MonotonicNs() || file.HasHeirs() || Keeps(file) ||
-      !file.Lease())
+  if (file.header()->born_ns + kMinAgeNs > wire::MonotonicNs() || file.HasHeirs() ||
+      Keeps(opened) || !file.Lease())
     return false;
   unlink(file.path().c_str());
   return true;

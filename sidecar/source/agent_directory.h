@@ -65,7 +65,7 @@ class AgentDirectory {
   void CleanUp() const;
   void RemoveFinishedTraces() const;
   void ReserveFailures() const;
-  bool Keeps(const wire::RingFile& file) const;
+  bool Keeps(const OpenedRings& opened) const;
   void ForgetEnded(const std::string& newest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(ended_mutex_);
   int OpenFailures() const;  // Returns -1 for a guest or if there is no file.
 

@@ -82,9 +82,7 @@ std::vector<v1::Source> AgentSource::Probe(Nanos) {
   for (const std::string& path : RingFiles(directory_.path())) {
     OpenedRings opened = OpenRings(path);
     if (directory_.RemoveIfDead(opened)) continue;
-    if (opened.error == wire::RingFileError::kNone && !opened.lives && directory_.keeps_ended() &&
-        !opened.rings.file.HasHeirs() && opened.rings.file.header()->ended.load() == 0)
-      ++ended;
+    if (directory_.keeps_ended() && WasKilled(opened)) ++ended;
     // A forked child that has not recorded yet uses its parent's file.
     if (opened.error != wire::RingFileError::kNone ||
         !(opened.lives || opened.rings.file.HasHeirs()))

@@ -69,11 +69,10 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     if (opened.lives) missing_.emplace(path, Unreadable(opened, path));
     return;
   }
-  const bool over = first_ && !opened.lives && !file.HasHeirs();
-  const bool ended = over && file.header()->ended.load() == 0;  // Not by its own exit.
-  if (over && !(ended && wishes_.ended)) {
+  const bool killed = first_ && WasKilled(opened);
+  if (first_ && !opened.lives && !file.HasHeirs() && !(killed && wishes_.ended)) {
     // The program has ended, and the records from before the capture are not wanted.
-    if (!(ended && directory_.keeps_ended())) unlink(path.c_str());
+    if (!(killed && directory_.keeps_ended())) unlink(path.c_str());
     return;
   }
   const Rank rank = RankIn(*file.header());
@@ -102,7 +101,7 @@ void ProgramSet::Consider(const std::string& path, Nanos device_time) {
     return;
   }
   const auto from = !first_             ? RecordedProgram::From::kStart
-                    : ended             ? RecordedProgram::From::kEnded
+                    : killed            ? RecordedProgram::From::kEnded
                     : wishes_.look_back ? RecordedProgram::From::kOldest
                                         : RecordedProgram::From::kNow;
   auto program = std::make_unique<RecordedProgram>(std::move(opened.rings), from, wishes_.level);

@@ -35,6 +35,12 @@ OpenedRings OpenRings(const std::string& path) {
   return opened;
 }
 
+bool WasKilled(const OpenedRings& opened) {
+  const wire::RingFile& file = opened.rings.file;
+  return opened.error == wire::RingFileError::kNone && !opened.lives && !file.HasHeirs() &&
+         file.header()->ended.load() == 0;
+}
+
 std::vector<std::string> RingFiles(const std::string& directory) {
   std::vector<std::string> files;
   std::error_code error;

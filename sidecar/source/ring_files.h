@@ -28,6 +28,9 @@ struct OpenedRings {
 
 OpenedRings OpenRings(const std::string& path);
 
+// The file can be read, its program has ended and not by its own exit, and no forked child uses it.
+bool WasKilled(const OpenedRings& opened);
+
 // Returns the paths of the ring files, sorted, at most 4,096. Empty if the directory cannot be
 // read.
 std::vector<std::string> RingFiles(const std::string& directory);
