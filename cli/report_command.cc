@@ -26,7 +26,7 @@
 namespace strobe {
 namespace {
 
-// Of a comparison, in JSON.
+// JSON lists at most this many operations of a comparison.
 constexpr std::size_t kMaxJsonOps = 1000;
 
 absl::StatusOr<Digest> DigestOf(const convert::OpenTrace& trace) {

@@ -11,7 +11,8 @@ namespace strobe {
 
 // What one worker did during the steps of the loop, or during the whole recording without steps.
 struct WorkerSum {
-  std::vector<std::int64_t> lengths_ns{};  // Of steps that another one follows, or else of all.
+  // The lengths of the steps that another one follows; if none is followed, of all steps.
+  std::vector<std::int64_t> lengths_ns{};
   std::size_t steps = 0;
   std::int64_t first = 0, last = 0;  // Numbers.
   std::int64_t span_ns = 0;

@@ -14,7 +14,7 @@
 namespace strobe::viewer {
 namespace {
 
-// Of the thread that makes a report, in units of `nice`.
+// The nice value of the thread that makes a report.
 constexpr int kReportPoliteness = 10;
 
 absl::StatusOr<Digest> DigestOf(const Worker& worker, const Cancellation& stop) {
@@ -62,7 +62,7 @@ ReportMaker::~ReportMaker() {
 
 absl::StatusOr<std::string> ReportMaker::Get(Nanos wait) {
   MutexLock lock(&mutex_);
-  mutex_.AwaitFor(wait, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return made_; });
+  mutex_.AwaitFor(wait, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return made_; });
   return report_;
 }
 

@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kReportFormat = 1;
 constexpr int kMaxReportDepth = 8;  // A report needs five levels.
 constexpr std::size_t kMaxReportTextBytes = 1000;
-constexpr std::size_t kMaxReportRows = 2000;  // Of workers; the report has no more.
-constexpr std::size_t kMaxMapEntries = 256;   // Of a row of the wait map, and of its rows.
+constexpr std::size_t kMaxReportRows = 2000;  // A report lists no more workers.
+constexpr std::size_t kMaxMapEntries = 256;   // Limits the rows of the wait map, and each row.
 constexpr double kMaxReportNumber = 1e18;
 
 enum class FieldType : std::uint8_t { kText, kNumber, kFlag, kObject, kList };

@@ -46,7 +46,8 @@ class Reports {
  private:
   struct Entry {
     std::string run{};
-    std::string problem{};  // Of the stored one.
+    std::string
+        problem{};  // Why the stored report cannot be shown; empty if it can, or is missing.
     std::shared_ptr<ReportMaker> maker{};
   };
 

@@ -218,7 +218,7 @@ absl::StatusOr<Page> Viewer::Report(const Query& query, const catalog::Visible& 
   ASSIGN_OR_RETURN(const Making making, MakingOf(query.Text("make")));
   ASSIGN_OR_RETURN(const std::string name, RunOf(query, visible));
   StoredReport stored;
-  // Of a run without one the store is not asked again while its report is computed.
+  // The store had no report if one is being computed, and is not asked again.
   if (making == Making::kNever || !reports_.Knows(name)) stored = ReadStoredReport(library_, name);
   if (making == Making::kNever || !stored.report.is_null()) return StoredReportPage(name, stored);
   const std::shared_ptr<Loader> loader = LoaderOf(name);

@@ -27,7 +27,7 @@ inline bool IsChange(OpVerdict verdict) { return verdict <= OpVerdict::kGone; }
 struct OpChange {
   WorkKind kind = WorkKind::kCompute;
   std::string name{};
-  Change self{};  // Of its self time in a step, in the mean of the workers.
+  Change self{};  // How its self time in a step changed, in the mean of the workers.
   double before_calls = 0, after_calls = 0;
   std::size_t before_workers = 0, after_workers = 0;  // On how many it was found.
   OpVerdict verdict = OpVerdict::kNotDecidable;

@@ -20,7 +20,7 @@ struct PartChange {
 struct ComparedRun {
   std::size_t workers = 0, steps = 0;  // Steps that are compared.
   std::string loop{};
-  std::vector<double> step_ns{};  // Of each, the median over the workers.
+  std::vector<double> step_ns{};  // Each step's duration: the median over the workers.
 };
 
 struct RunComparison {

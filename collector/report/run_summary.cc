@@ -16,8 +16,7 @@ constexpr std::size_t kMaxComparedOps = 20'000, kMaxSteps = 10'000, kMaxSummaryT
 constexpr double kSecondNs = 1e9;
 // At most one incomplete step is at each end of a recording.
 constexpr double kEdgeSteps = 2;
-// Of a normal distribution, the distance of its 99th percentile from the median in standard
-// deviations.
+// The 99th percentile of a normal distribution is this many standard deviations above its median.
 constexpr double kDeviationsTo99 = 2.326;
 
 std::size_t At(StepPart part) { return static_cast<std::size_t>(part); }
@@ -98,7 +97,7 @@ Scale ScaleOf(const Digest& digest, std::string_view loop) {
   const bool by_work = digest.knows.device && Busy(digest.time) > 0;
   const double all = by_work ? Busy(digest.time) : recorded;
   const double share = all > 0 ? std::min(1.0, (by_work ? inside : length) / all) : 1;
-  // Of work in steps that were recorded but left out of the digest, nothing is wrong.
+  // Steps that the digest leaves out were complete, so that their work does not count as outside.
   const double outside =
       digest.cuts.steps > 0 ? std::min(1 - share, kEdgeSteps / steps) : 1 - share;
   return {.factor = share / steps,

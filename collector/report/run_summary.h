@@ -71,7 +71,7 @@ struct RunSummary {
   // workers of the duration, and the mean of each part over the workers that tell it.
   std::vector<double> step_ns{};
   std::array<std::vector<double>, kStepParts> parts_ns{};
-  PartsKnown parts_known{};  // Of at least one worker.
+  PartsKnown parts_known{};  // The parts that at least one worker tells.
   // Without steps, in their place: the ns of each part in a second of recording, in the mean.
   std::array<double, kStepParts> parts_in_second{};
   bool device = false, host_device = false;  // As DigestKnows, of at least one worker.

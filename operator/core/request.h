@@ -26,7 +26,7 @@ struct TargetSpec {
   std::size_t expected_workers = 0;     // 0 = according to the job.
   bool sample = false;                  // Record only some workers: `count` or `ranks` of them.
   std::size_t count = 0;                // 0 = not set.
-  std::optional<std::uint64_t> turn{};  // Of a rotation: others than in the turn before.
+  std::optional<std::uint64_t> turn{};  // Each turn of a rotation records other workers.
   std::vector<int> ranks{};
   std::vector<std::uint32_t> local_ranks{};  // Only these processes of each pod; empty = all.
 };

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "common/base/guard.h"
 #include "common/base/hmac.h"
@@ -174,7 +175,7 @@ void Notifier::Try(Pending event) {
                                               : receiver_.signing_key.Read();
   if (key.ok()) {
     const std::int64_t seconds = ToUnixNanos(clock_.WallNow()) / 1'000'000'000;
-    const std::string trimmed = key->substr(0, key->find_last_not_of(" \t\r\n") + 1);
+    const std::string_view trimmed = ToStd(absl::StripTrailingAsciiWhitespace(*key));
     post.headers = {{"webhook-id", event.id}, {"webhook-timestamp", StrCat(seconds)}};
     if (!trimmed.empty())
       post.headers["webhook-signature"] = WebhookSignature(trimmed, event.id, seconds, event.body);

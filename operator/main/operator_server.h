@@ -64,7 +64,7 @@ class OperatorServer {
     kube::Credentials credentials{};
     kube::LeaseOptions lease{};
     std::shared_ptr<kube::Transport> transport{}, lease_transport{};
-    std::optional<kube::Receiver> receiver{};  // Of the ends of captures.
+    std::optional<kube::Receiver> receiver{};  // Is told how captures end.
   };
 
   OperatorServer(const Clock& clock, OperatorConfig config, Access access,
