@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/base/capture_defaults.h"
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -10,10 +11,6 @@
 namespace strobe {
 namespace {
 
-// Steps may become faster until the first one begins, above all on a busy machine whose other work
-// ends. With a step that is chosen by this much of the present pace, no worker is there before it
-// is armed. Half the pace costs at most the time that arming takes once more.
-constexpr double kFastest = 0.5;
 // The time that workers get beyond what their pace lets expect: a share of it, and a constant.
 constexpr double kMostSlower = 1.0;
 constexpr Nanos kSlack = std::chrono::seconds(30);
@@ -31,13 +28,15 @@ WallTime BeginOf(std::int64_t step, const LoopPace& pace, double factor, WallTim
   return next + Times(factor * static_cast<double>(step - pace.number - 1), pace.period);
 }
 
-// The first step that the process begins after `soonest`, even if it becomes faster.
+// The first step that the process begins after `soonest`, even if it becomes faster. Short steps
+// cost four times as long a wait as at the measured pace, which is a few seconds; long ones cost one
+// or two steps.
 std::int64_t FirstAfter(WallTime soonest, const LoopPace& pace, WallTime now) {
   const std::int64_t next = pace.number + 1;
-  const WallTime begin = BeginOf(next, pace, kFastest, now);
+  const WallTime begin = BeginOf(next, pace, kFastestPace, now);
   if (begin >= soonest) return next;
   const double more = static_cast<double>((soonest - begin).count()) /
-                      std::max(1.0, kFastest * static_cast<double>(pace.period.count()));
+                      std::max(1.0, kFastestPace * static_cast<double>(pace.period.count()));
   return next + static_cast<std::int64_t>(std::ceil(std::min(more, 1e15)));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/capture_defaults.h"
+
 namespace strobe::session {
 namespace {
 
@@ -32,7 +34,7 @@ StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPac
         progress.ended && (pace.number() > last || (pace.number() == last && pace.ended_ns() != 0));
     progress.soonest = std::min(progress.soonest, BeginOf(plan.first_step(), pace, kFast, now));
     progress.earliest =
-        std::min(progress.earliest, BeginOf(plan.first_step(), pace, kFastest, now));
+        std::min(progress.earliest, BeginOf(plan.first_step(), pace, kFastestPace, now));
     progress.latest = std::max(progress.latest, BeginOf(last + 1, pace, kSlow, now));
   }
   progress.ended = progress.ended && progress.processes > 0;

@@ -16,14 +16,13 @@ struct StepProgress {
   // When the first step may begin, if each step took kFast of its usual time; and when the last one
   // may end, if each took kSlow of it. `now` where no pace is known.
   WallTime soonest{}, latest{};
-  // When the first step begins at the earliest. A pace that was measured while the machine had no
-  // processor for the program may be several times too slow.
+  // When the first step begins at the earliest; see kFastestPace.
   WallTime earliest{};
 };
 // Sources are asked this much earlier than they need for a step that is expected, because it may
 // come earlier, for the same reason.
 inline constexpr Nanos kStepsMayHurry = std::chrono::seconds(1);
-inline constexpr double kFastest = 0.25, kFast = 0.75, kSlow = 1.5;
+inline constexpr double kFast = 0.75, kSlow = 1.5;
 
 // `told` is what Source::Steps returned at `now`.
 StepProgress ProgressOf(const v1::CapturePlan& plan, std::span<const v1::StepPace> told,

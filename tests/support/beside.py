@@ -26,7 +26,7 @@ class Pod:
     def begin(self, *flags, run="r"):
         """A capture's process."""
         command = [BIN / "strobe", "capture", "--insecure-plaintext", "--workers", self.address, "--logdir", self.logdir, "--run", run, "--output", "json",
-                   "--attempts", "1", *([] if "--guard" in flags else ["--guard", WIDE_GUARD]), *flags]
+                   *default(flags, "--attempts", "1"), *default(flags, "--guard", WIDE_GUARD), *flags]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def capture(self, *flags, run="r", meanwhile=None):
@@ -50,6 +50,11 @@ class Pod:
     def left_behind(self):
         """What captures and programs that ended should have removed."""
         return [path.name for pattern in ("*.process", "*.sock", ".*", "*.xplane.pb", "*.pt.trace.json") for path in self.agent.glob(pattern)]
+
+
+def default(flags, name, value):
+    """The flag with this value, unless `flags` has it."""
+    return [] if name in flags else [name, value]
 
 
 def await_phase(process, phase):

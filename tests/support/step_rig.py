@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 
+from tests.support.beside import default
 from tests.support.oracle import read_notes
 from tests.support.ports import free_port
 from tests.support.processes import BIN, wait_until
@@ -79,7 +80,7 @@ class Job:
         workers = ",".join(f"127.0.0.1:{rank.port}" for rank in self.ranks)
         output = [] if "--output" in flags else ["--output", "json"]
         return [str(part) for part in (BIN / "strobe", "capture", "--insecure-plaintext", "--workers", workers, "--logdir", self.logdir,
-                                       "--run", run, "--attempts", 1, *output, *flags)]
+                                       "--run", run, *default(flags, "--attempts", "1"), *output, *flags)]
 
     def run_capture(self, *flags, run="r"):
         return subprocess.run(self._command(flags, run), capture_output=True, text=True, timeout=180)

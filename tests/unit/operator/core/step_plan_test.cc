@@ -27,13 +27,13 @@ TEST(PlanStep, TheNextStepIsTheFirstThatNobodyReachesTooSoon) {
   const std::vector<WorkerPace> workers = {Worker("a", 100, 100ms), Worker("b", 90, 200ms)};
   const auto plan = PlanStep({.count = 5}, kPaceNow, kPaceNow + 1s, workers);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  // Worker a may begin a step every 50 ms: step 120 after 1 s.
-  EXPECT_EQ(plan->first, 120);
-  EXPECT_EQ(plan->last(), 124);
+  // Worker a may begin a step every 25 ms: step 140 after 1 s.
+  EXPECT_EQ(plan->first, 140);
+  EXPECT_EQ(plan->last(), 144);
   EXPECT_EQ(plan->loop, "train");
-  EXPECT_EQ(plan->expected[0].begin, kPaceNow + 2000ms);
-  EXPECT_EQ(plan->expected[0].end, kPaceNow + 2500ms);
-  EXPECT_EQ(plan->expected[1].begin, kPaceNow + 30 * 200ms);
+  EXPECT_EQ(plan->expected[0].begin, kPaceNow + 4000ms);
+  EXPECT_EQ(plan->expected[0].end, kPaceNow + 4500ms);
+  EXPECT_EQ(plan->expected[1].begin, kPaceNow + 50 * 200ms);
   EXPECT_EQ(plan->begin, plan->expected[0].begin);
   EXPECT_GE(plan->by, plan->expected[1].end);
 }
@@ -49,7 +49,7 @@ TEST(PlanStep, AStepThatHasPassedIsRefusedByName) {
   EXPECT_EQ(Refusal(PlanStep({From::kNumber, 130, 1}, kPaceNow, kPaceNow + 1s, workers)),
             "b: step 130 has passed, it is at step 130");
   EXPECT_EQ(Refusal(PlanStep({From::kNumber, 132, 1}, kPaceNow, kPaceNow + 1s, workers)),
-            "b: step 132 comes too soon, the first one for which all workers can be armed is 150");
+            "b: step 132 comes too soon, the first one for which all workers can be armed is 170");
   EXPECT_EQ(PlanStep({From::kNumber, 200, 1}, kPaceNow, kPaceNow + 1s, workers)->first, 200);
 }
 
@@ -87,7 +87,7 @@ TEST(PlanStep, TheLoopThatRunsIsChosenAndAFrameworksFirst) {
 TEST(PlanStep, TheFastestProcessOfAWorkerCounts) {
   WorkerPace both = Worker("a", 100, 100ms);
   both.loops.push_back({"train", false, 110, kPaceNow, 100ms});
-  EXPECT_EQ(PlanStep({}, kPaceNow, kPaceNow + 1s, std::vector{both})->first, 130);
+  EXPECT_EQ(PlanStep({}, kPaceNow, kPaceNow + 1s, std::vector{both})->first, 150);
 }
 
 // Runs ranks whose steps vary around their pace, and checks what the plan promises: nobody begins
@@ -123,7 +123,7 @@ TEST(PlanStep, KeepsItsPromiseForRanksOfAnyPace) {
       WallTime at = pace.began;
       for (std::int64_t step = pace.number + 1; step <= plan->last() + 1; ++step) {
         at += Nanos{static_cast<std::int64_t>(static_cast<double>(pace.period.count()) *
-                                              between(0.52, 1.3))};
+                                              between(0.26, 1.3))};
         at = std::max(at, kPaceNow);
         if (step == plan->first) {
           ASSERT_GE(at, kPaceNow + lead);
