@@ -1,4 +1,5 @@
-// The `strobe` command: captures without Kubernetes, and work with the runs of logdirs.
+// The program `strobe` under each of its names: the command that captures without Kubernetes and
+// works with the runs of logdirs, the plugin of kubectl, and the sidecar.
 #include <malloc.h>
 
 #include <iostream>
@@ -19,6 +20,7 @@
 #include "common/base/ending_signals.h"
 #include "common/base/log.h"
 #include "common/base/version.h"
+#include "sidecar/main/sidecar_main.h"
 
 namespace strobe {
 namespace {
@@ -133,6 +135,10 @@ int MainOfPlugin(bool completes, int argc, char** argv) {
 int MainByName(int argc, char** argv) {
   const std::string_view path = argc > 0 ? argv[0] : "";
   const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name == "strobe-sidecar") return SidecarMain(argc, argv);
+  // The large buffers of a trace's index are mapped one by one, so that their memory returns to the
+  // system as soon as they are freed. Kept in the heap, they would take half as much memory again.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   if (name == "kubectl-strobe") return MainOfPlugin(/*completes=*/false, argc, argv);
   if (name == "kubectl_complete-strobe") return MainOfPlugin(/*completes=*/true, argc, argv);
   return Main(argc, argv);
@@ -143,8 +149,5 @@ int MainByName(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   strobe::IgnoreBrokenPipes();
-  // The large buffers of a trace's index are mapped one by one, so that their memory returns to the
-  // system as soon as they are freed. Kept in the heap, they would take half as much memory again.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   return strobe::MainByName(argc, argv);
 }

@@ -18,6 +18,7 @@ from tests.support.step_rig import host_events
 from tests.support.torchrun_rig import TorchrunJob
 
 RANKS, CAPTURES, DURATION_MS = 8, 25, 500
+REST = 2  # Seconds in which a process finishes what the other way left it to do.
 PROBE = "aten::neg_"  # An operator that the job does not run.
 RUN_PROBE = """
 import threading
@@ -66,7 +67,9 @@ def measure(directory, site):
                 ours.append(spread([begin for begin, _ in starts]))
                 ours_first.append(spread([operator for _, operator in starts]))
                 ours_wait.append(int(manifest["instantNs"]) / 1e9 - asked)
+            time.sleep(REST)
             asked, starts = daemon.starts(pids, run, DURATION_MS)
+            time.sleep(REST)
             if starts is None:
                 missed += 1
                 continue

@@ -56,9 +56,9 @@ ARROWS = {
                "collector/xplane", "common/base", "common/http"],
     "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
     "cli/cluster": ["common/base", "operator/core", "operator/objects"],
-    # The command runs a sidecar in its own process to capture stock profiler servers without Kubernetes.
-    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/report", "operator/workers",
-            "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "viewer", "viewer/service"],
+    # The program of the command is also the sidecar's, and runs one in its own process to capture stock profiler servers without Kubernetes.
+    "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/grpc_tls", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/report", "operator/workers",
+            "sidecar/enroll", "sidecar/main", "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "viewer", "viewer/service"],
 }
 ROOMS = sorted({module.split("/")[0] for module in ARROWS})
 # Libraries, by the prefix of their headers, and the only modules that may include them.

@@ -27,4 +27,5 @@ def kubectl_complete_strobe() -> None:
 
 
 def sidecar() -> None:
-    _run("strobe-sidecar")
+    """The program knows by this name that it is the sidecar."""
+    _run("strobe", "strobe-sidecar")

@@ -1,4 +1,5 @@
-// strobe-sidecar: flags, signals and exit codes.
+#include "sidecar/main/sidecar_main.h"
+
 #include <google/protobuf/stubs/logging.h>
 #include <sys/prctl.h>
 
@@ -74,32 +75,32 @@ int Serve(const SidecarFlags& flags) {
 }
 
 }  // namespace
-}  // namespace strobe
 
-int main(int argc, char** argv) {
-  if (const std::optional<int> code = strobe::AnswerProbe(argc, argv)) return *code;
-  strobe::IgnoreBrokenPipes();
+int SidecarMain(int argc, char** argv) {
+  if (const std::optional<int> code = AnswerProbe(argc, argv)) return *code;
   // Protobuf logs each message that cannot be parsed, which would let strangers fill the log.
   google::protobuf::SetLogHandler(nullptr);
   // Debian builds abseil to search for lock cycles at each of gRPC's locks, which is slow.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  strobe::SidecarFlags flags;
+  SidecarFlags flags;
   CLI::App app(
       "Records this worker's traces when the Strobe operator (or `strobe capture`) says so.\n"
       "Example: strobe-sidecar --framework localhost:9999 --insecure-plaintext",
       "strobe-sidecar");
-  strobe::AddFlags(app, flags);
+  AddFlags(app, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return strobe::EndOrOutlive(strobe::StartedFileOf(argc, argv), app.exit(error));
+    return EndOrOutlive(StartedFileOf(argc, argv), app.exit(error));
   }
-  if (const absl::Status checked = strobe::CheckFlags(flags); !checked.ok()) {
+  if (const absl::Status checked = CheckFlags(flags); !checked.ok()) {
     std::cerr << "strobe-sidecar: " << checked.message() << "\n";
-    return strobe::EndOrOutlive(flags.started_file, strobe::kWrongInput);
+    return EndOrOutlive(flags.started_file, kWrongInput);
   }
-  strobe::LogLevel level = strobe::LogLevel::kInfo;
-  strobe::ParseLogLevel(flags.log_level, level);
-  strobe::InitLog(level, flags.log_json ? strobe::LogFormat::kJson : strobe::LogFormat::kText);
-  return strobe::Serve(flags);
+  LogLevel level = LogLevel::kInfo;
+  ParseLogLevel(flags.log_level, level);
+  InitLog(level, flags.log_json ? LogFormat::kJson : LogFormat::kText);
+  return Serve(flags);
 }
+
+}  // namespace strobe
