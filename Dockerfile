@@ -1,7 +1,7 @@
 # For those who have a container daemon; tools/image makes the same files without one.
 #   docker build --target operator -t strobe-operator:0.1.0 .
 #   docker build --target sidecar  -t strobe-sidecar:0.1.0 .
-FROM rust:1.85-bookworm AS build
+FROM rust:1.89-bookworm AS build
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends ca-certificates python3 python3-pip
 WORKDIR /strobe
 COPY . .

@@ -8,6 +8,7 @@
 #include "cli/output_file.h"
 #include "cli/report_table.h"
 #include "cli/stats_json.h"
+#include "cli/table_files.h"
 #include "cli/trace_commands.h"
 #include "collector/analysis/event_stats.h"
 #include "collector/convert/chrome_trace.h"
@@ -100,6 +101,13 @@ absl::Status Convert(const ConvertFlags& flags, std::uint64_t& written) {
                    OpenTraces(flags.place, flags.storage_config));
   const absl::StatusOr<AlignedTraces> traces = convert::AlignTraces(opened);
   RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
+  if (flags.to == "parquet") {
+    if (flags.out == "-")
+      return absl::InvalidArgumentError("tables are several files; give a directory with --out");
+    const absl::Status status = WriteTableFiles(*traces, opened.front().run, flags.out,
+                                                {.stats = !flags.no_stats}, written);
+    return convert::Unchanged(opened, status);
+  }
   if (flags.out == "-") {
     const absl::Status status = Write(flags, opened, *traces, [](std::string_view piece) {
       std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
@@ -139,14 +147,19 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
           "format, smaller and faster to load), stats (count and times of each kind of event, as "
           "CSV, or as JSON when the file's name ends in .json), index (of one trace, so that "
           "strobe "
-          "view opens it at once) or xplane (one trace of all workers for XProf, as strobe merge "
-          "writes it; or a single .json file as an XSpace)")
+          "view opens it at once), parquet (tables for SQL engines, in a directory) or xplane (one "
+          "trace of all workers for XProf, as strobe merge writes it; or a single .json file as an "
+          "XSpace)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "xplane"}));
+      ->check(CLI::IsMember({"chrome", "perfetto", "stats", "index", "parquet", "xplane"}));
   command
-      .add_option("-o,--out", flags.out,
-                  "the file to write, compressed when its name ends in .gz; - = standard output")
+      .add_option(
+          "-o,--out", flags.out,
+          "the file to write, compressed when its name ends in .gz; - = standard output; for "
+          "parquet a directory, to which further runs can be added")
       ->required();
+  command.add_flag("--no-stats", flags.no_stats,
+                   "for parquet: leave out the table of the events' stats, which is the largest");
   AddSharedFlags(
       command, flags,
       "All workers of a run are put on one timeline; their clocks are corrected by the measured "
@@ -155,7 +168,8 @@ void AddConvertFlags(CLI::App& command, ConvertFlags& flags) {
       "  strobe convert /nfs/logs --to perfetto -o run.pftrace      # open in ui.perfetto.dev\n"
       "  strobe convert worker-0.xplane.pb --to chrome -o trace.json.gz\n"
       "  strobe convert rank0.pt.trace.json --to xplane -o rank0.xplane.pb   # PyTorch, for XProf\n"
-      "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n");
+      "  strobe convert gs://bucket/logs/plugins/profile/RUN --to stats -o - | head\n"
+      "  strobe convert /nfs/logs --to parquet -o tables   # then: duckdb, polars, Spark\n");
 }
 
 void AddMergeFlags(CLI::App& command, ConvertFlags& flags) {

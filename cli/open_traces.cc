@@ -61,6 +61,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenFolder(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFolder(folder));
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(OpenTrace trace, OpenFile(path));
+    trace.run = fs::path(path).parent_path().filename().native();
     traces.push_back(std::move(trace));
   }
   return traces;
@@ -105,6 +106,7 @@ absl::StatusOr<std::vector<OpenTrace>> OpenRun(const std::string& place,
   std::vector<OpenTrace> traces;
   for (const std::string& key : TracesAmong(keys)) {
     ASSIGN_OR_RETURN(OpenTrace trace, OpenObject(store, open.place.logdir.UrlOf(key), key, pool));
+    trace.run = run;
     traces.push_back(std::move(trace));
   }
   return traces;

@@ -18,7 +18,7 @@ struct ReportFlags {
 };
 struct ConvertFlags {
   std::string place{}, storage_config{}, to = "chrome", out{};
-  bool quiet = false;
+  bool quiet = false, no_stats = false;
 };
 
 void AddInspectFlags(CLI::App& command, InspectFlags& flags);

@@ -22,6 +22,7 @@ struct OpenTrace {
   std::variant<std::unique_ptr<const std::string>, MappedFile, FetchedMemory> content{};
   // Names an object and its version, so that it is known again without being read; else empty.
   std::string identity{};
+  std::string run{};  // The run's name, or that of the folder; empty for a single file.
 
   std::string_view bytes() const {
     if (const auto* file = std::get_if<MappedFile>(&content)) return file->bytes();

@@ -41,7 +41,7 @@ def test_the_demo_needs_only_jax_of_the_tests_packages():
 
 
 @pytest.mark.parametrize(("program", "version", "what", "says"), [
-    ("cargo", "cargo 0.66.0", "build", "Rust 1.85 or newer is needed"), ("cargo", "cargo 1.84.1 (abc 2025-01-01)", "wheel", "is 1.84.1"),
+    ("cargo", "cargo 0.66.0", "build", "Rust 1.89 or newer is needed"), ("cargo", "cargo 1.88.1 (abc 2025-01-01)", "wheel", "is 1.88.1"),
     ("go", "go1.19.8", "demo", "Go 1.24 or newer is needed"), ("go", "go1.19.8", "node", "is 1.19.8"), ("node", "v18.20.4", "test", "Node.js 20.19 or newer")])
 def test_a_compiler_that_is_too_old_is_named_before_anything_is_installed(program, version, what, says, tmp_path):
     """Debian 12 has these versions, whose own errors name files of locks and modules."""

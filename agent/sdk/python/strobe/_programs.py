@@ -14,6 +14,11 @@ def _run(name: str, called: str = "") -> None:
 
 
 def strobe() -> None:
+    """The command, and `strobe query`, which is written in Python because DuckDB is at home there."""
+    if sys.argv[1:2] == ["query"]:
+        from ._query import main
+
+        sys.exit(main(sys.argv[2:]))
     _run("strobe")
 
 

@@ -1,10 +1,12 @@
 //! The object_store crate behind the C interface of bridge.h, which documents each function.
 
+mod call;
 mod failure;
 mod open;
+mod parquet_file;
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::ffi::{c_char, c_int, c_void, CString};
 use std::future::Future;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -19,6 +21,7 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use call::{guarded, text, texts};
 use failure::*;
 use open::Opened;
 
@@ -82,27 +85,6 @@ impl Store {
             }
         })
     }
-}
-
-fn guarded(error: *mut ErrorOut, work: impl FnOnce() -> Result<(), Failure>) -> c_int {
-    let failure = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => return 0,
-        Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(INTERNAL, "the storage library panicked; this is a defect"),
-    };
-    // SAFETY: bridge.h.
-    unsafe { failure.write_to(error) }
-}
-
-unsafe fn text<'a>(raw: *const c_char) -> Result<&'a str, Failure> {
-    CStr::from_ptr(raw).to_str().map_err(|_| Failure::new(BAD_CONFIG, "text is not UTF-8"))
-}
-
-unsafe fn texts<'a>(raw: *const *const c_char, size: usize) -> Result<Vec<&'a str>, Failure> {
-    if size == 0 {
-        return Ok(Vec::new());
-    }
-    std::slice::from_raw_parts(raw, size).iter().map(|one| text(*one)).collect()
 }
 
 unsafe fn path(raw: *const c_char) -> Result<Path, Failure> {
