@@ -156,7 +156,7 @@ OperatorServer::~OperatorServer() {
 
 absl::Status OperatorServer::Start() {
   if (!config_.lease.enabled) milestones_.Reach(Milestone::kElected);
-  if (!config_.insecure_plaintext || has_webhooks()) StartTlsServers();
+  if (!config_.insecure_plaintext || has_webhooks() || receives_alerts()) StartTlsServers();
   RETURN_IF_ERROR(ServeHttp());
   reflector_.Start();
   metrics_.Leading(false, access_.lease.ns, access_.lease.name);
@@ -251,7 +251,8 @@ absl::Status OperatorServer::Stop() {
   if (is_removed) RetireCaptures();
   client_.EndWaits();
   lease_client_.EndWaits();
-  if (has_webhooks() && milestones_.reached(Milestone::kServing) && failure().ok()) {
+  if ((has_webhooks() || receives_alerts()) && milestones_.reached(Milestone::kServing) &&
+      failure().ok()) {
     tls_servers_->Drain();
     std::this_thread::sleep_for(config_.webhook.drain_time);
   }

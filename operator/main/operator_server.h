@@ -71,6 +71,7 @@ class OperatorServer {
                  std::function<void()> failed);
 
   bool has_webhooks() const { return !config_.webhook.listen.empty(); }
+  bool receives_alerts() const { return !config_.alert_receiver.listen.empty(); }
   void RequestChanged(const std::string& key);
   std::vector<std::string> SealKeys() const;
   void StartTlsServers();

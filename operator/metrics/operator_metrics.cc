@@ -14,6 +14,7 @@
 #include "common/tls/peer.h"
 #include "operator/metrics/admission_metrics.h"
 #include "operator/metrics/buckets.h"
+#include "operator/metrics/receiver_metrics.h"
 #include "operator/metrics/report_metrics.h"
 #include "operator/metrics/schedule_metrics.h"
 
@@ -80,6 +81,7 @@ struct OperatorMetrics::Families {
   AdmissionMetrics admission{registry};
   ReportMetrics reports{registry};
   ScheduleRunMetrics schedules{registry};
+  ReceiverMetrics receiver{registry};
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
                                .Help("Bytes of traces written to logdirs, by the logdir's scheme.")
@@ -301,6 +303,7 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
 }
 
 ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
+AlertReceiverObserver& OperatorMetrics::receiver() { return families_->receiver; }
 
 void OperatorMetrics::Notified(const std::string& result) {
   families_->notifications.Add({{"result", result}}).Increment();

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
+#include "operator/alerts/ports.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/schedule_ports.h"
 #include "operator/controller/work_queue.h"
@@ -28,6 +29,7 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
   // What the webhooks tell.
   AdmissionMetrics& admission();
   ScheduleMetrics& schedules();
+  AlertReceiverObserver& receiver();
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);
