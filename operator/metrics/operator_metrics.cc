@@ -17,6 +17,7 @@
 #include "operator/metrics/receiver_metrics.h"
 #include "operator/metrics/report_metrics.h"
 #include "operator/metrics/schedule_metrics.h"
+#include "operator/metrics/trigger_metrics.h"
 
 namespace strobe {
 namespace {
@@ -82,6 +83,7 @@ struct OperatorMetrics::Families {
   ReportMetrics reports{registry};
   ScheduleRunMetrics schedules{registry};
   ReceiverMetrics receiver{registry};
+  TriggerAlertMetrics triggers{registry};
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
                                .Help("Bytes of traces written to logdirs, by the logdir's scheme.")
@@ -304,6 +306,7 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
 
 ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
 AlertReceiverObserver& OperatorMetrics::receiver() { return families_->receiver; }
+TriggerMetrics& OperatorMetrics::triggers() { return families_->triggers; }
 
 void OperatorMetrics::Notified(const std::string& result) {
   families_->notifications.Add({{"result", result}}).Increment();

@@ -12,6 +12,7 @@
 #include "operator/alerts/ports.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/schedule_ports.h"
+#include "operator/controller/trigger_ports.h"
 #include "operator/controller/work_queue.h"
 #include "operator/metrics/admission_metrics.h"
 
@@ -30,6 +31,7 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
   AdmissionMetrics& admission();
   ScheduleMetrics& schedules();
   AlertReceiverObserver& receiver();
+  TriggerMetrics& triggers();
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);

@@ -285,7 +285,7 @@ def test_the_hooks_may_do_no_more_than_they_must():
     everywhere = rights()
     crds = everywhere.pop(("ClusterRole", "", "strobe-crds"))
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in crds] == [
-        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev"], ["get", "patch"]),
+        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev"], ["get", "patch"]),
         (["customresourcedefinitions"], None, ["create"])]
     check = ("Role", "strobe-system", "strobe-check")
     assert everywhere.pop(check) == [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create"]}]
@@ -400,6 +400,8 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole profilerequests/status": ["patch"],
         "ClusterRole profileschedules": ["get", "list", "patch", "watch"],
         "ClusterRole profileschedules/status": ["patch"],
+        "ClusterRole profiletriggers": ["get", "list", "patch", "watch"],
+        "ClusterRole profiletriggers/status": ["patch"],
         "ClusterRole profilepolicies": ["get", "list", "watch"],
         "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
@@ -445,11 +447,12 @@ def test_only_what_is_created_depends_on_the_webhooks():
     """Objects that exist already can be changed and deleted while the operator is down."""
     found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
     assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == dict.fromkeys(
-        ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules"), ["CREATE"])
-    assert found[("keep-requests", "Ignore")] == found[("change-schedules", "Ignore")] == found[("recheck-schedules", "Ignore")] == ["UPDATE"]
+        ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules", "stamp-triggers", "check-triggers"), ["CREATE"])
+    for name in ("keep-requests", "change-schedules", "recheck-schedules", "change-triggers", "recheck-triggers"):
+        assert found[(name, "Ignore")] == ["UPDATE"], name
 
 
-def test_the_template_of_a_schedule_is_the_spec_of_a_request():
+def test_the_template_of_a_schedule_or_trigger_is_the_spec_of_a_request():
     done = subprocess.run([ROOT / "tools/schedule_crd", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -468,7 +471,7 @@ def test_a_package_carries_the_crds_and_no_sample(tmp_path):
     assert helm("package", CHART, "--destination", tmp_path).returncode == 0
     (package,) = tmp_path.glob("*.tgz")
     names = subprocess.run(["tar", "tf", package], capture_output=True, text=True).stdout.split()
-    assert [n for n in names if "/crds/" in n] == [f"strobe/crds/{kind}.yaml" for kind in ("profilepolicies", "profilerequests", "profileschedules")]
+    assert [n for n in names if "/crds/" in n] == [f"strobe/crds/{kind}.yaml" for kind in ("profilepolicies", "profilerequests", "profileschedules", "profiletriggers")]
     with tarfile.open(package) as archive:
         assert all(archive.getmember(n).isfile() for n in names)
     # Flux's artifacts of the Git repository leave out links, and Helm warns of them.
