@@ -18,10 +18,7 @@ class TriggerNotebook {
     MutexLock lock(&mutex_);
     TriggerNotes& notes = notes_[key];
     notes.last_alert = WholeSeconds(now);
-    if (refusal == nullptr) {
-      ++notes.taken;
-      return;
-    }
+    if (refusal == nullptr) return;
     ++notes.skipped[refusal->reason];
     // Whoever repeats an alert is told nothing new.
     if (refusal->reason == kAlreadyCaptured) return;

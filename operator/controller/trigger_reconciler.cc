@@ -57,12 +57,13 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileT
 // After the status was written, so that what is told happened once.
 void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus& status,
                              const TriggerNotes& notes) {
-  if (notes.taken > 0) {
-    cluster_.RecordEvent(trigger, false, "CaptureStarted", "Start",
-                         status.last_capture
-                             ? StrCat("alerts started ", notes.taken, " captures, the last one ",
-                                      status.last_capture->run, " of ", status.last_capture->job)
-                             : StrCat("alerts started ", notes.taken, " captures"));
+  const std::int64_t taken = status.taken - trigger.status.taken;
+  if (taken > 0 && status.last_capture) {
+    const LastCapture& last = *status.last_capture;
+    cluster_.RecordEvent(
+        trigger, false, "CaptureStarted", "Start",
+        StrCat("the alert ", last.alert, " started ", last.run, " of ", last.job,
+               taken > 1 ? StrCat("; ", taken - 1, " more were started before") : ""));
   }
   if (notes.last_skip) {
     const SkippedAlert& skip = *notes.last_skip;

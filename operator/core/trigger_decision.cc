@@ -32,13 +32,26 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
 }
 
 void Count(const TriggerNotes& notes, TriggerStatus& status) {
-  status.taken += notes.taken;
   for (const auto& [reason, count] : notes.skipped) {
     if (status.skipped.contains(reason) || status.skipped.size() < kMaxReasons)
       status.skipped[reason] += count;
   }
   status.last_alert = std::max(status.last_alert, notes.last_alert);
   if (notes.last_skip) status.last_skip = notes.last_skip;
+}
+
+// Captures are counted by their runs, because an operator that ends forgets what it has not
+// written. `runs` are sorted, the newest first.
+void CountCaptures(const std::vector<TriggerRun>& runs, TriggerStatus& status) {
+  const auto is_new = [&](const TriggerRun& run) {
+    return !status.last_capture ||
+           std::pair(run.created, run.name) >
+               std::pair(status.last_capture->time, status.last_capture->run);
+  };
+  status.taken += std::count_if(runs.begin(), runs.end(), is_new);
+  if (runs.empty() || !is_new(runs.front())) return;
+  const TriggerRun& last = runs.front();
+  status.last_capture = LastCapture{last.created, last.name, last.job, last.alert_name};
 }
 
 // The jobs that were captured last. `runs` are sorted, the newest first.
@@ -59,7 +72,6 @@ std::vector<JobUse> UsesOf(const ProfileTrigger& trigger, const std::vector<Trig
 }  // namespace
 
 void TriggerNotes::AddEarlier(const TriggerNotes& earlier) {
-  taken += earlier.taken;
   for (const auto& [reason, count] : earlier.skipped) skipped[reason] += count;
   last_alert = std::max(last_alert, earlier.last_alert);
   if (!last_skip) last_skip = earlier.last_skip;
@@ -80,11 +92,7 @@ TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<T
       static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), [](const TriggerRun& run) {
         return run.state == RunState::kUnfinished;
       }));
-  if (!runs.empty() &&
-      (!status.last_capture || status.last_capture->time <= runs.front().created)) {
-    const TriggerRun& last = runs.front();
-    status.last_capture = LastCapture{last.created, last.name, last.job, last.alert_name};
-  }
+  CountCaptures(runs, status);
   status.budgets = UsesOf(trigger, runs, now);
   std::set<std::string> counted;
   for (const TriggerRun& run : runs) {

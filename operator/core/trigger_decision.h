@@ -9,9 +9,9 @@
 
 namespace strobe {
 
-// What came of alerts since the status was written last.
+// What came of alerts since the status was written last, other than captures, which are counted by
+// their runs.
 struct TriggerNotes {
-  std::int64_t taken = 0;
   std::map<std::string, std::int64_t> skipped{};  // By reason.
   std::optional<WallTime> last_alert{};
   std::optional<SkippedAlert> last_skip{};

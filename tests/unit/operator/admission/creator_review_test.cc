@@ -136,5 +136,42 @@ TEST(ScheduleReview, TheUserMustBeAllowedToAskForItsRuns) {
             422);
 }
 
+TEST(TriggerReview, WhoeverCreatesOrChangesATriggerMustBeAllowedToAskForItsRuns) {
+  const auto review = [](const char* patch, const char* former) {
+    AdmissionRequest request;
+    request.operation = former == nullptr ? "CREATE" : "UPDATE";
+    request.ns = "ml";
+    request.user = {{"username", "jane"}};
+    const auto object = [](const char* text) {
+      nlohmann::json made = nlohmann::json::parse(R"({
+        "metadata": {"name": "t", "uid": "u"},
+        "spec": {"alerts": {"matchLabels": {"a": "b"}}, "template": {"spec": {"logdir": "/logs"}}}})");
+      made.merge_patch(nlohmann::json::parse(text));
+      return made;
+    };
+    request.object = object(patch);
+    if (former != nullptr) request.old_object = object(former);
+    return request;
+  };
+  JudgeOfSchedules judge;
+  const auto check = [&](const char* patch, const char* former = nullptr) {
+    return CheckCreator(CreatorKind::kTrigger, review(patch, former), judge, 4s);
+  };
+  EXPECT_TRUE(check("{}").allowed);
+  EXPECT_EQ(judge.asked.back(), "jane file:///logs");
+  const AdmissionAnswer wrong = check(R"({"spec": {"alerts": {"matchLabels": {"a": null}}}})");
+  EXPECT_EQ(wrong.code, 422);
+  EXPECT_THAT(wrong.message, HasSubstr("spec.alerts.matchLabels"));
+  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  EXPECT_EQ(check("{}").code, 403);
+  EXPECT_EQ(check(R"({"spec": {"budget": {"capturesPerDay": 99}}})", "{}").code, 403);
+  EXPECT_TRUE(check(R"({"spec": {"suspend": true}})", "{}").allowed);
+  const AdmissionAnswer stamp =
+      StampCreator(CreatorKind::kTrigger, review("{}", nullptr), {"key"}, WallTime{1s});
+  const nlohmann::json stamped = review("{}", nullptr).object.patch(stamp.patch);
+  EXPECT_EQ(kube::CreatorRequesterOf(CreatorKind::kTrigger, stamped, "ml")->requester.username,
+            "jane");
+}
+
 }  // namespace
 }  // namespace strobe

@@ -423,10 +423,24 @@ TEST_F(TriggerSinkTest, RunsAreKeptWhileBudgetsCountThem) {
 
 TEST_F(TriggerSinkTest, NotesThatCannotBeWrittenAreToldLater) {
   EXPECT_EQ(Reason(Slow("llm-0")), "");
+  EXPECT_EQ(Reason(Slow("gone-0")), kPodNotFound);
   api_.down = true;
   EXPECT_FALSE(process_->reconciler.Reconcile("ml/slow").ok());
   api_.down = false;
   EXPECT_EQ(Reconcile().taken, 1);
+  EXPECT_THAT(Reconcile().skipped, ElementsAre(Pair(kPodNotFound, 1)));
+  EXPECT_THAT(api_.events, SizeIs(2));
+}
+
+TEST_F(TriggerSinkTest, CapturesAreCountedByTheirRunsWhoeverStartedThem) {
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(Reason(Slow("llm-0")), "");
+    Restart();  // Before the status was written.
+    EndRuns();
+    EXPECT_EQ(Reconcile().taken, i);
+    EXPECT_THAT(api_.events.back(), HasSubstr("the alert StepSlow started slow-"));
+    time_.Advance(1h);
+  }
 }
 
 // 1,000 alerts a second for a minute for 50 jobs of 64 pods, all different and repeated until they
