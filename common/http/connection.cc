@@ -34,8 +34,6 @@ constexpr std::size_t kMinBodyLimit = 1024;
 // How much of a body is in memory that is read while it is sent, for each connection.
 constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 constexpr std::chrono::milliseconds kPieceRetry{50};
-// All connections together. A request beyond this gets 503 with Retry-After.
-constexpr std::int64_t kMaxBodyBytesAtOnce = std::int64_t{256} << 20;
 
 // A reservation of the memory that the bodies of all connections may take together.
 class BodyReservation {
@@ -49,7 +47,7 @@ class BodyReservation {
   bool Take(std::int64_t bytes) {
     Release();
     bytes_ = bytes;
-    return (state_.body_bytes += bytes) <= kMaxBodyBytesAtOnce;
+    return (state_.body_bytes += bytes) <= state_.options.max_body_bytes_at_once;
   }
   void Release() { state_.body_bytes -= std::exchange(bytes_, 0); }
 
@@ -125,7 +123,8 @@ class Connection final : public WaitingConnection,
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](beast::error_code error) {
                                 self->EndWaiting();
-                                if (!error) self->Read(kDeadline);
+                                if (!error) return self->Read(kDeadline);
+                                self->state_->CountRefusal(HttpRefusal::kHandshake);
                               });
     }
   }
@@ -166,25 +165,44 @@ class Connection final : public WaitingConnection,
         stream_, buffer_, *parser_,
         [self = this->shared_from_this()](beast::error_code error, std::size_t) {
           self->EndWaiting();
-          self->idle_ = false;
-          if (error == http::error::body_limit)
-            return self->Refuse({413, "the body is too long\n"});
+          // A kept connection that is not used again is closed too, but its client is not slow.
+          const bool was_idle = std::exchange(self->idle_, false);
+          if (error && !(was_idle && error == beast::error::timeout)) return self->EndRead(error);
           if (!error) self->ReadBody();
         });
   }
 
+  // Handles a request that could not be read to its end.
+  void EndRead(beast::error_code error) {
+    if (error == beast::error::timeout) return state_->CountRefusal(HttpRefusal::kSlow);
+    if (error != http::error::body_limit) return;
+    state_->CountRefusal(HttpRefusal::kTooLong);
+    Refuse({413, "the body is too long\n"});
+  }
+
+  // The page that refuses a request whose body has not been read.
+  std::optional<Page> RefusalOfHead() const {
+    if (!state_->options.refuse_head) return std::nullopt;
+    std::optional<Page> page = Page{500, "something went wrong here\n"};
+    (void)RunGuarded("http",
+                     [&] { page = state_->options.refuse_head(ToRequest(parser_->get())); });
+    return page;
+  }
+
   void ReadBody() {
+    if (std::optional<Page> refusal = RefusalOfHead()) return Refuse(*std::move(refusal));
     if (parser_->is_done()) return Answer();
     const auto length = parser_->content_length();
     const std::size_t most = std::max(state_->options.max_body_bytes, kMinBodyLimit);
-    if (!reservation_.Take(static_cast<std::int64_t>(length ? *length : most)))
+    if (!reservation_.Take(static_cast<std::int64_t>(length ? *length : most))) {
+      state_->CountRefusal(HttpRefusal::kBusy);
       return Refuse({503, "too many requests at once\n", "text/plain", {{"Retry-After", "1"}}});
+    }
     Socket().expires_after(kDeadline);
     http::async_read(stream_, buffer_, *parser_,
                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
-                       if (error == http::error::body_limit)
-                         return self->Refuse({413, "the body is too long\n"});
-                       if (!error) self->Answer();
+                       if (error) return self->EndRead(error);
+                       self->Answer();
                      });
   }
 
@@ -207,17 +225,20 @@ class Connection final : public WaitingConnection,
         (asked.method() != http::verb::post || state_->options.max_body_bytes == 0))
       return Write({405, "only GET is served here\n"}, head, gzip);
     Request request = ToRequest(asked);
+    request.body = std::move(asked.body());
     const auto& is_slow = state_->options.is_slow;
     if (!is_slow || !is_slow(request)) return Write(PageFor(request), head, gzip);
-    const bool taken = state_->slow->Add([self = this->shared_from_this(), request, head, gzip] {
-      Page page = Compressed(self->PageFor(request), gzip);
-      asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
-        self->Write(std::move(page), head, /*gzip=*/false);
-      });
-    });
-    if (!taken)
-      Write({503, "too many such requests at once\n", "text/plain", {{"Retry-After", "5"}}}, head,
-            gzip);
+    const bool taken = state_->slow->Add(
+        [self = this->shared_from_this(), request = std::move(request), head, gzip] {
+          Page page = Compressed(self->PageFor(request), gzip);
+          asio::post(self->stream_.get_executor(), [self, head, page = std::move(page)]() mutable {
+            self->Write(std::move(page), head, /*gzip=*/false);
+          });
+        });
+    if (taken) return;
+    state_->CountRefusal(HttpRefusal::kBusy);
+    Write({503, "too many such requests at once\n", "text/plain", {{"Retry-After", "5"}}}, head,
+          gzip);
   }
 
   static Page Compressed(Page page, bool gzip) {
@@ -337,12 +358,12 @@ class Connection final : public WaitingConnection,
     }
   }
 
-  Request ToRequest(http::request<http::string_body>& asked) const {
+  // Without the body.
+  Request ToRequest(const http::request<http::string_body>& asked) const {
     Request request{.path = std::string(asked.target()),
                     .host = std::string(asked[http::field::host]),
                     .method = std::string(asked.method_string()),
                     .content_type = std::string(asked[http::field::content_type]),
-                    .body = std::move(asked.body()),
                     .range = std::string(asked[http::field::range]),
                     .if_range = std::string(asked[http::field::if_range]),
                     .source = source_,

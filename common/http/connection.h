@@ -36,6 +36,10 @@ struct ServerState {
   std::atomic<std::int64_t> body_bytes{0};  // Reserved by all bodies that are being read.
   std::optional<SlowWork> slow;             // Set when the options tell slow requests apart.
 
+  void CountRefusal(HttpRefusal refusal) const {
+    if (options.on_refusal) options.on_refusal(refusal);
+  }
+
   Mutex mutex;
   std::size_t connections ABSL_GUARDED_BY(mutex) = 0;
   // The longest waiting one is first.

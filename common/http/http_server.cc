@@ -111,6 +111,9 @@ class BeastServer final : public HttpServer {
     if (tls && context == nullptr) return;
     if (!CountOneMore()) return;
     beast::error_code ignored;
+    // Otherwise an answer over TLS 1.3 waits up to 40 ms for the client's acknowledgement of the
+    // session tickets before it.
+    socket.set_option(tcp::no_delay(true), ignored);
     const std::string source = TextOf(socket.remote_endpoint(ignored).address());
     if (tls)
       ServeTls({std::move(socket), source, tls_.asks_for_certificates()}, state_,
@@ -127,6 +130,7 @@ class BeastServer final : public HttpServer {
       MutexLock lock(&state_->mutex);
       auto& waiting = state_->waiting;
       if (state_->connections >= state_->options.max_connections) {
+        state_->CountRefusal(HttpRefusal::kCrowded);
         if (waiting.empty()) return false;
         evicted = waiting.front().lock();
         // Closing takes a moment. Moved to the end, it is not chosen again in the meantime.

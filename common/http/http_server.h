@@ -1,12 +1,13 @@
 // A small HTTP/1.1 server for metrics, health checks, the viewer's pages and, over TLS, the
-// webhooks. Slow or idle clients cannot block it: every read and write has a deadline, connections
-// and bodies are bounded, and when there are too many connections, the one that has been idle
-// longest is closed.
+// webhooks and the receiver of alerts. Slow or idle clients cannot block it: every read and write
+// has a deadline, connections and bodies are bounded, and when there are too many connections, the
+// one that has been idle longest is closed.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,11 +59,22 @@ inline Page MetricsPage(std::string text) {
   return {200, std::move(text), "text/plain; version=0.0.4; charset=utf-8"};
 }
 
+// Why the server ended a connection or a request without asking a handler.
+enum class HttpRefusal {
+  kHandshake,  // TLS was not agreed upon, for example because the client's certificate is unknown.
+  kSlow,       // The client did not send its request in time.
+  kTooLong,    // Answered with 413.
+  kBusy,       // Answered with 503: too many bodies or slow requests at once.
+  kCrowded,    // Closed, because there were too many connections.
+};
+
 struct HttpOptions {
   std::string listen{};  // "host:port"; port 0 picks a free one. [::] = both IP families.
   std::size_t max_connections = 64;
   std::size_t max_body_bytes = 0;  // A longer body gets 413; 0 = POST is refused with 405.
-  int threads = 4;                 // How many requests can be answered at the same time.
+  // All connections together. A request whose body comes on top gets 503 with Retry-After.
+  std::int64_t max_body_bytes_at_once = std::int64_t{256} << 20;
+  int threads = 4;  // How many requests can be answered at the same time.
   // Tells which requests take long to answer. A few threads of their own answer them, so that
   // health checks never wait for them. While max_slow_waiting of them wait, another one is
   // answered with 503 and Retry-After.
@@ -77,6 +89,11 @@ struct HttpOptions {
   std::function<std::string()> client_authorities = nullptr;
   std::vector<std::string> client_names{};  // Common names that may connect; empty = all.
   std::vector<std::string> headers{};       // Names of more headers that the handlers read.
+  // Judges a request by its head, which has no body yet. If it returns a page, the client gets that
+  // page, the body is not read, and the connection is closed. Must not block.
+  std::function<std::optional<Page>(const Request&)> refuse_head = nullptr;
+  // Told of each refusal that no handler sees. Called from several threads; must not block.
+  std::function<void(HttpRefusal)> on_refusal = nullptr;
 };
 
 class HttpServer {

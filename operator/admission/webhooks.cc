@@ -7,10 +7,10 @@
 #include "common/base/guard.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/http/source_limiter.h"
+#include "operator/admission/creator_review.h"
 #include "operator/admission/requester_patch.h"
 #include "operator/admission/review.h"
-#include "operator/admission/schedule_review.h"
-#include "operator/admission/source_limiter.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
@@ -136,12 +136,14 @@ class Webhooks {
     return answer;
   }
 
-  AdmissionAnswer StampSchedule(const AdmissionRequest& request) {
-    return strobe::StampSchedule(request, options_.seal_keys(), clock_.WallNow());
+  template <CreatorKind kind>
+  AdmissionAnswer Stamp(const AdmissionRequest& request) {
+    return StampCreator(kind, request, options_.seal_keys(), clock_.WallNow());
   }
 
-  AdmissionAnswer CheckSchedule(const AdmissionRequest& request) {
-    return strobe::CheckSchedule(request, gatekeeper_, kJudgeLimit);
+  template <CreatorKind kind>
+  AdmissionAnswer Check(const AdmissionRequest& request) {
+    return CheckCreator(kind, request, gatekeeper_, kJudgeLimit);
   }
 
   // For webhooks that call the API server: limits the rate and the concurrency per client.
@@ -282,8 +284,10 @@ std::map<std::string, HttpServer::Handler> WebhookPages(const Clock& clock, Webh
   add("/stamp-request", false, false, &Webhooks::StampRequest);
   add("/default-request", false, true, &Webhooks::DefaultRequest);
   add("/check-request", false, true, &Webhooks::CheckRequest);
-  add("/stamp-schedule", false, false, &Webhooks::StampSchedule);
-  add("/check-schedule", false, true, &Webhooks::CheckSchedule);
+  add("/stamp-schedule", false, false, &Webhooks::Stamp<CreatorKind::kSchedule>);
+  add("/check-schedule", false, true, &Webhooks::Check<CreatorKind::kSchedule>);
+  add("/stamp-trigger", false, false, &Webhooks::Stamp<CreatorKind::kTrigger>);
+  add("/check-trigger", false, true, &Webhooks::Check<CreatorKind::kTrigger>);
   return pages;
 }
 

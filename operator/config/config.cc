@@ -20,6 +20,8 @@ using yaml::Parser;
 using yaml::Scalar;
 using yaml::Setter;
 
+constexpr std::size_t kMaxAlertTokens = 2;  // The one in use, and its successor.
+
 // A name or key of an object, as the API server accepts it.
 bool IsObjectName(const std::string& name) {
   return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -160,6 +162,23 @@ Fields InjectionFields(const Parser& parser, InjectionConfig& injection) {
           {"storage", parser.Nested("injection.storage", storage)}};
 }
 
+absl::Status CheckAlertReceiver(const AlertReceiverConfig& receiver) {
+  if (receiver.listen.empty()) return absl::OkStatus();
+  if (receiver.token_files.empty() && receiver.client_authority.empty())
+    return absl::InvalidArgumentError(
+        "alertReceiver.listen needs alertReceiver.tokenFiles or alertReceiver.clientAuthority, "
+        "because everybody who reaches the port could start captures");
+  if (receiver.token_files.size() > kMaxAlertTokens)
+    return absl::InvalidArgumentError("alertReceiver.tokenFiles has more than two files");
+  if (receiver.certificate.empty() != receiver.key.empty())
+    return absl::InvalidArgumentError(
+        "alertReceiver.certificate and alertReceiver.key go together");
+  if (receiver.client_authority.empty() && !receiver.client_names.empty())
+    return absl::InvalidArgumentError(
+        "alertReceiver.clientNames needs alertReceiver.clientAuthority");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& parser) {
   OperatorConfig config;
   const auto map = [&parser](std::string where, Fields fields) {
@@ -186,6 +205,13 @@ absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& par
                       {"authorityLifetime", Duration(config.tls.authority_lifetime)},
                       {"settle", Duration(config.tls.settle)},
                       {"certificateLifetime", Duration(config.tls.certificate_lifetime)}};
+  AlertReceiverConfig& receiver = config.alert_receiver;
+  const Fields alerts = {{"listen", Scalar(receiver.listen, "host:port")},
+                         {"tokenFiles", Scalar(receiver.token_files, "a list of files")},
+                         {"certificate", Scalar(receiver.certificate, "a file")},
+                         {"key", Scalar(receiver.key, "a file")},
+                         {"clientAuthority", Scalar(receiver.client_authority, "a file")},
+                         {"clientNames", Scalar(receiver.client_names, "a list of names")}};
   RETURN_IF_ERROR(parser.Read(
       text,
       {{"http", map("http", {{"listen", Scalar(config.http_listen, "host:port")}})},
@@ -204,6 +230,7 @@ absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& par
                        {"format", Choice(config.notify.format, {"CloudEvents", "Grafana"})},
                        {"source", Scalar(config.notify.source, "a name")},
                        {"directory", Scalar(config.notify.directory, "a directory")}})},
+       {"alertReceiver", map("alertReceiver", alerts)},
        {"viewer", map("viewer", {{"url", Scalar(config.viewer_url, "a URL")}})},
        {"log",
         map("log", {{"level", Choice(config.log_level, {"debug", "info", "warning", "error"})},
@@ -214,6 +241,7 @@ absl::StatusOr<OperatorConfig> FromYaml(std::string_view text, const Parser& par
     return absl::InvalidArgumentError("webhook.certificate and webhook.key go together");
   if (config.webhook.client_authority.empty() && !config.webhook.client_names.empty())
     return absl::InvalidArgumentError("webhook.clientNames needs webhook.clientAuthority");
+  RETURN_IF_ERROR(CheckAlertReceiver(config.alert_receiver));
   RETURN_IF_ERROR(CheckInjection(config.injection));
   if (config.watch_timeout < std::chrono::seconds(1))
     return absl::InvalidArgumentError("watch.timeout must be at least 1s");

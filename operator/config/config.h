@@ -45,6 +45,15 @@ struct TlsConfig {
   Nanos certificate_lifetime = std::chrono::hours(24);
 };
 
+// Where Alertmanager posts alerts. Either tokens or client certificates are demanded, or both.
+struct AlertReceiverConfig {
+  std::string listen{};                    // Empty = alerts are not received.
+  std::vector<std::string> token_files{};  // At most two, of which one may be missing.
+  // PEM files; certificate and key: empty = issued by our own authority.
+  std::string certificate{}, key{}, client_authority{};
+  std::vector<std::string> client_names{};  // Common names that are accepted; empty = any.
+};
+
 struct NotifyConfig {
   std::string url{};  // Told how captures end; empty = nobody is. See kube::MakeReceiver.
   std::string format = "CloudEvents";  // Or "Grafana".
@@ -104,6 +113,7 @@ struct OperatorConfig {
   // Allow captures in namespaces that no ProfilePolicy matches.
   bool allow_without_policy = false;
   NotifyConfig notify{};
+  AlertReceiverConfig alert_receiver{};
   std::string viewer_url{};  // Not checked here; see operator/core/viewer_link.h.
   std::string log_level = "info", log_format = "text";
 };

@@ -11,11 +11,6 @@
 
 namespace strobe {
 
-// Why a run is not created.
-struct RunRefusal {
-  std::string reason{}, message{};
-};
-
 // The Kubernetes API. Calls block, each for a bounded time.
 class ScheduleCluster {
  public:
@@ -25,13 +20,13 @@ class ScheduleCluster {
   virtual absl::StatusOr<ProfileSchedule> GetSchedule(const std::string& key) = 0;
   // All runs of the schedule that exist. One that is active in the status and is not in the cache
   // was looked for at the server.
-  virtual absl::StatusOr<std::vector<ScheduleRun>> RunsOf(const ProfileSchedule& schedule) = 0;
+  virtual absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) = 0;
   // Judges access and policies as for a request by the schedule's creator, and creates the run.
   // None: it exists, whoever created it. An error is worth another try.
   virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
                                                              const DueRun& due) = 0;
-  virtual absl::Status CancelRun(const ProfileSchedule& schedule, const ScheduleRun& run) = 0;
-  virtual absl::Status DeleteRun(const ProfileSchedule& schedule, const ScheduleRun& run) = 0;
+  virtual absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;
+  virtual absl::Status DeleteRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;
   // Aborted when the object has changed since it was read.
   virtual absl::Status WriteStatus(const ProfileSchedule& schedule,
                                    const ScheduleStatus& status) = 0;

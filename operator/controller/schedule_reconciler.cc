@@ -16,7 +16,7 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
   const ProfileSchedule& schedule = *found;
   // Its runs are deleted with it, by their owner reference.
   if (schedule.deleting) return ReconcileResult{};
-  ASSIGN_OR_RETURN(const std::vector<ScheduleRun> runs, cluster_.RunsOf(schedule));
+  ASSIGN_OR_RETURN(const std::vector<CreatedRun> runs, cluster_.RunsOf(schedule));
   ScheduleDecision decision = DecideSchedule(schedule, runs, clock_.WallNow());
   if (decision.due) {
     ASSIGN_OR_RETURN(const std::optional<RunRefusal> refusal,
@@ -25,7 +25,7 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
       decision.status = Skipped(std::move(decision.status), decision.due->time, refusal->reason,
                                 refusal->message);
     } else {
-      for (const ScheduleRun& run : decision.cancel)
+      for (const CreatedRun& run : decision.cancel)
         RETURN_IF_ERROR(cluster_.CancelRun(schedule, run));
       decision.status = Started(std::move(decision.status), *decision.due);
     }
@@ -42,7 +42,7 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
     cluster_.RecordEvent(schedule, true, "ClockWentBack", "Schedule",
                          "the operator's clock was ahead; times that it had passed come again");
   }
-  for (const ScheduleRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
+  for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(schedule, run));
   return ReconcileResult{decision.look_again};
 }
 

@@ -1,6 +1,7 @@
 #include "operator/core/condition.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace strobe {
 
@@ -15,6 +16,14 @@ void SetSince(const std::vector<Condition>& before, WallTime now, Condition& con
   const Condition* old = FindCondition(before, condition.type);
   const bool same = old != nullptr && old->status == condition.status;
   condition.since = same ? old->since : WholeSeconds(now);
+}
+
+void PutCondition(const std::vector<Condition>& before, WallTime now, Condition condition,
+                  std::vector<Condition>& conditions) {
+  SetSince(before, now, condition);
+  std::erase_if(conditions,
+                [&](const Condition& present) { return present.type == condition.type; });
+  conditions.push_back(std::move(condition));
 }
 
 WallTime WholeSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }

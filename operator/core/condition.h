@@ -28,6 +28,11 @@ const Condition* FindCondition(const std::vector<Condition>& conditions, std::st
 // changed, not when it was last written. `before` are the object's conditions until now.
 void SetSince(const std::vector<Condition>& before, WallTime now, Condition& condition);
 
+// Puts a condition that is about to be written in the place of the one of its type. `before` as for
+// SetSince.
+void PutCondition(const std::vector<Condition>& before, WallTime now, Condition condition,
+                  std::vector<Condition>& conditions);
+
 // As the API server stores times.
 WallTime WholeSeconds(WallTime time);
 

@@ -44,6 +44,14 @@ inline constexpr char kRequesterAnnotation[] = "strobe.dev/requester";
 inline constexpr char kScheduleLabel[] = "strobe.dev/schedule";
 // Annotation of such a request: when it was due.
 inline constexpr char kScheduledTimeAnnotation[] = "strobe.dev/scheduled-time";
+// Labels of a request that a ProfileTrigger created: the trigger's name, and a hash of the job.
+inline constexpr char kTriggerLabel[] = "strobe.dev/trigger";
+inline constexpr char kTriggeredJobLabel[] = "strobe.dev/triggered-job";
+// Annotations of such a request: "kind/name" of the job, the alert's name, and which alert it was
+// (see AlertId).
+inline constexpr char kTriggeredJobAnnotation[] = "strobe.dev/triggered-job";
+inline constexpr char kAlertNameAnnotation[] = "strobe.dev/alert-name";
+inline constexpr char kAlertAnnotation[] = "strobe.dev/alert";
 // On a request while an attempt is live, or until its runs are reclaimed.
 inline constexpr char kFinalizer[] = "strobe.dev/capture";
 

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "operator/core/admission_seal.h"
 #include "operator/core/condition.h"
-#include "operator/core/requester.h"
+#include "operator/core/run_creator.h"
 #include "operator/core/schedule_times.h"
 
 namespace strobe {
@@ -48,35 +47,14 @@ struct ScheduleStatus {
   bool operator==(const ScheduleStatus&) const = default;
 };
 
-struct ProfileSchedule {
-  std::string ns{}, name{}, uid{}, resource_version{};
-  std::int64_t generation = 0;
-  WallTime created{};
-  bool deleting = false;
-  std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
-  SealedAdmission admission{};           // What the seal must cover to be valid.
-  std::string seal{};                    // From the annotation; empty when there is none.
-  // Set if it was sealed again by a change: the UID that the seal covers.
-  std::string sealed_uid{};
+struct ProfileSchedule : RunCreator {
+  ProfileSchedule() : RunCreator(CreatorKind::kSchedule) {}
+
   ScheduleTiming timing{};
   ConcurrencyPolicy concurrency = ConcurrencyPolicy::kForbid;
   std::optional<Nanos> starting_deadline{};  // None = however late a run is, it is started.
-  bool suspend = false;
-  std::size_t keep_succeeded = 0, keep_failed = 0;  // How many finished runs are kept.
-  bool rotates = false;                             // Each run samples other workers.
-  std::string run_json{};  // Metadata and spec of its runs, for operator/objects.
-  std::string invalid{};   // Why the spec cannot be carried out; empty when it can.
+  bool rotates = false;                      // Each run samples other workers.
   ScheduleStatus status{};
-};
-
-// A run as the schedule sees its ProfileRequest.
-enum class RunState { kUnfinished, kSucceeded, kFailed, kCancelled };
-struct ScheduleRun {
-  std::string name{}, uid{};
-  RunState state = RunState::kUnfinished;
-  std::optional<WallTime> completion{};
-  bool cancelling = false;  // spec.cancel is set.
-  bool deleting = false;
 };
 
 // A run that is to be started.
@@ -94,8 +72,6 @@ std::string ScheduleOfRun(std::string_view run);
 // When a run of this name was due; none if it is no such name.
 std::optional<WallTime> TimeOfRun(std::string_view run);
 
-// Names of schedules are the value of a label.
-inline constexpr std::size_t kMaxScheduleName = 63;
 // With more active runs than this none is started.
 inline constexpr std::size_t kMaxActiveRuns = 32;
 

@@ -22,12 +22,10 @@ constexpr Nanos kMaxStepBack = std::chrono::hours(1);
 void SetScheduleCondition(const ProfileSchedule& schedule, std::string type, bool holds,
                           std::string reason, std::string message, WallTime now,
                           ScheduleStatus& status) {
-  Condition condition{std::move(type), holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                      std::move(reason), CutUtf8(message, kMaxSkipBytes), schedule.generation};
-  SetSince(schedule.status.conditions, now, condition);
-  std::erase_if(status.conditions,
-                [&](const Condition& present) { return present.type == condition.type; });
-  status.conditions.push_back(std::move(condition));
+  PutCondition(schedule.status.conditions, now,
+               Condition{std::move(type), holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                         std::move(reason), CutUtf8(message, kMaxSkipBytes), schedule.generation},
+               status.conditions);
 }
 
 bool WasSuspended(const ScheduleStatus& status) {
@@ -35,13 +33,13 @@ bool WasSuspended(const ScheduleStatus& status) {
   return suspended != nullptr && suspended->status == ConditionStatus::kTrue;
 }
 
-const ScheduleRun* FindRun(const std::vector<ScheduleRun>& runs, const std::string& name) {
+const CreatedRun* FindRun(const std::vector<CreatedRun>& runs, const std::string& name) {
   const auto found = std::find_if(runs.begin(), runs.end(),
-                                  [&](const ScheduleRun& run) { return run.name == name; });
+                                  [&](const CreatedRun& run) { return run.name == name; });
   return found == runs.end() ? nullptr : &*found;
 }
 
-void CountRun(const ScheduleRun& run, ScheduleStatus& status) {
+void CountRun(const CreatedRun& run, ScheduleStatus& status) {
   switch (run.state) {
     case RunState::kUnfinished:
       return;
@@ -60,11 +58,11 @@ void CountRun(const ScheduleRun& run, ScheduleStatus& status) {
 
 // Moves runs that have ended from `active` to the counts. One write of the status does both, so
 // that each is counted once.
-void CountEnded(const std::vector<ScheduleRun>& runs, ScheduleDecision& decision) {
+void CountEnded(const std::vector<CreatedRun>& runs, ScheduleDecision& decision) {
   ScheduleStatus& status = decision.status;
   std::vector<ActiveRun> active;
   for (const ActiveRun& each : std::exchange(status.active, {})) {
-    const ScheduleRun* run = FindRun(runs, each.name);
+    const CreatedRun* run = FindRun(runs, each.name);
     if (run == nullptr) {
       ++status.cancelled;
       decision.gone.push_back(each.name);
@@ -77,19 +75,11 @@ void CountEnded(const std::vector<ScheduleRun>& runs, ScheduleDecision& decision
   status.active = std::move(active);
 }
 
-// The oldest finished runs beyond what is kept. Names ascend with the time.
-void RemoveOld(const ProfileSchedule& schedule, std::vector<ScheduleRun> runs,
-               ScheduleDecision& decision) {
+// Names ascend with the time.
+std::vector<CreatedRun> NewestFirst(std::vector<CreatedRun> runs) {
   std::sort(runs.begin(), runs.end(),
-            [](const ScheduleRun& a, const ScheduleRun& b) { return a.name > b.name; });
-  std::size_t succeeded = 0, others = 0;
-  for (ScheduleRun& run : runs) {
-    if (run.state == RunState::kUnfinished || run.deleting) continue;
-    const bool good = run.state == RunState::kSucceeded;
-    std::size_t& kept = good ? succeeded : others;
-    if (++kept > (good ? schedule.keep_succeeded : schedule.keep_failed))
-      decision.remove.push_back(std::move(run));
-  }
+            [](const CreatedRun& a, const CreatedRun& b) { return a.name > b.name; });
+  return runs;
 }
 
 // From when on times are still to be decided.
@@ -120,9 +110,9 @@ ScheduleStatus Missed(ScheduleStatus status, WallTime last, std::int64_t count) 
 // An operator that ended before it could write the status may have created a run. It was started.
 // `times` is null if it is not known when runs had been due.
 void AdoptRuns(const ProfileSchedule& schedule, const ScheduleTimes* times,
-               const std::vector<ScheduleRun>& runs, WallTime now, ScheduleStatus& status) {
+               const std::vector<CreatedRun>& runs, WallTime now, ScheduleStatus& status) {
   std::map<WallTime, std::string> found;
-  for (const ScheduleRun& run : runs) {
+  for (const CreatedRun& run : runs) {
     const std::optional<WallTime> time = TimeOfRun(run.name);
     if (time && *time > status.decided_until.value_or(schedule.created) && *time <= now)
       found.emplace(*time, run.name);
@@ -138,36 +128,34 @@ void AdoptRuns(const ProfileSchedule& schedule, const ScheduleTimes* times,
   }
 }
 
-struct Refusal {
-  std::string reason, message;
-};
-
-std::optional<Refusal> WhyNotStarted(const ProfileSchedule& schedule, const ScheduleStatus& status,
-                                     WallTime due, WallTime now) {
+std::optional<RunRefusal> WhyNotStarted(const ProfileSchedule& schedule,
+                                        const ScheduleStatus& status, WallTime due, WallTime now) {
   if (schedule.starting_deadline && now - due > *schedule.starting_deadline) {
-    return Refusal{"MissedDeadline", StrCat("it could be started only ", FormatDuration(now - due),
-                                            " late; startingDeadline is ",
-                                            FormatDuration(*schedule.starting_deadline))};
+    return RunRefusal{
+        "MissedDeadline",
+        StrCat("it could be started only ", FormatDuration(now - due),
+               " late; startingDeadline is ", FormatDuration(*schedule.starting_deadline))};
   }
   if (schedule.concurrency == ConcurrencyPolicy::kForbid && !status.active.empty()) {
-    return Refusal{"StillActive", StrCat(status.active.front().name,
-                                         " is still under way, and concurrencyPolicy is Forbid")};
+    return RunRefusal{
+        "StillActive",
+        StrCat(status.active.front().name, " is still under way, and concurrencyPolicy is Forbid")};
   }
   if (status.active.size() >= kMaxActiveRuns) {
-    return Refusal{"TooManyActive",
-                   StrCat(status.active.size(), " runs are under way; no more may be")};
+    return RunRefusal{"TooManyActive",
+                      StrCat(status.active.size(), " runs are under way; no more may be")};
   }
   return std::nullopt;
 }
 
 // Decides on the newest time that has passed; older ones were missed.
 void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& passed,
-               const std::vector<ScheduleRun>& runs, WallTime now, ScheduleDecision& decision) {
+               const std::vector<CreatedRun>& runs, WallTime now, ScheduleDecision& decision) {
   ScheduleStatus& status = decision.status;
   const WallTime due = *passed.last;
   status = Missed(std::move(status), passed.before_last.value_or(due), passed.count - 1);
   status.decided_until = due;
-  if (std::optional<Refusal> refusal = WhyNotStarted(schedule, status, due, now)) {
+  if (std::optional<RunRefusal> refusal = WhyNotStarted(schedule, status, due, now)) {
     status =
         Skipped(std::move(status), due, std::move(refusal->reason), std::move(refusal->message));
     return;
@@ -175,7 +163,7 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
   decision.due = DueRun{due, RunNameOf(schedule.name, due), status.started};
   if (schedule.concurrency != ConcurrencyPolicy::kReplace) return;
   for (const ActiveRun& active : status.active) {
-    const ScheduleRun* run = FindRun(runs, active.name);
+    const CreatedRun* run = FindRun(runs, active.name);
     if (run != nullptr && !run->cancelling && !run->deleting) decision.cancel.push_back(*run);
   }
 }
@@ -183,7 +171,7 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
 }  // namespace
 
 ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<ScheduleRun>& runs, WallTime now) {
+                                const std::vector<CreatedRun>& runs, WallTime now) {
   ScheduleDecision decision;
   ScheduleStatus& status = decision.status = schedule.status;
   status.observed_generation = schedule.generation;
@@ -201,7 +189,7 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
                     (schedule.status.timing.empty() || schedule.status.timing == timing);
   AdoptRuns(schedule, same ? &*times : nullptr, runs, now, status);
   CountEnded(runs, decision);
-  RemoveOld(schedule, runs, decision);
+  decision.remove = BeyondHistory(schedule, NewestFirst(runs));
   if (!times.ok()) return decision;
   SetScheduleCondition(
       schedule, "Suspended", schedule.suspend, schedule.suspend ? "Suspended" : "Active",

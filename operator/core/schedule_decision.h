@@ -13,18 +13,18 @@ namespace strobe {
 struct ScheduleDecision {
   // As it should be once everything below was done, but for `due`: see Started and Skipped.
   ScheduleStatus status{};
-  std::optional<DueRun> due{};        // To be started, unless it is refused.
-  std::vector<ScheduleRun> cancel{};  // Makes room for the due run.
-  std::vector<ScheduleRun> remove{};  // Finished, and more than the history limits keep.
-  std::vector<std::string> gone{};    // Active runs that somebody has deleted.
-  bool clock_went_back = false;       // By so much that times are decided again.
+  std::optional<DueRun> due{};       // To be started, unless it is refused.
+  std::vector<CreatedRun> cancel{};  // Makes room for the due run.
+  std::vector<CreatedRun> remove{};  // Finished, and more than the history limits keep.
+  std::vector<std::string> gone{};   // Active runs that somebody has deleted.
+  bool clock_went_back = false;      // By so much that times are decided again.
   // When to look again; none = when the schedule or one of its runs changes.
   std::optional<Nanos> look_again{};
 };
 
 // `runs` are all existing runs of the schedule.
 ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<ScheduleRun>& runs, WallTime now);
+                                const std::vector<CreatedRun>& runs, WallTime now);
 
 // The status when the due run exists.
 ScheduleStatus Started(ScheduleStatus status, const DueRun& due);

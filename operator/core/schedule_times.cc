@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/base/duration.h"
+#include "common/base/fnv.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -14,13 +15,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr Nanos kMinInterval = seconds(5), kMaxInterval = std::chrono::hours(24 * 366);
-
-// FNV-1a: the same in every version and on every machine.
-std::uint64_t HashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 // SplitMix64, which turns consecutive numbers into independent ones.
 std::uint64_t Scatter(std::uint64_t value) {
@@ -60,7 +54,7 @@ absl::StatusOr<ScheduleTimes> ScheduleTimes::Make(const ScheduleTiming& timing, 
       return absl::InvalidArgumentError("jitter: it must be at most the interval");
     times.interval_ = *timing.interval;
     times.jitter_seconds_ = timing.jitter / seconds(1);
-    times.seed_ = HashOf(uid);
+    times.seed_ = Fnv1a(uid);
     return times;
   }
   absl::StatusOr<CronExpression> cron = CronExpression::Parse(timing.cron);

@@ -46,17 +46,17 @@ absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileRequest&
   return WhyNotProved({request.uid, request.created, request.admission, request.seal});
 }
 
-absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const ProfileSchedule& schedule) {
-  if (!schedule.requester) {
-    return StrCat(
-        "the requester is not known: the schedule was created while Strobe's webhook was not "
-        "installed",
-        kAgain);
+absl::StatusOr<std::string> KubeGatekeeper::WhyNotAdmitted(const RunCreator& creator) {
+  if (!creator.requester) {
+    return StrCat("the requester is not known: the ", NounOf(creator.kind),
+                  " was created while Strobe's webhook was not installed", kAgain);
   }
-  const bool changed = !schedule.sealed_uid.empty();
-  if (changed && schedule.sealed_uid != schedule.uid)
-    return StrCat("annotation ", kRequesterAnnotation, " belongs to another schedule", kAgain);
-  return WhyNotProved({schedule.uid, schedule.created, schedule.admission, schedule.seal, changed});
+  const bool changed = !creator.sealed_uid.empty();
+  if (changed && creator.sealed_uid != creator.uid) {
+    return StrCat("annotation ", kRequesterAnnotation, " belongs to another ", NounOf(creator.kind),
+                  kAgain);
+  }
+  return WhyNotProved({creator.uid, creator.created, creator.admission, creator.seal, changed});
 }
 
 absl::StatusOr<std::string> KubeGatekeeper::WhyNotProved(const Stamped& stamped) {

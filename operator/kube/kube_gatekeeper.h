@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 #include "operator/core/gatekeeper.h"
-#include "operator/core/schedule.h"
+#include "operator/core/run_creator.h"
 #include "operator/kube/capture_history.h"
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
@@ -40,8 +40,8 @@ class KubeGatekeeper final : public Gatekeeper {
         options_(std::move(options)) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
-  // The same for a schedule, which may be much older.
-  absl::StatusOr<std::string> WhyNotAdmitted(const ProfileSchedule& schedule);
+  // The same for what creates requests, which may be much older.
+  absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const Crowd& crowd, Nanos within) override;
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override;

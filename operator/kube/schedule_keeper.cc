@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "operator/objects/schedule_json.h"
+#include "operator/objects/run_template.h"
 
 namespace strobe::kube {
 namespace {
@@ -13,14 +13,14 @@ constexpr int kThreads = 4;
 
 }  // namespace
 
-ScheduleKeeper::ScheduleKeeper(KubeScheduleCluster::Dependencies dependencies,
-                               const std::string& ns, Nanos watch_timeout, WorkQueue& queue,
-                               ScheduleMetrics& metrics)
+ScheduleKeeper::ScheduleKeeper(RunStarter::Dependencies dependencies, const std::string& ns,
+                               Nanos watch_timeout, WorkQueue& queue, ScheduleMetrics& metrics)
     : clock_(dependencies.clock),
       queue_(queue),
       cluster_(dependencies, cache_),
       reconciler_(clock_, cluster_, metrics),
-      reflector_(clock_, dependencies.client, {SchedulesPath(ns), watch_timeout, nullptr}, cache_,
+      reflector_(clock_, dependencies.client,
+                 {CreatorsPath(CreatorKind::kSchedule, ns), watch_timeout, nullptr}, cache_,
                  [this](const std::string& key) { queue_.Add(key); }) {}
 
 void ScheduleKeeper::Start() {

@@ -16,8 +16,8 @@ namespace strobe::kube {
 class ScheduleKeeper {
  public:
   // `ns` is empty for all namespaces. All references outlive it.
-  ScheduleKeeper(KubeScheduleCluster::Dependencies dependencies, const std::string& ns,
-                 Nanos watch_timeout, WorkQueue& queue, ScheduleMetrics& metrics);
+  ScheduleKeeper(RunStarter::Dependencies dependencies, const std::string& ns, Nanos watch_timeout,
+                 WorkQueue& queue, ScheduleMetrics& metrics);
 
   // This process leads, and the cache of requests is filled: watches the schedules from now on.
   // Called once.

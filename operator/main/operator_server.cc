@@ -109,6 +109,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
       events_(clock_, client_, access_.lease.identity),
       queue_(clock_, &metrics_),
       schedule_queue_(clock_),
+      trigger_queue_(clock_),
       reflector_(clock_, client_,
                  {kube::RequestsPath(config_.watch_namespace), config_.watch_timeout,
                   [this] { milestones_.Reach(Milestone::kCacheFilled); }},
@@ -119,10 +120,11 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
       gatekeeper_(clock_, client_, requests_, history_,
                   {!config_.allow_without_policy, [this] { return SealKeys(); },
                    config_.webhook.configuration}),
-      schedules_({clock_, client_, requests_, events_, has_webhooks() ? &gatekeeper_ : nullptr,
-                  [this] { return SealKeys(); }},
-                 config_.watch_namespace, config_.watch_timeout, schedule_queue_,
+      schedules_(RunDependencies(), config_.watch_namespace, config_.watch_timeout, schedule_queue_,
                  metrics_.schedules()),
+      triggers_(RunDependencies(), config_.watch_namespace, config_.watch_timeout, trigger_queue_,
+                metrics_.triggers(),
+                [this] { return milestones_.reached(Milestone::kReconciling); }),
       captures_(metrics_),
       connector_(clock_,
                  [this] {
@@ -156,9 +158,10 @@ OperatorServer::~OperatorServer() {
 
 absl::Status OperatorServer::Start() {
   if (!config_.lease.enabled) milestones_.Reach(Milestone::kElected);
-  if (!config_.insecure_plaintext || has_webhooks()) StartTlsServers();
+  if (!config_.insecure_plaintext || has_webhooks() || receives_alerts()) StartTlsServers();
   RETURN_IF_ERROR(ServeHttp());
   reflector_.Start();
+  triggers_.Start();
   metrics_.Leading(false, access_.lease.ns, access_.lease.name);
   starter_ = std::thread([this] { RunThread("start", [this] { BeginReconciling(); }); });
   if (config_.lease.enabled) elector_.Start();
@@ -169,11 +172,18 @@ absl::Status OperatorServer::Start() {
   return absl::OkStatus();
 }
 
+kube::RunStarter::Dependencies OperatorServer::RunDependencies() {
+  return {clock_, client_, requests_, events_,
+          // Without webhooks it is not known who asked for a capture.
+          has_webhooks() ? &gatekeeper_ : nullptr, [this] { return SealKeys(); }};
+}
+
 void OperatorServer::RequestChanged(const std::string& key) {
   if (!milestones_.reached(Milestone::kReconciling)) return;
   queue_.Add(key);
   if (const std::string schedule = kube::ScheduleKeyOfRun(key); !schedule.empty())
     schedule_queue_.Add(schedule);
+  triggers_.RequestChanged(key);
 }
 
 std::vector<std::string> OperatorServer::SealKeys() const {
@@ -184,7 +194,8 @@ void OperatorServer::StartTlsServers() {
   certificates_.emplace(clock_, config_, access_.lease.ns, client_, metrics_, milestones_);
   tls_servers_.emplace(
       TlsServers::Dependencies{clock_, config_, access_.lease.ns, client_, certificates_->keeper(),
-                               gatekeeper_, metrics_, milestones_},
+                               gatekeeper_, metrics_, milestones_,
+                               receives_alerts() ? &triggers_.sink() : nullptr},
       [this](absl::Status status) { Fail(std::move(status)); });
   tls_servers_->Start();
   certificates_->Start();
@@ -232,6 +243,7 @@ void OperatorServer::BeginReconciling() {
   for (const std::string& key : requests_.Keys()) queue_.Add(key);
   policies_.Start();
   schedules_.Start();
+  triggers_.ReconcileAll();
   reconcile_threads_ = std::make_unique<ReconcileThreads>(
       clock_, config_.max_concurrent_reconciles, queue_,
       [this](const std::string& key) { return reconciler_.Reconcile(key); },
@@ -251,12 +263,14 @@ absl::Status OperatorServer::Stop() {
   if (is_removed) RetireCaptures();
   client_.EndWaits();
   lease_client_.EndWaits();
-  if (has_webhooks() && milestones_.reached(Milestone::kServing) && failure().ok()) {
+  if ((has_webhooks() || receives_alerts()) && milestones_.reached(Milestone::kServing) &&
+      failure().ok()) {
     tls_servers_->Drain();
     std::this_thread::sleep_for(config_.webhook.drain_time);
   }
   starter_.join();
   reconcile_threads_.reset();
+  triggers_.Stop();
   policies_.Stop();
   schedules_.Stop();
   // Again, because a reconciliation that was under way may have added a finalizer.

@@ -27,6 +27,7 @@
 #include "operator/kube/reflector.h"
 #include "operator/kube/request_cluster.h"
 #include "operator/kube/schedule_keeper.h"
+#include "operator/kube/trigger_keeper.h"
 #include "operator/main/certificates.h"
 #include "operator/main/milestones.h"
 #include "operator/main/tls_servers.h"
@@ -71,6 +72,8 @@ class OperatorServer {
                  std::function<void()> failed);
 
   bool has_webhooks() const { return !config_.webhook.listen.empty(); }
+  bool receives_alerts() const { return !config_.alert_receiver.listen.empty(); }
+  kube::RunStarter::Dependencies RunDependencies();
   void RequestChanged(const std::string& key);
   std::vector<std::string> SealKeys() const;
   void StartTlsServers();
@@ -100,6 +103,7 @@ class OperatorServer {
   kube::ObjectCache requests_;
   WorkQueue queue_;
   WorkQueue schedule_queue_;
+  WorkQueue trigger_queue_;
   kube::Reflector reflector_;
   kube::RequestCluster cluster_;
   kube::CaptureHistory history_;
@@ -109,6 +113,7 @@ class OperatorServer {
   std::optional<Certificates> certificates_;
   kube::KubeGatekeeper gatekeeper_;
   kube::ScheduleKeeper schedules_;
+  kube::TriggerKeeper triggers_;
   std::optional<TlsServers> tls_servers_;
 
   CaptureCount captures_;

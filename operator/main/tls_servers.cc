@@ -50,7 +50,7 @@ void TlsServers::Run() {
   if (!deps_.milestones.reached(Milestone::kServing)) {
     const absl::Status served = RunGuarded("tls_servers", [this] { return Serve(); });
     if (!served.ok()) {
-      LogError("cannot serve webhooks and enrollment", {{"error", MessageOf(served)}});
+      LogError("cannot serve webhooks, enrollment or alerts", {{"error", MessageOf(served)}});
       return failed_(served);
     }
     deps_.milestones.Reach(Milestone::kServing);
@@ -61,6 +61,7 @@ void TlsServers::Run() {
 absl::Status TlsServers::Serve() {
   if (!deps_.config.insecure_plaintext) RETURN_IF_ERROR(ServeEnrollment());
   if (!deps_.config.webhook.listen.empty()) RETURN_IF_ERROR(ServeWebhooks());
+  if (deps_.alerts != nullptr) RETURN_IF_ERROR(ServeAlerts());
   return absl::OkStatus();
 }
 
@@ -87,8 +88,23 @@ absl::Status TlsServers::ServeWebhooks() {
   return absl::OkStatus();
 }
 
+absl::Status TlsServers::ServeAlerts() {
+  const AlertReceiverConfig& config = deps_.config.alert_receiver;
+  ASSIGN_OR_RETURN(
+      receiver_,
+      AlertReceiver::Start(deps_.clock,
+                           {.listen = config.listen,
+                            .token_files = config.token_files,
+                            .files = {config.certificate, config.key, config.client_authority},
+                            .client_names = config.client_names,
+                            .identity = &deps_.keeper.server()},
+                           *deps_.alerts, deps_.metrics.receiver()));
+  return absl::OkStatus();
+}
+
 void TlsServers::Maintain() {
   do {
+    if (receiver_ != nullptr) receiver_->ReloadFiles();
     if (webhooks_ == nullptr) continue;
     webhooks_->ReloadFiles();
     CountUninjectedPods();
@@ -106,6 +122,7 @@ void TlsServers::CountUninjectedPods() {
 
 void TlsServers::Drain() {
   if (webhooks_ != nullptr) webhooks_->Drain();
+  if (receiver_ != nullptr) receiver_->Drain();
 }
 
 }  // namespace strobe

@@ -1,5 +1,5 @@
-// The operator's servers that need its certificates: enrollment for the sidecars and webhooks for
-// the API server.
+// The operator's servers that need its certificates: enrollment for the sidecars, webhooks for the
+// API server, and the receiver of alerts.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/grpc_tls/grpc_server.h"
+#include "operator/alerts/alert_receiver.h"
 #include "operator/config/config.h"
 #include "operator/core/gatekeeper.h"
 #include "operator/enroll/enrollment_service.h"
@@ -33,6 +34,7 @@ class TlsServers {
     Gatekeeper& gatekeeper;
     OperatorMetrics& metrics;
     Milestones& milestones;
+    AlertSink* alerts = nullptr;  // Decides on alerts; null if none are received.
   };
 
   // All dependencies outlive it. `failed` is called at most once, from a thread of its own, with
@@ -54,6 +56,7 @@ class TlsServers {
   absl::Status Serve();
   absl::Status ServeEnrollment();
   absl::Status ServeWebhooks();
+  absl::Status ServeAlerts();
   // Until the process ends: reads files again and counts pods now and then.
   void Maintain();
   void CountUninjectedPods();
@@ -66,6 +69,7 @@ class TlsServers {
   kube::ServiceAddress service_address_;
   std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.
   std::unique_ptr<WebhookServer> webhooks_;  // The same.
+  std::unique_ptr<AlertReceiver> receiver_;  // The same.
   std::optional<MonoTime> counted_;          // When pods were counted; of the thread.
   std::thread thread_;
 };

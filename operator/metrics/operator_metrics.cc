@@ -14,8 +14,10 @@
 #include "common/tls/peer.h"
 #include "operator/metrics/admission_metrics.h"
 #include "operator/metrics/buckets.h"
+#include "operator/metrics/receiver_metrics.h"
 #include "operator/metrics/report_metrics.h"
 #include "operator/metrics/schedule_metrics.h"
+#include "operator/metrics/trigger_metrics.h"
 
 namespace strobe {
 namespace {
@@ -80,6 +82,8 @@ struct OperatorMetrics::Families {
   AdmissionMetrics admission{registry};
   ReportMetrics reports{registry};
   ScheduleRunMetrics schedules{registry};
+  ReceiverMetrics receiver{registry};
+  TriggerAlertMetrics triggers{registry};
   Family<Counter>& bytes = BuildCounter()
                                .Name("strobe_capture_bytes_total")
                                .Help("Bytes of traces written to logdirs, by the logdir's scheme.")
@@ -301,6 +305,8 @@ void OperatorMetrics::ActiveCaptures(std::size_t count) {
 }
 
 ScheduleMetrics& OperatorMetrics::schedules() { return families_->schedules; }
+AlertReceiverObserver& OperatorMetrics::receiver() { return families_->receiver; }
+TriggerMetrics& OperatorMetrics::triggers() { return families_->triggers; }
 
 void OperatorMetrics::Notified(const std::string& result) {
   families_->notifications.Add({{"result", result}}).Increment();

@@ -9,8 +9,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
+#include "operator/alerts/ports.h"
 #include "operator/controller/ports.h"
 #include "operator/controller/schedule_ports.h"
+#include "operator/controller/trigger_ports.h"
 #include "operator/controller/work_queue.h"
 #include "operator/metrics/admission_metrics.h"
 
@@ -28,6 +30,8 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
   // What the webhooks tell.
   AdmissionMetrics& admission();
   ScheduleMetrics& schedules();
+  AlertReceiverObserver& receiver();
+  TriggerMetrics& triggers();
 
   // `result` is delivered, refused, undelivered or dropped.
   void Notified(const std::string& result);

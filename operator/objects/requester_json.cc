@@ -1,5 +1,7 @@
 #include "operator/objects/requester_json.h"
 
+#include <vector>
+
 #include "common/base/strings.h"
 #include "operator/core/names.h"
 #include "operator/objects/dump.h"
@@ -27,12 +29,23 @@ Json ContentOf(const Json& object) {
   return content;
 }
 
-// The same of a schedule: what its runs capture, and when. `uid` as in StampedRequester.
-Json ScheduleContentOf(const Json& object, const std::string& uid) {
+// The same of a creator of runs: what they capture, and when. `uid` as in StampedRequester.
+Json CreatorContentOf(CreatorKind kind, const Json& object, const std::string& uid) {
   const Json spec = object.value("spec", Json::object());
   Json content = {{"run", ContentOf(spec.value("template", Json::object()))}};
-  for (const char* field : {"schedule", "timeZone", "interval", "jitter"})
-    if (spec.contains(field)) content[field] = spec[field];
+  const auto copy = [](const Json& from, Json& to, const std::vector<const char*>& fields) {
+    for (const char* field : fields)
+      if (from.contains(field)) to[field] = from[field];
+  };
+  if (kind == CreatorKind::kTrigger) {
+    content["alerts"] = content["budget"] = Json::object();
+    copy(spec.value("alerts", Json::object()), content["alerts"],
+         {"matchLabels", "namespaceLabel", "podLabel", "jobLabel", "jobKind"});
+    copy(spec.value("budget", Json::object()), content["budget"],
+         {"coolDown", "capturesPerDay", "dutyCycle", "bytesPerDay"});
+  } else {
+    copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});
+  }
   if (spec.contains("sample")) content["sample"] = spec["sample"].value("workers", 0);
   if (!uid.empty()) content["object"] = uid;
   return content;
@@ -106,10 +119,10 @@ std::string SealRequester(const Json& object, const std::string& ns, const Reque
   return Annotation(AdmissionOf(object, ns, requester, now, ContentOf(object)), requester, "", key);
 }
 
-std::string SealScheduleRequester(const Json& object, const std::string& ns,
-                                  const Requester& requester, WallTime now, const std::string& key,
-                                  const std::string& uid) {
-  return Annotation(AdmissionOf(object, ns, requester, now, ScheduleContentOf(object, uid)),
+std::string SealCreator(CreatorKind kind, const Json& object, const std::string& ns,
+                        const Requester& requester, WallTime now, const std::string& key,
+                        const std::string& uid) {
+  return Annotation(AdmissionOf(object, ns, requester, now, CreatorContentOf(kind, object, uid)),
                     requester, uid, key);
 }
 
@@ -117,9 +130,10 @@ std::optional<StampedRequester> RequesterOf(const Json& object, const std::strin
   return ReadStamp(object, ns, [&](const std::string&) { return ContentOf(object); });
 }
 
-std::optional<StampedRequester> ScheduleRequesterOf(const Json& object, const std::string& ns) {
+std::optional<StampedRequester> CreatorRequesterOf(CreatorKind kind, const Json& object,
+                                                   const std::string& ns) {
   return ReadStamp(object, ns,
-                   [&](const std::string& uid) { return ScheduleContentOf(object, uid); });
+                   [&](const std::string& uid) { return CreatorContentOf(kind, object, uid); });
 }
 
 std::string Resealed(const std::string& annotation, const SealedAdmission& admission,

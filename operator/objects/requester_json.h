@@ -9,6 +9,7 @@
 #include "operator/core/admission_seal.h"
 #include "operator/core/names.h"
 #include "operator/core/requester.h"
+#include "operator/core/run_creator.h"
 
 namespace strobe::kube {
 
@@ -20,11 +21,11 @@ nlohmann::json RequesterToJson(const Requester& requester);
 std::string SealRequester(const nlohmann::json& object, const std::string& ns,
                           const Requester& requester, WallTime now, const std::string& key);
 
-// The same for a ProfileSchedule. `uid` is empty while it is being created; a change is sealed for
-// the object that has this UID.
-std::string SealScheduleRequester(const nlohmann::json& object, const std::string& ns,
-                                  const Requester& requester, WallTime now, const std::string& key,
-                                  const std::string& uid);
+// The same for a ProfileSchedule or ProfileTrigger. `uid` is empty while it is being created; a
+// change is sealed for the object that has this UID.
+std::string SealCreator(CreatorKind kind, const nlohmann::json& object, const std::string& ns,
+                        const Requester& requester, WallTime now, const std::string& key,
+                        const std::string& uid);
 
 // The content of an object's annotation.
 struct StampedRequester {
@@ -35,10 +36,11 @@ struct StampedRequester {
 };
 // Nothing if there is no annotation or it cannot be parsed. Does not check the seal.
 std::optional<StampedRequester> RequesterOf(const nlohmann::json& object, const std::string& ns);
-std::optional<StampedRequester> ScheduleRequesterOf(const nlohmann::json& object,
-                                                    const std::string& ns);
+std::optional<StampedRequester> CreatorRequesterOf(CreatorKind kind, const nlohmann::json& object,
+                                                   const std::string& ns);
 
-// A schedule's annotation with a seal by another key, which proves the same.
+// The annotation of a ProfileSchedule or ProfileTrigger with a seal by another key, which proves
+// the same.
 std::string Resealed(const std::string& annotation, const SealedAdmission& admission,
                      const std::string& key);
 

@@ -1,6 +1,5 @@
 #include "operator/objects/schedule_json.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -19,56 +18,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kKeptByDefault = 3, kMaxKept = 1000;
-constexpr char kScheduleKind[] = "ProfileSchedule";
-// Stands for the default that each run gets from a policy.
-constexpr char kSomeLogdir[] = "/default";
-
-absl::Status CheckLabels(const Json& metadata) {
-  for (const char* field : {"labels", "annotations"}) {
-    const Json entries = metadata.value(field, Json::object());
-    for (const auto& [key, value] : entries.items()) {
-      absl::Status good = CheckLabelKey(key);
-      if (good.ok() && std::string_view(field) == "labels")
-        good = CheckLabelValue(value.get<std::string>());
-      if (!good.ok()) {
-        return absl::InvalidArgumentError(
-            StrCat("template.metadata.", field, ": ", key, ": ", MessageOf(good)));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 // The metadata and spec of runs, with the schedule's own wishes.
 absl::Status ReadTemplate(const Json& spec, ProfileSchedule& schedule) {
-  const Json given = spec.value("template", Json::object());
-  const Json metadata = given.value("metadata", Json::object());
-  RETURN_IF_ERROR(CheckLabels(metadata));
-  Json run = {{"metadata", Json::object()}, {"spec", given.value("spec", Json::object())}};
-  for (const char* field : {"labels", "annotations"})
-    run["metadata"][field] = metadata.value(field, Json::object());
-  if (spec.contains("sample")) {
-    Json& workers = run["spec"]["target"]["workers"];
-    if (workers.contains("count") || workers.contains("ranks")) {
-      return absl::InvalidArgumentError(
-          "sample chooses the workers: leave template.spec.target.workers.count and ranks out");
-    }
-    workers["policy"] = "Sample";
-    workers["count"] = spec["sample"].at("workers");
-    schedule.rotates = spec["sample"].value("rotate", true);
-  }
+  RETURN_IF_ERROR(CheckTemplateLabels(spec));
+  Json run = ReadTemplateOf(spec);
+  RETURN_IF_ERROR(ApplySample(spec, run, schedule.rotates));
   schedule.run_json = Dump(run);
   return absl::OkStatus();
-}
-
-// What a ProfileRequest like its runs would be refused for.
-absl::Status CheckRun(const ProfileSchedule& schedule) {
-  Json run = RunToJson(schedule, DueRun{.time = schedule.created, .name = "run"});
-  if (!run["spec"].contains("logdir")) run["spec"]["logdir"] = kSomeLogdir;
-  ASSIGN_OR_RETURN(const ProfileRequest request, ParseRequest(run));
-  if (request.invalid.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("template.spec.", request.invalid));
 }
 
 absl::Status ReadScheduleFields(const Json& spec, ProfileSchedule& schedule) {
@@ -81,13 +37,10 @@ absl::Status ReadScheduleFields(const Json& spec, ProfileSchedule& schedule) {
   schedule.concurrency = policy == "Allow"     ? ConcurrencyPolicy::kAllow
                          : policy == "Replace" ? ConcurrencyPolicy::kReplace
                                                : ConcurrencyPolicy::kForbid;
-  schedule.suspend = spec.value("suspend", false);
-  schedule.keep_succeeded =
-      std::min(spec.value("successfulRunsHistoryLimit", kKeptByDefault), kMaxKept);
-  schedule.keep_failed = std::min(spec.value("failedRunsHistoryLimit", kKeptByDefault), kMaxKept);
+  ReadHistory(spec, schedule);
   RETURN_IF_ERROR(ScheduleTimes::Make(schedule.timing, schedule.created, schedule.uid).status());
   RETURN_IF_ERROR(ReadTemplate(spec, schedule));
-  return CheckRun(schedule);
+  return CheckRun(ExampleRun(schedule));
 }
 
 absl::Status ReadScheduleSpec(const Json& spec, ProfileSchedule& schedule) {
@@ -126,39 +79,14 @@ void ReadScheduleStatus(const Json& object, ScheduleStatus& status) {
 
 }  // namespace
 
-std::string SchedulesPath(const std::string& ns) {
-  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
-                "profileschedules");
-}
-
-std::string SchedulePath(const std::string& ns, const std::string& name) {
-  return StrCat(SchedulesPath(ns), "/", name);
-}
-
 absl::StatusOr<ProfileSchedule> ParseSchedule(const Json& object) {
   try {
     ProfileSchedule schedule;
-    const Json& metadata = object.at("metadata");
-    schedule.ns = metadata.value("namespace", "");
-    schedule.name = metadata.value("name", "");
-    schedule.uid = metadata.value("uid", "");
-    schedule.resource_version = metadata.value("resourceVersion", "");
-    schedule.generation = metadata.value("generation", std::int64_t{0});
-    schedule.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
-    schedule.deleting = metadata.contains("deletionTimestamp");
-    if (std::optional<StampedRequester> stamped = ScheduleRequesterOf(object, schedule.ns)) {
-      schedule.requester = std::move(stamped->requester);
-      schedule.admission = std::move(stamped->admission);
-      schedule.seal = std::move(stamped->seal);
-      schedule.sealed_uid = std::move(stamped->uid);
-    }
+    ReadCreator(object, schedule);
     ReadScheduleStatus(object.value("status", Json::object()), schedule.status);
     const absl::Status spec = ReadScheduleSpec(object.value("spec", Json::object()), schedule);
     if (!spec.ok()) schedule.invalid = StrCat("spec.", MessageOf(spec));
-    if (schedule.name.size() > kMaxScheduleName) {
-      schedule.invalid = StrCat("metadata.name: a schedule's name has at most ", kMaxScheduleName,
-                                " characters, because it is a label of its runs");
-    }
+    if (std::string why = WhyNameTooLong(schedule); !why.empty()) schedule.invalid = std::move(why);
     return schedule;
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
@@ -193,58 +121,19 @@ Json ScheduleStatusToJson(const ProfileSchedule& schedule, const ScheduleStatus&
                         {"reason", status.last_skip->reason},
                         {"message", status.last_skip->message}};
   }
-  // The UID and the version prevent writing about an object that is not the one that was judged.
-  return {{"apiVersion", kApiVersion},
-          {"kind", kScheduleKind},
-          {"metadata",
-           {{"name", schedule.name},
-            {"namespace", schedule.ns},
-            {"uid", schedule.uid},
-            {"resourceVersion", schedule.resource_version}}},
-          {"status", std::move(json)}};
+  return CreatorStatus(schedule, std::move(json));
 }
 
 Json RunToJson(const ProfileSchedule& schedule, const DueRun& run) {
-  Json object = Json::parse(schedule.run_json);
-  object["apiVersion"] = kApiVersion;
-  object["kind"] = "ProfileRequest";
-  Json& metadata = object["metadata"];
-  metadata["name"] = run.name;
-  metadata["namespace"] = schedule.ns;
-  metadata["labels"][kScheduleLabel] = schedule.name;
-  metadata["annotations"][kScheduledTimeAnnotation] = FormatRfc3339(run.time);
-  metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
-                                  {"kind", kScheduleKind},
-                                  {"name", schedule.name},
-                                  {"uid", schedule.uid},
-                                  {"controller", true}}};
+  Json object = RunOf(schedule, run.name);
+  object["metadata"]["labels"][kScheduleLabel] = schedule.name;
+  object["metadata"]["annotations"][kScheduledTimeAnnotation] = FormatRfc3339(run.time);
   if (schedule.rotates) object["spec"]["target"]["workers"]["turn"] = run.turn;
   return object;
 }
 
-bool IsRunOf(const Json& request, const std::string& schedule_uid) {
-  const Json& owners = Member(Member(request, "metadata"), "ownerReferences");
-  return !schedule_uid.empty() && FindBy(owners, "uid", schedule_uid).has_value();
-}
-
-ScheduleRun ParseRun(const Json& request) {
-  const Json& metadata = Member(request, "metadata");
-  const Json& status = Member(request, "status");
-  ScheduleRun run;
-  run.name = TextOf(metadata, "name");
-  run.uid = TextOf(metadata, "uid");
-  run.deleting = !Member(metadata, "deletionTimestamp").is_null();
-  run.cancelling = Member(Member(request, "spec"), "cancel") == true;
-  const Json& conditions = Member(status, "conditions");
-  const std::optional<std::size_t> ended = FindBy(conditions, "type", "Succeeded");
-  const std::string value = ended ? TextOf(conditions[*ended], "status") : "Unknown";
-  if (value == "True")
-    run.state = RunState::kSucceeded;
-  else if (value == "False")
-    run.state = TextOf(conditions[*ended], "reason") == "Cancelled" ? RunState::kCancelled
-                                                                    : RunState::kFailed;
-  if (status.is_object()) run.completion = ReadTime(status, "completionTime");
-  return run;
+Json ExampleRun(const ProfileSchedule& schedule) {
+  return RunToJson(schedule, DueRun{.time = schedule.created, .name = "run"});
 }
 
 }  // namespace strobe::kube

@@ -1,17 +1,14 @@
 // Converts ProfileSchedule objects to core values, statuses back, and makes the ProfileRequests of
-// their runs. No other code knows these paths.
+// their runs.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "operator/core/schedule.h"
+#include "operator/objects/run_template.h"
 
 namespace strobe::kube {
-
-// The path of the collection of one namespace, or of all namespaces if `ns` is empty.
-std::string SchedulesPath(const std::string& ns);
-std::string SchedulePath(const std::string& ns, const std::string& name);
 
 // If the spec cannot be carried out, `invalid` has the reason and names the field. InvalidArgument
 // if not even the metadata can be parsed.
@@ -25,8 +22,7 @@ nlohmann::json ScheduleStatusToJson(const ProfileSchedule& schedule, const Sched
 // has none. `schedule` is not invalid.
 nlohmann::json RunToJson(const ProfileSchedule& schedule, const DueRun& run);
 
-// Whether the request is a run of the schedule with this UID.
-bool IsRunOf(const nlohmann::json& request, const std::string& schedule_uid);
-ScheduleRun ParseRun(const nlohmann::json& request);
+// The same of a run that is not due yet.
+nlohmann::json ExampleRun(const ProfileSchedule& schedule);
 
 }  // namespace strobe::kube

@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
       {"query", strobe::fuzz::Query},
       {"runs", strobe::fuzz::Runs},
       {"admission", strobe::fuzz::Admission},
+      {"alerts", strobe::fuzz::Alerts},
       {"watch", strobe::fuzz::Watch},
       {"yaml", strobe::fuzz::Yaml},
       {"rings", strobe::fuzz::Rings},

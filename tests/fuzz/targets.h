@@ -13,6 +13,7 @@ void Query(std::string_view bytes);      // A request to the viewer, as "path?qu
 void Runs(std::string_view bytes);       // A manifest and a file of entries in the list of runs.
 
 void Admission(std::string_view bytes);  // An AdmissionReview of a pod, and its injection.
+void Alerts(std::string_view bytes);     // What is posted to the receiver of alerts.
 void Watch(std::string_view bytes);      // A list, a watch, and the objects in them.
 void Yaml(std::string_view bytes);       // The configuration files.
 void Rings(std::string_view bytes);      // Changes to a program's ring file.

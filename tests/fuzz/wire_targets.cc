@@ -16,7 +16,10 @@
 #include "agent/wire/ring_writer.h"
 #include "collector/storage/store_options.h"
 #include "collector/xplane/space.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/http/http_server.h"
+#include "operator/alerts/alert_payload.h"
 #include "operator/config/config.h"
 #include "operator/core/targets.h"
 #include "operator/kube/reflector.h"
@@ -137,6 +140,24 @@ void Watch(std::string_view bytes) {
   // The reflector has read the stream when it asks for the next one or has failed.
   const kube::ReflectorStats& stats = reflector.stats();
   while (stats.failures == 0 && stats.watches < 2) std::this_thread::yield();
+}
+
+void Alerts(std::string_view bytes) {
+  const absl::StatusOr<AlertPayload> payload = ParseAlerts(std::string(bytes));
+  const auto require = [](bool holds) {
+    if (!holds) std::abort();
+  };
+  if (!payload.ok()) return require(IsUtf8(MessageOf(payload.status())));
+  require(IsUtf8(payload->why_invalid) && payload->alerts.size() <= kMaxAlertsPerPost);
+  for (const Alert& alert : payload->alerts) {
+    require(!alert.fingerprint.empty() && alert.fingerprint.size() <= kMaxFingerprintBytes);
+    for (const auto* texts : {&alert.labels, &alert.annotations}) {
+      require(texts->size() <= kMaxAlertLabels);
+      for (const auto& [name, value] : *texts)
+        require(!name.empty() && name.size() <= kMaxAlertNameBytes && IsUtf8(name) &&
+                value.size() <= kMaxAlertValueBytes && IsUtf8(value));
+    }
+  }
 }
 
 void Yaml(std::string_view bytes) {

@@ -32,6 +32,8 @@ POD_VALUES = ["--set", "image.registry=registry.example/mirror/,image.tag=v1,inj
 INJECTION_VALUES = ["--set", "injection.storage.secret=traces,injection.storage.config.secret=store,injection.storage.caBundle.configMap=ca",
                     "--set", "injection.ephemeralStorage=3Gi,injection.metricsPort=9100", "--set-json", 'injection.imagePullSecrets=["a",{"name":"b"}]',
                     "--set-json", 'injection.env=[{"name":"A","value":"1"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}]']
+RECEIVER_VALUES = ["--set", "triggers.receiver.enabled=true,triggers.receiver.token.secret=tokens,triggers.receiver.clientCA.secret=clients,triggers.receiver.certificateSecret=own",
+                   "--set", "triggers.receiver.clientCA.names[0]=alertmanager,triggers.receiver.port=9555"]
 DIGEST = f"sha256:{'0' * 63}f"
 
 
@@ -71,6 +73,8 @@ def test_values_that_are_refused(setting):
     ('viewer={"enabled":true,"logdirs":[{"url":"gs://b","namespace":"ml"}]}', ["viewer.proxy.image is needed"]),
     ('viewer={"enabled":true,"logdirs":[]}', ["viewer.logdirs is needed"]),
     ('extraArgs="--x"', ["extraArgs", "want array"]),
+    ('triggers={"receiver":{"token":{"keys":["a","b","c"]}}}', ["triggers/receiver/token/keys", "maxItems"]),
+    ('triggers={"receiver":{"token":{"keys":["../x"]}}}', ["triggers/receiver/token/keys/0", "does not match pattern"]),
     ('logdirs=["gs://b","gs://b"]', ["logdirs", "items at 0 and 1 are equal"]),
     ('nameOverride="Strobe_X"', ["nameOverride", "does not match pattern"]),
     ('watchNamespace="Bad_NS"', ["watchNamespace", "does not match pattern"]),
@@ -95,6 +99,9 @@ def test_the_schema_says_what_is_wrong_and_where(setting, complaint):
     ("tls.settle=1h", "settle must be at least as long"),
     ("tls.certificateLifetime=0s", "must be at least 1s"),
     ("tls.authorityLifetime=144h", "more than 3 x (tls.settle + tls.certificateLifetime)"),
+    ("triggers.receiver.enabled=true", "needs token.secret or clientCA.secret"),
+    ("triggers.receiver.clientCA.names[0]=x", "names needs triggers.receiver.clientCA.secret"),
+    ("triggers.receiver.enabled=true,triggers.receiver.token.secret=t,triggers.receiver.port=8080", "metrics.port and triggers.receiver.port are both 8080"),
     ("viewer.accessCache=6m", "must be at most 5m"),
     ("logdirs[0]=gs://b/../x", 'logdirs has gs://b/../x; ".." is not allowed'),
 ])
@@ -159,6 +166,12 @@ def test_what_the_chart_says_after_an_installation(plane):
     assert "logdir:" not in ours and "NAMESPACE" not in ours and "kubectl apply -n ml" in ours
     assert "--clusterrole" not in ours and "docs/how-to/sidecar.md" in ours and "WARNING: tls.enabled is false" in ours
     assert not [line for line in ours.splitlines() if line.strip() in ("{", "}") or "<no value>" in line]
+    assert "Alertmanager" not in usual
+    # What is to be copied into Alertmanager's configuration is YAML, and names what the values demand.
+    (receiver,) = yaml.safe_load("  receivers:" + notes(plane, *RECEIVER_VALUES).split("  receivers:")[1])["receivers"]
+    (hook,) = receiver["webhook_configs"]
+    assert hook["url"] == "https://s-strobe-operator.default.svc:9555/alerts" and set(hook["http_config"]) == {"authorization", "tls_config"}
+    assert set(hook["http_config"]["tls_config"]) == {"ca_file", "cert_file", "key_file"}
 
 
 def pod_templates(objects):
@@ -226,6 +239,28 @@ def test_an_operator_in_its_nodes_network():
     assert "hostNetwork" not in spec
 
 
+def test_the_receiver_of_alerts_is_reached_and_gets_its_secrets():
+    off = chart_objects("--set", "networkPolicy.enabled=true")
+    assert "alert" not in json.dumps([o for o in off if o["kind"] in ("Service", "NetworkPolicy", "Deployment")])
+    assert "alertReceiver" not in operator_config(off)
+    on = chart_objects(*RECEIVER_VALUES, "--set", "networkPolicy.enabled=true")
+    assert {"name": "alerts", "port": 9555, "targetPort": "alerts"} in next(o for o in on if o["kind"] == "Service")["spec"]["ports"]
+    assert {"port": "alerts"} in next(o for o in on if o["kind"] == "NetworkPolicy")["spec"]["ingress"][0]["ports"]
+    spec = pod_templates(on)["strobe-operator"]
+    (container,) = spec["containers"]
+    assert {"name": "alerts", "containerPort": 9555} in container["ports"]
+    config = operator_config(on)["alertReceiver"]
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
+    places = {mount["mountPath"]: secrets[mount["name"]] for mount in container["volumeMounts"] if mount["name"] in secrets}
+    wanted = {"clientAuthority": "clients", "certificate": "own", "key": "own"}
+    for key, secret in wanted.items():
+        assert places[config[key].rsplit("/", 1)[0]] == secret, key
+    assert [places[file.rsplit("/", 1)[0]] for file in config["tokenFiles"]] == ["tokens", "tokens"]
+    assert config["listen"] == "[::]:9555" and config["clientNames"] == ["alertmanager"]
+    rights = [[o for o in objects if o["kind"] in ("Role", "ClusterRole")] for objects in (off, on)]
+    assert rights[0] == rights[1], "it needs no right"
+
+
 def test_hooks_are_those_that_argo_cd_runs():
     """Argo CD maps pre-upgrade to PreSync, and pre-delete and post-delete to hooks of its own; tests it leaves out. Up to version 3.3 it compares the
     whole annotation of hooks at deletion, so that each object must name one hook (argo-cd, controller/hook.go)."""
@@ -250,7 +285,7 @@ def test_the_hooks_may_do_no_more_than_they_must():
     everywhere = rights()
     crds = everywhere.pop(("ClusterRole", "", "strobe-crds"))
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in crds] == [
-        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev"], ["get", "patch"]),
+        (["customresourcedefinitions"], ["profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev"], ["get", "patch"]),
         (["customresourcedefinitions"], None, ["create"])]
     check = ("Role", "strobe-system", "strobe-check")
     assert everywhere.pop(check) == [{"apiGroups": ["strobe.dev"], "resources": ["profilerequests"], "verbs": ["create"]}]
@@ -302,7 +337,7 @@ def test_the_api_server_takes_every_object(plane):
     kubectl = Kubectl(plane.kubeconfig)
     for space in ("strobe-system", "strobe-system-authority"):
         kubectl.run("create", "namespace", space, check=False)
-    objects = [o for o in chart_objects(*EVERYTHING, *POD_VALUES, *INJECTION_VALUES) if "monitoring.coreos.com" not in o["apiVersion"]]
+    objects = [o for o in chart_objects(*EVERYTHING, *POD_VALUES, *INJECTION_VALUES, *RECEIVER_VALUES) if "monitoring.coreos.com" not in o["apiVersion"]]
     assert len(objects) > 25
     for space in ("strobe-system", "strobe-system-authority"):
         of_space = [o for o in objects if o["metadata"].get("namespace", "strobe-system") == space]
@@ -313,7 +348,8 @@ def test_the_api_server_takes_every_object(plane):
 
 def test_the_operator_understands_its_configuration(tmp_path):
     for arguments in ([], ["--set", "tls.enabled=false"], ["--set", "webhook.certManager=true"], ["--set", "watchNamespace=ml,injection.user=0"],
-                      ["--set-string", "viewer.url=https://x/?run={run}"], INJECTION_VALUES):
+                      ["--set-string", "viewer.url=https://x/?run={run}"], INJECTION_VALUES, RECEIVER_VALUES,
+                      ["--set", "triggers.receiver.enabled=true,triggers.receiver.token.secret=t,webhook.certManager=true"]):
         file = tmp_path / "operator.yaml"
         file.write_text(yaml.safe_dump(operator_config(chart_objects(*arguments))))
         done = subprocess.run([BIN / "strobe-operator", "--config", file, "--kubeconfig", "/nowhere"], capture_output=True, text=True)
@@ -364,6 +400,8 @@ def test_the_operator_may_do_no_more_than_it_must():
         "ClusterRole profilerequests/status": ["patch"],
         "ClusterRole profileschedules": ["get", "list", "patch", "watch"],
         "ClusterRole profileschedules/status": ["patch"],
+        "ClusterRole profiletriggers": ["get", "list", "patch", "watch"],
+        "ClusterRole profiletriggers/status": ["patch"],
         "ClusterRole profilepolicies": ["get", "list", "watch"],
         "ClusterRole profilepolicies/status": ["patch"],
         "ClusterRole pods": ["get", "list"],
@@ -409,11 +447,12 @@ def test_only_what_is_created_depends_on_the_webhooks():
     """Objects that exist already can be changed and deleted while the operator is down."""
     found = {(w["name"].split(".")[0], w["failurePolicy"]): w["rules"][0]["operations"] for o in chart_objects() for w in o.get("webhooks", [])}
     assert {name: operations for (name, policy), operations in found.items() if policy == "Fail"} == dict.fromkeys(
-        ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules"), ["CREATE"])
-    assert found[("keep-requests", "Ignore")] == found[("change-schedules", "Ignore")] == found[("recheck-schedules", "Ignore")] == ["UPDATE"]
+        ("default-requests", "stamp-requests", "check-requests", "stamp-schedules", "check-schedules", "stamp-triggers", "check-triggers"), ["CREATE"])
+    for name in ("keep-requests", "change-schedules", "recheck-schedules", "change-triggers", "recheck-triggers"):
+        assert found[(name, "Ignore")] == ["UPDATE"], name
 
 
-def test_the_template_of_a_schedule_is_the_spec_of_a_request():
+def test_the_template_of_a_schedule_or_trigger_is_the_spec_of_a_request():
     done = subprocess.run([ROOT / "tools/schedule_crd", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -432,7 +471,7 @@ def test_a_package_carries_the_crds_and_no_sample(tmp_path):
     assert helm("package", CHART, "--destination", tmp_path).returncode == 0
     (package,) = tmp_path.glob("*.tgz")
     names = subprocess.run(["tar", "tf", package], capture_output=True, text=True).stdout.split()
-    assert [n for n in names if "/crds/" in n] == [f"strobe/crds/{kind}.yaml" for kind in ("profilepolicies", "profilerequests", "profileschedules")]
+    assert [n for n in names if "/crds/" in n] == [f"strobe/crds/{kind}.yaml" for kind in ("profilepolicies", "profilerequests", "profileschedules", "profiletriggers")]
     with tarfile.open(package) as archive:
         assert all(archive.getmember(n).isfile() for n in names)
     # Flux's artifacts of the Git repository leave out links, and Helm warns of them.

@@ -108,7 +108,8 @@ def test_the_samples_fit_together(start, plane):
     wait_until(lambda: "failed calling webhook" not in admin.run(*ask, check=False).stderr, 30, "the webhooks")
     admin.run(*ask, "-n", "ml")
     assert "no ProfilePolicy" in admin.run(*ask, check=False).stderr
-    admin.run("create", "--dry-run=server", "-f", samples / "profileschedule.yaml", "-n", "ml")
+    for kind in ("profileschedule", "profiletrigger"):
+        admin.run("create", "--dry-run=server", "-f", samples / f"{kind}.yaml", "-n", "ml")
     admin.run("delete", "-f", samples / "profilepolicy.yaml")
 
 
@@ -166,7 +167,7 @@ def crd_versions(admin):
 def test_the_crds_job_and_gitops_do_not_fight(plane, hook):
     """Argo CD runs the job before each synchronization, also before the first, and applies the CRDs itself too."""
     admin = Kubectl(plane.kubeconfig)
-    admin.run("delete", "crd", "profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "--timeout=60s")
+    admin.run("delete", "crd", "profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev", "--timeout=60s")
 
     def synchronize(*flags):
         hook("strobe-crds")

@@ -13,7 +13,7 @@ from tests.support.secure import ChartOperator, account_kubeconfig
 
 CHART, SPACE = ROOT / "helm/strobe", "strobe-system"
 LOGDIRS = ("--set-json", 'logdirs=["gs://b/{namespace}"]')
-CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev")
+CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev")
 # What the chart's first installation has, without the hooks.
 KINDS = "deployments,services,configmaps,secrets,serviceaccounts,roles,rolebindings"
 CLUSTER_KINDS = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations,profilepolicies,customresourcedefinitions"

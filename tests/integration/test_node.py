@@ -239,7 +239,7 @@ def test_uninstalling_leaves_what_the_keep_policy_says(installed, team):
     assert left == ["profilepolicies/strobe"]
     assert set(admin.get("secret", "strobe-authority", "-n", f"{SPACE}-authority")["data"]) == {"ca.crt", "ca.key"}
     crds = [o["metadata"]["name"] for o in admin.get("crds")["items"]]
-    assert crds == ["profilepolicies.strobe.dev", "profilerequests.strobe.dev", "profileschedules.strobe.dev"]
+    assert crds == ["profilepolicies.strobe.dev", "profilerequests.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev"]
     assert team.get("profreq", "first-look")["status"]["workers"]["ok"] == 2
     # Pods start without Strobe.
     team.apply(host_pod("later", ["/bin/true"]))

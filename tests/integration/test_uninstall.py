@@ -10,7 +10,7 @@ from tests.support.installation import SPACE, annotated_pod, as_jane, helm, inst
 from tests.support.operator import condition, profile_request, wait_finished
 from tests.support.processes import BIN, wait_until
 
-CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev")
+CRDS = ("profilerequests.strobe.dev", "profilepolicies.strobe.dev", "profileschedules.strobe.dev", "profiletriggers.strobe.dev")
 TRAINERS = ("busy", "armed", "reclaimed", "idle")
 
 

@@ -110,7 +110,8 @@ class ControlPlane:
 WATCHED = {kind: path for kinds, path in {
     ("pod", "pods"): "/api/v1/namespaces/{}/pods",
     ("profreq", "profilerequest", "profilerequests"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profilerequests",
-    ("profsched", "profileschedule"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profileschedules"}.items() for kind in kinds}
+    ("profsched", "profileschedule"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profileschedules",
+    ("proftrig", "profiletrigger"): "/apis/strobe.dev/v1alpha1/namespaces/{}/profiletriggers"}.items() for kind in kinds}
 
 
 class Kubectl:
@@ -154,4 +155,4 @@ class Kubectl:
 
     def install_crds(self):
         self.run("apply", "--server-side", "-f", ROOT / "helm/strobe/crds")
-        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "crd/profilepolicies.strobe.dev", "crd/profileschedules.strobe.dev", "--timeout=30s")
+        self.run("wait", "--for=condition=Established", "crd/profilerequests.strobe.dev", "crd/profilepolicies.strobe.dev", "crd/profileschedules.strobe.dev", "crd/profiletriggers.strobe.dev", "--timeout=30s")

@@ -99,6 +99,11 @@ class ChartOperator(Operator):
         config["lease"] |= {"namespace": self.SPACE, "enabled": False}
         config["webhook"] |= {"listen": f"127.0.0.1:{self.webhook_port}", "drainTime": "0s"}
         config["tls"] |= {"enrollListen": f"127.0.0.1:{self.enroll_port}", "extraNames": ["localhost"]}
+        if "alertReceiver" in config:
+            self.alert_port, self.alert_token = free_port(), "the-token-of-Alertmanager"
+            token = group.log_dir / f"{name}-alert-token"
+            token.write_text(self.alert_token)
+            config["alertReceiver"] |= {"listen": f"127.0.0.1:{self.alert_port}", "tokenFiles": [str(token)]}
         config["log"]["format"] = "text"
         del config["http"]
         super().__init__(group, account_kubeconfig(plane, "strobe-operator", self.SPACE), name=name, config=config)

@@ -1,5 +1,5 @@
 {{- define "strobe.name" -}}
-{{- range $section := list "crds" "flowSchema" "hooks" "image" "injection" "log" "metrics" "networkPolicy" "notify" "podDisruptionBudget" "policy" "rbac" "serviceAccount" "tls" "viewer" "webhook" }}
+{{- range $section := list "crds" "flowSchema" "hooks" "image" "injection" "log" "metrics" "networkPolicy" "notify" "podDisruptionBudget" "policy" "rbac" "serviceAccount" "tls" "triggers" "viewer" "webhook" }}
 {{- if not (kindIs "map" (get $.Values $section)) }}
 {{- fail (printf "values of this version of the chart are missing (%s); set none of its sections to null, and upgrade with --reset-then-reuse-values instead of --reuse-values" $section) }}
 {{- end }}
@@ -114,6 +114,17 @@ argocd.argoproj.io/sync-options: Prune=false
 {{- $ports = set $ports "tls.enrollPort" .Values.tls.enrollPort }}
 {{- $services = set $services "tls.enrollPort" .Values.tls.enrollPort }}
 {{- end }}
+{{- $receiver := .Values.triggers.receiver }}
+{{- if $receiver.enabled }}
+{{- if not (or $receiver.token.secret $receiver.clientCA.secret) }}
+{{- fail "triggers.receiver needs token.secret or clientCA.secret, because everybody who reaches its port could start captures" }}
+{{- end }}
+{{- $ports = set $ports "triggers.receiver.port" $receiver.port }}
+{{- $services = set $services "triggers.receiver.port" $receiver.port }}
+{{- end }}
+{{- if and $receiver.clientCA.names (not $receiver.clientCA.secret) }}
+{{- fail "triggers.receiver.clientCA.names needs triggers.receiver.clientCA.secret" }}
+{{- end }}
 {{- range $all := list $ports $services }}
 {{- $taken := dict }}
 {{- range $name, $port := $all }}
@@ -159,6 +170,17 @@ service:
   namespace: {{ .root.Release.Namespace }}
   path: {{ .path }}
   port: 443
+{{- end }}
+
+{{- /* The Secrets that the receiver of alerts reads, by the name of their volume, as JSON. */ -}}
+{{- define "strobe.receiverSecrets" -}}
+{{- $secrets := dict }}
+{{- with .Values.triggers.receiver }}
+{{- if and .enabled .token.secret }}{{ $_ := set $secrets "alert-token" .token.secret }}{{ end }}
+{{- if and .enabled .clientCA.secret }}{{ $_ := set $secrets "alert-clients" .clientCA.secret }}{{ end }}
+{{- if and .enabled .certificateSecret }}{{ $_ := set $secrets "alert-certificate" .certificateSecret }}{{ end }}
+{{- end }}
+{{- toJson $secrets }}
 {{- end }}
 
 {{- define "strobe.webhookAnnotations" -}}

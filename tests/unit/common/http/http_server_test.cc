@@ -1,11 +1,7 @@
 #include "common/http/http_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <netdb.h>
-#include <openssl/ssl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -13,33 +9,12 @@
 
 #include "common/base/mutex.h"
 #include "common/tls/live_identity.h"
-#include "common/tls/openssl_handles.h"
+#include "tests/fakes/loopback_client.h"
 
 namespace strobe {
 namespace {
 
 using testing::HasSubstr;
-
-int Dial(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return fd;
-}
-
-std::string Exchange(int port, const std::string& request) {
-  const int fd = Dial(port);
-  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  std::string answer;
-  char buffer[4096];
-  for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;)
-    answer.append(buffer, static_cast<std::size_t>(n));
-  close(fd);
-  return answer;
-}
 
 TEST(HttpServer, ServesItsPagesAndNothingElse) {
   const auto server =
@@ -229,6 +204,84 @@ TEST(HttpServer, TakesBodiesUpToItsBound) {
   EXPECT_THAT(post("Content-Length: 99999999999", ""), HasSubstr("413"));
 }
 
+// A client that is refused by its head must not get its body into the server's memory.
+TEST(HttpServer, RefusesByTheHeadBeforeTheBodyIsRead) {
+  std::atomic<int> answered{0};
+  const auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0",
+                         .max_body_bytes = 100,
+                         .headers = {"Authorization"},
+                         .refuse_head = [](const Request& head) -> std::optional<Page> {
+                           EXPECT_EQ(head.body, "");
+                           if (head.path == "/throws") throw 5;
+                           if (head.headers.size() == 1 && head.method == "POST")
+                             return std::nullopt;
+                           return Page{401, "who are you"};
+                         }},
+                        {{"/", [&](const Request& request) {
+                            ++answered;
+                            return Page{200, request.body};
+                          }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto post = [&](const std::string& path, const std::string& headers,
+                        const std::string& body) {
+    return Exchange((*server)->port(),
+                    "POST " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n\r\n" + body);
+  };
+  EXPECT_THAT(post("/", "Connection: close\r\nContent-Length: 3\r\nauthorization: x", "abc"),
+              HasSubstr("abc"));
+  const std::string refused = post("/", "Content-Length: 90", "");
+  EXPECT_THAT(refused, HasSubstr("401")) << "the body has not been waited for";
+  EXPECT_THAT(refused, HasSubstr("Connection: close"));
+  EXPECT_THAT(post("/", "Transfer-Encoding: chunked", ""), HasSubstr("401"));
+  EXPECT_THAT(post("/throws", "Content-Length: 90", ""), HasSubstr("500"));
+  EXPECT_EQ(answered, 1);
+}
+
+TEST(HttpServer, TellsWhatItRefusesByItself) {
+  Mutex mutex;
+  std::map<HttpRefusal, int> told;
+  Notification begun, finish;
+  std::atomic<int> asked{0};
+  const auto server = HttpServer::Start({.listen = "127.0.0.1:0",
+                                         .max_body_bytes = 2000,
+                                         .max_body_bytes_at_once = 1500,
+                                         .threads = 1,
+                                         .is_slow = [&](const Request&) { return ++asked > 0; },
+                                         .slow_threads = 1,
+                                         .max_slow_waiting = 1,
+                                         .on_refusal =
+                                             [&](HttpRefusal refusal) {
+                                               MutexLock lock(&mutex);
+                                               ++told[refusal];
+                                             }},
+                                        {{"/", [&](const Request&) {
+                                            begun.Notify();
+                                            finish.Wait();
+                                            return Page{200, "ok"};
+                                          }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto post = [&](std::size_t length) {
+    return Exchange((*server)->port(), "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+                                           ("Content-Length: " + std::to_string(length)) +
+                                           "\r\n\r\n" + std::string(length, 'x'));
+  };
+  EXPECT_THAT(post(2001), HasSubstr("413"));
+  std::thread first([&] { EXPECT_THAT(post(1000), HasSubstr("200 OK")); });
+  begun.Wait();
+  EXPECT_THAT(post(501), HasSubstr("503")) << "the first body is still held";
+  std::thread second([&] { EXPECT_THAT(post(400), HasSubstr("200 OK")); });
+  // The server's only thread queues a request before it takes another one.
+  while (asked < 2) std::this_thread::yield();
+  EXPECT_THAT(post(50), HasSubstr("503")) << "one waits already";
+  finish.Notify();
+  first.join();
+  second.join();
+  MutexLock lock(&mutex);
+  EXPECT_THAT(told, testing::UnorderedElementsAre(testing::Pair(HttpRefusal::kTooLong, 1),
+                                                  testing::Pair(HttpRefusal::kBusy, 2)));
+}
+
 // Counts the bytes that are asked for at once.
 class Counting final : public BodySource {
  public:
@@ -297,31 +350,6 @@ TEST(HttpServer, DrainingEndsConnections) {
   close(silent);
 }
 
-// Returns the answer that an OpenSSL client gets if it trusts only `roots`; empty if the handshake
-// fails.
-std::string ExchangeTls(int port, const std::string& roots, const std::string& request) {
-  SSL_CTX* context = SSL_CTX_new(TLS_client_method());
-  const auto trusted = openssl::ReadCertificates(roots);
-  for (const openssl::Certificate& root : *trusted)
-    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get());
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
-  SSL* ssl = SSL_new(context);
-  const int fd = Dial(port);
-  SSL_set_fd(ssl, fd);
-  SSL_set1_host(ssl, "hooks.svc");
-  std::string answer;
-  if (SSL_connect(ssl) == 1) {
-    SSL_write(ssl, request.data(), static_cast<int>(request.size()));
-    char buffer[4096];
-    for (int n = 0; (n = SSL_read(ssl, buffer, sizeof buffer)) > 0;)
-      answer.append(buffer, static_cast<std::size_t>(n));
-  }
-  SSL_free(ssl);
-  SSL_CTX_free(context);
-  close(fd);
-  return answer;
-}
-
 TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
   const WallTime now = SystemClock().WallNow();
   const Validity validity{now - std::chrono::hours(1), now + std::chrono::hours(1)};
@@ -335,11 +363,14 @@ TEST(HttpServer, ServesTlsWithTheCertificateOfTheMoment) {
                                             return Page{200, "ok"};
                                           }}});
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-  EXPECT_THAT(ExchangeTls((*server)->port(), first.certificate, get), HasSubstr("200 OK"));
+  const auto ask = [&](const std::string& roots) {
+    return TlsClient{roots, "hooks.svc"}.Exchange((*server)->port(), get);
+  };
+  EXPECT_THAT(ask(first.certificate), HasSubstr("200 OK"));
   EXPECT_EQ(Exchange((*server)->port(), get).find("200 OK"), std::string::npos) << "plain text";
   identity.Renew(*Certify(second, *NewSigningRequest(own.key), claim), second.certificate);
-  EXPECT_EQ(ExchangeTls((*server)->port(), first.certificate, get), "");
-  EXPECT_THAT(ExchangeTls((*server)->port(), second.certificate, get), HasSubstr("200 OK"));
+  EXPECT_EQ(ask(first.certificate), "");
+  EXPECT_THAT(ask(second.certificate), HasSubstr("200 OK"));
 }
 
 TEST(HttpServer, SaysWhenItCannotListen) {

@@ -59,6 +59,28 @@ TEST(ParseConfig, ReadsWhatEverySidecarGets) {
   EXPECT_EQ(injection.storage_ca.key, "b.pem");
 }
 
+// Whoever may post alerts may start captures.
+TEST(ParseConfig, AReceiverOfAlertsDemandsSomething) {
+  const auto config = ParseConfig(
+      "alertReceiver: {listen: ':1', tokenFiles: [/a, /b], clientAuthority: /ca, clientNames: [x], "
+      "certificate: /c, key: /k}",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->alert_receiver.token_files, testing::ElementsAre("/a", "/b"));
+  EXPECT_EQ(config->alert_receiver.client_authority, "/ca");
+  EXPECT_THAT(config->alert_receiver.client_names, testing::ElementsAre("x"));
+  EXPECT_EQ(config->alert_receiver.certificate + config->alert_receiver.key, "/c/k");
+  for (const auto& [odd, complaint] :
+       {std::pair("listen: ':1'",
+                  "needs alertReceiver.tokenFiles or alertReceiver.clientAuthority"),
+        std::pair("listen: ':1', tokenFiles: []", "needs alertReceiver.tokenFiles"),
+        std::pair("listen: ':1', tokenFiles: [/a, /b, /c]", "more than two files"),
+        std::pair("listen: ':1', tokenFiles: [/a], certificate: /c", "go together"),
+        std::pair("listen: ':1', tokenFiles: [/a], clientNames: [x]", "needs alertReceiver.client"),
+        std::pair("tokens: [/a]", "tokens")})
+    EXPECT_THAT(Complaint(std::string("alertReceiver: {") + odd + "}"), HasSubstr(complaint));
+}
+
 TEST(ParseConfig, AnEmptyFileMeansTheDefaults) { EXPECT_TRUE(ParseConfig("", "c.yaml").ok()); }
 
 TEST(ParseConfig, PointsAtWhatIsWrong) {

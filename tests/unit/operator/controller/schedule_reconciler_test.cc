@@ -22,7 +22,7 @@ using testing::SizeIs;
 // What the API server stores, and what a capture would make of the runs.
 struct ScheduleApi {
   struct Run {
-    ScheduleRun run;
+    CreatedRun run;
     WallTime ends;
     RunState result;
   };
@@ -70,8 +70,8 @@ class ScheduleClusterFake final : public ScheduleCluster {
     if (key != "ml/s" || api_.versions.empty()) return absl::NotFoundError(key);
     return api_.versions.at(cached_);
   }
-  absl::StatusOr<std::vector<ScheduleRun>> RunsOf(const ProfileSchedule&) override {
-    std::vector<ScheduleRun> runs;
+  absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule&) override {
+    std::vector<CreatedRun> runs;
     for (const auto& [name, each] : api_.runs) runs.push_back(each.run);
     return runs;
   }
@@ -91,13 +91,13 @@ class ScheduleClusterFake final : public ScheduleCluster {
     if (!called.ok()) return called;
     return refusal;
   }
-  absl::Status CancelRun(const ProfileSchedule&, const ScheduleRun& run) override {
+  absl::Status CancelRun(const ProfileSchedule&, const CreatedRun& run) override {
     return Call([&] {
       if (api_.runs.contains(run.name)) api_.runs[run.name].run.cancelling = true;
       return absl::OkStatus();
     });
   }
-  absl::Status DeleteRun(const ProfileSchedule&, const ScheduleRun& run) override {
+  absl::Status DeleteRun(const ProfileSchedule&, const CreatedRun& run) override {
     return Call([&] {
       api_.runs.erase(run.name);
       return absl::OkStatus();

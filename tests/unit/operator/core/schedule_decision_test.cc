@@ -42,7 +42,7 @@ class DecideScheduleTest : public testing::Test {
 
   const WallTime kMidnight = WallTime{std::chrono::seconds(1'730'419'200)};
   ProfileSchedule schedule_;
-  std::vector<ScheduleRun> runs_;
+  std::vector<CreatedRun> runs_;
 };
 
 TEST_F(DecideScheduleTest, StartsARunWhenItIsDueAndOnlyOnce) {
@@ -210,7 +210,7 @@ TEST_F(DecideScheduleTest, OldRunsAreRemovedByTheirKind) {
   schedule_.keep_succeeded = 4;
   schedule_.keep_failed = 0;
   std::vector<std::string> removed;
-  for (const ScheduleRun& run : Decide(kMidnight + 10min).remove) removed.push_back(run.name);
+  for (const CreatedRun& run : Decide(kMidnight + 10min).remove) removed.push_back(run.name);
   EXPECT_THAT(removed, testing::UnorderedElementsAre("s-20241101-000000", "s-20241101-000100",
                                                      "s-20241101-000600", "s-20241101-000700"));
 }

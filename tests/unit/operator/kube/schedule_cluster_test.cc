@@ -31,8 +31,9 @@ class ScheduleClusterTest : public testing::Test {
   }
 
   void Stamp(const std::string& key, const std::string& uid = "") {
-    stored_["metadata"]["annotations"][kRequesterAnnotation] = SealScheduleRequester(
-        stored_, "ml", Requester{.username = "jane"}, time_.WallNow(), key, uid);
+    stored_["metadata"]["annotations"][kRequesterAnnotation] =
+        SealCreator(CreatorKind::kSchedule, stored_, "ml", Requester{.username = "jane"},
+                    time_.WallNow(), key, uid);
     schedules_.Put(std::make_shared<const Json>(stored_));
   }
 

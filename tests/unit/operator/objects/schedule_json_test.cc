@@ -137,15 +137,15 @@ TEST(ScheduleJson, TheSealCoversWhatIsCapturedAndWhen) {
   Json object = ScheduleObject();
   const Requester jane{.username = "jane"};
   const auto holds = [&](const Json& changed) {
-    const auto stamped = ScheduleRequesterOf(changed, "ml");
+    const auto stamped = CreatorRequesterOf(CreatorKind::kSchedule, changed, "ml");
     return stamped && SealHolds(std::vector<std::string>{"key"}, stamped->admission, stamped->seal);
   };
   for (const std::string uid : {"", "u"}) {
     object["metadata"]["annotations"][kRequesterAnnotation] =
-        SealScheduleRequester(object, "ml", jane, WallTime{1s}, "key", uid);
+        SealCreator(CreatorKind::kSchedule, object, "ml", jane, WallTime{1s}, "key", uid);
     ASSERT_TRUE(holds(object));
-    EXPECT_EQ(ScheduleRequesterOf(object, "ml")->uid, uid);
-    EXPECT_EQ(ScheduleRequesterOf(object, "ml")->requester.username, "jane");
+    EXPECT_EQ(CreatorRequesterOf(CreatorKind::kSchedule, object, "ml")->uid, uid);
+    EXPECT_EQ(CreatorRequesterOf(CreatorKind::kSchedule, object, "ml")->requester.username, "jane");
     for (
         const char* patch :
         {R"({"spec": {"schedule": "* * * * *"}})", R"({"spec": {"sample": {"workers": 9}}})",

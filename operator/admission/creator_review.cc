@@ -1,20 +1,22 @@
-#include "operator/admission/schedule_review.h"
+#include "operator/admission/creator_review.h"
 
 #include "common/base/log.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/admission/requester_patch.h"
 #include "operator/objects/json_members.h"
 #include "operator/objects/request_json.h"
 #include "operator/objects/requester_json.h"
 #include "operator/objects/schedule_json.h"
+#include "operator/objects/trigger_json.h"
 
 namespace strobe {
 namespace {
 
 using Json = nlohmann::json;
 
-// The spec without the fields that ask for no other runs: whoever suspends a schedule does not
-// become its requester.
+// The spec without the fields that ask for no other runs: whoever suspends a schedule or
+// trigger does not become its requester.
 Json WishesOf(const Json& object) {
   Json spec = kube::Member(object, "spec");
   if (!spec.is_object()) return spec;
@@ -27,10 +29,22 @@ bool AsksForOtherRuns(const AdmissionRequest& request) {
   return request.operation == "CREATE" || WishesOf(request.object) != WishesOf(request.old_object);
 }
 
+// A run of the creator, as far as it is known before one is due. InvalidArgument tells why the
+// creator cannot be carried out.
+absl::StatusOr<Json> ExampleOf(CreatorKind kind, const Json& object) {
+  const auto made = [](const auto& creator) -> absl::StatusOr<Json> {
+    RETURN_IF_ERROR(creator.status());
+    if (!creator->invalid.empty()) return absl::InvalidArgumentError(ToAbsl(creator->invalid));
+    return kube::ExampleRun(*creator);
+  };
+  return kind == CreatorKind::kSchedule ? made(kube::ParseSchedule(object))
+                                        : made(kube::ParseTrigger(object));
+}
+
 }  // namespace
 
-AdmissionAnswer StampSchedule(const AdmissionRequest& request,
-                              const std::vector<std::string>& seal_keys, WallTime now) {
+AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
+                             const std::vector<std::string>& seal_keys, WallTime now) {
   if (!AsksForOtherRuns(request))
     return SetRequesterAnnotation(request.object, RequesterAnnotation(request.old_object));
   if (seal_keys.empty()) return Refusal(500, "the requester cannot be sealed yet; try again");
@@ -39,19 +53,18 @@ AdmissionAnswer StampSchedule(const AdmissionRequest& request,
                               : kube::TextOf(kube::Member(request.object, "metadata"), "uid");
   return SetRequesterAnnotation(
       request.object,
-      kube::SealScheduleRequester(request.object, request.ns, kube::ParseRequester(request.user),
-                                  now, seal_keys.front(), uid));
+      kube::SealCreator(kind, request.object, request.ns, kube::ParseRequester(request.user), now,
+                        seal_keys.front(), uid));
 }
 
-AdmissionAnswer CheckSchedule(const AdmissionRequest& request, Gatekeeper& gatekeeper,
-                              Nanos within) {
+AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
+                             Gatekeeper& gatekeeper, Nanos within) {
   if (!AsksForOtherRuns(request)) return {};
   Json object = request.object;
   object["metadata"]["namespace"] = request.ns;
-  const absl::StatusOr<ProfileSchedule> schedule = kube::ParseSchedule(object);
-  if (!schedule.ok()) return Refusal(422, MessageOf(schedule.status()));
-  if (!schedule->invalid.empty()) return Refusal(422, schedule->invalid);
-  Json run = kube::RunToJson(*schedule, DueRun{.name = schedule->name});
+  absl::StatusOr<Json> example = ExampleOf(kind, object);
+  if (!example.ok()) return Refusal(422, MessageOf(example.status()));
+  Json& run = *example;
   if (kube::Member(run["spec"], "logdir").is_null()) {
     const absl::StatusOr<std::string> logdir = gatekeeper.LogdirFor(request.ns, within / 2);
     if (absl::IsNotFound(logdir.status()) || absl::IsFailedPrecondition(logdir.status()))
@@ -68,7 +81,8 @@ AdmissionAnswer CheckSchedule(const AdmissionRequest& request, Gatekeeper& gatek
   const absl::StatusOr<PolicyVerdict> verdict =
       gatekeeper.Judge(*asked, kube::ParseRequester(request.user), {}, within / 2);
   if (!verdict.ok()) {
-    LogWarning("a schedule could not be checked", {{"error", MessageOf(verdict.status())}});
+    LogWarning(StrCat("a ", NounOf(kind), " could not be checked"),
+               {{"error", MessageOf(verdict.status())}});
     return Refusal(500, "the permission to create its runs could not be checked; try again");
   }
   // What makes a request wait now will be different when a run is due.

@@ -1,4 +1,4 @@
-#include "operator/admission/source_limiter.h"
+#include "common/http/source_limiter.h"
 
 #include <arpa/inet.h>
 

@@ -1,6 +1,6 @@
 // Limits the rate and the concurrency of requests per client address, for requests that cause calls
 // to the API server. Most API servers present no certificate to webhooks, so anyone who reaches the
-// port can send requests. Safe for concurrent use.
+// webhooks' port can send requests. Safe for concurrent use.
 #pragma once
 #include <cstddef>
 #include <map>

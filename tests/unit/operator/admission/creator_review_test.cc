@@ -1,4 +1,4 @@
-#include "operator/admission/schedule_review.h"
+#include "operator/admission/creator_review.h"
 
 #include <gmock/gmock.h>
 
@@ -49,7 +49,8 @@ AdmissionRequest ScheduleReview(const char* patch = "{}", const char* former = n
 
 // The annotation after the answer's patch, as its content.
 nlohmann::json StampAfter(const AdmissionRequest& request) {
-  const AdmissionAnswer answer = StampSchedule(request, {"key"}, WallTime{1s});
+  const AdmissionAnswer answer =
+      StampCreator(CreatorKind::kSchedule, request, {"key"}, WallTime{1s});
   EXPECT_TRUE(answer.allowed);
   const nlohmann::json object = request.object.patch(answer.patch);
   const nlohmann::json annotations =
@@ -62,7 +63,8 @@ TEST(ScheduleReview, WhoeverCreatesAScheduleIsItsRequester) {
       R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"admin\"}"}}})"));
   EXPECT_EQ(stamp["username"], "jane");
   EXPECT_FALSE(stamp.contains("object")) << "there is no UID yet";
-  const AdmissionAnswer early = StampSchedule(ScheduleReview(), {}, WallTime{1s});
+  const AdmissionAnswer early =
+      StampCreator(CreatorKind::kSchedule, ScheduleReview(), {}, WallTime{1s});
   EXPECT_FALSE(early.allowed);
   EXPECT_EQ(early.code, 500);
 }
@@ -94,7 +96,8 @@ TEST(ScheduleReview, AScheduleThatCannotBeCarriedOutIsRefusedWithItsField) {
            {R"({"spec": {"timeZone": "Mars/Base"}})", "spec.timeZone"},
            {R"({"spec": {"template": {"spec": {"logdir": "ftp://x/y"}}}})",
             "spec.template.spec."}}) {
-    const AdmissionAnswer answer = CheckSchedule(ScheduleReview(patch), judge, 4s);
+    const AdmissionAnswer answer =
+        CheckCreator(CreatorKind::kSchedule, ScheduleReview(patch), judge, 4s);
     EXPECT_FALSE(answer.allowed) << patch;
     EXPECT_EQ(answer.code, 422);
     EXPECT_THAT(answer.message, HasSubstr(words));
@@ -104,29 +107,70 @@ TEST(ScheduleReview, AScheduleThatCannotBeCarriedOutIsRefusedWithItsField) {
 
 TEST(ScheduleReview, TheUserMustBeAllowedToAskForItsRuns) {
   JudgeOfSchedules judge;
-  EXPECT_TRUE(CheckSchedule(ScheduleReview(), judge, 4s).allowed);
+  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///logs");
-  EXPECT_TRUE(CheckSchedule(ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
-                            judge, 4s)
+  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule,
+                           ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
+                           judge, 4s)
                   .allowed);
   EXPECT_EQ(judge.asked.back(), "jane file:///default");
   judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kWait, "too many", {}};
-  EXPECT_TRUE(CheckSchedule(ScheduleReview(), judge, 4s).allowed)
+  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).allowed)
       << "it will pass until a run is due";
   judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "jane may not", {}};
-  EXPECT_EQ(CheckSchedule(ScheduleReview(), judge, 4s).code, 403);
-  EXPECT_EQ(
-      CheckSchedule(ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}"), judge, 4s).code,
-      403);
-  EXPECT_TRUE(
-      CheckSchedule(ScheduleReview(R"({"spec": {"suspend": true}})", "{}"), judge, 4s).allowed);
+  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 403);
+  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule,
+                         ScheduleReview(R"({"spec": {"schedule": "@daily"}})", "{}"), judge, 4s)
+                .code,
+            403);
+  EXPECT_TRUE(CheckCreator(CreatorKind::kSchedule,
+                           ScheduleReview(R"({"spec": {"suspend": true}})", "{}"), judge, 4s)
+                  .allowed);
   judge.verdict = absl::UnavailableError("timeout");
-  EXPECT_EQ(CheckSchedule(ScheduleReview(), judge, 4s).code, 500);
+  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule, ScheduleReview(), judge, 4s).code, 500);
   judge.logdir = absl::NotFoundError("no default");
-  EXPECT_EQ(CheckSchedule(ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
-                          judge, 4s)
+  EXPECT_EQ(CheckCreator(CreatorKind::kSchedule,
+                         ScheduleReview(R"({"spec": {"template": {"spec": {"logdir": null}}}})"),
+                         judge, 4s)
                 .code,
             422);
+}
+
+TEST(TriggerReview, WhoeverCreatesOrChangesATriggerMustBeAllowedToAskForItsRuns) {
+  const auto review = [](const char* patch, const char* former) {
+    AdmissionRequest request;
+    request.operation = former == nullptr ? "CREATE" : "UPDATE";
+    request.ns = "ml";
+    request.user = {{"username", "jane"}};
+    const auto object = [](const char* text) {
+      nlohmann::json made = nlohmann::json::parse(R"({
+        "metadata": {"name": "t", "uid": "u"},
+        "spec": {"alerts": {"matchLabels": {"a": "b"}}, "template": {"spec": {"logdir": "/logs"}}}})");
+      made.merge_patch(nlohmann::json::parse(text));
+      return made;
+    };
+    request.object = object(patch);
+    if (former != nullptr) request.old_object = object(former);
+    return request;
+  };
+  JudgeOfSchedules judge;
+  const auto check = [&](const char* patch, const char* former = nullptr) {
+    return CheckCreator(CreatorKind::kTrigger, review(patch, former), judge, 4s);
+  };
+  EXPECT_TRUE(check("{}").allowed);
+  EXPECT_EQ(judge.asked.back(), "jane file:///logs");
+  const AdmissionAnswer wrong = check(R"({"spec": {"alerts": {"matchLabels": {"a": null}}}})");
+  EXPECT_EQ(wrong.code, 422);
+  EXPECT_THAT(wrong.message, HasSubstr("spec.alerts.matchLabels"));
+  judge.verdict = PolicyVerdict{PolicyVerdict::Kind::kRefused, "jane may not", {}};
+  EXPECT_EQ(check("{}").code, 403);
+  EXPECT_EQ(check(R"({"spec": {"budget": {"capturesPerDay": 99}}})", "{}").code, 403);
+  EXPECT_TRUE(check(R"({"spec": {"suspend": true}})", "{}").allowed);
+  const AdmissionAnswer stamp =
+      StampCreator(CreatorKind::kTrigger, review("{}", nullptr), {"key"}, WallTime{1s});
+  const nlohmann::json stamped = review("{}", nullptr).object.patch(stamp.patch);
+  EXPECT_EQ(kube::CreatorRequesterOf(CreatorKind::kTrigger, stamped, "ml")->requester.username,
+            "jane");
 }
 
 }  // namespace

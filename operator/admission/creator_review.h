@@ -1,0 +1,23 @@
+// The webhooks' answers to the creation and change of ProfileSchedules and ProfileTriggers. Whoever
+// created one, or changed what it asks for last, is the requester of its runs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/admission/review.h"
+#include "operator/core/gatekeeper.h"
+#include "operator/core/run_creator.h"
+
+namespace strobe {
+
+// Writes the requester's annotation. `seal_keys` as in WebhookOptions.
+AdmissionAnswer StampCreator(CreatorKind kind, const AdmissionRequest& request,
+                             const std::vector<std::string>& seal_keys, WallTime now);
+
+// Refuses a creator that cannot be carried out, and one whose runs the user may not ask for.
+// Blocks for `within` at most.
+AdmissionAnswer CheckCreator(CreatorKind kind, const AdmissionRequest& request,
+                             Gatekeeper& gatekeeper, Nanos within);
+
+}  // namespace strobe

@@ -1,0 +1,203 @@
+#include "operator/alerts/alert_receiver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/alerts/alert_payload.h"
+
+namespace strobe {
+namespace {
+
+constexpr char kPath[] = "/alerts";
+constexpr char kAuthorization[] = "Authorization";
+// A storm must not take more than 16 MiB: bodies, and the alerts of as many posts as are decided at
+// once, are bounded together.
+constexpr std::int64_t kMaxBodiesAtOnce = std::int64_t{4} << 20;
+constexpr int kDecidingThreads = 2;
+constexpr std::size_t kMaxWaiting = 8;
+constexpr std::size_t kMaxConnections = 64;
+// Shorter than the server's own deadline for an answer, and than the 10 s that Alertmanager waits
+// at least.
+constexpr Nanos kDecideLimit = std::chrono::seconds(8);
+// Log lines about refused posts.
+constexpr double kLinesPerSecond = 0.1, kLineBurst = 10;
+
+// Alertmanager repeats posts that were answered with 5xx, and no others: not even those with 429.
+Page TryLater(std::string text) {
+  return {503, std::move(text), "text/plain; charset=utf-8", {{"Retry-After", "1"}}};
+}
+
+std::string_view ReasonOf(HttpRefusal refusal) {
+  switch (refusal) {
+    case HttpRefusal::kHandshake:
+      return "handshake";
+    case HttpRefusal::kSlow:
+      return "slow";
+    case HttpRefusal::kTooLong:
+      return "too_long";
+    case HttpRefusal::kBusy:
+      return "busy";
+    case HttpRefusal::kCrowded:
+      return "crowded";
+  }
+  return "busy";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AlertReceiver>> AlertReceiver::Start(
+    const Clock& clock, AlertReceiverOptions options, AlertSink& sink,
+    AlertReceiverObserver& observer) {
+  std::unique_ptr<AlertReceiver> receiver(
+      new AlertReceiver(clock, std::move(options), sink, observer));
+  RETURN_IF_ERROR(receiver->Listen());
+  return receiver;
+}
+
+AlertReceiver::AlertReceiver(const Clock& clock, AlertReceiverOptions options, AlertSink& sink,
+                             AlertReceiverObserver& observer)
+    : clock_(clock),
+      options_(std::move(options)),
+      sink_(sink),
+      observer_(observer),
+      limiter_(clock),
+      log_lines_(kLinesPerSecond, kLineBurst, clock.MonoNow()) {}
+
+absl::Status AlertReceiver::Listen() {
+  if (options_.token_files.empty() && options_.files.client_authority.empty())
+    return absl::InvalidArgumentError(
+        "alerts are not received: neither a bearer token nor a client authority is configured, so "
+        "that everybody who reaches the port could start captures");
+  if (!options_.token_files.empty()) {
+    ASSIGN_OR_RETURN(tokens_, BearerTokens::Read(options_.token_files));
+  }
+  ASSIGN_OR_RETURN(files_, IdentityFiles::Read(options_.files));
+  ASSIGN_OR_RETURN(
+      server_, HttpServer::Start(ServerOptions(),
+                                 {{kPath, [this](const Request& post) { return Take(post); }}}));
+  LogInfo("alerts are received", {{"port", StrCat(server_->port())}});
+  return absl::OkStatus();
+}
+
+HttpOptions AlertReceiver::ServerOptions() {
+  HttpOptions options;
+  options.listen = options_.listen;
+  options.max_connections = kMaxConnections;
+  options.max_body_bytes = kMaxAlertPostBytes;
+  options.max_body_bytes_at_once = kMaxBodiesAtOnce;
+  options.threads = 2;
+  // The sink may wait for the API server. Refusals must not wait for it.
+  options.is_slow = [](const Request&) { return true; };
+  options.slow_threads = kDecidingThreads;
+  options.max_slow_waiting = kMaxWaiting;
+  options.identity = files_->identity() != nullptr ? files_->identity() : options_.identity;
+  if (!options_.files.client_authority.empty()) {
+    options.client_authorities = [this] { return files_->client_authorities(); };
+    options.client_names = options_.client_names;
+  }
+  options.headers = {kAuthorization};
+  options.refuse_head = [this](const Request& head) { return RefuseHead(head); };
+  options.on_refusal = [this](HttpRefusal refusal) { CountRefusal(refusal); };
+  return options;
+}
+
+void AlertReceiver::ReloadFiles() {
+  files_->ReadAgain();
+  if (tokens_ == nullptr) return;
+  const std::string error = MessageOf(tokens_->ReadAgain());
+  if (error == reload_error_) return;
+  reload_error_ = error;
+  if (!error.empty()) LogError("the bearer tokens for alerts stay as they are", {{"error", error}});
+}
+
+// Before the body is read, so that strangers cost no memory.
+std::optional<Page> AlertReceiver::RefuseHead(const Request& head) {
+  const bool one = head.headers.size() == 1;
+  if (tokens_ != nullptr && (!one || !tokens_->Accept(head.headers.front().second))) {
+    Page page = Refuse(head, 401, "token", "the bearer token is missing or wrong");
+    page.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return page;
+  }
+  if (head.path != kPath) return Refuse(head, 404, "malformed", "alerts are posted to /alerts");
+  if (head.method != "POST") return Refuse(head, 405, "malformed", "alerts are received by POST");
+  if (!head.content_type.starts_with("application/json"))
+    return Refuse(head, 415, "malformed", "the body must be application/json");
+  return std::nullopt;
+}
+
+Page AlertReceiver::Take(const Request& post) {
+  Page page = TakeBody(post);
+  // Refuse has counted the others.
+  if (page.status < 400) observer_.Answered(page.status);
+  return page;
+}
+
+Page AlertReceiver::TakeBody(const Request& post) {
+  observer_.Read(post.body.size());
+  // One sender must not keep the others out.
+  const std::shared_ptr<void> allowed = limiter_.Enter(post.source);
+  if (allowed == nullptr) {
+    Page page = TryLater("");
+    page.body = Refuse(post, page.status, "rate", "too many posts from this address").body;
+    return page;
+  }
+  const absl::StatusOr<AlertPayload> payload = ParseAlerts(post.body);
+  if (!payload.ok()) return Refuse(post, 400, "malformed", MessageOf(payload.status()));
+  observer_.Dropped("truncated", payload->truncated);
+  observer_.Dropped("too_many", payload->too_many);
+  observer_.Dropped("invalid", payload->invalid);
+  observer_.Dropped("annotation", payload->cut);
+  if (payload->alerts.empty() && payload->invalid > 0)
+    return Refuse(post, 400, "malformed", payload->why_invalid);
+  if (payload->invalid > 0 && MayLog())
+    LogWarning("alerts of a post are left out", {{"source", post.source},
+                                                 {"count", StrCat(payload->invalid)},
+                                                 {"first", payload->why_invalid}});
+  return Decide(payload->alerts);
+}
+
+Page AlertReceiver::Decide(const std::vector<Alert>& alerts) {
+  const absl::Status decided =
+      alerts.empty() ? absl::OkStatus() : sink_.Take(alerts, clock_.MonoNow() + kDecideLimit);
+  if (decided.ok()) {
+    const auto firing = static_cast<std::size_t>(std::count_if(
+        alerts.begin(), alerts.end(), [](const Alert& alert) { return alert.firing; }));
+    observer_.Taken(firing, alerts.size() - firing);
+    return {200, "ok\n"};
+  }
+  const int code = absl::IsUnavailable(decided) || absl::IsDeadlineExceeded(decided) ? 503 : 500;
+  observer_.Answered(code);
+  if (MayLog())
+    LogWarning("alerts are not decided on; Alertmanager is to send them again",
+               {{"error", MessageOf(decided)}});
+  Page page = TryLater("try again\n");
+  page.status = code;
+  return page;
+}
+
+void AlertReceiver::CountRefusal(HttpRefusal refusal) {
+  observer_.Refused(ReasonOf(refusal));
+  if (refusal == HttpRefusal::kTooLong) observer_.Answered(413);
+  if (refusal == HttpRefusal::kBusy) observer_.Answered(503);
+}
+
+Page AlertReceiver::Refuse(const Request& post, int code, std::string_view reason,
+                           std::string why) {
+  observer_.Refused(reason);
+  observer_.Answered(code);
+  if (MayLog())
+    LogWarning("a post of alerts is refused",
+               {{"source", post.source}, {"code", StrCat(code)}, {"reason", why}});
+  return {code, std::move(why) + "\n"};
+}
+
+bool AlertReceiver::MayLog() {
+  MutexLock lock(&mutex_);
+  log_lines_.Refill(clock_.MonoNow());
+  return log_lines_.Take();
+}
+
+}  // namespace strobe

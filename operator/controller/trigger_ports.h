@@ -1,0 +1,55 @@
+// What decides on alerts, and the reconciler of ProfileTriggers, need from outside.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "operator/core/pod.h"
+#include "operator/core/trigger.h"
+
+namespace strobe {
+
+// The Kubernetes API. Calls block, each for a bounded time. Safe for concurrent use.
+class TriggerCluster {
+ public:
+  virtual ~TriggerCluster() = default;
+
+  // The trigger as it is stored now, with a seal that will last. NotFound when there is none.
+  virtual absl::StatusOr<ProfileTrigger> ReadTrigger(const std::string& ns, const std::string& name,
+                                                     Nanos within) = 0;
+  // All runs of triggers that the namespace has of the job, as they are stored now.
+  virtual absl::StatusOr<std::vector<TriggerRun>> ReadRuns(const std::string& ns,
+                                                           const std::string& job,
+                                                           Nanos within) = 0;
+  virtual absl::StatusOr<PodInfo> ReadPod(const std::string& ns, const std::string& name,
+                                          Nanos within) = 0;
+  // Judges access and policies as for a request by the trigger's creator, and creates the run.
+  // None: it exists, whoever created it. An error is worth another try.
+  virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
+                                                             const TriggeredRun& run,
+                                                             Nanos within) = 0;
+
+  // From the cache, which already shows the operator's own writes. NotFound when there is no such
+  // object; InvalidArgument when it cannot be parsed.
+  virtual absl::StatusOr<ProfileTrigger> GetTrigger(const std::string& key) = 0;
+  // From the cache.
+  virtual std::vector<TriggerRun> RunsOf(const ProfileTrigger& trigger) = 0;
+  virtual absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) = 0;
+  // Aborted when the object has changed since it was read.
+  virtual absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) = 0;
+  // Never blocks; an event that cannot be written is dropped.
+  virtual void RecordEvent(const ProfileTrigger& trigger, bool warning, const std::string& reason,
+                           const std::string& action, const std::string& note) = 0;
+};
+
+class TriggerMetrics {
+ public:
+  virtual ~TriggerMetrics() = default;
+  // `outcome` is Taken, Resolved, Unmatched, Failed, or the reason why an alert started nothing.
+  virtual void AlertDecided(std::string_view outcome) = 0;
+};
+
+}  // namespace strobe

@@ -1,0 +1,82 @@
+#include "operator/controller/trigger_reconciler.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/trigger_decision.h"
+
+namespace strobe {
+namespace {
+
+// Statuses of all triggers, each with at most two events.
+constexpr double kStatusesPerSecond = 3, kStatusBurst = 10;
+
+}  // namespace
+
+TriggerReconciler::TriggerReconciler(const Clock& clock, TriggerCluster& cluster,
+                                     TriggerNotebook& notebook, std::function<bool()> leads)
+    : clock_(clock),
+      cluster_(cluster),
+      notebook_(notebook),
+      leads_(std::move(leads)),
+      writes_(kStatusesPerSecond, kStatusBurst, clock.MonoNow()) {}
+
+absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& key) {
+  TriggerNotes notes = notebook_.Take(key);
+  const absl::StatusOr<ProfileTrigger> found = cluster_.GetTrigger(key);
+  if (absl::IsNotFound(found.status())) return ReconcileResult{};
+  if (found.ok()) {
+    // Its runs are deleted with it, by their owner reference.
+    if (found->deleting || (notes.empty() && !leads_())) return ReconcileResult{};
+    absl::StatusOr<ReconcileResult> result = ReconcileNoted(*found, notes);
+    notebook_.PutBack(key, notes);
+    return result;
+  }
+  notebook_.PutBack(key, notes);
+  return found.status();
+}
+
+// Clears the notes when they are told.
+absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileTrigger& trigger,
+                                                                  TriggerNotes& notes) {
+  const TriggerDecision decision =
+      DecideTrigger(trigger, cluster_.RunsOf(trigger), notes, clock_.WallNow());
+  if (decision.status != trigger.status) {
+    if (!MayWrite()) return ReconcileResult{kTriggerStatusDelay};
+    RETURN_IF_ERROR(cluster_.WriteStatus(trigger, decision.status));
+    Tell(trigger, decision.status, std::exchange(notes, {}));
+  }
+  if (leads_()) {
+    for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(trigger, run));
+  }
+  return ReconcileResult{decision.look_again};
+}
+
+// After the status was written, so that what is told happened once.
+void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus& status,
+                             const TriggerNotes& notes) {
+  const std::int64_t taken = status.taken - trigger.status.taken;
+  if (taken > 0 && status.last_capture) {
+    const LastCapture& last = *status.last_capture;
+    cluster_.RecordEvent(
+        trigger, false, "CaptureStarted", "Start",
+        StrCat("the alert ", last.alert, " started ", last.run, " of ", last.job,
+               taken > 1 ? StrCat("; ", taken - 1, " more were started before") : ""));
+  }
+  if (notes.last_skip) {
+    const SkippedAlert& skip = *notes.last_skip;
+    cluster_.RecordEvent(trigger, true, "AlertSkipped", "Skip",
+                         StrCat("an alert", skip.job.empty() ? "" : StrCat(" for ", skip.job),
+                                " started nothing: ", skip.reason, ": ", skip.message));
+  }
+}
+
+bool TriggerReconciler::MayWrite() {
+  MutexLock lock(&mutex_);
+  writes_.Refill(clock_.MonoNow());
+  return writes_.Take();
+}
+
+}  // namespace strobe

@@ -1,0 +1,95 @@
+// Decides on alerts by the ProfileTriggers, and starts the captures. What to do follows from the
+// runs that exist, read from the API server, so that nothing is forgotten by a restart. A run is
+// created before the alert is answered, and its name follows from the run before. So an operator
+// that ends in between is told the alert again, and finds the run; two operators create one.
+//
+// In a storm most alerts concern a job that was captured already. These are decided from memory.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
+#include "operator/controller/recent_map.h"
+#include "operator/controller/trigger_notebook.h"
+#include "operator/controller/trigger_ports.h"
+#include "operator/controller/trigger_table.h"
+#include "operator/core/alert.h"
+
+namespace strobe {
+
+class TriggerSink final : public AlertSink {
+ public:
+  // All outlive it.
+  struct Dependencies {
+    const Clock& clock;
+    TriggerCluster& cluster;
+    const TriggerTable& triggers;
+    TriggerNotebook& notebook;
+    TriggerMetrics& metrics;
+    // There is something new to tell in the status of the trigger with this key.
+    std::function<void(const std::string&)> noted;
+  };
+  explicit TriggerSink(Dependencies dependencies);
+
+  // The triggers are known from now on. Until then alerts are sent back.
+  void Open();
+  // No more captures are started. Returns when none is being started.
+  void Close();
+  absl::Status Take(std::span<const Alert> alerts, MonoTime until) override;
+
+ private:
+  class Turn;
+  using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
+
+  // What an alert is about.
+  struct Subject {
+    const ProfileTrigger& trigger;
+    const Alert& alert;
+    std::string job{};  // Empty until it is known.
+    std::optional<JobRef> target{};
+  };
+  // What is known of a trigger and a job without asking again.
+  struct Known {
+    RunRefusal refusal{};
+    WallTime until{};     // The refusal holds for every alert until then.
+    WallTime captured{};  // Alerts that had begun by then are captured.
+    std::string run{};
+  };
+  // Where an alert's pod belongs.
+  struct KnownPod {
+    std::optional<JobRef> job{};  // None: there is no such pod.
+    MonoTime until{};
+  };
+
+  absl::Status Decide(const ProfileTrigger& trigger, const Alert& alert, MonoTime until);
+  MaybeRefusal Judge(Subject& subject, MonoTime until);
+  // Finds out which job the alert is about.
+  MaybeRefusal FindJob(Subject& subject, MonoTime until);
+  absl::StatusOr<std::optional<JobRef>> JobOf(const std::string& ns, const std::string& pod,
+                                              MonoTime until);
+  MaybeRefusal JudgeByServer(const Subject& subject, MonoTime until);
+  MaybeRefusal Start(const ProfileTrigger& trigger, const Subject& subject, std::int64_t number,
+                     MonoTime until);
+  std::optional<RunRefusal> Recall(const Subject& subject);
+  void Remember(const Subject& subject, Known known);
+  // Unavailable if too many captures were started lately: nothing needs to be read then.
+  absl::Status MayStart();
+  // Unavailable if the deadline has passed, or too much was read or created lately.
+  absl::Status MayGoOn(TokenBucket TriggerSink::*bucket, MonoTime until);
+
+  const Dependencies deps_;
+  Mutex mutex_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // An alert has its turn.
+  TokenBucket reads_ ABSL_GUARDED_BY(mutex_);
+  TokenBucket starts_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<Known> known_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<KnownPod> pods_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe

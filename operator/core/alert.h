@@ -1,0 +1,35 @@
+// An alert that somebody else's monitoring tells, and the port to what decides on it.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+
+namespace strobe {
+
+// Bounds that whoever receives alerts keeps, so that one alert is at most about 100 KiB.
+inline constexpr std::size_t kMaxAlertLabels = 64;      // Of labels, and of annotations.
+inline constexpr std::size_t kMaxAlertNameBytes = 256;  // Of a label's or annotation's name.
+inline constexpr std::size_t kMaxAlertValueBytes = 512;
+inline constexpr std::size_t kMaxFingerprintBytes = 64;
+
+struct Alert {
+  std::string fingerprint{};  // Names the set of labels.
+  bool firing = false;        // False: it is resolved.
+  std::map<std::string, std::string> labels{}, annotations{};
+  WallTime starts{};
+};
+
+// Safe for concurrent use.
+class AlertSink {
+ public:
+  virtual ~AlertSink() = default;
+  // Decides on these alerts, and has created what is to be created when it returns OK. Idempotent:
+  // the same alert again starts nothing new. Unavailable: send them again later.
+  virtual absl::Status Take(std::span<const Alert> alerts, MonoTime until) = 0;
+};
+
+}  // namespace strobe

@@ -1,0 +1,63 @@
+// What ProfileSchedules and ProfileTriggers have in common: they create ProfileRequests, their
+// runs, in the name of whoever created them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/core/admission_seal.h"
+#include "operator/core/requester.h"
+
+namespace strobe {
+
+enum class CreatorKind { kSchedule, kTrigger };
+// For people: "schedule" or "trigger".
+std::string_view NounOf(CreatorKind kind);
+
+struct RunCreator {
+  explicit RunCreator(CreatorKind which) : kind(which) {}
+
+  CreatorKind kind;
+  std::string ns{}, name{}, uid{}, resource_version{};
+  std::int64_t generation = 0;
+  WallTime created{};
+  bool deleting = false;
+  std::optional<Requester> requester{};  // From the annotation; proved only by a valid seal.
+  SealedAdmission admission{};           // What the seal must cover to be valid.
+  std::string seal{};                    // From the annotation; empty when there is none.
+  // Set if it was sealed again by a change: the UID that the seal covers.
+  std::string sealed_uid{};
+  bool suspend = false;
+  std::size_t keep_succeeded = 0, keep_failed = 0;  // How many finished runs are kept.
+  std::string run_json{};  // Metadata and spec of its runs, for operator/objects.
+  std::string invalid{};   // Why the spec cannot be carried out; empty when it can.
+};
+
+// Names of creators are the value of a label.
+inline constexpr std::size_t kMaxCreatorName = 63;
+
+// A run as its creator sees the ProfileRequest.
+enum class RunState { kUnfinished, kSucceeded, kFailed, kCancelled };
+struct CreatedRun {
+  std::string name{}, uid{};
+  RunState state = RunState::kUnfinished;
+  std::optional<WallTime> completion{};
+  bool cancelling = false;  // spec.cancel is set.
+  bool deleting = false;
+};
+
+// Why a run is not created.
+struct RunRefusal {
+  std::string reason{}, message{};
+
+  bool operator==(const RunRefusal&) const = default;
+};
+
+// The finished runs beyond what the creator keeps. `runs` are sorted, the newest first.
+std::vector<CreatedRun> BeyondHistory(const RunCreator& creator,
+                                      const std::vector<CreatedRun>& runs);
+
+}  // namespace strobe

@@ -1,0 +1,38 @@
+#include "operator/core/trigger.h"
+
+#include <charconv>
+
+#include "absl/strings/str_format.h"
+#include "common/base/fnv.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+// Enough to tell the jobs of a namespace apart, and short enough to be read.
+constexpr std::size_t kHashInName = 8;
+
+}  // namespace
+
+std::string JobText(const JobRef& job) {
+  const JobKind* meant = FindJobKind({"", job.kind, job.name});
+  const std::string group = job.api_version.substr(0, job.api_version.find('/'));
+  const bool usual = job.api_version.empty() || (meant != nullptr && meant->group == group);
+  return usual ? StrCat(job.kind, "/", job.name) : StrCat(job.kind, ".", group, "/", job.name);
+}
+
+std::string JobHash(std::string_view job) { return absl::StrFormat("%016x", Fnv1a(job)); }
+
+std::string TriggeredRunName(std::string_view trigger, std::string_view job, std::int64_t number) {
+  return StrCat(trigger, "-", JobHash(job).substr(0, kHashInName), "-", number);
+}
+
+std::int64_t NumberOfTriggeredRun(std::string_view run) {
+  const std::string_view digits = run.substr(run.rfind('-') + 1);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  return whole && number > 0 ? number : 0;
+}
+
+}  // namespace strobe

@@ -1,0 +1,127 @@
+// The values of a ProfileTrigger, without JSON. helm/strobe/crds/profiletriggers.yaml describes the
+// fields and their ranges.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/core/condition.h"
+#include "operator/core/job_kinds.h"
+#include "operator/core/run_creator.h"
+
+namespace strobe {
+
+// Which alerts start a capture, and which of their labels tell what is captured.
+struct TriggerAlerts {
+  std::map<std::string, std::string> match_labels{};
+  std::string namespace_label = "namespace";
+  std::string pod_label = "pod";  // Empty = not used.
+  std::string job_label{};        // The same; an alert that has it is not asked for its pod.
+  std::string job_kind = "Job";   // Of the job that job_label names.
+};
+
+// What captures may cost, for each job.
+struct TriggerBudget {
+  Nanos cool_down = std::chrono::minutes(10);  // Between the starts of two captures.
+  int captures_per_day = 10;
+  std::optional<double> duty_cycle{};  // Recorded part of the last 24 hours, 0 to 1; none = any.
+  std::optional<std::uint64_t> bytes_per_day{};
+};
+
+// Budgets count what was started in this time before now. Runs are kept for as long, and alerts
+// that began earlier start nothing, because nobody would know any more that they already did.
+inline constexpr Nanos kBudgetDay = std::chrono::hours(24);
+
+// Why an alert started nothing. The names are part of the status.
+inline constexpr char kAlreadyCaptured[] = "AlreadyCaptured", kCoolDown[] = "CoolDown",
+                      kCapturesPerDay[] = "CapturesPerDay", kDutyCycle[] = "DutyCycle",
+                      kBytesPerDay[] = "BytesPerDay", kRunActive[] = "StillActive",
+                      kTriggerSuspended[] = "Suspended", kTriggerInvalid[] = "InvalidSpec",
+                      kAlertTooOld[] = "TooOld", kNoTargetLabel[] = "NoTarget",
+                      kPodNotFound[] = "PodNotFound";
+
+// A reason of the last alert that started nothing.
+struct SkippedAlert {
+  WallTime time{};  // When that was decided, in whole seconds.
+  std::string reason{}, message{};
+  std::string job{};  // "kind/name"; empty if it is not known.
+
+  bool operator==(const SkippedAlert&) const = default;
+};
+
+// What one job has used of its budget in the last 24 hours.
+struct JobUse {
+  std::string job{};
+  std::size_t captures = 0;
+  Nanos recorded{};
+  std::uint64_t bytes = 0;
+  std::optional<WallTime> last{};
+
+  bool operator==(const JobUse&) const = default;
+};
+
+struct LastCapture {
+  WallTime time{};
+  std::string run{}, job{}, alert{};  // The alert's name.
+
+  bool operator==(const LastCapture&) const = default;
+};
+
+struct TriggerStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions{};
+  std::optional<WallTime> last_alert{};  // When one that matches came last.
+  std::optional<LastCapture> last_capture{};
+  std::size_t active = 0;
+  std::int64_t taken = 0;                         // Alerts that started a capture.
+  std::map<std::string, std::int64_t> skipped{};  // Alerts that started nothing, by reason.
+  std::optional<SkippedAlert> last_skip{};
+  std::vector<JobUse> budgets{};  // The jobs that were captured last.
+
+  bool operator==(const TriggerStatus&) const = default;
+};
+
+struct ProfileTrigger : RunCreator {
+  ProfileTrigger() : RunCreator(CreatorKind::kTrigger) {}
+
+  TriggerAlerts alerts{};
+  TriggerBudget budget{};
+  bool has_target = false;   // The template has a target, which holds for every alert.
+  std::string target_job{};  // The job of that target; see JobText.
+  Nanos duration{};          // That a run records.
+  bool rotates = false;      // Each run samples other workers.
+  TriggerStatus status{};
+};
+
+// A run of a trigger, from its ProfileRequest.
+struct TriggerRun : CreatedRun {
+  std::string trigger_uid{}, trigger{};
+  std::string job{}, alert{}, alert_name{};  // From its annotations.
+  WallTime created{};
+  Nanos recorded{};  // At most: its duration for each attempt.
+  std::uint64_t bytes = 0;
+};
+
+// A run that an alert starts.
+struct TriggeredRun {
+  std::string name{};
+  std::int64_t turn = 0;  // Which turn of the rotation.
+  std::string job{}, alert{}, alert_name{};
+  std::optional<JobRef> target{};  // None: the template's.
+};
+
+// "kind/name", and the group where the kind alone does not tell it: "Job.batch.volcano.sh/name".
+std::string JobText(const JobRef& job);
+// The value of kTriggeredJobLabel.
+std::string JobHash(std::string_view job);
+// "<trigger>-<hash>-<number>". It follows from the trigger, the job and the number of the run
+// before, so that operators that decide at the same time create one run.
+std::string TriggeredRunName(std::string_view trigger, std::string_view job, std::int64_t number);
+// 0 if it is no such name.
+std::int64_t NumberOfTriggeredRun(std::string_view run);
+
+}  // namespace strobe

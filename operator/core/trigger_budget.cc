@@ -1,0 +1,129 @@
+#include "operator/core/trigger_budget.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "common/base/duration.h"
+#include "common/base/strings.h"
+#include "operator/core/trigger_match.h"
+
+namespace strobe {
+namespace {
+
+// How long the answer holds that a capture is under way, or that too much was recorded: it may
+// change at any time.
+constexpr Nanos kLookAgain = std::chrono::seconds(5), kLookAgainAtUse = std::chrono::minutes(1);
+
+bool IsOf(const ProfileTrigger& trigger, const std::string& job, const TriggerRun& run) {
+  return run.trigger_uid == trigger.uid && run.job == job;
+}
+
+// The trigger's runs of the job, the newest first.
+std::vector<const TriggerRun*> OwnRuns(const ProfileTrigger& trigger, const std::string& job,
+                                       const std::vector<TriggerRun>& runs) {
+  std::vector<const TriggerRun*> own;
+  for (const TriggerRun& run : runs)
+    if (IsOf(trigger, job, run)) own.push_back(&run);
+  std::sort(own.begin(), own.end(),
+            [](const TriggerRun* a, const TriggerRun* b) { return a->created > b->created; });
+  return own;
+}
+
+TriggerVerdict Refused(std::string reason, std::string message,
+                       std::optional<WallTime> until = std::nullopt) {
+  return {RunRefusal{std::move(reason), std::move(message)}, until, 0};
+}
+
+std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger, const JobUse& use,
+                                          const std::vector<const TriggerRun*>& own, WallTime now) {
+  const TriggerBudget& budget = trigger.budget;
+  if (use.last && *use.last + budget.cool_down > now) {
+    const WallTime until = *use.last + budget.cool_down;
+    return Refused(kCoolDown,
+                   StrCat(own.front()->name, " was started at ", FormatRfc3339(*use.last),
+                          "; the cool-down lasts until ", FormatRfc3339(until)),
+                   until);
+  }
+  const std::size_t most = static_cast<std::size_t>(std::max(budget.captures_per_day, 0));
+  if (use.captures >= most) {
+    // When as many as needed have left the last 24 hours.
+    const WallTime until = most == 0 ? now + kLookAgainAtUse : own[most - 1]->created + kBudgetDay;
+    return Refused(kCapturesPerDay,
+                   StrCat(use.captures, " captures in the last 24 hours; capturesPerDay is ", most),
+                   until);
+  }
+  const double day = static_cast<double>(kBudgetDay.count());
+  if (budget.duty_cycle &&
+      static_cast<double>((use.recorded + trigger.duration).count()) > *budget.duty_cycle * day) {
+    return Refused(
+        kDutyCycle,
+        StrCat(FormatDuration(use.recorded), " were recorded in the last 24 hours; with ",
+               FormatDuration(trigger.duration), " more it would be above dutyCycle, ",
+               absl::StrFormat("%g%%", *budget.duty_cycle * 100)),
+        now + kLookAgainAtUse);
+  }
+  if (budget.bytes_per_day && use.bytes >= *budget.bytes_per_day) {
+    return Refused(kBytesPerDay,
+                   StrCat(use.bytes, " bytes were written in the last 24 hours; bytesPerDay is ",
+                          *budget.bytes_per_day),
+                   now + kLookAgainAtUse);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
+             const std::vector<TriggerRun>& runs, WallTime now) {
+  JobUse use{.job = job};
+  for (const TriggerRun& run : runs) {
+    if (!IsOf(trigger, job, run)) continue;
+    use.last = std::max(use.last, std::optional(run.created));
+    if (run.created + kBudgetDay <= now) continue;
+    ++use.captures;
+    use.recorded += run.recorded;
+    use.bytes += run.bytes;
+  }
+  return use;
+}
+
+std::optional<RunRefusal> WhyTriggerRests(const ProfileTrigger& trigger) {
+  if (!trigger.invalid.empty()) return RunRefusal{kTriggerInvalid, trigger.invalid};
+  if (trigger.suspend) return RunRefusal{kTriggerSuspended, "suspend is true"};
+  return std::nullopt;
+}
+
+std::optional<RunRefusal> WhyAlertIsPast(const Alert& alert, WallTime now) {
+  if (alert.starts + kBudgetDay > now) return std::nullopt;
+  return RunRefusal{kAlertTooOld,
+                    StrCat("the alert has been firing since ", FormatRfc3339(alert.starts),
+                           ", which is more than 24 hours")};
+}
+
+TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
+                             const std::string& job, const std::vector<TriggerRun>& runs,
+                             WallTime now) {
+  const std::vector<const TriggerRun*> own = OwnRuns(trigger, job, runs);
+  TriggerVerdict verdict;
+  verdict.number = 1;
+  for (const TriggerRun* run : own) {
+    verdict.number = std::max(verdict.number, NumberOfTriggeredRun(run->name) + 1);
+    // Creation times are whole seconds. The alert's own run is known by its name too, because the
+    // clock of whoever made the alert may be ahead.
+    if (run->alert == AlertId(alert) || WholeSeconds(alert.starts) <= run->created)
+      return Refused(kAlreadyCaptured,
+                     StrCat(run->name, " was started at ", FormatRfc3339(run->created),
+                            ", after the alert had begun"));
+  }
+  const auto active = std::find_if(runs.begin(), runs.end(), [&](const TriggerRun& run) {
+    return run.job == job && run.state == RunState::kUnfinished;
+  });
+  if (active != runs.end())
+    return Refused(kRunActive, StrCat(active->name, " is under way"), now + kLookAgain);
+  if (std::optional<TriggerVerdict> refused =
+          WhyNoBudget(trigger, UseOf(trigger, job, runs, now), own, now))
+    return *std::move(refused);
+  return verdict;
+}
+
+}  // namespace strobe

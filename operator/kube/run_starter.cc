@@ -1,0 +1,108 @@
+#include "operator/kube/run_starter.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
+#include "operator/objects/run_template.h"
+
+namespace strobe::kube {
+namespace {
+
+std::string AnnotationOf(const Json& object, const char* name) {
+  return TextOf(Member(Member(object, "metadata"), "annotations"), name);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Json>> RunStarter::SealAgain(const RunCreator& creator,
+                                                          const Json& object) {
+  if (deps_.gatekeeper == nullptr) return std::nullopt;
+  const std::vector<std::string> keys = deps_.seal_keys();
+  if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
+  if (SealHolds({keys.data(), 1}, creator.admission, creator.seal) ||
+      !SealHolds(keys, creator.admission, creator.seal))
+    return std::nullopt;
+  const std::string stamp =
+      Resealed(AnnotationOf(object, kRequesterAnnotation), creator.admission, keys.front());
+  return deps_.client.MergePatch(CreatorPath(creator.kind, creator.ns, creator.name),
+                                 {{"metadata",
+                                   {{"resourceVersion", creator.resource_version},
+                                    {"annotations", {{kRequesterAnnotation, stamp}}}}}});
+}
+
+RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json run, Nanos within) {
+  const MonoTime until = deps_.clock.MonoNow() + within;
+  if (deps_.gatekeeper != nullptr) {
+    ASSIGN_OR_RETURN(std::optional<RunRefusal> refusal, Admit(creator, until, run));
+    if (refusal) return refusal;
+  }
+  return Create(creator, run, until);
+}
+
+// Judges the run as the webhooks judge a request, and completes it as they do: they leave out what
+// the operator creates.
+RunStarter::MaybeRefusal RunStarter::Admit(const RunCreator& creator, MonoTime until, Json& run) {
+  const auto left = [&] { return until - deps_.clock.MonoNow(); };
+  ASSIGN_OR_RETURN(std::string unknown, deps_.gatekeeper->WhyNotAdmitted(creator));
+  if (!unknown.empty() || !creator.requester) return RunRefusal{"NotAdmitted", std::move(unknown)};
+  if (Member(run["spec"], "logdir").is_null()) {
+    absl::StatusOr<std::string> logdir = deps_.gatekeeper->LogdirFor(creator.ns, left());
+    if (absl::IsNotFound(logdir.status()) || absl::IsFailedPrecondition(logdir.status()))
+      return RunRefusal{"NoLogdir", MessageOf(logdir.status())};
+    RETURN_IF_ERROR(logdir.status());
+    run["spec"]["logdir"] = *std::move(logdir);
+  }
+  ASSIGN_OR_RETURN(const ProfileRequest request, ParseRequest(run));
+  if (!request.invalid.empty()) return RunRefusal{"InvalidSpec", request.invalid};
+  ASSIGN_OR_RETURN(PolicyVerdict verdict,
+                   deps_.gatekeeper->Judge(request, *creator.requester, {}, left()));
+  if (verdict.kind == PolicyVerdict::Kind::kRefused)
+    return RunRefusal{"NotAllowed", std::move(verdict.message)};
+  const std::vector<std::string> keys = deps_.seal_keys();
+  if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
+  run["metadata"]["annotations"][kRequesterAnnotation] =
+      SealRequester(run, creator.ns, *creator.requester, deps_.clock.WallNow(), keys.front());
+  return std::nullopt;
+}
+
+RunStarter::MaybeRefusal RunStarter::Create(const RunCreator& creator, const Json& run,
+                                            MonoTime until) {
+  const auto left = [&] { return until - deps_.clock.MonoNow(); };
+  const absl::Status created = deps_.client.Create(RequestsPath(creator.ns), run, left()).status();
+  if (created.ok()) return std::nullopt;
+  const std::string name = run["metadata"]["name"];
+  if (absl::IsAlreadyExists(created)) {
+    ASSIGN_OR_RETURN(const Json present, deps_.client.Get(RequestPath(creator.ns, name), left()));
+    if (IsRunOf(present, creator.uid) && AnnotationOf(present, kTriggeredJobAnnotation) ==
+                                             AnnotationOf(run, kTriggeredJobAnnotation))
+      return std::nullopt;
+    return RunRefusal{"NameTaken", StrCat("there is another ProfileRequest ", name)};
+  }
+  // No other try would do better: the schema, a quota or the operator's rights are against it.
+  if (absl::IsInvalidArgument(created) || absl::IsPermissionDenied(created) ||
+      absl::IsNotFound(created))
+    return RunRefusal{"CreateFailed", MessageOf(created)};
+  return created;
+}
+
+absl::Status RunStarter::Delete(const RunCreator& creator, const CreatedRun& run) {
+  const absl::Status status = deps_.client.Delete(RequestPath(creator.ns, run.name),
+                                                  {{"preconditions", {{"uid", run.uid}}}});
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+void RunStarter::RecordEvent(const RunCreator& creator, bool warning, const std::string& reason,
+                             const std::string& action, const std::string& note) {
+  deps_.events.Record({{kApiVersion, KindName(creator.kind), creator.ns, creator.name, creator.uid},
+                       warning,
+                       reason,
+                       action,
+                       note});
+}
+
+}  // namespace strobe::kube

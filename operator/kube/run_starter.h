@@ -1,0 +1,55 @@
+// Creates the runs of ProfileSchedules and ProfileTriggers, in the name of whoever created these.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "operator/core/run_creator.h"
+#include "operator/kube/client.h"
+#include "operator/kube/event_recorder.h"
+#include "operator/kube/kube_gatekeeper.h"
+#include "operator/kube/object_cache.h"
+
+namespace strobe::kube {
+
+class RunStarter {
+ public:
+  // All must outlive this object.
+  struct Dependencies {
+    const Clock& clock;
+    Client& client;
+    const ObjectCache& requests;
+    EventRecorder& events;
+    KubeGatekeeper* gatekeeper = nullptr;  // Null: it is not known who asks, and all is allowed.
+    // The current seal keys; the first one is used for new seals. See admission_seal.h.
+    std::function<std::vector<std::string>()> seal_keys{};
+  };
+  explicit RunStarter(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+
+  // Keys of authorities that were replaced are given up, and creators live longer than authorities.
+  // Returns the creator's object if it was sealed again, and nothing if that is not needed.
+  // `object` is the creator as it is stored.
+  absl::StatusOr<std::optional<Json>> SealAgain(const RunCreator& creator, const Json& object);
+  // Judges access and policies as for a request by the creator's requester, and creates the run
+  // within `within`. None: it exists, whoever created it. An error is worth another try.
+  absl::StatusOr<std::optional<RunRefusal>> Start(const RunCreator& creator, Json run,
+                                                  Nanos within);
+  absl::Status Delete(const RunCreator& creator, const CreatedRun& run);
+  // Never blocks; an event that cannot be written is dropped.
+  void RecordEvent(const RunCreator& creator, bool warning, const std::string& reason,
+                   const std::string& action, const std::string& note);
+
+  const Dependencies& dependencies() const { return deps_; }
+
+ private:
+  using MaybeRefusal = absl::StatusOr<std::optional<RunRefusal>>;
+
+  MaybeRefusal Admit(const RunCreator& creator, MonoTime until, Json& run);
+  MaybeRefusal Create(const RunCreator& creator, const Json& run, MonoTime until);
+
+  const Dependencies deps_;
+};
+
+}  // namespace strobe::kube

@@ -1,0 +1,94 @@
+#include "operator/kube/trigger_cluster.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/url_text.h"
+#include "operator/core/names.h"
+#include "operator/objects/pod_json.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/trigger_json.h"
+
+namespace strobe::kube {
+namespace {
+
+std::string TriggerPath(const std::string& ns, const std::string& name) {
+  return CreatorPath(CreatorKind::kTrigger, ns, name);
+}
+
+}  // namespace
+
+absl::StatusOr<ProfileTrigger> KubeTriggerCluster::ReadTrigger(const std::string& ns,
+                                                               const std::string& name,
+                                                               Nanos within) {
+  ASSIGN_OR_RETURN(const Json object, client().Get(TriggerPath(ns, name), within));
+  ASSIGN_OR_RETURN(const ProfileTrigger trigger, ParseTrigger(object));
+  ASSIGN_OR_RETURN(std::optional<Json> sealed, starter_.SealAgain(trigger, object));
+  if (!sealed) return trigger;
+  absl::StatusOr<ProfileTrigger> again = ParseTrigger(*sealed);
+  triggers_.Remember(trigger.resource_version, *std::move(sealed));
+  return again;
+}
+
+absl::StatusOr<std::vector<TriggerRun>> KubeTriggerCluster::ReadRuns(const std::string& ns,
+                                                                     const std::string& job,
+                                                                     Nanos within) {
+  const std::string selector = StrCat(kTriggeredJobLabel, "=", JobHash(job));
+  std::vector<TriggerRun> runs;
+  RETURN_IF_ERROR(client()
+                      .GetItems(
+                          StrCat(RequestsPath(ns), "?labelSelector=", UrlEncode(selector)),
+                          [&](const Json& item) { runs.push_back(ParseTriggeredRun(item)); },
+                          within)
+                      .status());
+  return runs;
+}
+
+absl::StatusOr<PodInfo> KubeTriggerCluster::ReadPod(const std::string& ns, const std::string& name,
+                                                    Nanos within) {
+  // The name comes from an alert.
+  ASSIGN_OR_RETURN(
+      const Json pod,
+      client().Get(StrCat("/api/v1/namespaces/", ns, "/pods/", UrlEncode(name)), within));
+  return ParsePod(pod);
+}
+
+absl::StatusOr<std::optional<RunRefusal>> KubeTriggerCluster::StartRun(
+    const ProfileTrigger& trigger, const TriggeredRun& run, Nanos within) {
+  return starter_.Start(trigger, RunToJson(trigger, run), within);
+}
+
+absl::StatusOr<ProfileTrigger> KubeTriggerCluster::GetTrigger(const std::string& key) {
+  const Object object = triggers_.Get(key);
+  if (object == nullptr) return absl::NotFoundError(StrCat("no ProfileTrigger ", key));
+  return ParseTrigger(*object);
+}
+
+std::vector<TriggerRun> KubeTriggerCluster::RunsOf(const ProfileTrigger& trigger) {
+  std::vector<TriggerRun> runs;
+  for (const Object& request : starter_.dependencies().requests.InNamespace(trigger.ns)) {
+    if (IsRunOf(*request, trigger.uid)) runs.push_back(ParseTriggeredRun(*request));
+  }
+  return runs;
+}
+
+absl::Status KubeTriggerCluster::DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) {
+  return starter_.Delete(trigger, run);
+}
+
+absl::Status KubeTriggerCluster::WriteStatus(const ProfileTrigger& trigger,
+                                             const TriggerStatus& status) {
+  ASSIGN_OR_RETURN(Json written, client().Apply(TriggerPath(trigger.ns, trigger.name) + "/status",
+                                                TriggerStatusToJson(trigger, status)));
+  triggers_.Remember(trigger.resource_version, std::move(written));
+  return absl::OkStatus();
+}
+
+void KubeTriggerCluster::RecordEvent(const ProfileTrigger& trigger, bool warning,
+                                     const std::string& reason, const std::string& action,
+                                     const std::string& note) {
+  starter_.RecordEvent(trigger, warning, reason, action, note);
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,43 @@
+// Implements TriggerCluster with the API client and the caches of ProfileTriggers and
+// ProfileRequests.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "operator/controller/trigger_ports.h"
+#include "operator/kube/client.h"
+#include "operator/kube/object_cache.h"
+#include "operator/kube/run_starter.h"
+#include "operator/kube/written_objects.h"
+
+namespace strobe::kube {
+
+class KubeTriggerCluster final : public TriggerCluster {
+ public:
+  KubeTriggerCluster(RunStarter::Dependencies dependencies, const ObjectCache& triggers)
+      : starter_(std::move(dependencies)), triggers_(triggers) {}
+
+  absl::StatusOr<ProfileTrigger> ReadTrigger(const std::string& ns, const std::string& name,
+                                             Nanos within) override;
+  absl::StatusOr<std::vector<TriggerRun>> ReadRuns(const std::string& ns, const std::string& job,
+                                                   Nanos within) override;
+  absl::StatusOr<PodInfo> ReadPod(const std::string& ns, const std::string& name,
+                                  Nanos within) override;
+  absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
+                                                     const TriggeredRun& run,
+                                                     Nanos within) override;
+  absl::StatusOr<ProfileTrigger> GetTrigger(const std::string& key) override;
+  std::vector<TriggerRun> RunsOf(const ProfileTrigger& trigger) override;
+  absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) override;
+  absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) override;
+  void RecordEvent(const ProfileTrigger& trigger, bool warning, const std::string& reason,
+                   const std::string& action, const std::string& note) override;
+
+ private:
+  Client& client() { return starter_.dependencies().client; }
+
+  RunStarter starter_;
+  WrittenObjects triggers_;
+};
+
+}  // namespace strobe::kube

@@ -1,0 +1,83 @@
+#include "operator/metrics/receiver_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
+#include <string>
+
+namespace strobe {
+
+using ReceiverFamily = prometheus::Family<prometheus::Counter>;
+
+struct ReceiverMetrics::Families {
+  explicit Families(prometheus::Registry& registry) : of(registry) {}
+
+  prometheus::Registry& of;
+  ReceiverFamily& requests =
+      prometheus::BuildCounter()
+          .Name("strobe_alert_receiver_requests_total")
+          .Help("Posts to the receiver of alerts, by the code of the answer.")
+          .Register(of);
+  ReceiverFamily& bytes =
+      prometheus::BuildCounter()
+          .Name("strobe_alert_receiver_bytes_total")
+          .Help("Bytes of the bodies that the receiver of alerts has read to their end.")
+          .Register(of);
+  ReceiverFamily& alerts =
+      prometheus::BuildCounter()
+          .Name("strobe_alert_receiver_alerts_total")
+          .Help("Alerts that were decided on, by their status (firing, resolved).")
+          .Register(of);
+  ReceiverFamily& refused =
+      prometheus::BuildCounter()
+          .Name("strobe_alert_receiver_refused_total")
+          .Help(
+              "Connections and posts that the receiver of alerts refused, by reason (handshake, "
+              "token, too_long, slow, busy, crowded, rate, malformed).")
+          .Register(of);
+  ReceiverFamily& dropped =
+      prometheus::BuildCounter()
+          .Name("strobe_alert_receiver_dropped_total")
+          .Help(
+              "What was left out of accepted posts, by reason: alerts (truncated by Alertmanager, "
+              "too_many, invalid) and texts of alerts (annotation).")
+          .Register(of);
+};
+
+ReceiverMetrics::ReceiverMetrics(prometheus::Registry& registry)
+    : families_(std::make_unique<Families>(registry)) {
+  // All series from the beginning, so that the first event is an increase.
+  for (const char* code : {"200", "400", "401", "404", "405", "413", "415", "500", "503"})
+    families_->requests.Add({{"code", code}});
+  families_->bytes.Add({});
+  for (const char* status : {"firing", "resolved"}) families_->alerts.Add({{"status", status}});
+  for (const std::string_view reason : kAlertRefusals)
+    families_->refused.Add({{"reason", std::string(reason)}});
+  for (const std::string_view reason : kAlertDrops)
+    families_->dropped.Add({{"reason", std::string(reason)}});
+}
+
+ReceiverMetrics::~ReceiverMetrics() = default;
+
+void ReceiverMetrics::Answered(int code) {
+  families_->requests.Add({{"code", std::to_string(code)}}).Increment();
+}
+
+void ReceiverMetrics::Read(std::size_t body_bytes) {
+  families_->bytes.Add({}).Increment(static_cast<double>(body_bytes));
+}
+
+void ReceiverMetrics::Taken(std::size_t firing, std::size_t resolved) {
+  families_->alerts.Add({{"status", "firing"}}).Increment(static_cast<double>(firing));
+  families_->alerts.Add({{"status", "resolved"}}).Increment(static_cast<double>(resolved));
+}
+
+void ReceiverMetrics::Refused(std::string_view reason) {
+  families_->refused.Add({{"reason", std::string(reason)}}).Increment();
+}
+
+void ReceiverMetrics::Dropped(std::string_view reason, std::uint64_t count) {
+  families_->dropped.Add({{"reason", std::string(reason)}}).Increment(static_cast<double>(count));
+}
+
+}  // namespace strobe

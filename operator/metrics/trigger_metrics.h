@@ -1,0 +1,26 @@
+// The metrics of ProfileTriggers.
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "operator/controller/trigger_ports.h"
+
+namespace prometheus {
+class Registry;
+}  // namespace prometheus
+
+namespace strobe {
+
+class TriggerAlertMetrics final : public TriggerMetrics {
+ public:
+  explicit TriggerAlertMetrics(prometheus::Registry& registry);  // Must outlive it.
+  ~TriggerAlertMetrics() override;
+
+  void AlertDecided(std::string_view outcome) override;
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
+
+}  // namespace strobe

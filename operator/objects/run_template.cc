@@ -1,0 +1,168 @@
+#include "operator/objects/run_template.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "operator/core/label_selector.h"
+#include "operator/core/names.h"
+#include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kKeptByDefault = 3, kMaxKept = 1000;
+// Stands for the default that each run gets from a policy.
+constexpr char kSomeLogdir[] = "/default";
+
+}  // namespace
+
+std::string KindName(CreatorKind kind) {
+  return kind == CreatorKind::kSchedule ? "ProfileSchedule" : "ProfileTrigger";
+}
+
+std::string CreatorsPath(CreatorKind kind, const std::string& ns) {
+  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
+                "profile", NounOf(kind), "s");
+}
+
+std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::string& name) {
+  return StrCat(CreatorsPath(kind, ns), "/", name);
+}
+
+void ReadCreator(const Json& object, RunCreator& creator) {
+  const Json& metadata = object.at("metadata");
+  creator.ns = metadata.value("namespace", "");
+  creator.name = metadata.value("name", "");
+  creator.uid = metadata.value("uid", "");
+  creator.resource_version = metadata.value("resourceVersion", "");
+  creator.generation = metadata.value("generation", std::int64_t{0});
+  creator.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+  creator.deleting = metadata.contains("deletionTimestamp");
+  if (std::optional<StampedRequester> stamped =
+          CreatorRequesterOf(creator.kind, object, creator.ns)) {
+    creator.requester = std::move(stamped->requester);
+    creator.admission = std::move(stamped->admission);
+    creator.seal = std::move(stamped->seal);
+    creator.sealed_uid = std::move(stamped->uid);
+  }
+}
+
+void ReadHistory(const Json& spec, RunCreator& creator) {
+  creator.suspend = spec.value("suspend", false);
+  creator.keep_succeeded =
+      std::min(spec.value("successfulRunsHistoryLimit", kKeptByDefault), kMaxKept);
+  creator.keep_failed = std::min(spec.value("failedRunsHistoryLimit", kKeptByDefault), kMaxKept);
+}
+
+std::string WhyNameTooLong(const RunCreator& creator) {
+  if (creator.name.size() <= kMaxCreatorName) return "";
+  return StrCat("metadata.name: a ", NounOf(creator.kind), "'s name has at most ", kMaxCreatorName,
+                " characters, because it is a label of its runs");
+}
+
+absl::Status CheckTemplateLabels(const Json& spec) {
+  const Json metadata = spec.value("template", Json::object()).value("metadata", Json::object());
+  for (const char* field : {"labels", "annotations"}) {
+    const Json entries = metadata.value(field, Json::object());
+    for (const auto& [key, value] : entries.items()) {
+      absl::Status good = CheckLabelKey(key);
+      if (good.ok() && std::string_view(field) == "labels")
+        good = CheckLabelValue(value.get<std::string>());
+      if (!good.ok()) {
+        return absl::InvalidArgumentError(
+            StrCat("template.metadata.", field, ": ", key, ": ", MessageOf(good)));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+Json ReadTemplateOf(const Json& spec) {
+  const Json given = spec.value("template", Json::object());
+  const Json metadata = given.value("metadata", Json::object());
+  Json run = {{"metadata", Json::object()}, {"spec", given.value("spec", Json::object())}};
+  for (const char* field : {"labels", "annotations"})
+    run["metadata"][field] = metadata.value(field, Json::object());
+  return run;
+}
+
+absl::Status ApplySample(const Json& spec, Json& run, bool& rotates) {
+  if (!spec.contains("sample")) return absl::OkStatus();
+  Json& workers = run["spec"]["target"]["workers"];
+  if (workers.contains("count") || workers.contains("ranks")) {
+    return absl::InvalidArgumentError(
+        "sample chooses the workers: leave template.spec.target.workers.count and ranks out");
+  }
+  workers["policy"] = "Sample";
+  workers["count"] = spec["sample"].at("workers");
+  rotates = spec["sample"].value("rotate", true);
+  return absl::OkStatus();
+}
+
+absl::Status CheckRun(Json run) {
+  if (!run["spec"].contains("logdir")) run["spec"]["logdir"] = kSomeLogdir;
+  ASSIGN_OR_RETURN(const ProfileRequest request, ParseRequest(run));
+  if (request.invalid.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("template.spec.", request.invalid));
+}
+
+Json RunOf(const RunCreator& creator, const std::string& name) {
+  Json object = Json::parse(creator.run_json);
+  object["apiVersion"] = kApiVersion;
+  object["kind"] = "ProfileRequest";
+  Json& metadata = object["metadata"];
+  metadata["name"] = name;
+  metadata["namespace"] = creator.ns;
+  metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
+                                  {"kind", KindName(creator.kind)},
+                                  {"name", creator.name},
+                                  {"uid", creator.uid},
+                                  {"controller", true}}};
+  return object;
+}
+
+bool IsRunOf(const Json& request, const std::string& creator_uid) {
+  const Json& owners = Member(Member(request, "metadata"), "ownerReferences");
+  return !creator_uid.empty() && FindBy(owners, "uid", creator_uid).has_value();
+}
+
+CreatedRun ParseRun(const Json& request) {
+  const Json& metadata = Member(request, "metadata");
+  const Json& status = Member(request, "status");
+  CreatedRun run;
+  run.name = TextOf(metadata, "name");
+  run.uid = TextOf(metadata, "uid");
+  run.deleting = !Member(metadata, "deletionTimestamp").is_null();
+  run.cancelling = Member(Member(request, "spec"), "cancel") == true;
+  const Json& conditions = Member(status, "conditions");
+  const std::optional<std::size_t> ended = FindBy(conditions, "type", "Succeeded");
+  const std::string value = ended ? TextOf(conditions[*ended], "status") : "Unknown";
+  if (value == "True")
+    run.state = RunState::kSucceeded;
+  else if (value == "False")
+    run.state = TextOf(conditions[*ended], "reason") == "Cancelled" ? RunState::kCancelled
+                                                                    : RunState::kFailed;
+  if (status.is_object()) run.completion = ReadTime(status, "completionTime");
+  return run;
+}
+
+Json CreatorStatus(const RunCreator& creator, Json status) {
+  // The UID and the version prevent writing about an object that is not the one that was judged.
+  return {{"apiVersion", kApiVersion},
+          {"kind", KindName(creator.kind)},
+          {"metadata",
+           {{"name", creator.name},
+            {"namespace", creator.ns},
+            {"uid", creator.uid},
+            {"resourceVersion", creator.resource_version}}},
+          {"status", std::move(status)}};
+}
+
+}  // namespace strobe::kube

@@ -1,0 +1,44 @@
+// What ProfileSchedules and ProfileTriggers have in common as JSON: their paths and metadata, and
+// the template of the ProfileRequests that they create. No other code knows these paths.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "operator/core/run_creator.h"
+
+namespace strobe::kube {
+
+// "ProfileSchedule" or "ProfileTrigger".
+std::string KindName(CreatorKind kind);
+// The path of the collection of one namespace, or of all namespaces if `ns` is empty.
+std::string CreatorsPath(CreatorKind kind, const std::string& ns);
+std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::string& name);
+
+// Metadata, and the requester from the annotation. Throws nlohmann's exceptions.
+void ReadCreator(const nlohmann::json& object, RunCreator& creator);
+// `suspend` and the history limits. Throws nlohmann's exceptions.
+void ReadHistory(const nlohmann::json& spec, RunCreator& creator);
+// For RunCreator::invalid; empty if the name can be a label.
+std::string WhyNameTooLong(const RunCreator& creator);
+
+// InvalidArgument for labels and annotations that no object may have.
+absl::Status CheckTemplateLabels(const nlohmann::json& spec);
+// The metadata and spec of runs, for RunCreator::run_json. Throws nlohmann's exceptions.
+nlohmann::json ReadTemplateOf(const nlohmann::json& spec);
+// Lets the run record as many workers as `spec.sample` says. `rotates`: each run takes others.
+absl::Status ApplySample(const nlohmann::json& spec, nlohmann::json& run, bool& rotates);
+// What a ProfileRequest like this run would be refused for.
+absl::Status CheckRun(nlohmann::json run);
+
+// The ProfileRequest to create. It has no requester yet, and no logdir if the template has none.
+nlohmann::json RunOf(const RunCreator& creator, const std::string& name);
+// Whether the request is a run of the creator with this UID.
+bool IsRunOf(const nlohmann::json& request, const std::string& creator_uid);
+CreatedRun ParseRun(const nlohmann::json& request);
+
+// The object to apply to /status. The API server refuses it if the creator has changed since it was
+// read.
+nlohmann::json CreatorStatus(const RunCreator& creator, nlohmann::json status);
+
+}  // namespace strobe::kube

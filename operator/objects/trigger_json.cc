@@ -1,0 +1,246 @@
+#include "operator/objects/trigger_json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "operator/core/label_selector.h"
+#include "operator/core/names.h"
+#include "operator/objects/condition_json.h"
+#include "operator/objects/dump.h"
+#include "operator/objects/json_fields.h"
+#include "operator/objects/json_members.h"
+
+namespace strobe::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Nanos kMinCoolDown = std::chrono::seconds(10), kMaxCoolDown = kBudgetDay;
+constexpr int kMaxCapturesPerDay = 1000;
+constexpr char kSomeJob[] = "the-alert-names-it";
+
+absl::Status ReadAlerts(const Json& spec, TriggerAlerts& alerts) {
+  const Json given = spec.value("alerts", Json::object());
+  alerts.match_labels = given.value("matchLabels", alerts.match_labels);
+  alerts.namespace_label = given.value("namespaceLabel", alerts.namespace_label);
+  alerts.pod_label = given.value("podLabel", alerts.pod_label);
+  alerts.job_label = given.value("jobLabel", alerts.job_label);
+  alerts.job_kind = given.value("jobKind", alerts.job_kind);
+  if (alerts.match_labels.empty())
+    return absl::InvalidArgumentError("alerts.matchLabels: give at least one label");
+  if (alerts.namespace_label.empty())
+    return absl::InvalidArgumentError("alerts.namespaceLabel: it must not be empty");
+  const JobRef job{"", alerts.job_kind, kSomeJob};
+  if (FindJobKind(job) == nullptr)
+    return absl::InvalidArgumentError(StrCat("alerts.jobKind: ", UnknownJobKind(job)));
+  return absl::OkStatus();
+}
+
+// "0.5%" as a part of 1.
+absl::StatusOr<double> ParsePercent(const std::string& text) {
+  double percent = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
+  if (error != std::errc() || rest + 1 != end || *rest != '%' || !(percent > 0 && percent <= 100)) {
+    return absl::InvalidArgumentError(
+        "budget.dutyCycle: it must be above 0% and at most 100%, written such as 0.5%");
+  }
+  return percent / 100;
+}
+
+absl::Status ReadBudget(const Json& spec, TriggerBudget& budget) {
+  const Json given = spec.value("budget", Json::object());
+  const auto in_budget = [](const absl::Status& status) {
+    return status.ok() ? status : absl::InvalidArgumentError(StrCat("budget.", MessageOf(status)));
+  };
+  RETURN_IF_ERROR(in_budget(ReadDuration(given, "coolDown", budget.cool_down)));
+  RETURN_IF_ERROR(in_budget(ReadBytes(given, "bytesPerDay", budget.bytes_per_day)));
+  budget.captures_per_day = given.value("capturesPerDay", budget.captures_per_day);
+  // The schema refuses these values, but an older schema may be installed.
+  if (budget.cool_down < kMinCoolDown || budget.cool_down > kMaxCoolDown)
+    return absl::InvalidArgumentError("budget.coolDown: it must be from 10s to 24h");
+  if (budget.captures_per_day < 1 || budget.captures_per_day > kMaxCapturesPerDay)
+    return absl::InvalidArgumentError("budget.capturesPerDay: it must be from 1 to 1000");
+  if (given.contains("dutyCycle")) {
+    ASSIGN_OR_RETURN(budget.duty_cycle, ParsePercent(given["dutyCycle"].get<std::string>()));
+  }
+  return absl::OkStatus();
+}
+
+// The job of a target that the template gives, for the budget.
+std::string JobOfTarget(const Json& target) {
+  const Json& job = Member(target, "jobRef");
+  if (!job.is_object()) return StrCat("Target/", JobHash(Dump(target)));
+  return JobText({TextOf(job, "apiVersion"), TextOf(job, "kind"), TextOf(job, "name")});
+}
+
+absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
+  RETURN_IF_ERROR(CheckTemplateLabels(spec));
+  Json run = ReadTemplateOf(spec);
+  const Json& target = Member(run["spec"], "target");
+  trigger.has_target = !target.is_null();
+  if (trigger.has_target) trigger.target_job = JobOfTarget(target);
+  RETURN_IF_ERROR(ApplySample(spec, run, trigger.rotates));
+  trigger.duration = CaptureSpec().duration;
+  if (const absl::Status read = ReadDuration(run["spec"], "duration", trigger.duration); !read.ok())
+    return absl::InvalidArgumentError(StrCat("template.spec.", MessageOf(read)));
+  trigger.run_json = Dump(run);
+  return absl::OkStatus();
+}
+
+absl::Status ReadTriggerFields(const Json& spec, ProfileTrigger& trigger) {
+  RETURN_IF_ERROR(ReadAlerts(spec, trigger.alerts));
+  RETURN_IF_ERROR(ReadBudget(spec, trigger.budget));
+  ReadHistory(spec, trigger);
+  RETURN_IF_ERROR(ReadTriggerTemplate(spec, trigger));
+  return CheckRun(ExampleRun(trigger));
+}
+
+absl::Status ReadTriggerSpec(const Json& spec, ProfileTrigger& trigger) {
+  try {
+    return ReadTriggerFields(spec, trigger);
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
+  status.observed_generation = object.value("observedGeneration", std::int64_t{0});
+  status.conditions = ReadConditions(object);
+  status.last_alert = ReadTime(object, "lastAlertTime");
+  status.active = object.value("activeRuns", std::size_t{0});
+  if (object.contains("lastCapture")) {
+    const Json& last = object["lastCapture"];
+    status.last_capture =
+        LastCapture{ReadTime(last, "time").value_or(WallTime{}), last.value("run", ""),
+                    last.value("job", ""), last.value("alert", "")};
+  }
+  const Json alerts = object.value("alerts", Json::object());
+  status.taken = alerts.value("taken", std::int64_t{0});
+  status.skipped = alerts.value("skipped", status.skipped);
+  if (object.contains("lastSkip")) {
+    const Json& skip = object["lastSkip"];
+    status.last_skip =
+        SkippedAlert{ReadTime(skip, "time").value_or(WallTime{}), skip.value("reason", ""),
+                     skip.value("message", ""), skip.value("job", "")};
+  }
+  for (const Json& entry : object.value("budgets", Json::array())) {
+    JobUse use;
+    use.job = entry.value("job", "");
+    use.captures = entry.value("captures", std::size_t{0});
+    (void)ReadDuration(entry, "recorded", use.recorded);
+    use.bytes = entry.value("bytes", std::uint64_t{0});
+    use.last = ReadTime(entry, "lastCaptureTime");
+    status.budgets.push_back(std::move(use));
+  }
+}
+
+Json BudgetsToJson(const std::vector<JobUse>& uses) {
+  Json budgets = Json::array();
+  for (const JobUse& use : uses) {
+    Json entry = {{"job", use.job},
+                  {"captures", use.captures},
+                  {"recorded", FormatDuration(use.recorded)},
+                  {"bytes", use.bytes}};
+    if (use.last) entry["lastCaptureTime"] = FormatRfc3339(*use.last);
+    budgets.push_back(std::move(entry));
+  }
+  return budgets;
+}
+
+}  // namespace
+
+absl::StatusOr<ProfileTrigger> ParseTrigger(const Json& object) {
+  try {
+    ProfileTrigger trigger;
+    ReadCreator(object, trigger);
+    ReadTriggerStatus(object.value("status", Json::object()), trigger.status);
+    const absl::Status spec = ReadTriggerSpec(object.value("spec", Json::object()), trigger);
+    if (!spec.ok()) trigger.invalid = StrCat("spec.", MessageOf(spec));
+    if (std::string why = WhyNameTooLong(trigger); !why.empty()) trigger.invalid = std::move(why);
+    return trigger;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("a field has the wrong type: ", error.what()));
+  }
+}
+
+Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& status) {
+  std::int64_t skipped = 0;
+  for (const auto& [reason, count] : status.skipped) skipped += count;
+  Json json = {{"observedGeneration", trigger.generation},
+               {"conditions", ConditionsToJson(status.conditions)},
+               {"alerts",
+                {{"taken", status.taken},
+                 {"skipped", status.skipped},
+                 {"summary", StrCat(status.taken, "/", status.taken + skipped)}}},
+               {"activeRuns", status.active}};
+  if (!status.budgets.empty()) json["budgets"] = BudgetsToJson(status.budgets);
+  if (status.last_alert) json["lastAlertTime"] = FormatRfc3339(*status.last_alert);
+  if (status.last_capture) {
+    json["lastCapture"] = {{"time", FormatRfc3339(status.last_capture->time)},
+                           {"run", status.last_capture->run},
+                           {"job", status.last_capture->job},
+                           {"alert", status.last_capture->alert}};
+  }
+  if (status.last_skip) {
+    json["lastSkip"] = {{"time", FormatRfc3339(status.last_skip->time)},
+                        {"reason", status.last_skip->reason},
+                        {"message", status.last_skip->message},
+                        {"job", status.last_skip->job}};
+  }
+  return CreatorStatus(trigger, std::move(json));
+}
+
+Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
+  Json object = RunOf(trigger, run.name);
+  Json& metadata = object["metadata"];
+  metadata["labels"][kTriggerLabel] = trigger.name;
+  metadata["labels"][kTriggeredJobLabel] = JobHash(run.job);
+  metadata["annotations"][kTriggeredJobAnnotation] = run.job;
+  metadata["annotations"][kAlertAnnotation] = run.alert;
+  metadata["annotations"][kAlertNameAnnotation] = run.alert_name;
+  if (run.target) {
+    Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
+    if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
+    object["spec"]["target"]["jobRef"] = std::move(job);
+  }
+  if (trigger.rotates) object["spec"]["target"]["workers"]["turn"] = run.turn;
+  return object;
+}
+
+Json ExampleRun(const ProfileTrigger& trigger) {
+  TriggeredRun run{.name = "run", .job = trigger.target_job};
+  if (!trigger.has_target) run.target = JobRef{"", trigger.alerts.job_kind, kSomeJob};
+  return RunToJson(trigger, run);
+}
+
+TriggerRun ParseTriggeredRun(const Json& request) {
+  TriggerRun run{ParseRun(request)};
+  const Json& metadata = Member(request, "metadata");
+  const Json& annotations = Member(metadata, "annotations");
+  run.trigger = TextOf(Member(metadata, "labels"), kTriggerLabel);
+  const Json& owners = Member(metadata, "ownerReferences");
+  if (const auto owner = FindBy(owners, "kind", KindName(CreatorKind::kTrigger)))
+    run.trigger_uid = TextOf(owners[*owner], "uid");
+  run.job = TextOf(annotations, kTriggeredJobAnnotation);
+  run.alert = TextOf(annotations, kAlertAnnotation);
+  run.alert_name = TextOf(annotations, kAlertNameAnnotation);
+  if (metadata.is_object())
+    run.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+  const Json& status = Member(request, "status");
+  const Json& bytes = Member(status, "bytes");
+  if (bytes.is_number_unsigned()) run.bytes = bytes.get<std::uint64_t>();
+  const Json& attempt = Member(status, "attempt");
+  std::int64_t attempts = attempt.is_number_integer() ? attempt.get<std::int64_t>() : 0;
+  // One that has not ended will record.
+  if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
+  const absl::StatusOr<Nanos> duration = ParseDuration(TextOf(Member(request, "spec"), "duration"));
+  run.recorded = std::clamp<std::int64_t>(attempts, 0, 100) *
+                 (duration.ok() ? *duration : CaptureSpec().duration);
+  return run;
+}
+
+}  // namespace strobe::kube

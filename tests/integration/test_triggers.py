@@ -1,0 +1,197 @@
+"""From an alert to a capture: a real Alertmanager posts to an operator that has only the rights of the chart."""
+
+import datetime
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.support.alertmanager import Alertmanager
+from tests.support.metrics import total
+from tests.support.operator import WIDE_GUARD, condition
+from tests.support.ports import free_port
+from tests.support.processes import wait_until
+from tests.support.secure import ChartOperator, SecureSidecar, create, make_pod
+
+
+@pytest.fixture
+def operator(group, plane, kubectl, logdir):
+    operator = ChartOperator(group, plane, kubectl, "--set-json", f'logdirs=["{logdir}"]',
+                             "--set", "triggers.receiver.enabled=true,triggers.receiver.token.secret=alert-token").lead_webhooks_here()
+    yield operator.apply("--server-side").start().wait_ready()
+    operator.process.kill()
+    operator.remove()
+
+
+def trigger(name, logdir, template=None, **spec):
+    return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileTrigger", "metadata": {"name": name},
+            "spec": {"alerts": {"matchLabels": {"alertname": "SlowSteps"}}, **spec, "template": {"spec": {
+                "logdir": str(logdir), "duration": "100ms", "start": {"guard": WIDE_GUARD}, **(template or {})}}}}
+
+
+def post_alerts(operator, *alerts):
+    """Posts as Alertmanager does, and returns the status. Each alert is (pod, begin, more labels)."""
+    told = [{"status": "firing", "fingerprint": f"{abs(hash((pod, begin, *sorted(labels.items())))):016x}"[:16], "startsAt": begin, "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "",
+             "labels": {"alertname": "SlowSteps", "namespace": operator.kubectl.namespace, "pod": pod, **labels}, "annotations": {}} for pod, begin, labels in alerts]
+    body = {"version": "4", "groupKey": "{}", "status": "firing", "receiver": "strobe", "truncatedAlerts": 0, "alerts": told}
+    trust = ssl.create_default_context(cadata=operator.authority()[0])
+    connection = http.client.HTTPSConnection("localhost", operator.alert_port, timeout=30, context=trust)
+    connection.request("POST", "/alerts", json.dumps(body), {"Content-Type": "application/json", "Authorization": f"Bearer {operator.alert_token}"})
+    return connection.getresponse().status
+
+
+def begun():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def trigger_status(kubectl, name):
+    return kubectl.get("proftrig", name).get("status", {})
+
+
+def grant(kubectl, user, profile):
+    rules = [{"apiGroups": ["strobe.dev"], "resources": ["profiletriggers"], "verbs": ["create", "get", "patch"]}]
+    rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}] if profile else []
+    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
+
+
+def await_webhooks(kubectl, logdir):
+    wait_until(lambda: create(kubectl, trigger("probe", logdir), dry_run=True).returncode == 0, 30, "the webhooks")
+
+
+def test_alerts_of_a_job_become_one_capture(operator, group, kubectl, tmp_path, logdir):
+    for index in range(2):  # Their sidecars do not answer. Which captures are asked for is the question here.
+        make_pod(kubectl, f"worker-{index}", free_port(), {"batch.kubernetes.io/job-name": "llm"}, index)
+    await_webhooks(kubectl, logdir)
+    run = {"attempts": 1, "start": {"guard": WIDE_GUARD, "readyTimeout": "0s"}}
+    create(kubectl, trigger("slow", logdir, run, budget={"coolDown": "1h"}), check=True)
+    wait_until(lambda: kubectl.get("proftrig", "slow").get("status"), 20, "the trigger")
+
+    def alert(pod, namespace=kubectl.namespace, **more):
+        return {"labels": {"alertname": "SlowSteps", "namespace": namespace, "pod": pod, "job": "kube-state-metrics"}, "annotations": {"summary": "slow"}, **more}
+
+    (tmp_path / "ca.crt").write_text(operator.authority()[0])
+    (tmp_path / "token").write_text(operator.alert_token)
+    url = f"https://localhost:{operator.alert_port}/alerts"
+    manager = Alertmanager(group, tmp_path / "am", url, {"tls_config": {"ca_file": str(tmp_path / "ca.crt")}, "authorization": {"credentials_file": str(tmp_path / "token")}})
+    counted = lambda name, **labels: total(operator.page("/metrics"), f"strobe_alert_receiver_{name}_total", **labels)  # noqa: E731
+    runs = lambda: kubectl.get("profilerequests", "-l", "strobe.dev/trigger=slow")["items"]  # noqa: E731
+
+    # Both workers, and a pod of a namespace in which the trigger has no say, in one post.
+    manager.tell(alert("worker-0"), alert("worker-1"), alert("worker-0", namespace="kube-system"))
+    wait_until(lambda: counted("alerts", status="firing") == 3, 30, "the decision")
+    run, = runs()
+    assert run["spec"]["target"]["jobRef"]["name"] == "llm"
+    assert not kubectl.run("get", "profilerequests", "-n", "kube-system", "-o", "name").stdout
+
+    # An alert ends while no operator runs. Alertmanager tells the next one.
+    operator.process.kill()
+    manager.tell(alert("worker-0", startsAt="2026-01-01T00:00:00Z", endsAt="2026-01-01T01:00:00Z"))
+    wait_until(lambda: total(manager.page("/metrics"), "alertmanager_notification_requests_failed_total", integration="webhook") >= 1, 20, "an attempt")
+    operator.start().wait_ready()
+    wait_until(lambda: counted("alerts", status="resolved") == 1, 60, "the end of the alert")
+    assert [r["metadata"]["uid"] for r in runs()] == [run["metadata"]["uid"]]
+
+    stranger = urllib.request.Request(url, json.dumps({"version": "4", "alerts": []}).encode(), {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(stranger, context=ssl.create_default_context(cafile=tmp_path / "ca.crt"), timeout=10)
+    assert counted("requests", code="401") == counted("refused", reason="token") == 1
+    assert "forbidden" not in operator.process.output().lower()
+
+
+def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, logdir):
+    await_webhooks(kubectl, logdir)
+    grant(kubectl, "jane", profile=True)
+    grant(kubectl, "joe", profile=False)
+    refused = create(kubectl, trigger("t", logdir), user="joe")
+    assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
+    for change, words in [({"alerts": {"matchLabels": {}}}, "spec.alerts.matchLabels"),
+                          ({"alerts": {"matchLabels": {"a": "b"}, "podLabel": ""}}, "what is captured is not known"),
+                          ({"alerts": {"matchLabels": {"a": "b"}, "jobKind": "Deployment"}}, "spec.alerts.jobKind"),
+                          ({"budget": {"coolDown": "1s"}}, "coolDown must be whole seconds"),
+                          ({"budget": {"coolDown": "25h"}}, "coolDown must be whole seconds"),
+                          ({"budget": {"capturesPerDay": 0}}, "spec.budget.capturesPerDay"),
+                          ({"budget": {"dutyCycle": "0%"}}, "dutyCycle must be above 0%"),
+                          ({"budget": {"dutyCycle": "100.1%"}}, "dutyCycle must be above 0%"),
+                          ({"budget": {"bytesPerDay": "-1"}}, "bytesPerDay must be a positive quantity"),
+                          ({"template": {"logdir": "/elsewhere"}}, "/elsewhere"),
+                          ({"template": {"ttlAfterFinished": "1h"}}, "ttlAfterFinished must be at least 24h"),
+                          ({"template": {"start": {"at": "2030-01-01T00:00:00Z"}}}, "start.at is one point in time"),
+                          ({"sample": {"workers": 2}, "template": {"target": {"pods": ["a"], "workers": {"policy": "Sample", "count": 1}}}}, "sample chooses the workers")]:
+        done = create(kubectl, trigger("t", logdir, **change), user="jane")
+        assert done.returncode != 0 and words in done.stderr, (change, done.stderr)
+    long = create(kubectl, trigger("t" * 64, logdir), user="jane")
+    assert long.returncode != 0 and "at most 63 characters" in long.stderr
+
+    create(kubectl, trigger("t", logdir, {"lookBack": "1s"}, budget={"dutyCycle": "0.5%", "bytesPerDay": "2Gi"}), user="jane", check=True)
+    stored = kubectl.get("proftrig", "t")
+    assert json.loads(stored["metadata"]["annotations"]["strobe.dev/requester"])["username"] == "jane"
+    assert stored["spec"]["budget"] == {"coolDown": "10m", "capturesPerDay": 10, "dutyCycle": "0.5%", "bytesPerDay": "2Gi"}
+    assert stored["spec"]["alerts"] == {"matchLabels": {"alertname": "SlowSteps"}, "namespaceLabel": "namespace", "podLabel": "pod", "jobLabel": "", "jobKind": "Job"}
+    done = kubectl.run("patch", "proftrig", "t", "--type=merge", "-p", json.dumps({"spec": {"budget": {"capturesPerDay": 99}}}), "--as=joe", check=False)
+    assert "may not profile pods" in done.stderr
+    ready = lambda: condition({"status": trigger_status(kubectl, "t")}, "Ready")["status"]  # noqa: E731
+    wait_until(lambda: ready() == "True", 20, "the condition")
+    assert "forbidden" not in operator.process.output().lower()
+
+
+def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, kubectl, trainers, tmp_path, logdir):
+    await_webhooks(kubectl, logdir)
+    grant(kubectl, "jane", profile=True)
+    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", index=i).start() for i in range(2)]
+    for sidecar in sidecars:
+        sidecar.wait()
+        kubectl.run("label", "pod", sidecar.pod, "batch.kubernetes.io/job-name=llm")
+    create(kubectl, trigger("slow", logdir, budget={"coolDown": "1h", "capturesPerDay": 5}), user="jane", check=True)
+    create(kubectl, trigger("fixed", logdir, {"target": {"pods": ["worker-1"]}}, alerts={"matchLabels": {"alertname": "Fixed"}}), user="jane", check=True)
+    wait_until(lambda: trigger_status(kubectl, "slow") and trigger_status(kubectl, "fixed"), 20, "the statuses")
+    runs = lambda name: kubectl.get("profilerequests", "-l", f"strobe.dev/trigger={name}")["items"]  # noqa: E731
+
+    begin = begun()
+    assert post_alerts(operator, ("worker-0", begin, {})) == 200
+    run, = runs("slow")  # It existed before the answer.
+    assert run["spec"]["target"]["jobRef"] == {"kind": "Job", "name": "llm"}
+    # Killed before anybody reads the answer: Alertmanager sends it again, together with that of another pod.
+    operator.process.kill()
+    operator.start().wait_ready()
+    again = [("worker-0", begin, {}), ("worker-1", begin, {}), ("gone", begin, {}), ("worker-0", begin, {"namespace": "other"})]
+    wait_until(lambda: post_alerts(operator, *again) == 200, 20, "the answer of the next operator")
+    assert [r["metadata"]["uid"] for r in runs("slow")] == [run["metadata"]["uid"]]
+    done = wait_until(lambda: (found := runs("slow")[0]) and condition(found, "Succeeded")["status"] in ("True", "False") and found, 60, "the capture")
+    assert condition(done, "Succeeded")["status"] == "True", done["status"]
+    traces, = [{trace.name.split(".")[0] for trace in path.glob("*.xplane.pb")} for path in logdir.glob("plugins/profile/*slow*")]
+    assert traces == {"worker-0", "worker-1"}, "the whole job"
+
+    assert post_alerts(operator, ("worker-0", begun(), {})) == 200  # Another firing, within the cool-down.
+    assert post_alerts(operator, ("gone", begun(), {"alertname": "Fixed"})) == 200
+    assert len(runs("slow")) == 1 and runs("fixed")[0]["spec"]["target"]["pods"] == ["worker-1"]
+
+    def told():
+        status = trigger_status(kubectl, "slow")
+        skipped = status["alerts"].get("skipped", {})
+        return skipped.get("CoolDown") and status.get("budgets", [{}])[0].get("bytes") and status
+
+    status = wait_until(told, 20, "the status")
+    assert status["alerts"]["skipped"] == {"AlreadyCaptured": 2, "CoolDown": 1, "PodNotFound": 1}, status
+    assert status["lastCapture"]["run"] == run["metadata"]["name"] and status["lastSkip"]["reason"] == "CoolDown" and status["lastSkip"]["job"] == "Job/llm"
+    budget, = status["budgets"]
+    assert (budget["job"], budget["captures"], budget["recorded"]) == ("Job/llm", 1, "1s"), budget
+    assert status["alerts"]["taken"] == 1, "also what a killed operator had not written yet"
+    wait_until(lambda: {event["reason"] for event in kubectl.get("events.events.k8s.io")["items"] if event["regarding"]["kind"] == "ProfileTrigger"}
+               >= {"CaptureStarted", "AlertSkipped"}, 20, "the events")
+    kubectl.run("delete", "rolebinding", "jane")
+    kubectl.run("delete", "profilerequests", "-l", "strobe.dev/trigger=fixed")
+    operator.process.kill()  # Forgets that it has captured this job lately.
+    operator.start().wait_ready()
+    wait_until(lambda: post_alerts(operator, ("worker-0", begun(), {"alertname": "Fixed"})) == 200, 20, "the answer of the next operator")
+    skip = wait_until(lambda: trigger_status(kubectl, "fixed").get("lastSkip"), 20, "an alert that is not allowed")
+    assert skip["reason"] == "NotAllowed" and 'user "jane" may not profile' in skip["message"]
+    assert 'strobe_triggers_alerts_total{outcome="NotAllowed"} 1' in operator.page("/metrics")
+    heading = kubectl.run("get", "proftrig").stdout.splitlines()[0]
+    assert heading.split() == ["NAME", "SUSPEND", "ACTIVE", "TAKEN", "LASTALERT", "LASTCAPTURE", "LASTSKIP", "AGE"]
+    assert "forbidden" not in operator.process.output().lower()

@@ -1,0 +1,161 @@
+#include "operator/objects/trigger_json.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/core/names.h"
+#include "operator/objects/request_json.h"
+#include "operator/objects/requester_json.h"
+
+namespace strobe::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+Json TriggerObject(const char* patch = "{}") {
+  Json object = Json::parse(R"({
+    "metadata": {"name": "slow", "namespace": "ml", "uid": "u", "resourceVersion": "7", "generation": 2,
+                 "creationTimestamp": "2024-11-01T00:00:00Z"},
+    "spec": {"alerts": {"matchLabels": {"alertname": "StepSlow"}, "podLabel": "pod"},
+             "budget": {"coolDown": "5m", "capturesPerDay": 3, "dutyCycle": "0.5%", "bytesPerDay": "2Gi"},
+             "template": {"metadata": {"labels": {"team": "a"}},
+                          "spec": {"logdir": "/logs", "duration": "5s", "lookBack": "30s"}}}})");
+  object.merge_patch(Json::parse(patch));
+  return object;
+}
+
+ProfileTrigger ParsedTrigger(const Json& object) {
+  const auto parsed = ParseTrigger(object);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return *parsed;
+}
+
+TEST(TriggerJson, FieldsAreRead) {
+  const ProfileTrigger trigger = ParsedTrigger(TriggerObject());
+  EXPECT_EQ(trigger.invalid, "");
+  EXPECT_EQ(trigger.alerts.match_labels.at("alertname"), "StepSlow");
+  EXPECT_EQ(trigger.alerts.namespace_label, "namespace");
+  EXPECT_EQ(trigger.budget.cool_down, 5min);
+  EXPECT_EQ(trigger.budget.captures_per_day, 3);
+  EXPECT_DOUBLE_EQ(*trigger.budget.duty_cycle, 0.005);
+  EXPECT_EQ(trigger.budget.bytes_per_day, std::uint64_t{2} << 30);
+  EXPECT_FALSE(trigger.has_target);
+  EXPECT_EQ(trigger.duration, 5s);
+  EXPECT_EQ(trigger.keep_succeeded, 3u);
+}
+
+TEST(TriggerJson, ARunIsTheTemplateForTheJobOfTheAlert) {
+  const ProfileTrigger trigger = ParsedTrigger(TriggerObject());
+  TriggeredRun made{
+      .name = "slow-1", .job = "JobSet/llm", .alert = "f@t", .alert_name = "StepSlow"};
+  made.target = JobRef{"", "JobSet", "llm"};
+  Json run = RunToJson(trigger, made);
+  EXPECT_EQ(
+      run["metadata"]["labels"],
+      Json({{"team", "a"}, {kTriggerLabel, "slow"}, {kTriggeredJobLabel, JobHash("JobSet/llm")}}));
+  EXPECT_TRUE(IsRunOf(run, "u"));
+  const auto request = ParseRequest(run);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->invalid, "");
+  EXPECT_EQ(request->target.job->name, "llm");
+  EXPECT_EQ(request->capture.look_back, 30s);
+
+  run["metadata"]["creationTimestamp"] = "2024-11-01T01:00:00Z";
+  TriggerRun read = ParseTriggeredRun(run);
+  EXPECT_EQ(read.trigger_uid, "u");
+  EXPECT_EQ(read.job, "JobSet/llm");
+  EXPECT_EQ(read.alert, "f@t");
+  EXPECT_EQ(read.recorded, 5s) << "it will record";
+  EXPECT_EQ(read.created - trigger.created, 1h);
+  run["status"] = Json::parse(R"({"attempt": 2, "bytes": 77,
+                                  "conditions": [{"type": "Succeeded", "status": "False", "reason": "Failed"}]})");
+  read = ParseTriggeredRun(run);
+  EXPECT_EQ(read.state, RunState::kFailed);
+  EXPECT_EQ(read.recorded, 10s);
+  EXPECT_EQ(read.bytes, 77u);
+  run["status"].erase("attempt");
+  EXPECT_EQ(ParseTriggeredRun(run).recorded, 0s) << "it ended before it recorded";
+}
+
+TEST(TriggerJson, ATargetInTheTemplateIsTaken) {
+  const ProfileTrigger trigger = ParsedTrigger(TriggerObject(
+      R"({"spec": {"sample": {"workers": 2}, "template": {"spec": {"target": {"jobRef": {"kind": "JobSet", "name": "llm"}}}}}})"));
+  EXPECT_EQ(trigger.invalid, "");
+  EXPECT_TRUE(trigger.has_target);
+  EXPECT_EQ(trigger.target_job, "JobSet/llm");
+  const Json run = RunToJson(trigger, {.name = "slow-4", .turn = 3, .job = trigger.target_job});
+  EXPECT_EQ(run["spec"]["target"]["jobRef"]["name"], "llm");
+  EXPECT_EQ(run["spec"]["target"]["workers"]["turn"], 3);
+  const auto job_of = [](const char* target) {
+    Json object = TriggerObject();
+    object["spec"]["template"]["spec"]["target"] = Json::parse(target);
+    return ParsedTrigger(object).target_job;
+  };
+  EXPECT_EQ(job_of(R"({"pods": ["a"]})"), job_of(R"({"pods": ["a"]})"));
+  EXPECT_NE(job_of(R"({"pods": ["a"]})"), job_of(R"({"pods": ["b"]})"));
+}
+
+TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
+  const auto why = [](const char* patch) { return ParsedTrigger(TriggerObject(patch)).invalid; };
+  for (const auto& [patch, words] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"spec": {"alerts": {"matchLabels": null}}})", "spec.alerts.matchLabels: give"},
+           {R"({"spec": {"alerts": {"namespaceLabel": ""}}})", "spec.alerts.namespaceLabel"},
+           {R"({"spec": {"alerts": {"jobKind": "Deployment"}}})", "spec.alerts.jobKind"},
+           {R"({"spec": {"budget": {"coolDown": "1s"}}})", "spec.budget.coolDown"},
+           {R"({"spec": {"budget": {"coolDown": "25h"}}})", "spec.budget.coolDown"},
+           {R"({"spec": {"budget": {"coolDown": "soon"}}})", "spec.budget.coolDown"},
+           {R"({"spec": {"budget": {"capturesPerDay": 0}}})", "spec.budget.capturesPerDay"},
+           {R"({"spec": {"budget": {"dutyCycle": "0.5"}}})", "spec.budget.dutyCycle"},
+           {R"({"spec": {"budget": {"dutyCycle": "0%"}}})", "spec.budget.dutyCycle"},
+           {R"({"spec": {"budget": {"dutyCycle": "101%"}}})", "spec.budget.dutyCycle"},
+           {R"({"spec": {"budget": {"dutyCycle": "nan%"}}})", "spec.budget.dutyCycle"},
+           {R"({"spec": {"budget": {"bytesPerDay": "many"}}})", "spec.budget.bytesPerDay"},
+           {R"({"spec": {"template": {"metadata": {"labels": {"a": "b c"}}}}})",
+            "spec.template.metadata.labels"},
+           {R"({"spec": {"template": {"spec": {"logdir": "ftp://x"}}}})", "spec.template.spec."},
+           {R"({"spec": {"alerts": []}})", "wrong type"}}) {
+    EXPECT_THAT(why(patch), HasSubstr(words)) << patch;
+  }
+  Json object = TriggerObject();
+  object["metadata"]["name"] = std::string(64, 'a');
+  EXPECT_THAT(ParsedTrigger(object).invalid, HasSubstr("a trigger's name has at most 63"));
+}
+
+TEST(TriggerJson, AStatusIsReadAsItIsWritten) {
+  ProfileTrigger trigger = ParsedTrigger(TriggerObject());
+  TriggerStatus status;
+  status.observed_generation = 2;
+  status.last_alert = trigger.created + 2h;
+  status.last_capture = LastCapture{trigger.created + 1h, "slow-1", "JobSet/llm", "StepSlow"};
+  status.active = 1;
+  status.taken = 3;
+  status.skipped = {{kCoolDown, 5}, {kPodNotFound, 1}};
+  status.last_skip = SkippedAlert{trigger.created + 2h, kCoolDown, "wait", "JobSet/llm"};
+  status.budgets = {{"JobSet/llm", 2, 3700s, 12345, trigger.created + 1h}};
+  const Json written = TriggerStatusToJson(trigger, status);
+  EXPECT_EQ(written["metadata"]["resourceVersion"], "7");
+  EXPECT_EQ(written["status"]["alerts"]["summary"], "3/9");
+  Json object = TriggerObject();
+  object["status"] = Json::parse(written["status"].dump());
+  EXPECT_EQ(ParsedTrigger(object).status, status);
+}
+
+TEST(TriggerJson, TheSealCoversAlertsBudgetAndRun) {
+  const auto content = [](const char* patch) {
+    Json object = TriggerObject(patch);
+    object["metadata"]["annotations"][kRequesterAnnotation] =
+        SealCreator(CreatorKind::kTrigger, object, "ml", {.username = "jane"}, WallTime{}, "k", "");
+    return ParsedTrigger(object).admission.content;
+  };
+  const std::string before = content("{}");
+  for (const char* patch : {R"({"spec": {"alerts": {"matchLabels": {"a": "b"}}}})",
+                            R"({"spec": {"alerts": {"podLabel": "p"}}})",
+                            R"({"spec": {"budget": {"capturesPerDay": 99}}})",
+                            R"({"spec": {"template": {"spec": {"logdir": "/other"}}}})"})
+    EXPECT_NE(content(patch), before) << patch;
+  EXPECT_EQ(content(R"({"spec": {"suspend": true}})"), before);
+}
+
+}  // namespace
+}  // namespace strobe::kube
