@@ -22,7 +22,7 @@ constexpr Nanos kRefusalLife = std::chrono::minutes(1);
 // What a storm may ask of the API server. Each capture causes about eight more writes while it
 // runs.
 constexpr double kReadsPerSecond = 200, kReadBurst = 400;
-constexpr double kStartsPerSecond = 1, kStartBurst = 10;
+constexpr double kStartsPerSecond = 1, kStartBurst = 3;
 constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono::seconds(10);
 
 std::string KeyOf(const ProfileTrigger& trigger) { return StrCat(trigger.ns, "/", trigger.name); }

@@ -18,6 +18,7 @@ constexpr Nanos kSendLimit = std::chrono::seconds(10);
 // The API server deletes events after about an hour; client-go starts a new series after six
 // minutes as well.
 constexpr Nanos kSeriesAge = std::chrono::minutes(6);
+constexpr double kNotesAtOnce = 10, kNotesPerSecond = kNotesAtOnce / 360;
 
 }  // namespace
 
@@ -89,37 +90,49 @@ void EventRecorder::Send(const Event& event) {
   if (series_.size() > kMaxSeries) series_.clear();
   const std::string key =
       StrCat(event.regarding.uid, "|", event.warning ? 1 : 0, "|", event.reason, "|", event.action);
-  const std::string time = FormatRfc3339(clock_.WallNow(), 6);
-  absl::Status status;
-  if (const auto known = series_.find(key); known != series_.end()) {
-    Series& series = known->second;
-    series.last = now;
-    ++series.count;
-    status = client_
-                 .MergePatch(series.path,
-                             {{"series", {{"count", series.count}, {"lastObservedTime", time}}},
-                              {"note", CutUtf8(event.note, kLongestNote)}},
-                             kSendLimit)
-                 .status();
-    // NotFound: the server has deleted the old event, so a new one is created below.
-    if (!absl::IsNotFound(status)) {
-      if (!status.ok()) LogWarning("an event was not sent", {{"error", MessageOf(status)}});
-      return;
-    }
-    series_.erase(known);
-  }
+  const std::string note = CutUtf8(event.note, kLongestNote);
+  if (Count(key, note, now)) return;
   const std::string name =
       StrCat(event.regarding.name.substr(0, 200), ".",
              // The time and a serial number make the name unique.
              absl::StrFormat("%x%04x", ToUnixNanos(clock_.WallNow()), serial_++ & 0xffff));
   const std::string collection =
       StrCat("/apis/events.k8s.io/v1/namespaces/", event.regarding.ns, "/events");
-  status =
+  const std::string time = FormatRfc3339(clock_.WallNow(), 6);
+  const absl::Status status =
       client_.Create(collection, EventToJson(event, name, time, instance_), kSendLimit).status();
-  if (status.ok())
-    series_[key] = {StrCat(collection, "/", name), 1, now};
-  else
+  if (!status.ok()) {
     LogWarning("an event was not sent", {{"error", MessageOf(status)}});
+    return;
+  }
+  const auto known = series_.find(key);
+  const TokenBucket notes = known != series_.end()
+                                ? known->second.notes
+                                : TokenBucket(kNotesPerSecond, kNotesAtOnce, now);
+  series_.insert_or_assign(key, Series{StrCat(collection, "/", name), note, 1, now, notes});
+}
+
+bool EventRecorder::Count(const std::string& key, const std::string& note, MonoTime now) {
+  const auto known = series_.find(key);
+  if (known == series_.end()) return false;
+  Series& series = known->second;
+  series.notes.Refill(now);
+  if (series.note != note && series.notes.Take()) return false;
+  series.last = now;
+  ++series.count;
+  const std::string time = FormatRfc3339(clock_.WallNow(), 6);
+  const absl::Status status =
+      client_
+          .MergePatch(series.path,
+                      {{"series", {{"count", series.count}, {"lastObservedTime", time}}}},
+                      kSendLimit)
+          .status();
+  if (absl::IsNotFound(status)) {  // The server has deleted the old event.
+    series_.erase(known);
+    return false;
+  }
+  if (!status.ok()) LogWarning("an event was not sent", {{"error", MessageOf(status)}});
+  return true;
 }
 
 }  // namespace strobe::kube

@@ -1,6 +1,7 @@
 // Sends events (events.k8s.io/v1), which `kubectl describe` shows. Repetitions within six minutes
-// are counted in the series of one event. Never blocks its caller; the queue is bounded, and events
-// that do not fit are counted.
+// are counted in the series of one event. The note of an event cannot be changed: up to ten other
+// notes within six minutes become events of their own, and more are only counted. Never blocks its
+// caller; the queue is bounded, and events that do not fit are counted.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -11,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
 #include "operator/kube/client.h"
 
 namespace strobe::kube {
@@ -42,12 +44,15 @@ class EventRecorder {
 
  private:
   struct Series {
-    std::string path;
+    std::string path, note;
     int count = 1;
     MonoTime last{};
+    TokenBucket notes;  // New events for other notes.
   };
   void Run();
   void Send(const Event& event);
+  // Counts the event in its series. False if there is none in which it can be counted.
+  bool Count(const std::string& key, const std::string& note, MonoTime now);
 
   const Clock& clock_;
   Client& client_;

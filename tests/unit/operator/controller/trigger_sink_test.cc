@@ -477,7 +477,7 @@ TEST_F(TriggerSinkTest, AStormMakesOneCaptureForEachJob) {
   EXPECT_LE(api_.reads, 2 * (400 + 60 * 200));
   const TriggerStatus status = Reconcile();
   EXPECT_EQ(status.taken, kJobs);
-  EXPECT_GT(status.skipped.at(kAlreadyCaptured) + status.skipped.at(kCoolDown), 40'000);
+  EXPECT_GT(status.skipped.at(kAlreadyCaptured) + status.skipped.at(kCoolDown), 30'000);
   RecordProperty("sent_back", sent_back);
 }
 

@@ -1,0 +1,52 @@
+#include "operator/kube/event_recorder.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/strings.h"
+#include "tests/fakes/scripted_transport.h"
+#include "tests/fakes/simulated_time.h"
+
+namespace strobe::kube {
+namespace {
+
+// What the API server is asked: "<method> <note>", or "<method> x<count>" for a series.
+std::vector<std::string> SentEvents(const std::vector<std::string>& notes, int missing = -1) {
+  SimulatedTime time;
+  const auto transport = std::make_shared<ScriptedTransport>();
+  std::vector<std::string> sent;
+  transport->OnUnary([&](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+    const Json body = Json::parse(request.body);
+    const bool creates = request.method == "POST";
+    EXPECT_NE(creates, !body.contains("note")) << "an event's note is immutable";
+    sent.push_back(creates ? StrCat("POST ", body["note"].get<std::string>())
+                           : StrCat("PATCH x", body["series"]["count"].get<int>()));
+    const bool gone = static_cast<int>(sent.size()) == missing;
+    return HttpResponse{gone ? 404 : 200, "{}", {}};
+  });
+  Client client(time, transport);
+  {
+    EventRecorder events(time, client, "test");
+    for (const std::string& note : notes)
+      events.Record({{"v1", "Pod", "ml", "p", "uid"}, false, "Began", "Begin", note});
+  }
+  return sent;
+}
+
+TEST(EventRecorder, TheSameAgainIsCounted) {
+  EXPECT_THAT(SentEvents({"a", "a", "a"}), testing::ElementsAre("POST a", "PATCH x2", "PATCH x3"));
+  EXPECT_THAT(SentEvents({"a", "a"}, 2), testing::ElementsAre("POST a", "PATCH x2", "POST a"))
+      << "the server has deleted the old event";
+}
+
+TEST(EventRecorder, AnotherNoteIsAnEventUntilThereAreTooMany) {
+  std::vector<std::string> notes;
+  for (int i = 0; i < 20; ++i) notes.push_back(StrCat("note ", i));
+  const std::vector<std::string> sent = SentEvents(notes);
+  ASSERT_EQ(sent.size(), 20u);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(sent[static_cast<std::size_t>(i)],
+              i <= 10 ? StrCat("POST note ", i) : StrCat("PATCH x", i - 9));
+}
+
+}  // namespace
+}  // namespace strobe::kube
