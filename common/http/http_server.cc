@@ -111,9 +111,6 @@ class BeastServer final : public HttpServer {
     if (tls && context == nullptr) return;
     if (!CountOneMore()) return;
     beast::error_code ignored;
-    // Otherwise an answer over TLS 1.3 waits up to 40 ms for the client's acknowledgement of the
-    // session tickets before it.
-    socket.set_option(tcp::no_delay(true), ignored);
     const std::string source = TextOf(socket.remote_endpoint(ignored).address());
     if (tls)
       ServeTls({std::move(socket), source, tls_.asks_for_certificates()}, state_,
