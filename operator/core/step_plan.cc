@@ -29,8 +29,8 @@ WallTime BeginOf(std::int64_t step, const LoopPace& pace, double factor, WallTim
 }
 
 // The first step that the process begins after `soonest`, even if it becomes faster. Short steps
-// cost four times as long a wait as at the measured pace, which is a few seconds; long ones cost one
-// or two steps.
+// cost four times as long a wait as at the measured pace, which is a few seconds; long ones cost
+// one or two steps.
 std::int64_t FirstAfter(WallTime soonest, const LoopPace& pace, WallTime now) {
   const std::int64_t next = pace.number + 1;
   const WallTime begin = BeginOf(next, pace, kFastestPace, now);
