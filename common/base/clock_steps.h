@@ -27,6 +27,8 @@ class ClockSteps {
   // The monotonic time at which the wall clock would show `time` if it had not been set since
   // construction.
   MonoTime Moment(WallTime time) const { return MonoTime{time.time_since_epoch() - difference_}; }
+  // How far the wall clock was ahead of the monotonic clock at construction.
+  Nanos wall_less_monotonic() const { return difference_; }
 
  private:
   const Clock& clock_;

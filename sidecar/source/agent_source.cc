@@ -17,6 +17,7 @@
 #include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "sidecar/session/live_capture.h"
 #include "sidecar/session/step_progress.h"
 #include "sidecar/source/announcements.h"
 #include "sidecar/source/device_planes.h"
@@ -139,7 +140,7 @@ Nanos AgentSource::LookBack(const v1::CapturePlan& plan) const {
 // Converts the plan's times to the monotonic clock, because the wall clock may be set during the
 // window.
 CaptureTimes AgentSource::TimesOf(const v1::CapturePlan& plan) const {
-  const std::int64_t offset = WallLessMonotonic(clock_).count();
+  const std::int64_t offset = session::StepsSince(clock_, plan).wall_less_monotonic().count();
   const std::int64_t instant = plan.instant_ns() - offset;
   const bool by_steps = plan.steps() > 0;
   const std::int64_t end = by_steps ? plan.steps_by_ns() - offset : instant + plan.duration_ns();
@@ -185,7 +186,7 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
   };
   const auto progress_now = [&] {
     return session::ProgressOf(plan, programs.Steps(times.wall_minus_monotonic_ns),
-                               clock_.WallNow());
+                               FromUnixNanos(times.Wall(MonotonicNow())));
   };
   // All programs that told steps of the loop have ended the last one, or have ended themselves.
   const auto steps_ended = [&] {
@@ -198,7 +199,8 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
   const auto step_is_near = [&] {
     if (plan.steps() == 0) return false;
     const session::StepProgress progress = progress_now();
-    const Nanos until = progress.earliest - clock_.WallNow() - Nanos{plan.guard_ns()};
+    const Nanos until =
+        progress.earliest - FromUnixNanos(times.Wall(MonotonicNow())) - Nanos{plan.guard_ns()};
     return progress.processes > 0 && until <= kAnnotationLead;
   };
   while (!cancel.cancelled() && MonotonicNow() < times.stop_ns) {

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <utility>
 
+#include "sidecar/session/live_capture.h"
+
 namespace strobe {
 
 RecordingTimes::RecordingTimes(const Clock& clock, const v1::CapturePlan& plan)
     : clock_(clock),
-      steps_(clock),
+      steps_(session::StepsSince(clock, plan)),
       planned_start_(FromUnixNanos(plan.instant_ns() - plan.guard_ns())),
       duration_(plan.duration_ns()),
       start_(steps_.Moment(planned_start_)),

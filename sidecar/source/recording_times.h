@@ -6,8 +6,9 @@
 
 namespace strobe {
 
-// Converts the plan's times to monotonic times at construction, so that later steps of the wall
-// clock do not move them. Not thread-safe.
+// Converts the plan's times to monotonic times by the plan's own reading of the clocks, so that
+// steps of the wall clock after that reading do not move them. Without one, the clocks are read at
+// construction. Not thread-safe.
 class RecordingTimes {
  public:
   RecordingTimes(const Clock& clock, const v1::CapturePlan& plan);
@@ -25,7 +26,7 @@ class RecordingTimes {
   void Look();
   // The last check. Recording has ended, perhaps before the planned end.
   void Ended();
-  // How far the wall clock had been set since construction, as of the last check.
+  // How far the wall clock had been set since that reading, as of the last check.
   Nanos set() const { return set_; }
   // How far it was set between start and end, or so close to them that the order cannot be
   // determined.

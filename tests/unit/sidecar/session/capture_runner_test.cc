@@ -6,6 +6,7 @@
 
 #include "collector/analysis/verdict.h"
 #include "collector/xplane/names.h"
+#include "common/base/clock_steps.h"
 #include "common/base/sha256.h"
 #include "sidecar/session/worker_reports.h"
 #include "tests/fakes/fake_trace.h"
@@ -248,6 +249,22 @@ TEST_F(CaptureRunnerTest, OriginalsAreToldInTheRowsOfTheirProcesses) {
   EXPECT_EQ(report.outcome(), v1::OK) << "the capture is complete without them";
   EXPECT_EQ(report.processes(0).original(), "");
   EXPECT_EQ(report.processes(0).note(), "its original is not kept: too large");
+}
+
+// Otherwise the source would read the clocks again, and a step until then would move its window.
+TEST_F(CaptureRunnerTest, TheSourceGetsTheReadingOfTheClocksThatItsPlanRefersTo) {
+  v1::CapturePlan plan = Plan("a");
+  const std::int64_t now = WallLessMonotonic(clock_).count(), ahead = Nanos(3s).count();
+  // The clock was set back by three seconds since it was measured.
+  plan.set_instant_ns(plan.instant_ns() + ahead);
+  plan.set_deadline_ns(plan.deadline_ns() + ahead);
+  plan.set_wall_less_monotonic_ns(now + ahead);
+  ASSERT_TRUE(runner_.Arm(plan).accepted());
+  WaitForEnd("a");
+  const v1::CapturePlan& got = source_.recorded;
+  EXPECT_NEAR(static_cast<double>(got.wall_less_monotonic_ns()), static_cast<double>(now), 1e6);
+  EXPECT_EQ(got.instant_ns() - got.wall_less_monotonic_ns(),
+            plan.instant_ns() - plan.wall_less_monotonic_ns());
 }
 
 TEST_F(CaptureRunnerTest, ArmingTwiceRecordsOnce) {

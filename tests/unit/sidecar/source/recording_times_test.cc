@@ -65,6 +65,17 @@ TEST_F(RecordingTimesTest, AStepAtTheVeryStartIsTold) {
   EXPECT_EQ(times_->SetAtStart(planned + 1ms), 0s) << "it began before the step";
 }
 
+TEST_F(RecordingTimesTest, AStepBetweenThePlansReadingAndTheConstructionMovesNothing) {
+  const Nanos read = time_.WallNow().time_since_epoch() - time_.MonoNow().time_since_epoch();
+  plan_.set_wall_less_monotonic_ns(read.count());
+  time_.StepWall(1h);
+  RecordingTimes late(time_, plan_);
+  EXPECT_EQ(late.UntilStart(), 900ms);
+  EXPECT_EQ(late.UntilDeadline(), 10s);
+  late.Look();
+  EXPECT_EQ(late.set(), 1h);
+}
+
 TEST_F(RecordingTimesTest, StoppingEarlyShortensTheWindow) {
   EXPECT_EQ(times_->Recorded(), 2s);
   Go(1500ms);
