@@ -11,7 +11,7 @@
 namespace strobe {
 namespace {
 
-constexpr std::size_t kMaxShownJobs = 16, kMaxReasons = 32, kMaxMessageBytes = 512;
+constexpr std::size_t kMaxShownJobs = 16, kMaxSkipReasons = 32, kMaxTriggerMessageBytes = 512;
 // Timers follow the monotonic clock. Somebody may set the wall clock, so it is looked at this
 // often.
 constexpr Nanos kMaxRest = std::chrono::minutes(10), kMinRest = std::chrono::seconds(1);
@@ -20,7 +20,7 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
   const auto put = [&](const char* type, bool holds, const char* reason, std::string message) {
     PutCondition(trigger.status.conditions, now,
                  Condition{type, holds ? ConditionStatus::kTrue : ConditionStatus::kFalse, reason,
-                           CutUtf8(message, kMaxMessageBytes), trigger.generation},
+                           CutUtf8(message, kMaxTriggerMessageBytes), trigger.generation},
                  status.conditions);
   };
   const bool good = trigger.invalid.empty();
@@ -33,7 +33,7 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
 
 void Count(const TriggerNotes& notes, TriggerStatus& status) {
   for (const auto& [reason, count] : notes.skipped) {
-    if (status.skipped.contains(reason) || status.skipped.size() < kMaxReasons)
+    if (status.skipped.contains(reason) || status.skipped.size() < kMaxSkipReasons)
       status.skipped[reason] += count;
   }
   status.last_alert = std::max(status.last_alert, notes.last_alert);

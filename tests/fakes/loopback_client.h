@@ -8,12 +8,14 @@
 
 #include <string>
 
+#include "common/base/ending_signals.h"
 #include "common/tls/certificate.h"
 #include "common/tls/openssl_handles.h"
 
 namespace strobe {
 
 inline int Dial(int port) {
+  IgnoreBrokenPipes();  // A server may end the connection before all is sent.
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -113,7 +113,8 @@ def test_every_scope_is_recorded_or_counted(rig):
     assert f"made {threads * scopes}" in program.output()
     (worker,) = json.loads(capture.communicate(timeout=60)[0])["workers"]
     assert worker["outcome"] == "EventsDropped", worker
-    (row,) = [row for row in worker["processes"] if row["outcome"] == "EVENTS_DROPPED"]
+    # The first program shares the sidecar's memory with this one, and may lose events at its end.
+    row = max((row for row in worker["processes"] if row["outcome"] == "EVENTS_DROPPED"), key=lambda row: int(row["dropped"]))
     missing, made = int(row["dropped"]), int(row["dropped"]) + int(row["events"])
     (trace,) = json.loads(subprocess.run([BIN / "strobe", "inspect", rig.trace(), "--plane", "/host:CPU", "--output", "json"], check=True,
                                          capture_output=True, text=True).stdout)
