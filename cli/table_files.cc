@@ -6,28 +6,12 @@
 #include "cli/output_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/url_text.h"
 
 namespace strobe {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A value of a partition, as engines decode it.
-std::string PartitionValue(std::string_view name) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string value;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || (c == '.' && !value.empty());
-    if (plain) {
-      value.push_back(c);
-    } else {
-      value += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return value;
-}
 
 class TableFile : public table::TableOutput {
  public:
@@ -51,12 +35,12 @@ class TableFile : public table::TableOutput {
 absl::Status WriteTableFiles(const convert::AlignedTraces& traces, const std::string& run,
                              const std::string& directory, const table::TableOptions& options,
                              std::uint64_t& written) {
-  const std::string partition = StrCat("run=", PartitionValue(run.empty() ? "run" : run));
+  const std::string partition = StrCat("run=", UrlEncode(run.empty() ? "run" : run));
   const auto open =
       [&](std::string_view name,
           std::string_view worker) -> absl::StatusOr<std::unique_ptr<table::TableOutput>> {
     std::string folder = StrCat(directory, "/", name, "/", partition);
-    if (!worker.empty()) folder += StrCat("/worker=", PartitionValue(worker));
+    if (!worker.empty()) folder += StrCat("/worker=", UrlEncode(worker));
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)

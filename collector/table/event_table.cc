@@ -93,7 +93,7 @@ absl::Status StatTable::Flush() {
 
 absl::Status StatTable::Finish() {
   RETURN_IF_ERROR(Flush());
-  return file_->Finish({});
+  return file_->Finish();
 }
 
 absl::StatusOr<std::unique_ptr<EventTable>> EventTable::Create(ParquetFile::Sink sink,
@@ -197,7 +197,7 @@ absl::Status EventTable::Flush() {
 
 absl::Status EventTable::Finish() {
   RETURN_IF_ERROR(Flush());
-  return file_->Finish({});
+  return file_->Finish();
 }
 
 }  // namespace strobe::table

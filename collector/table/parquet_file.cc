@@ -1,5 +1,8 @@
 #include "collector/table/parquet_file.h"
 
+#include <utility>
+#include <vector>
+
 #include "collector/storage/bridge/parquet.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -39,14 +42,9 @@ class BridgedFile : public ParquetFile {
     return Checked(strobe_parquet_write(file_, raw.data(), raw.size(), rows, &error), error);
   }
 
-  absl::Status Finish(std::span<const std::pair<std::string, std::string>> metadata) override {
-    std::vector<const char*> texts;
-    for (const auto& [key, value] : metadata) {
-      texts.push_back(key.c_str());
-      texts.push_back(value.c_str());
-    }
+  absl::Status Finish() override {
     strobe_store_error error = {};
-    return Checked(strobe_parquet_finish(file_, texts.data(), texts.size(), &error), error);
+    return Checked(strobe_parquet_finish(file_, &error), error);
   }
 
  private:

@@ -6,8 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -35,8 +33,8 @@ class ParquetFile {
   virtual ~ParquetFile() = default;
   // Writes a row group, with a column for each of the schema.
   virtual absl::Status Write(std::span<const Column> columns, std::size_t rows) = 0;
-  // Completes the file. The metadata are pairs of key and value.
-  virtual absl::Status Finish(std::span<const std::pair<std::string, std::string>> metadata) = 0;
+  // Completes the file.
+  virtual absl::Status Finish() = 0;
 };
 
 }  // namespace strobe::table

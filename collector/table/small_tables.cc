@@ -29,7 +29,7 @@ absl::Status WriteWhole(const char* schema, std::span<const Column> columns, std
   ASSIGN_OR_RETURN(const std::unique_ptr<ParquetFile> file,
                    ParquetFile::Create(schema, std::move(sink)));
   if (rows > 0) RETURN_IF_ERROR(file->Write(columns, rows));
-  return file->Finish({});
+  return file->Finish();
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ class TextColumn {
   // The text's place in the dictionary.
   std::uint32_t Code(std::string_view text);
   void Add(std::string_view text) { codes_.push_back(Code(text)); }
-  void AddCode(std::uint32_t code) { codes_.push_back(code); }
   Column column() const { return {.texts = codes_, .dictionary = dictionary_}; }
   void Clear();
 

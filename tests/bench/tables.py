@@ -3,7 +3,6 @@
 The peer is Arrow's writer, which is given the finished columns of the same table in memory: it reads no trace.
 """
 
-import os
 import shutil
 import subprocess
 import time
@@ -11,7 +10,7 @@ import time
 import duckdb
 import pyarrow.parquet
 
-from tests.bench.engine import median
+from tests.bench.engine import median, timed
 from tests.support.processes import BIN
 
 SIZES = (1_000_000, 10_000_000)
@@ -19,12 +18,7 @@ QUESTION = "SELECT name, count(*), sum(duration_ps) FROM read_parquet('{}') GROU
 
 
 def on_one_core(*command):
-    """(seconds, peak of own and mapped memory in MiB)"""
-    began = time.perf_counter()
-    process = subprocess.Popen(["taskset", "-c", "1", *map(str, command)])
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0, command
-    return time.perf_counter() - began, usage.ru_maxrss / 1024
+    return timed("taskset", "-c", "1", *command)
 
 
 def clock(work):

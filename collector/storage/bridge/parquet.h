@@ -45,9 +45,8 @@ int strobe_parquet_open(const char* schema, strobe_parquet_sink sink, void* cont
 /* Writes a row group. There is one column for each of the schema, in its order. */
 int strobe_parquet_write(strobe_parquet* file, const strobe_parquet_column* columns,
                          size_t columns_size, size_t rows, strobe_store_error* error);
-/* Writes the file's end. `metadata` are key, value, key, value and so on. */
-int strobe_parquet_finish(strobe_parquet* file, const char* const* metadata, size_t metadata_size,
-                          strobe_store_error* error);
+/* Writes the file's end. */
+int strobe_parquet_finish(strobe_parquet* file, strobe_store_error* error);
 /* Without strobe_parquet_finish, what was written is no file that can be read. */
 void strobe_parquet_free(strobe_parquet* file);
 

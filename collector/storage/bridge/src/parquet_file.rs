@@ -11,12 +11,11 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::call::{guarded, text, texts};
+use crate::call::{guarded, text};
 use crate::failure::{ErrorOut, Failure, BAD_CONFIG, INTERNAL, READER};
 
 type Sink = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> c_int;
@@ -175,17 +174,9 @@ pub unsafe extern "C" fn strobe_parquet_write(
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn strobe_parquet_finish(
-    table: *mut Table,
-    metadata: *const *const c_char,
-    metadata_size: usize,
-    error: *mut ErrorOut,
-) -> c_int {
+pub unsafe extern "C" fn strobe_parquet_finish(table: *mut Table, error: *mut ErrorOut) -> c_int {
     guarded(error, || {
         let mut writer = (*table).writer.take().ok_or_else(|| Failure::new(INTERNAL, "the file is finished"))?;
-        for pair in texts(metadata, metadata_size)?.chunks_exact(2) {
-            writer.append_key_value_metadata(KeyValue::new(pair[0].to_string(), pair[1].to_string()));
-        }
         writer.finish()?;
         Ok(())
     })
