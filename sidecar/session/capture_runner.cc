@@ -11,6 +11,7 @@
 #include "common/base/strings.h"
 #include "sidecar/session/stopwatch.h"
 #include "sidecar/session/trace_file.h"
+#include "sidecar/session/trace_report.h"
 #include "sidecar/session/window_recorder.h"
 #include "sidecar/session/worker_reports.h"
 

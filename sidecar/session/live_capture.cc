@@ -1,16 +1,6 @@
 #include "sidecar/session/live_capture.h"
 
-#include <cstdint>
-
 namespace strobe::session {
-
-ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan) {
-  // Keeps forged values from overflowing later sums.
-  constexpr std::int64_t kMaxDifference = std::int64_t{1} << 62;
-  const std::int64_t measured = plan.wall_less_monotonic_ns();
-  return measured <= 0 || measured > kMaxDifference ? ClockSteps(clock)
-                                                    : ClockSteps(clock, Nanos{measured});
-}
 
 void LiveCapture::Cancel(std::string_view reason) {
   MutexLock lock(&mutex_);

@@ -16,10 +16,6 @@
 
 namespace strobe::session {
 
-// Counts the wall clock's steps since the operator measured it, or from now on if the plan does not
-// contain the measurement.
-ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan);
-
 class LiveCapture {
  public:
   // `since` counts from when the operator measured the clock that the plan's times refer to.

@@ -27,6 +27,15 @@ constexpr int kMaxProcesses = 64;
 constexpr std::size_t kMaxProcessNameBytes = 128;
 constexpr std::size_t kMaxProcessNoteBytes = 256;
 
+// The wall clock minus the monotonic clock, as the plan's times refer to them; nothing if that is
+// not known. Keeps forged values from overflowing later sums.
+std::optional<Nanos> ReadingOf(const v1::CapturePlan& plan) {
+  constexpr std::int64_t kMaxDifference = std::int64_t{1} << 62;
+  const std::int64_t read = plan.wall_less_monotonic_ns();
+  if (read <= 0 || read > kMaxDifference) return std::nullopt;
+  return Nanos{read};
+}
+
 }  // namespace
 
 void FillFromTrace(const xplane::TraceSummary& trace, v1::Report& report) {
@@ -61,10 +70,17 @@ void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report)
   }
 }
 
+ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan) {
+  const std::optional<Nanos> read = ReadingOf(plan);
+  return read ? ClockSteps(clock, *read) : ClockSteps(clock);
+}
+
 v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan) {
   plan.set_instant_ns(plan.instant_ns() + set.count());
   plan.set_deadline_ns(plan.deadline_ns() + set.count());
   if (plan.steps() > 0) plan.set_steps_by_ns(plan.steps_by_ns() + set.count());
+  if (const std::optional<Nanos> read = ReadingOf(plan))
+    plan.set_wall_less_monotonic_ns((*read + set).count());
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "collector/xplane/summary.h"
 #include "common/base/clock.h"
+#include "common/base/clock_steps.h"
 #include "sidecar/session/ports.h"
 #include "strobe/v1/worker.pb.h"
 
@@ -26,9 +27,14 @@ void FillProcesses(std::vector<v1::ProcessReport> processes, v1::Report& report)
 // match the trace's own times.
 std::string EncodeStrobePlane(const v1::Report& report, Nanos clock_set = Nanos{0});
 
+// Counts the wall clock's steps since the plan's reading of the clocks, or from now on if it has
+// none.
+ClockSteps StepsSince(const Clock& clock, const v1::CapturePlan& plan);
+
 // The following functions correct times if the wall clock was set after arming. A report's times
 // always refer to the clock as it was at arming, as do the plan and the measured clock offset.
-// Returns the plan with absolute times on a clock that was set by `set`.
+// Returns the plan with absolute times, and the reading of the clocks that they refer to, on a
+// clock that was set by `set`.
 v1::CapturePlan OnClockSetBy(Nanos set, v1::CapturePlan plan);
 // Moves the times that are known.
 void MoveTimes(Nanos by, v1::ProcessReport& process);

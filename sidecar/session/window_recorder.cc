@@ -105,11 +105,11 @@ std::vector<Recording> WindowRecorder::Record(LiveCapture& live, Stopwatch& watc
     report.set_state(v1::COLLECTING);
     publish();
   };
-  v1::CapturePlan now = OnClockSetBy(set, plan);
-  // The source must not measure it again: the clock may be set until it does.
-  now.set_wall_less_monotonic_ns((live.steps().wall_less_monotonic() + set).count());
+  // The source must not read the clocks again: they may be set until it does.
+  v1::CapturePlan read = plan;
+  read.set_wall_less_monotonic_ns(live.steps().wall_less_monotonic().count());
   std::vector<Recording> recordings =
-      source_.Record(now, live.cancel(), live.terminate(), collecting);
+      source_.Record(OnClockSetBy(set, read), live.cancel(), live.terminate(), collecting);
   if (report.state() == v1::COLLECTING) report.set_collect_took_ns(watch.Lap());
   if (guard) *report.mutable_job() = guard->Stop();
   CountStepsFromArming(set, recordings);

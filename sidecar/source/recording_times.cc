@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "sidecar/session/live_capture.h"
+#include "sidecar/session/trace_report.h"
 
 namespace strobe {
 
