@@ -1,8 +1,10 @@
 // Reads fields that several of Strobe's objects have. For use in this folder.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "common/base/duration.h"
@@ -19,6 +21,24 @@ inline std::optional<WallTime> ReadTime(const nlohmann::json& object, const char
       !ParseRfc3339(found->get<std::string>(), time))
     return std::nullopt;
   return time;
+}
+
+// Reads the metadata that all of Strobe's objects of a namespace have in common.
+template <typename Object>
+void ReadMetadata(const nlohmann::json& metadata, Object& object) {
+  object.ns = metadata.value("namespace", "");
+  object.name = metadata.value("name", "");
+  object.uid = metadata.value("uid", "");
+  object.resource_version = metadata.value("resourceVersion", "");
+  object.generation = metadata.value("generation", std::int64_t{0});
+  object.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+  object.deleting = metadata.contains("deletionTimestamp");
+}
+
+// The path of a collection of Strobe's objects in one namespace, or in all if `ns` is empty.
+inline std::string CollectionPath(const std::string& ns, std::string_view plural) {
+  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
+                plural);
 }
 
 // Reads a duration into a Nanos or optional<Nanos>. A missing field leaves the target unchanged.

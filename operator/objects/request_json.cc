@@ -247,10 +247,7 @@ Json Texts(std::initializer_list<std::pair<const char*, std::string>> pairs) {
 
 }  // namespace
 
-std::string RequestsPath(const std::string& ns) {
-  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
-                "profilerequests");
-}
+std::string RequestsPath(const std::string& ns) { return CollectionPath(ns, "profilerequests"); }
 
 std::string RequestPath(const std::string& ns, const std::string& name) {
   return StrCat(RequestsPath(ns), "/", name);
@@ -260,13 +257,7 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   try {
     ProfileRequest request;
     const Json& metadata = object.at("metadata");
-    request.ns = metadata.value("namespace", "");
-    request.name = metadata.value("name", "");
-    request.uid = metadata.value("uid", "");
-    request.resource_version = metadata.value("resourceVersion", "");
-    request.generation = metadata.value("generation", std::int64_t{0});
-    request.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
-    request.deleting = metadata.contains("deletionTimestamp");
+    ReadMetadata(metadata, request);
     request.deleted = ReadTime(metadata, "deletionTimestamp").value_or(WallTime{});
     request.finalizers = metadata.value("finalizers", std::vector<std::string>());
     if (std::optional<StampedRequester> stamped = RequesterOf(object, request.ns)) {

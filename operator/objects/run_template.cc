@@ -28,8 +28,7 @@ std::string KindName(CreatorKind kind) {
 }
 
 std::string CreatorsPath(CreatorKind kind, const std::string& ns) {
-  return StrCat("/apis/strobe.dev/v1alpha1/", ns.empty() ? "" : StrCat("namespaces/", ns, "/"),
-                "profile", NounOf(kind), "s");
+  return CollectionPath(ns, StrCat("profile", NounOf(kind), "s"));
 }
 
 std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::string& name) {
@@ -37,14 +36,7 @@ std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::stri
 }
 
 void ReadCreator(const Json& object, RunCreator& creator) {
-  const Json& metadata = object.at("metadata");
-  creator.ns = metadata.value("namespace", "");
-  creator.name = metadata.value("name", "");
-  creator.uid = metadata.value("uid", "");
-  creator.resource_version = metadata.value("resourceVersion", "");
-  creator.generation = metadata.value("generation", std::int64_t{0});
-  creator.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
-  creator.deleting = metadata.contains("deletionTimestamp");
+  ReadMetadata(object.at("metadata"), creator);
   if (std::optional<StampedRequester> stamped =
           CreatorRequesterOf(creator.kind, object, creator.ns)) {
     creator.requester = std::move(stamped->requester);

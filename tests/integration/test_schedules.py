@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.processes import wait_until
-from tests.support.secure import ChartOperator, SecureSidecar, create
+from tests.support.secure import ChartOperator, SecureSidecar, create, grant_creating
 
 
 @pytest.fixture
@@ -21,15 +21,6 @@ def schedule(name, logdir, app="train", template=None, **spec):
     return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileSchedule", "metadata": {"name": name},
             "spec": {"interval": "5s", **spec, "template": {"spec": {
                 "target": {"selector": {"matchLabels": {"app": app}}}, "logdir": str(logdir), "duration": "100ms", "start": {"guard": WIDE_GUARD}, **(template or {})}}}}
-
-
-def grant(kubectl, user, profile):
-    rules = [{"apiGroups": ["strobe.dev"], "resources": ["profileschedules"], "verbs": ["create", "get", "patch"]}]
-    rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}] if profile else []
-    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
-                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
-                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
 
 
 def patch(kubectl, name, spec, user=None):
@@ -51,8 +42,8 @@ def await_webhooks(kubectl, logdir):
 
 def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, logdir):
     await_webhooks(kubectl, logdir)
-    grant(kubectl, "jane", profile=True)
-    grant(kubectl, "joe", profile=False)
+    grant_creating(kubectl, "jane", "profileschedules", profile=True)
+    grant_creating(kubectl, "joe", "profileschedules", profile=False)
     refused = create(kubectl, schedule("s", logdir), user="joe")
     assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
     for change, words in [({"interval": None, "schedule": "0 25 * * *"}, 'spec.schedule: the hour "25"'),
@@ -91,7 +82,7 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
 
 def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kubectl, trainers, tmp_path, logdir):
     await_webhooks(kubectl, logdir)
-    grant(kubectl, "jane", profile=True)
+    grant_creating(kubectl, "jane", "profileschedules", profile=True)
     sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", index=i).start() for i in range(2)]
     for sidecar in sidecars:
         sidecar.wait()

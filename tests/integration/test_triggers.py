@@ -14,7 +14,7 @@ from tests.support.metrics import total
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
-from tests.support.secure import ChartOperator, SecureSidecar, create, make_pod
+from tests.support.secure import ChartOperator, SecureSidecar, create, grant_creating, make_pod
 
 
 @pytest.fixture
@@ -49,15 +49,6 @@ def begun():
 
 def trigger_status(kubectl, name):
     return kubectl.get("proftrig", name).get("status", {})
-
-
-def grant(kubectl, user, profile):
-    rules = [{"apiGroups": ["strobe.dev"], "resources": ["profiletriggers"], "verbs": ["create", "get", "patch"]}]
-    rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}] if profile else []
-    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
-                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
-                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
 
 
 def await_webhooks(kubectl, logdir):
@@ -106,8 +97,8 @@ def test_alerts_of_a_job_become_one_capture(operator, group, kubectl, tmp_path, 
 
 def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, logdir):
     await_webhooks(kubectl, logdir)
-    grant(kubectl, "jane", profile=True)
-    grant(kubectl, "joe", profile=False)
+    grant_creating(kubectl, "jane", "profiletriggers", profile=True)
+    grant_creating(kubectl, "joe", "profiletriggers", profile=False)
     refused = create(kubectl, trigger("t", logdir), user="joe")
     assert refused.returncode != 0 and 'user "joe" may not profile pods' in refused.stderr
     for change, words in [({"alerts": {"matchLabels": {}}}, "spec.alerts.matchLabels"),
@@ -142,7 +133,7 @@ def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, log
 
 def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, kubectl, trainers, tmp_path, logdir):
     await_webhooks(kubectl, logdir)
-    grant(kubectl, "jane", profile=True)
+    grant_creating(kubectl, "jane", "profiletriggers", profile=True)
     sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", index=i).start() for i in range(2)]
     for sidecar in sidecars:
         sidecar.wait()

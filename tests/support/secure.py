@@ -154,6 +154,16 @@ def create(kubectl, *objects, user=None, groups=(), check=False, dry_run=False):
     return kubectl.run("create", *arguments, "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)), check=check)
 
 
+def grant_creating(kubectl, user, resource, profile):
+    """Lets the user create and change objects of this resource, and perhaps profile pods."""
+    rules = [{"apiGroups": ["strobe.dev"], "resources": [resource], "verbs": ["create", "get", "patch"]}]
+    rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["profile"]}] if profile else []
+    kubectl.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]})
+
+
 def pod(name="p", labels=None, annotations=None, **spec):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"strobe.dev/inject": "true", **(labels or {})}, "annotations": annotations or {}},
             # The ServiceAccount admission plugin would set it, but this API server runs without that plugin.
