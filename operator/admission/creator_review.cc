@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The spec without the fields that ask for no other runs: whoever suspends a schedule or
-// trigger does not become its requester.
+// The spec without the fields that ask for no other runs: a user who suspends a
+// schedule or trigger does not become its requester.
 Json WishesOf(const Json& object) {
   Json spec = kube::Member(object, "spec");
   if (!spec.is_object()) return spec;

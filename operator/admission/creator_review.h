@@ -1,5 +1,5 @@
-// The webhooks' answers to the creation and change of ProfileSchedules and ProfileTriggers. Whoever
-// created one, or changed what it asks for last, is the requester of its runs.
+// Answers the webhooks when a ProfileSchedule or ProfileTrigger is created or changed. The user who
+// created it, or last changed what it asks for, is the requester of its runs.
 #pragma once
 #include <string>
 #include <vector>

@@ -240,7 +240,7 @@ class PayloadReader final : public nlohmann::json_sax<Json> {
   std::string key_, map_;    // The current key, and the map that it is in.
   std::string version_;
   bool has_alerts_ = false;
-  std::size_t index_ = 0;  // Of the current alert.
+  std::size_t index_ = 0;  // The position of the current alert.
   Alert alert_;
   std::string status_, starts_, why_invalid_;
 };

@@ -9,8 +9,8 @@
 
 namespace strobe {
 
-// Of one post. Alertmanager repeats a refused post unchanged, so that refusing a longer one would
-// lose all of its alerts; the first ones are taken instead.
+// A post has at most so many alerts that are read. Alertmanager repeats a refused post unchanged,
+// so that refusing a longer one would lose all of its alerts; the first ones are taken instead.
 inline constexpr std::size_t kMaxAlertsPerPost = 1000;
 
 struct AlertPayload {
@@ -18,7 +18,7 @@ struct AlertPayload {
   std::uint64_t truncated = 0;  // Alerts that the sender left out.
   std::size_t too_many = 0;     // Alerts beyond kMaxAlertsPerPost.
   std::size_t invalid = 0;      // Alerts that lack a field or exceed a bound.
-  std::string why_invalid{};    // Of the first of them, with its index.
+  std::string why_invalid{};    // What is wrong with the first one, and its index.
   std::size_t cut = 0;          // Annotations that were shortened or left out.
 };
 

@@ -21,8 +21,10 @@ class AlertReceiverObserver {
   virtual void Read(std::size_t body_bytes) = 0;
   // Alerts that the sink has decided on.
   virtual void Taken(std::size_t firing, std::size_t resolved) = 0;
-  virtual void Refused(std::string_view reason) = 0;                       // Of kAlertRefusals.
-  virtual void Dropped(std::string_view reason, std::uint64_t count) = 0;  // Of kAlertDrops.
+  // `reason` is one of kAlertRefusals.
+  virtual void Refused(std::string_view reason) = 0;
+  // `reason` is one of kAlertDrops.
+  virtual void Dropped(std::string_view reason, std::uint64_t count) = 0;
 };
 
 }  // namespace strobe

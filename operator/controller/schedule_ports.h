@@ -22,7 +22,7 @@ class ScheduleCluster {
   // was looked for at the server.
   virtual absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) = 0;
   // Judges access and policies as for a request by the schedule's creator, and creates the run.
-  // None: it exists, whoever created it. An error is worth another try.
+  // Nothing if the run exists, even if another operator created it. After an error, try again.
   virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
                                                              const DueRun& due) = 0;
   virtual absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) = 0;

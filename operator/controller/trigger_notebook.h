@@ -20,7 +20,7 @@ class TriggerNotebook {
     notes.last_alert = WholeSeconds(now);
     if (refusal == nullptr) return;
     ++notes.skipped[refusal->reason];
-    // Whoever repeats an alert is told nothing new.
+    // A repeated alert says nothing new, and must not replace the last reason that did.
     if (refusal->reason == kAlreadyCaptured) return;
     notes.last_skip = SkippedAlert{WholeSeconds(now), refusal->reason, refusal->message, job};
   }

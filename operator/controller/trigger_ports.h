@@ -27,7 +27,7 @@ class TriggerCluster {
   virtual absl::StatusOr<PodInfo> ReadPod(const std::string& ns, const std::string& name,
                                           Nanos within) = 0;
   // Judges access and policies as for a request by the trigger's creator, and creates the run.
-  // None: it exists, whoever created it. An error is worth another try.
+  // Nothing if the run exists, even if another operator created it. After an error, try again.
   virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileTrigger& trigger,
                                                              const TriggeredRun& run,
                                                              Nanos within) = 0;

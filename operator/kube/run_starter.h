@@ -33,7 +33,8 @@ class RunStarter {
   // `object` is the creator as it is stored.
   absl::StatusOr<std::optional<Json>> SealAgain(const RunCreator& creator, const Json& object);
   // Judges access and policies as for a request by the creator's requester, and creates the run
-  // within `within`. None: it exists, whoever created it. An error is worth another try.
+  // within `within`. Nothing if the run exists, even if another operator created it. After an
+  // error, try again.
   absl::StatusOr<std::optional<RunRefusal>> Start(const RunCreator& creator, Json run,
                                                   Nanos within);
   absl::Status Delete(const RunCreator& creator, const CreatedRun& run);
