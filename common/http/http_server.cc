@@ -111,6 +111,9 @@ class BeastServer final : public HttpServer {
     if (tls && context == nullptr) return;
     if (!CountOneMore()) return;
     beast::error_code ignored;
+    // Otherwise the first answer over TLS waits until the client has acknowledged what follows the
+    // handshake (session tickets), 40 ms later.
+    socket.set_option(tcp::no_delay(true), ignored);
     const std::string source = TextOf(socket.remote_endpoint(ignored).address());
     if (tls)
       ServeTls({std::move(socket), source, tls_.asks_for_certificates()}, state_,
