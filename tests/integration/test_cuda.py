@@ -50,7 +50,8 @@ def test_what_the_gpu_did_becomes_a_trace(rig, generation):
         by_name.setdefault(event[1], []).append(event)
     assert set(by_name) == {"add_floats(float*, int)", "MemcpyH2D", "Memset", "MemoryAlloc", "MemoryFree"}
     steps = len(by_name["MemcpyH2D"])
-    assert 30 < steps <= 110, "100 a second, guards included"
+    # 100 a second. A program that was held up by other work does its missed steps afterwards, those of some time before the window too.
+    assert 30 < steps <= 130
     assert abs(len(by_name["add_floats(float*, int)"]) - 10 * steps) <= 10
     (lines,) = {line for line, name, *_ in device if name.startswith("add_floats")},
     assert lines == {"Stream #13(Compute,MemcpyH2D,Memset)"}
