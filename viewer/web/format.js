@@ -32,8 +32,11 @@ export function tick(ps, step) {
   return `${(ps / unit).toFixed(digits)} ${name}`;
 }
 
+/** "1,234,567", with at most three decimals. Not toLocaleString(), which takes 20 ms the first time. */
 export function count(number) {
-  return number.toLocaleString("en-US");
+  const [whole, part] = String(Math.round(number * 1000) / 1000).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return part ? `${grouped}.${part}` : grouped;
 }
 
 /** "12.3 GB/s": with an SI prefix before the unit. */

@@ -92,14 +92,16 @@ export class Strip {
     const { context } = this;
     const { beginPs, slotPs, bands } = this.answer;
     const each = height / Math.max(1, bands.length);
+    const first = this.x(beginPs);
+    const wide = this.x(beginPs + slotPs) - first; // Not asked for each slot: the browser looks it up each time.
     context.fillStyle = color;
     bands.forEach((band, number) => {
       const bottom = Math.round((number + 1) * each) - 1;
       const most = Math.max(1, Math.round(each) - 1);
       band.forEach((busy, slot) => {
         if (busy === 0) return;
-        const a = Math.floor(this.x(beginPs + slot * slotPs));
-        const b = Math.max(a + 1, Math.floor(this.x(beginPs + (slot + 1) * slotPs)));
+        const a = Math.floor(first + slot * wide);
+        const b = Math.max(a + 1, Math.floor(first + (slot + 1) * wide));
         const high = Math.max(1, Math.round((most * busy) / 255));
         context.fillRect(a, bottom - high, b - a, high);
       });
