@@ -65,6 +65,7 @@ FAULTS = {
     # The sidecars' series of the same reason is 0 and must not hide the operator's.
     "StrobePeersRefused": ({'strobe_refused_peers_total{server="worker",reason="untrusted"}': "0+2x30 60x60", 'strobe_sidecar_refused_peers_total{reason="untrusted"}': "0x90"},
                            {"reason": "untrusted"}, 20, 80),
+    "StrobeAlertPostsRefused": ({'strobe_alert_receiver_refused_total{reason="token"}': "0+2x30 60x60"}, {"reason": "token"}, 20, 80),
     "StrobeTracesWait": ({'strobe_sidecar_spool_age_seconds{namespace="ml"}': "0+60x90 0x120"}, ML, 80, 120),
     "StrobeTracesDropped": ({'strobe_sidecar_kept_traces_total{namespace="ml",result="dropped"}': "0x10 1x200"}, ML, 20, 100),
 }
@@ -87,6 +88,7 @@ QUIET = {
     "StrobeInjectionsDamaged": {'strobe_injections_damaged_total{namespace="ml",damage="lost"}': "_x90 7x120", **FOUND},
     "StrobeEnrollmentFails": {'strobe_enrollments_total{result="denied"}': "0x10 4x110", 'strobe_enrollments_total{result="ok"}': "0+50x120"},
     "StrobePeersRefused": {'strobe_refused_peers_total{server="worker",reason="untrusted"}': "0x10 9x110", 'strobe_sidecar_refused_peers_total{reason="expired"}': "0x10 9x110"},
+    "StrobeAlertPostsRefused": {'strobe_alert_receiver_refused_total{reason="rate"}': "0+9x120", 'strobe_alert_receiver_refused_total{reason="busy"}': "0+9x120"},
     "StrobeTracesWait": {'strobe_sidecar_spool_age_seconds{namespace="ml"}': "3000x120"},
     "StrobeTracesDropped": {'strobe_sidecar_kept_traces_total{namespace="ml",result="dropped"}': "1x120", 'strobe_sidecar_kept_traces_total{namespace="ml",result="arrived"}': "0+1x120"},
 }
