@@ -272,4 +272,24 @@ absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_vie
   return digest;
 }
 
+bool MayHaveCollectives(const xplane::Space& space) {
+  const auto is_communication = [](WorkKind kind) { return kind == WorkKind::kCommunication; };
+  for (const xplane::Plane& plane : space.planes) {
+    const std::int64_t category_id = plane.StatId("hlo_category");
+    for (const auto& [id, name] : plane.event_names) {
+      std::string_view category;
+      // A damaged stat of a name tells nothing, to the digest as well.
+      (void)plane.ForEachKindStat(name, [&](const xplane::Stat& stat) {
+        const auto* text = std::get_if<std::string_view>(&stat.value);
+        if (stat.name_id == category_id && text != nullptr) category = *text;
+      });
+      for (const bool is_hlo : {false, true}) {
+        if (is_communication(ClassifyDeviceWork(name.shown(), category, is_hlo).kind)) return true;
+      }
+      if (is_communication(ClassifyHostEvent(name.shown()))) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace strobe

@@ -17,4 +17,8 @@ namespace strobe {
 absl::StatusOr<Digest> ComputeDigest(const xplane::Space& space, std::string_view worker,
                                      const Cancellation* stop = nullptr);
 
+// False if no name in the trace is that of a collective, so that its digest would have none. Reads
+// names only, which costs next to nothing.
+bool MayHaveCollectives(const xplane::Space& space);
+
 }  // namespace strobe

@@ -1,14 +1,21 @@
 #include "collector/table/run_tables.h"
 
+#include "collector/digest/compute_digest.h"
+#include "collector/table/collective_table.h"
 #include "collector/table/event_table.h"
 #include "collector/table/small_tables.h"
+#include "common/base/saturated.h"
 #include "common/base/status_macros.h"
 
 namespace strobe::table {
 namespace {
 
-ParquetFile::Sink SinkOf(TableOutput& output) {
-  return [&output](std::string_view piece) { return output.Write(piece); };
+// Files are written piece by piece, so that this is where the work can end.
+ParquetFile::Sink SinkOf(TableOutput& output, const TableOptions& options) {
+  return [&output, stop = options.stop](std::string_view piece) -> absl::Status {
+    if (stop != nullptr && stop->cancelled()) return absl::CancelledError("interrupted");
+    return output.Write(piece);
+  };
 }
 
 absl::Status WriteEvents(const convert::WorkerTrace& trace, std::int64_t zero_ns,
@@ -17,11 +24,11 @@ absl::Status WriteEvents(const convert::WorkerTrace& trace, std::int64_t zero_ns
   std::unique_ptr<StatTable> stats;
   if (options.stats) {
     ASSIGN_OR_RETURN(stats_output, open("stats", trace.worker));
-    ASSIGN_OR_RETURN(stats, StatTable::Create(SinkOf(*stats_output)));
+    ASSIGN_OR_RETURN(stats, StatTable::Create(SinkOf(*stats_output, options)));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("events", trace.worker));
   ASSIGN_OR_RETURN(const std::unique_ptr<EventTable> events,
-                   EventTable::Create(SinkOf(*output), stats.get()));
+                   EventTable::Create(SinkOf(*output, options), stats.get()));
   RETURN_IF_ERROR(events->AddTrace(trace, zero_ns));
   RETURN_IF_ERROR(events->Finish());
   if (stats != nullptr) {
@@ -31,18 +38,36 @@ absl::Status WriteEvents(const convert::WorkerTrace& trace, std::int64_t zero_ns
   return output->Finish();
 }
 
+absl::Status WriteCollectives(const convert::WorkerTrace& trace, std::int64_t zero_ns,
+                              const TableOptions& options, const OpenOutput& open,
+                              CollectiveCount& count) {
+  Digest digest{.worker = trace.worker};
+  if (options.digested || MayHaveCollectives(trace.space)) {
+    ASSIGN_OR_RETURN(digest, ComputeDigest(trace.space, trace.worker, options.stop));
+  }
+  if (options.digested) options.digested(digest);
+  count = {.told = digest.collectives.size(), .left_out = digest.cuts.collectives};
+  ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("collectives", trace.worker));
+  RETURN_IF_ERROR(WriteCollectiveTable(digest, AddSaturated(zero_ns, trace.shift_ns),
+                                       SinkOf(*output, options)));
+  return output->Finish();
+}
+
 }  // namespace
 
 absl::Status WriteRunTables(const convert::AlignedTraces& traces, const TableOptions& options,
                             const OpenOutput& open) {
+  std::vector<CollectiveCount> collectives;
   for (const convert::WorkerTrace& trace : traces.workers) {
     RETURN_IF_ERROR(WriteEvents(trace, traces.zero_ns, options, open));
     ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("steps", trace.worker));
-    RETURN_IF_ERROR(WriteStepTable(trace, traces.zero_ns, SinkOf(*output)));
+    RETURN_IF_ERROR(WriteStepTable(trace, traces.zero_ns, SinkOf(*output, options)));
     RETURN_IF_ERROR(output->Finish());
+    RETURN_IF_ERROR(
+        WriteCollectives(trace, traces.zero_ns, options, open, collectives.emplace_back()));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<TableOutput> output, open("workers", ""));
-  RETURN_IF_ERROR(WriteWorkerTable(traces.workers, SinkOf(*output)));
+  RETURN_IF_ERROR(WriteWorkerTable(traces.workers, collectives, SinkOf(*output, options)));
   return output->Finish();
 }
 

@@ -21,7 +21,9 @@ constexpr char kWorkerSchema[] =
     " required int64 clock_offset_ns;"
     " optional int64 clock_error_ns;"
     " optional int64 window_start_ns;"
-    " optional int64 window_end_ns; }";
+    " optional int64 window_end_ns;"
+    " required int64 collectives;"
+    " required int64 collectives_left_out; }";
 constexpr std::size_t kMostSteps = 1 << 20;
 
 absl::Status WriteWhole(const char* schema, std::span<const Column> columns, std::size_t rows,
@@ -52,9 +54,10 @@ absl::Status WriteStepTable(const convert::WorkerTrace& trace, std::int64_t zero
 }
 
 absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces,
+                              std::span<const CollectiveCount> collectives,
                               ParquetFile::Sink sink) {
   TextColumn workers;
-  std::vector<std::int64_t> events, offsets, errors, begins, ends;
+  std::vector<std::int64_t> events, offsets, errors, begins, ends, calls, left_out;
   std::vector<std::uint8_t> has_error, has_window;
   for (const convert::WorkerTrace& trace : traces) {
     workers.Add(trace.worker);
@@ -68,12 +71,18 @@ absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces,
     ends.push_back(trace.window_end_ns);
     has_window.push_back(trace.window_end_ns != 0);
   }
+  for (const CollectiveCount& count : collectives) {
+    calls.push_back(static_cast<std::int64_t>(count.told));
+    left_out.push_back(static_cast<std::int64_t>(count.left_out));
+  }
   const Column columns[] = {workers.column(),
                             {.integers = events},
                             {.integers = offsets},
                             {.integers = errors, .present = has_error},
                             {.integers = begins, .present = has_window},
-                            {.integers = ends, .present = has_window}};
+                            {.integers = ends, .present = has_window},
+                            {.integers = calls},
+                            {.integers = left_out}};
   return WriteWhole(kWorkerSchema, columns, traces.size(), std::move(sink));
 }
 

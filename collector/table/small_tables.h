@@ -12,7 +12,13 @@ namespace strobe::table {
 absl::Status WriteStepTable(const convert::WorkerTrace& trace, std::int64_t zero_ns,
                             ParquetFile::Sink sink);
 
-// What is known of each worker's clock and window.
-absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces, ParquetFile::Sink sink);
+// How many calls of collectives the table `collectives` has of a worker, and how many it lacks.
+struct CollectiveCount {
+  std::uint64_t told = 0, left_out = 0;
+};
+
+// What is known of each worker's clock and window. `collectives` has an element for each trace.
+absl::Status WriteWorkerTable(std::span<const convert::WorkerTrace> traces,
+                              std::span<const CollectiveCount> collectives, ParquetFile::Sink sink);
 
 }  // namespace strobe::table

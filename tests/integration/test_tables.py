@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from pyarrow import dataset
 
+from tests.support import gpu_trace
 from tests.support.processes import BIN, PYTHON, ROOT
 
 QUERIES = re.findall(r"```sql\n(.+?)```", (ROOT / "docs/reference/tables.md").read_text(), re.DOTALL)
@@ -26,6 +27,15 @@ def run(jax_trace, tmp_path):
     folder.mkdir(parents=True)
     for worker in ("w1", ODD):
         shutil.copy(jax_trace, folder / f"{worker}.xplane.pb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gpu_run(tmp_path_factory):
+    """Two ranks with a GPU each, and collectives between them."""
+    folder = tmp_path_factory.mktemp("gpu") / "gpu run"
+    folder.mkdir()
+    gpu_trace.write(folder)
     return folder
 
 
@@ -79,6 +89,7 @@ def test_the_tables_hold_every_event_step_and_stat(run, tmp_path, protos):
     assert Counter(row[:6] for row in stats.fetchall()) == of_events and of_events
     steps = table(out, "steps").filter("worker = 'w1'").order("step").fetchall()
     assert [(row[0], row[1]) for row in steps] == [("train", number) for number in range(20)]
+    assert count(out, "collectives") == 0, "the program had none, and its table is there"
     assert table(out, "workers").select("worker, events").order("worker").fetchall() == [(ODD, len(theirs)), ("w1", len(theirs))]
 
 
@@ -103,15 +114,54 @@ def query(python_package):
 
 
 @pytest.mark.parametrize("number", range(len(QUERIES)))
-def test_the_queries_of_the_docs_have_answers(run, query, number):
-    answer = query(run, QUERIES[number], "--output", "json")
-    rows = [json.loads(line) for line in answer.stdout.splitlines()]
-    # The test machine has no device.
-    assert rows or "/device:" in QUERIES[number], answer.stdout
+def test_the_queries_of_the_docs_have_answers(run, gpu_run, query, number):
+    place = gpu_run if re.search("/device:|collectives", QUERIES[number]) else run  # The test machine has no device.
+    answer = query(place, QUERIES[number], "--output", "json")
+    assert [json.loads(line) for line in answer.stdout.splitlines()], answer.stdout
 
 
-def test_there_are_ten_queries():
-    assert len(QUERIES) == 10
+def test_there_are_twelve_queries():
+    assert len(QUERIES) == 12
+
+
+def made_calls(rank):
+    """What a rank's trace was made of: step, call in it, begin and end in ns, of each collective."""
+    trace = gpu_trace.make(rank)
+    spans = {event["name"]: (event["ts"], event["ts"] + event["dur"]) for event in trace["traceEvents"] if event["name"].startswith("ProfilerStep")}
+    calls = []
+    for event in trace["traceEvents"]:
+        if event["name"] != gpu_trace.NCCL:
+            continue
+        (step,) = (int(name.partition("#")[2]) for name, (begin, end) in spans.items() if begin <= event["ts"] < end)
+        begin = trace["baseTimeNanoseconds"] + event["ts"] * 1000
+        calls.append((step, sum(call[0] == step for call in calls), begin, begin + event["dur"] * 1000))
+    return calls
+
+
+def test_collectives_are_those_of_the_traces(gpu_run, tmp_path):
+    assert convert(gpu_run, "--to", "parquet", "--no-stats", "-o", tmp_path)[0] == 0
+    rows = table(tmp_path, "collectives")
+    for rank in range(gpu_trace.RANKS):
+        truth = made_calls(rank)
+        of_rank = rows.filter(f"rank = {rank}").order("call")
+        assert of_rank.select("step, call_in_step, start_ns, end_ns").fetchall() == truth and len(truth) > 20
+        assert of_rank.select("call").fetchall() == [(number,) for number in range(len(truth))]
+    assert rows.select("communicator, ranks, size, kind, name, bytes, device, sequence").distinct().fetchall() == [
+        ("0 default_pg", "0,1", 2, "all-reduce", gpu_trace.NCCL.partition("(")[0], 4096, "/device:GPU:0", None)]
+    told = table(tmp_path, "workers").select("collectives, collectives_left_out").fetchall()
+    assert sorted(told) == sorted((len(made_calls(rank)), 0) for rank in range(gpu_trace.RANKS))
+
+
+def test_the_query_for_the_last_arrival_is_right(gpu_run, query):
+    (sql,) = (text for text in QUERIES if "waited_ms" in text)
+    ranks = [{call[:2]: call[2] for call in made_calls(rank)} for rank in range(2)]
+    waits = {"rank0": [], "rank1": []}
+    for call in ranks[0].keys() & ranks[1].keys():
+        late = ranks[1][call] - ranks[0][call]
+        waits[f"rank{int(late > 0)}"].append(abs(late) / 1e6)
+    found = [json.loads(line) for line in query(gpu_run, sql, "--output", "json").stdout.splitlines()]
+    assert {row["last"]: (row["calls"], round(row["waited_ms"], 6)) for row in found} == {
+        worker: (len(times), round(sum(times), 6)) for worker, times in waits.items() if times}
 
 
 def test_query_answers_people_and_machines(run, query, tmp_path):

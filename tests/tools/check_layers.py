@@ -27,7 +27,8 @@ ARROWS = {
     "collector/report": ["collector/digest", "common/base"],
     "collector/storage": ["collector/logdir", "common/base"],
     # The parquet crate is a part of the object-store bridge.
-    "collector/table": ["collector/analysis", "collector/convert", "collector/storage", "collector/logdir", "collector/xplane", "common/base"],
+    "collector/table": ["collector/analysis", "collector/convert", "collector/digest", "collector/logdir", "collector/report", "collector/storage", "collector/xplane",
+                        "common/base"],
     # The SDK and the agent are loaded into users' programs, so that they may only depend on the C++ standard library and POSIX.
     "agent/sdk": [],
     "agent/wire": [],
@@ -58,7 +59,7 @@ ARROWS = {
     "viewer": ["collector/analysis", "collector/catalog", "collector/convert", "collector/digest", "collector/index", "collector/logdir", "collector/report",
                "collector/xplane", "common/base", "common/http"],
     "viewer/service": ["common/base", "common/http", "common/yaml", "viewer"],
-    "cli/cluster": ["common/base", "operator/core", "operator/objects"],
+    "cli/cluster": ["collector/logdir", "common/base", "operator/core", "operator/objects"],
     # The program of the command is also the sidecar's, and runs one in its own process to capture stock profiler servers without Kubernetes.
     "cli": [*COLLECTOR, "cli/cluster", "common/base", "common/grpc_tls", "common/http", "common/tls", "operator/core", "operator/kube", "operator/objects", "operator/report", "operator/workers",
             "sidecar/enroll", "sidecar/main", "sidecar/service", "sidecar/session", "sidecar/source", "sidecar/spool", "viewer", "viewer/service"],

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from ._programs import path_of
 
-TABLES = ("events", "stats", "steps", "workers")
+TABLES = ("events", "stats", "steps", "collectives", "workers")
 _CANNOT_READ, _WRONG_INPUT = 1, 2  # Exit codes, as those of the other commands.
 _EXAMPLES = """Examples:
   strobe query /nfs/logs "SELECT name, count(*) AS n, sum(duration_ps)/1e9 AS ms FROM events GROUP BY name ORDER BY ms DESC LIMIT 10"
   strobe query gs://bucket/logs/plugins/profile/RUN "SELECT worker, avg(duration_ps)/1e9 AS ms FROM steps GROUP BY worker" --output csv
   strobe convert /nfs/logs --to parquet -o tables && strobe query tables "DESCRIBE events"
-The tables are events, stats, steps and workers; docs/reference/tables.md describes their columns and has ten queries.
+The tables are events, stats, steps, collectives and workers; docs/reference/tables.md describes their columns and has twelve queries.
 Exit code: 0 answered, 1 the traces cannot be read, 2 a flag or the SQL is wrong."""
 
 
@@ -54,7 +54,7 @@ def _open(directory: Path):
     for table in TABLES:
         if (directory / table).is_dir():
             files = str(directory / table / "**" / "*.parquet").replace("'", "''")
-            start = ", make_timestamp_ns(start_ns) AS start" if table in ("events", "steps") else ""
+            start = ", make_timestamp_ns(start_ns) AS start" if table in ("events", "steps", "collectives") else ""
             # All values of partitions are texts: a run called 2026 is no number.
             connection.execute(f"CREATE VIEW {table} AS SELECT *{start} FROM read_parquet('{files}', hive_partitioning = true, hive_types_autocast = false)")
     return connection

@@ -33,6 +33,7 @@ Digest DigestOf(const std::string& trace) {
   const absl::StatusOr<xplane::Space> space = xplane::Space::Read(trace);
   absl::StatusOr<Digest> digest = ComputeDigest(*space, "w");
   EXPECT_TRUE(digest.ok()) << digest.status();
+  EXPECT_TRUE(digest->collectives.empty() || MayHaveCollectives(*space));
   return *std::move(digest);
 }
 
@@ -87,6 +88,21 @@ TEST(ComputeDigest, SplitsTheTimeOfADevice) {
   EXPECT_EQ(digest.zero_ns, 1'790'000'000'000'000'000);
   EXPECT_TRUE(digest.knows.device);
   EXPECT_FALSE(digest.knows.steps || digest.knows.launches || digest.knows.input);
+}
+
+TEST(MayHaveCollectives, NamesTell) {
+  const auto may = [](std::string_view plane_name, std::string_view event) {
+    PlaneBuilder plane(plane_name);
+    plane.BeginLine(1, "Stream #1", 0);
+    AddPieces(plane, {{event, 0, 1}});
+    const std::string bytes = plane.Encode();
+    return MayHaveCollectives(*xplane::Space::Read(bytes));
+  };
+  EXPECT_TRUE(may("/device:GPU:0", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"));
+  EXPECT_TRUE(may("/device:TPU:0", "all-reduce.1"));
+  EXPECT_TRUE(may("/host:CPU", "gloo:all_reduce"));
+  EXPECT_FALSE(may("/device:GPU:0", "gemm"));
+  EXPECT_FALSE(may("/host:CPU", "train"));
 }
 
 TEST(ComputeDigest, WithoutARecordedSpanTakesThatOfTheEvents) {

@@ -71,20 +71,21 @@ TEST(RunTables, EachTableIsAFileOfItsOwn) {
   const std::string bytes = OneEvent();
   Disk disk;
   ASSERT_TRUE(WriteRunTables(Traces(bytes), {}, disk.Opener()).ok());
-  EXPECT_THAT(disk.files,
-              ElementsAre(Key("events/w"), Key("stats/w"), Key("steps/w"), Key("workers/")));
+  EXPECT_THAT(disk.files, ElementsAre(Key("collectives/w"), Key("events/w"), Key("stats/w"),
+                                      Key("steps/w"), Key("workers/")));
   for (const auto& [name, content] : disk.files) {
     EXPECT_TRUE(content.starts_with(kMagic) && content.ends_with(kMagic)) << name;
   }
   Disk other;
   ASSERT_TRUE(WriteRunTables(Traces(bytes), {.stats = false}, other.Opener()).ok());
-  EXPECT_THAT(other.files, ElementsAre(Key("events/w"), Key("steps/w"), Key("workers/")));
+  EXPECT_THAT(other.files,
+              ElementsAre(Key("collectives/w"), Key("events/w"), Key("steps/w"), Key("workers/")));
   EXPECT_EQ(other.files["events/w"], disk.files["events/w"]) << "the same input, the same bytes";
 }
 
 TEST(RunTables, TheOutputsOwnErrorIsTold) {
   const std::string bytes = OneEvent();
-  for (const char* table : {"events", "stats", "steps", "workers"}) {
+  for (const char* table : {"events", "stats", "steps", "collectives", "workers"}) {
     Disk disk{.refuses_to_open = table};
     EXPECT_EQ(WriteRunTables(Traces(bytes), {}, disk.Opener()).message(), "denied") << table;
   }
@@ -95,6 +96,19 @@ TEST(RunTables, TheOutputsOwnErrorIsTold) {
     EXPECT_EQ(WriteRunTables(Traces(bytes), {}, disk.Opener()).message(), "no room") << room;
     EXPECT_FALSE(disk.files.contains("events/w")) << room;
   }
+}
+
+TEST(RunTables, DigestsAreToldToWhoeverAsks) {
+  const std::string bytes = OneEvent();
+  std::vector<std::string> told;
+  Disk asked, other;
+  const auto tell = [&](const Digest& digest) {
+    told.push_back(StrCat(digest.worker, " ", digest.events));
+  };
+  ASSERT_TRUE(WriteRunTables(Traces(bytes), {.digested = tell}, asked.Opener()).ok());
+  EXPECT_THAT(told, ElementsAre("w 1"));
+  ASSERT_TRUE(WriteRunTables(Traces(bytes), {}, other.Opener()).ok());
+  EXPECT_EQ(asked.files, other.files) << "a trace without collectives needs no digest";
 }
 
 TEST(RunTables, ADamagedTraceIsDataLoss) {
