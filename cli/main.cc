@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/common_flags.h"
 #include "cli/completion.h"
+#include "cli/fleet_command.h"
 #include "cli/kube_commands.h"
 #include "cli/logdir_commands.h"
 #include "cli/outcomes_command.h"
@@ -68,6 +69,9 @@ std::vector<Command> AddCommands(CLI::App& app) {
                  AddReportFlags, RunReport),
       AddCommand(app, "convert", "Convert traces for chrome://tracing, Perfetto or a spreadsheet.",
                  AddConvertFlags, RunConvert),
+      AddCommand(app, "fleet",
+                 "Convert all runs of a logdir for SQL engines, here or by a Job in a cluster.",
+                 AddFleetFlags, RunFleet),
       AddCommand(app, "merge", "Merge the traces of all workers of a run into one, on one clock.",
                  AddMergeFlags, RunConvert),
       AddCommand(app, "view", "Show traces in the browser.", AddViewFlags, RunView),
