@@ -28,7 +28,7 @@ int ListOneRun(const LsFlags& flags, const OpenPlace& open) {
     return Complain(
         absl::NotFoundError(StrCat("there is no run ", open.place.logdir.RunUrl(open.place.run))));
   }
-  const RunSummary run = ReadRun(*open.store, open.place.run);
+  const RunSummary run = ReadRuns(*open.store, {open.place.run}).front();
   std::cout << (flags.output == "json" ? RunsJson(open.place.logdir, {run})
                                        : RunTable(run, *objects));
   return kExitOk;

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report_table.h"
+#include "collector/catalog/report_headline.h"
 #include "common/base/duration.h"
 #include "common/base/message_json.h"
 #include "common/base/name_rules.h"
 #include "common/base/parallel.h"
+#include "common/base/plain_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
@@ -80,22 +82,25 @@ RunSummary ReadRun(ObjectStore& store, const std::string& run) {
 
 std::vector<RunSummary> ReadRuns(ObjectStore& store, const std::vector<std::string>& runs) {
   std::vector<RunSummary> summaries(runs.size());
-  ParallelFor(runs.size(), kReaders,
-              [&](std::size_t i) { summaries[i] = ReadRun(store, runs[i]); });
+  ParallelFor(runs.size(), kReaders, [&](std::size_t i) {
+    summaries[i] = ReadRun(store, runs[i]);
+    // Only captures have reports.
+    if (summaries[i].manifest) summaries[i].headline = catalog::ReadHeadline(store, runs[i]);
+  });
   return summaries;
 }
 
 std::string RunsTable(const std::vector<RunSummary>& runs) {
-  std::vector<Row> rows = {{"RUN", "RESULT", "WORKERS", "SKEW", "BYTES", "REQUEST"}};
+  std::vector<Row> rows = {{"RUN", "RESULT", "WORKERS", "SKEW", "BYTES", "REQUEST", "REPORT"}};
   for (const RunSummary& run : runs) {
     if (run.manifest) {
       const v1::Manifest& manifest = *run.manifest;
       rows.push_back({run.run, manifest.result(),
                       StrCat(OkWorkers(manifest), "/", manifest.workers_size()), SkewText(manifest),
-                      FormatBytes(run.bytes), manifest.request()});
+                      FormatBytes(run.bytes), manifest.request(), WithoutControls(run.headline)});
     } else {
       rows.push_back({run.run, run.problem.empty() ? "no strobe.json" : run.problem,
-                      StrCat("?/", run.workers), "-", FormatBytes(run.bytes), ""});
+                      StrCat("?/", run.workers), "-", FormatBytes(run.bytes), "", ""});
     }
   }
   return AlignRows(rows);
@@ -114,6 +119,7 @@ std::string RunsJson(const Logdir& logdir, const std::vector<RunSummary>& runs) 
       entry["request"] = run.manifest->request();
       entry["job"] = run.manifest->job();
       entry["requester"] = run.manifest->requester();
+      if (!run.headline.empty()) entry["headline"] = run.headline;
       entry["ok"] = OkWorkers(*run.manifest);
       entry["instantNs"] = run.manifest->instant_ns();
       entry["synchronized"] = run.manifest->synchronized();
@@ -142,6 +148,7 @@ std::string RunTable(const RunSummary& run, const std::vector<StoredObject>& obj
                       StrCat(worker.events()), FormatBytes(worker.bytes()), worker.message()});
     }
     text += AlignRows(rows);
+    if (!run.headline.empty()) text += StrCat(WithoutControls(run.headline), "\n");
     text += StrCat(manifest.result(), ": ", manifest.message(), "\nskew: ", SkewText(manifest),
                    "\nrequest: ", manifest.request(), ", attempt ", manifest.attempt(), "\n");
     if (!manifest.job().empty()) text += StrCat("job: ", manifest.job(), "\n");

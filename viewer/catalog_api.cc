@@ -29,6 +29,7 @@ Json ToJson(const Library& library, const catalog::FoundRun& found) {
                {"job", entry.job},
                {"requester", entry.requester},
                {"result", entry.result},
+               {"headline", entry.headline},
                {"causes", std::move(causes)},
                {"workers", entry.workers},
                {"ok", entry.ok},

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Counts up with each change of the entries' form.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr std::size_t kDigestLine = 65;  // The last line: 64 digits and the line's end.
 
 std::string HeadingOf(std::string_view logdir) {
@@ -44,7 +44,9 @@ Json ToLine(const RunEntry& entry) {
                       entry.skew_error_ns,
                       entry.workers,
                       entry.ok,
-                      entry.bytes});
+                      entry.bytes,
+                      entry.objects.report_bytes,
+                      entry.headline});
 }
 
 // Throws if it is no such line.
@@ -76,6 +78,8 @@ EntryRef OfLine(std::string_view line) {
   take(entry->workers);
   take(entry->ok);
   take(entry->bytes);
+  take(entry->objects.report_bytes);
+  take(entry->headline);
   MakeSearchable(*entry);
   return entry;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "collector/catalog/report_headline.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
 #include "common/base/strings.h"
@@ -45,6 +46,7 @@ void Count(const StoredObject& object, FoundRuns& found, std::size_t max_runs,
     objects.manifest_bytes = object.bytes;
     objects.manifest_mark = MarkOf(object.version);
   }
+  if (file == "report.json") objects.report_bytes = object.bytes;
   if (file.ends_with(kTraceSuffix) && file.find('/') == std::string_view::npos) ++objects.traces;
 }
 
@@ -95,7 +97,9 @@ class ManifestReading {
     }
     const absl::StatusOr<ManifestFacts> facts = ReadManifestFacts(*text);
     if (!facts.ok()) return Unreadable(unread, facts.status());
-    return std::make_shared<RunEntry>(EntryOf(unread.run, unread.objects, *facts));
+    auto entry = std::make_shared<RunEntry>(EntryOf(unread.run, unread.objects, *facts));
+    if (unread.objects.report_bytes > 0) entry->headline = ReadHeadline(store_, unread.run);
+    return entry;
   }
 
   bool GaveUp() {

@@ -34,7 +34,8 @@ RunEntry Searchable(RunEntry entry) {
 
 std::size_t RunEntry::size() const {
   std::size_t size = sizeof(RunEntry) + HeapOf(searchable) + causes.size() * sizeof(Cause);
-  for (const std::string* text : {&run, &problem, &ns, &request, &job, &requester, &result})
+  for (const std::string* text :
+       {&run, &problem, &ns, &request, &job, &requester, &result, &headline})
     size += HeapOf(*text);
   return size;
 }

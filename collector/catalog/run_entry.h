@@ -18,6 +18,7 @@ struct RunObjects {
   std::uint64_t manifest_mark = 0;   // Differs after it was replaced; see MarkOf.
   std::uint64_t bytes = 0;           // All objects.
   std::uint32_t traces = 0;
+  std::uint64_t report_bytes = 0;  // The size of report.json; 0 = there is none.
 
   bool operator==(const RunObjects&) const = default;
 };
@@ -41,6 +42,7 @@ struct RunEntry {
   std::int64_t skew_ns = 0, skew_error_ns = 0;
   std::uint32_t workers = 0, ok = 0;
   std::uint64_t bytes = 0;  // The traces; all objects if no manifest tells.
+  std::string headline{};   // Of its report; empty = there is none.
   // What words are searched in, in lower case; see MakeSearchable.
   std::string searchable{};
 

@@ -131,6 +131,7 @@ export class RunTable {
       time,
       resultOf(run), // Early, because the last columns are out of sight on narrow screens.
       cell(run.manifest && !run.unread ? `${run.ok}/${run.workers}` : `${run.workers}`, "number"),
+      cell(run.headline ?? "", "headline"),
       cell(run.namespace),
       cell(run.job),
       cell(run.requester),

@@ -71,8 +71,18 @@ TEST_F(RunsTest, AManifestDescribesItsRun) {
   EXPECT_EQ(run.bytes, 1500u);
   EXPECT_EQ(run.workers, 2u);
   EXPECT_EQ(RunsTable({run}),
-            "RUN      RESULT      WORKERS   SKEW           BYTES    REQUEST\n"
+            "RUN      RESULT      WORKERS   SKEW           BYTES    REQUEST     REPORT\n"
             "2026_b   Succeeded   1/2       300us +-20us   1.5 kB   team/look\n");
+}
+
+TEST_F(RunsTest, TheHeadlineOfTheReportIsShown) {
+  Write(ManifestKey("2026_b"), kManifest);
+  Write(ReportKey("2026_b"), R"({"format":1,"headline":"rank 5 is late\u001b[31m","steps":)");
+  const std::vector<RunSummary> runs = ReadRuns(store_, {"2026_b"});
+  EXPECT_THAT(RunsTable(runs), HasSubstr("team/look   rank 5 is late [31m\n"));
+  EXPECT_THAT(RunTable(runs.front(), {}), HasSubstr("rank 5 is late [31m\nSucceeded: 2/2"));
+  EXPECT_EQ(json::parse(RunsJson(*Logdir::Parse("/logs"), runs))[0]["headline"],
+            "rank 5 is late\u001b[31m");
 }
 
 TEST_F(RunsTest, WithoutAManifestTheTracesAreCounted) {
@@ -112,7 +122,7 @@ TEST_F(RunsTest, JsonLeavesOutWhatIsNotKnown) {
   EXPECT_EQ(runs[0]["synchronized"], true);
   EXPECT_EQ(runs[1]["manifest"], false);
   EXPECT_EQ(runs[1]["workers"], 1);
-  for (const char* unknown : {"result", "skewNs", "problem"})
+  for (const char* unknown : {"result", "skewNs", "problem", "headline"})
     EXPECT_FALSE(runs[1].contains(unknown)) << unknown;
 }
 

@@ -28,8 +28,9 @@ LogdirRuns Some() {
                             .ok = 3,
                             .bytes = 1ull << 60,
                             .causes = {{"WorkerLost", 6}}};
-  runs.entries.push_back(std::make_shared<RunEntry>(
-      EntryOf("2026_11_21_08_30_00", {12, 0xf00df00df00df00d, 34, 5}, facts)));
+  RunEntry read = EntryOf("2026_11_21_08_30_00", {12, 0xf00df00df00df00d, 34, 5, 6}, facts);
+  read.headline = "rank 5 holds up 7 others";
+  runs.entries.push_back(std::make_shared<RunEntry>(std::move(read)));
   runs.entries.push_back(std::make_shared<RunEntry>(UnreadEntry("odd \xff name", {1, 0, 2, 3})));
   return runs;
 }
@@ -46,6 +47,7 @@ TEST(Entries, ComeBackAsTheyWere) {
   EXPECT_EQ(is.causes, was.causes);
   EXPECT_EQ(is.bytes, was.bytes);
   EXPECT_EQ(is.skew_ns, was.skew_ns);
+  EXPECT_EQ(is.headline, was.headline);
   EXPECT_EQ(is.time_ns, was.time_ns);
   EXPECT_EQ(is.searchable, was.searchable);
   EXPECT_TRUE(back->entries[1]->unread);

@@ -39,6 +39,23 @@ class ScanTest : public testing::Test {
 
 constexpr char kOld[] = "2026_11_20_10_00_00", kNew[] = "2026_11_21_10_00_00";
 
+TEST_F(ScanTest, AReportsHeadlineIsReadWithItsManifest) {
+  Write(kOld, "old");
+  Write(kNew, "new");
+  Scan();
+  EXPECT_EQ(runs_.entries[0]->headline, "");
+  const std::size_t reads = Reads();
+  ASSERT_TRUE(PutText(store_, ReportKey(kNew), R"({"headline":"rank 5 is late", "steps)").ok());
+  ASSERT_TRUE(PutText(store_, ReportKey(kOld), "{").ok());
+  Scan();
+  EXPECT_EQ(runs_.entries[0]->headline, "rank 5 is late") << "the run has changed";
+  EXPECT_EQ(runs_.entries[1]->headline, "") << "what cannot be read hides nothing else";
+  EXPECT_THAT(Shown(), ElementsAre(StrCat(kNew, " new"), StrCat(kOld, " old")));
+  EXPECT_EQ(Reads(), reads + 4);
+  Scan();
+  EXPECT_EQ(Reads(), reads + 4) << "nothing has changed";
+}
+
 TEST_F(ScanTest, ReadsOnlyManifestsThatAreNewOrHaveChanged) {
   Write(kOld, "old");
   Write(kNew, "new");
