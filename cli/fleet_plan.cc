@@ -144,15 +144,15 @@ std::string FleetSummary(const std::vector<FleetRun>& runs, std::size_t done_bef
   std::uint64_t bytes = 0;
   for (const FleetRun& run : runs) {
     ++counts[static_cast<std::size_t>(run.state)];
-    bytes += run.trace_bytes;
+    if (run.state == FleetState::kDone) bytes += run.trace_bytes;
     if (run.state == FleetState::kFailed)
       failed.push_back({WithoutControls(run.run), WithoutControls(run.problem)});
   }
   const auto count = [&](FleetState state) { return counts[static_cast<std::size_t>(state)]; };
-  std::string text =
-      StrCat(count(FleetState::kDone), " runs written, ", FormatBytes(bytes), " of traces; ",
-             done_before, " were done before, ", count(FleetState::kEmpty), " have no traces, ",
-             count(FleetState::kFailed), " failed\n");
+  std::string text = StrCat("written: ", count(FleetState::kDone), " (", FormatBytes(bytes),
+                            " of traces), done before: ", done_before,
+                            ", without traces: ", count(FleetState::kEmpty),
+                            ", failed: ", count(FleetState::kFailed), "\n");
   if (failed.size() > 1) text += StrCat("\n", AlignRows(failed));
   return text;
 }

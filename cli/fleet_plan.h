@@ -60,7 +60,7 @@ std::vector<std::string> FleetPrefixes(std::string_view run);
 
 // "2 workers, 1200 events, 48.2 MB of traces, 3.4 s: <headline>", or why it failed.
 std::string FleetRunText(const FleetRun& run);
-// How many ended how, and each of the failed ones.
+// How many ended how, and a table of those that failed.
 std::string FleetSummary(const std::vector<FleetRun>& runs, std::size_t done_before);
 
 }  // namespace strobe

@@ -18,6 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A trace is read three times, one trace after another. One that fits is fetched once for that,
+// besides the reading of all planes of the run at first.
+constexpr FetchLimits kFleetFetching = {.blocks = 512};
 constexpr std::size_t kMaxRowBytes = 64 << 10, kMaxReportBytes = 16 << 20;
 
 // Removes the folder's content, and the folder itself.
@@ -119,9 +122,10 @@ class FleetConversion {
   }
 
   absl::Status WriteTables(const std::string& folder) {
+    ASSIGN_OR_RETURN(std::shared_ptr<FetchPool> pool, FetchPool::Create(kFleetFetching));
     ASSIGN_OR_RETURN(const std::vector<convert::OpenTrace> opened,
                      OpenTraces(PlaceOfRun(places_.logdir, run_), places_.storage_config,
-                                {.cancellation = &stop_}));
+                                {.pool = std::move(pool), .cancellation = &stop_}));
     const absl::StatusOr<convert::AlignedTraces> traces = convert::AlignTraces(opened);
     RETURN_IF_ERROR(convert::Unchanged(opened, traces.status()));
     row_.workers = traces->workers.size();
@@ -193,10 +197,10 @@ class FleetConversion {
     row_.state = FleetState::kFailed;
     row_.problem = MessageOf(status);
     const bool stopped = stop_.cancelled();
-    if (published_ || (!stopped && (!former_ || IsHopeless(status)))) Undo();
+    if (!published_ && (stopped || (former_ && !IsHopeless(status)))) return;
+    Undo();
     // The row is for people and queries; that it cannot be written changes nothing.
-    if (!stopped && (published_ || !former_ || IsHopeless(status)))
-      (void)PutText(*places_.to, FleetRowKey(run_), FleetRunJson(row_));
+    if (!stopped) (void)PutText(*places_.to, FleetRowKey(run_), FleetRunJson(row_));
   }
 
   // Best effort: it may be the store that has failed.

@@ -202,10 +202,10 @@ def test_files_work_as_well_and_wrong_flags_are_told(traces, tmp_path):
         return subprocess.run([BIN / "strobe", "fleet", *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
     first = strobe(logs, "--to", "parquet", "--out", out, "--no-stats")
-    assert first.returncode == 0 and first.stdout.startswith("2 runs written, "), first
+    assert first.returncode == 0 and first.stdout.startswith("written: 2 ("), first
     assert len(counts(out, "events")) == 2 and not (out / "stats").exists()
-    assert strobe(logs, "--out", out, "--no-stats").stdout.startswith("0 runs written, 0 B of traces; 2 were done before, ")
-    assert strobe(logs, "--out", out).stdout.startswith("2 runs written, "), "with stats there is more to write"
+    assert strobe(logs, "--out", out, "--no-stats").stdout.startswith("written: 0 (0 B of traces), done before: 2, ")
+    assert strobe(logs, "--out", out).stdout.startswith("written: 2 ("), "with stats there is more to write"
     assert len(counts(out, "stats")) == 2
     for wrong, said in (((logs, "--out", out, "--index", 3, "--of", 3), "there is no share 3 of 3"),
                         ((logs / "plugins/profile" / GOOD[0], "--out", out), "give a logdir"),

@@ -23,6 +23,8 @@ from tests.support.xprof import XProf
 
 # Dual-stack, as clusters with IPv6 usually are.
 FAMILIES = (V4, V6) if has_ipv6() else (V4,)
+SIDECAR = "strobe-sidecar:0.1.0"
+RUNS_PREFIX = "plugins/profile/"
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +121,34 @@ def test_a_run_is_viewed_in_the_cluster(installed, team, documented_role):
         code, err = Viewing(team, *arguments).end(signal.SIGCONT)
         assert code == 1 and words in err, (arguments, err)
     wait_until(lambda: not viewers(team), 60, "the viewers' removal")
+
+
+def test_three_pods_of_a_fleet_convert_a_logdir(installed, team, store):
+    """The runs are copies of the captured one. A pod is evicted, unless it has ended before; the Job makes up for it."""
+    runs = f"logs/fleet/{RUNS_PREFIX}"
+    captured_run = {key: store.read(key) for key in store.objects() if key.startswith(f"logs/ml/{RUNS_PREFIX}") and key.endswith(".xplane.pb")}
+    for number in range(9):
+        for key, trace in captured_run.items():
+            store.write(f"{runs}copy-{number}/{key.rpartition('/')[2]}", trace)
+    printed = subprocess.run([BIN / "strobe", "fleet", f"{store.url}/fleet", "--to", "parquet", "--out", f"s3://{store.bucket}/tables", "--workers", "3",
+                              "--image", SIDECAR, "--secret", "traces", "--memory", "1Gi", "--disk", "256Mi", "--cpu", "50m"],
+                             capture_output=True, text=True, check=True).stdout
+    team.run("label", "namespace", team.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    team.run("apply", "-f", "-", stdin=printed)
+    chosen = ("pods", "-l", "app.kubernetes.io/name=strobe-fleet")
+    wait_until(lambda: len(team.get(*chosen)["items"]) == 3, 60, "three pods")
+    victim = team.get(*chosen)["items"][0]["metadata"]["name"]
+    team.run("create", "--raw", f"/api/v1/namespaces/{team.namespace}/pods/{victim}/eviction", "-f", "-", check=False,
+             stdin=json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": victim, "namespace": team.namespace}}))
+    team.run("wait", "--for=condition=Complete", "job/strobe-fleet", "--timeout=120s")
+    status = team.get("job", "strobe-fleet")["status"]
+    assert status["completedIndexes"] == "0-2" and not status.get("failedIndexes"), status
+    rows = [json.loads(store.read(key)) for key in store.objects() if key.startswith("tables/runs/")]
+    assert sorted(row["run"] for row in rows) == [f"copy-{number}" for number in range(9)]
+    assert all(row["state"] == "done" and row["workers"] == len(captured_run) for row in rows), rows
+    assert sum(key.startswith("tables/events/") for key in store.objects()) == 9 * len(captured_run)
+    team.run("delete", "job", "strobe-fleet")
+    team.run("label", "namespace", team.namespace, "pod-security.kubernetes.io/enforce-")
 
 
 @pytest.fixture(scope="module")

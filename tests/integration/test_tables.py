@@ -174,6 +174,16 @@ def test_query_answers_people_and_machines(run, query, tmp_path):
     assert list((tmp_path / "tables").rglob("*.parquet")), "tables that were there stay"
 
 
+def test_query_asks_what_a_fleet_has_written(run, query, tmp_path):
+    logs = tmp_path / "many"
+    for name in ("one", "two"):
+        shutil.copytree(run, logs / "plugins/profile" / name)
+    subprocess.run([BIN / "strobe", "fleet", logs, "--out", tmp_path / "tables", "--no-stats", "--quiet"], check=True, timeout=60)
+    sql = "SELECT runs.run, state, count(*) AS n FROM steps JOIN runs USING (run) GROUP BY ALL ORDER BY runs.run"
+    rows = [json.loads(line) for line in query(tmp_path / "tables", sql, "--output", "json").stdout.splitlines()]
+    assert rows == [{"run": name, "state": "done", "n": 40} for name in ("one", "two")]
+
+
 def test_what_is_wrong_is_said_in_one_line(run, query, tmp_path):
     assert "Catalog Error" in query(run, "SELECT * FROM nothing", code=2).stderr
     assert "there is no file or directory" in query(tmp_path / "none", "SELECT 1", code=1).stderr

@@ -57,6 +57,9 @@ def _open(directory: Path):
             start = ", make_timestamp_ns(start_ns) AS start" if table in ("events", "steps", "collectives") else ""
             # All values of partitions are texts: a run called 2026 is no number.
             connection.execute(f"CREATE VIEW {table} AS SELECT *{start} FROM read_parquet('{files}', hive_partitioning = true, hive_types_autocast = false)")
+    if (directory / "runs").is_dir():  # From strobe fleet.
+        rows = str(directory / "runs" / "*" / "run.json").replace("'", "''")
+        connection.execute(f"CREATE VIEW runs AS SELECT * FROM read_json('{rows}')")
     return connection
 
 
