@@ -84,10 +84,10 @@ std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& cl
   return grpc::experimental::TlsServerCredentials(options);
 }
 
-std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIdentity& identity) {
+std::shared_ptr<grpc::ServerCredentials> AskingServerCredentials(const LiveIdentity& identity) {
   grpc::experimental::TlsServerCredentialsOptions options(FilesOf(identity));
   options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   return grpc::experimental::TlsServerCredentials(options);
 }
 

@@ -31,8 +31,9 @@ std::shared_ptr<grpc::ServerCredentials> MutualServerCredentials(const Clock& cl
                                                                  const LiveIdentity& identity,
                                                                  std::string client,
                                                                  PeerObserver refused);
-// Asks clients for no certificate: enrolling ones have none yet.
-std::shared_ptr<grpc::ServerCredentials> OneSidedServerCredentials(const LiveIdentity& identity);
+// Accepts every client: enrolling ones have no certificate yet. What another one shows is not
+// judged; services find it in the call's context.
+std::shared_ptr<grpc::ServerCredentials> AskingServerCredentials(const LiveIdentity& identity);
 
 // The server's certificate must carry the name that the channel is for: the channel argument
 // GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, or else the host of its address. An identity without a key

@@ -50,6 +50,8 @@ class TriggerMetrics {
   virtual ~TriggerMetrics() = default;
   // `outcome` is Taken, Resolved, Unmatched, Failed, or the reason why an alert started nothing.
   virtual void AlertDecided(std::string_view outcome) = 0;
+  // A sign that a worker told, by its kind's name. `outcome` is Taken, Failed, or a reason.
+  virtual void SignDecided(std::string_view sign, std::string_view outcome) = 0;
 };
 
 }  // namespace strobe

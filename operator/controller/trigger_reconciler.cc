@@ -62,14 +62,16 @@ void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus&
     const LastCapture& last = *status.last_capture;
     cluster_.RecordEvent(
         trigger, false, "CaptureStarted", "Start",
-        StrCat("the alert ", last.alert, " started ", last.run, " of ", last.job,
+        StrCat(last.sign.empty() ? "the alert " : "the sign ", last.alert, " started ", last.run,
+               " of ", last.job, last.sign.empty() ? "" : StrCat(" (", last.sign, ")"),
                taken > 1 ? StrCat("; ", taken - 1, " more were started before") : ""));
   }
   if (notes.last_skip) {
     const SkippedAlert& skip = *notes.last_skip;
-    cluster_.RecordEvent(trigger, true, "AlertSkipped", "Skip",
-                         StrCat("an alert", skip.job.empty() ? "" : StrCat(" for ", skip.job),
-                                " started nothing: ", skip.reason, ": ", skip.message));
+    cluster_.RecordEvent(
+        trigger, true, "AlertSkipped", "Skip",
+        StrCat("an alert or sign", skip.job.empty() ? "" : StrCat(" for ", skip.job),
+               " started nothing: ", skip.reason, ": ", skip.message));
   }
 }
 

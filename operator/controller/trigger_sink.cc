@@ -77,10 +77,8 @@ void TriggerSink::Close() {
 }
 
 absl::Status TriggerSink::Take(std::span<const Alert> alerts, MonoTime until) {
-  {
-    MutexLock lock(&mutex_);
-    if (!open_) return absl::UnavailableError("the triggers are not known yet; send it again");
-  }
+  if (!IsOpen()) return absl::UnavailableError("the triggers are not known yet; send it again");
+  const auto decided = [this](std::string_view outcome) { deps_.metrics.AlertDecided(outcome); };
   absl::Status first;
   for (const Alert& alert : alerts) {
     if (!alert.firing) {
@@ -91,7 +89,7 @@ absl::Status TriggerSink::Take(std::span<const Alert> alerts, MonoTime until) {
     if (triggers.empty()) deps_.metrics.AlertDecided("Unmatched");
     // The others are decided even if one could not be: they may be about other jobs.
     for (const TriggerTable::Trigger& trigger : triggers)
-      first.Update(Decide(*trigger, alert, until));
+      first.Update(Decide(*trigger, alert, until, decided));
   }
   if (first.ok()) return first;
   // Once for all of them, because a storm must not fill the log.
@@ -99,17 +97,32 @@ absl::Status TriggerSink::Take(std::span<const Alert> alerts, MonoTime until) {
   return absl::UnavailableError(first.message());
 }
 
-absl::Status TriggerSink::Decide(const ProfileTrigger& trigger, const Alert& alert,
-                                 MonoTime until) {
+absl::Status TriggerSink::TakeSign(const ProfileTrigger& trigger, const Alert& sign,
+                                   MonoTime until) {
+  if (!IsOpen()) return absl::UnavailableError("the triggers are not known yet; tell it again");
+  return Decide(trigger, sign, until, [&](std::string_view outcome) {
+    deps_.metrics.SignDecided(NameOfAlert(sign), outcome);
+  });
+}
+
+bool TriggerSink::IsOpen() {
+  MutexLock lock(&mutex_);
+  return open_;
+}
+
+absl::Status TriggerSink::Decide(const ProfileTrigger& trigger, const Alert& alert, MonoTime until,
+                                 const std::function<void(std::string_view)>& decided) {
   Subject subject{trigger, alert};
   const MaybeRefusal judged = Judge(subject, until);
   if (!judged.ok()) {
-    deps_.metrics.AlertDecided("Failed");
+    decided("Failed");
     return judged.status();
   }
-  const RunRefusal* refusal = *judged ? &**judged : nullptr;
-  deps_.metrics.AlertDecided(refusal == nullptr ? "Taken" : std::string_view(refusal->reason));
-  deps_.notebook.Note(KeyOf(trigger), deps_.clock.WallNow(), refusal, subject.job);
+  std::optional<RunRefusal> refusal = *judged;
+  decided(refusal ? std::string_view(refusal->reason) : "Taken");
+  if (refusal && !alert.sign.empty()) refusal->message += StrCat(" (", alert.sign, ")");
+  deps_.notebook.Note(KeyOf(trigger), deps_.clock.WallNow(), refusal ? &*refusal : nullptr,
+                      subject.job);
   deps_.noted(KeyOf(trigger));
   return absl::OkStatus();
 }
@@ -203,6 +216,7 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
                          .job = subject.job,
                          .alert = AlertId(subject.alert),
                          .alert_name = NameOfAlert(subject.alert),
+                         .sign = subject.alert.sign,
                          .target = subject.target};
   ASSIGN_OR_RETURN(
       std::optional<RunRefusal> refusal,
@@ -217,10 +231,11 @@ TriggerSink::MaybeRefusal TriggerSink::Start(const ProfileTrigger& trigger, cons
     known.run = run.name;
     known.refusal = {kCoolDown, StrCat(run.name, " was started at ", FormatRfc3339(now))};
     known.until = now + trigger.budget.cool_down;
-    LogInfo("an alert starts a capture", {{"trigger", KeyOf(trigger)},
-                                          {"alert", run.alert_name},
-                                          {"job", run.job},
-                                          {"request", run.name}});
+    LogInfo(run.sign.empty() ? "an alert starts a capture" : "a sign starts a capture",
+            {{"trigger", KeyOf(trigger)},
+             {run.sign.empty() ? "alert" : "sign", run.alert_name},
+             {"job", run.job},
+             {"request", run.name}});
   }
   Remember(subject, std::move(known));
   return refusal;

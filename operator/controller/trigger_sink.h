@@ -41,6 +41,10 @@ class TriggerSink final : public AlertSink {
   // No more captures are started. Returns when none is being started.
   void Close();
   absl::Status Take(std::span<const Alert> alerts, MonoTime until) override;
+  // The same for a sign of a worker that the trigger asks for signs.
+  absl::Status TakeSign(const ProfileTrigger& trigger, const Alert& sign, MonoTime until);
+  // Whether the triggers are known.
+  bool IsOpen();
 
  private:
   class Turn;
@@ -66,7 +70,9 @@ class TriggerSink final : public AlertSink {
     MonoTime until{};
   };
 
-  absl::Status Decide(const ProfileTrigger& trigger, const Alert& alert, MonoTime until);
+  // Tells the outcome to `decided`.
+  absl::Status Decide(const ProfileTrigger& trigger, const Alert& alert, MonoTime until,
+                      const std::function<void(std::string_view)>& decided);
   MaybeRefusal Judge(Subject& subject, MonoTime until);
   // Finds out which job the alert is about.
   MaybeRefusal FindJob(Subject& subject, MonoTime until);

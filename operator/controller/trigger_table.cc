@@ -14,6 +14,7 @@ void TriggerTable::Put(ProfileTrigger trigger) {
   RemoveLocked(key);
   by_key_[key] = shared;
   by_namespace_[shared->alerts.namespace_label][shared->ns][key] = shared;
+  if (shared->signs.any()) by_signs_[shared->ns][key] = shared;
 }
 
 void TriggerTable::Remove(const std::string& key) {
@@ -30,7 +31,20 @@ void TriggerTable::RemoveLocked(const std::string& key) {
   triggers.erase(key);
   if (triggers.empty()) namespaces.erase(trigger.ns);
   if (namespaces.empty()) by_namespace_.erase(trigger.alerts.namespace_label);
+  if (const auto asking = by_signs_.find(trigger.ns); asking != by_signs_.end()) {
+    asking->second.erase(key);
+    if (asking->second.empty()) by_signs_.erase(asking);
+  }
   by_key_.erase(found);
+}
+
+std::vector<TriggerTable::Trigger> TriggerTable::AskingForSigns(const std::string& ns) const {
+  std::vector<Trigger> asking;
+  MutexLock lock(&mutex_);
+  const auto found = by_signs_.find(ns);
+  if (found == by_signs_.end()) return asking;
+  for (const auto& [key, trigger] : found->second) asking.push_back(trigger);
+  return asking;
 }
 
 std::vector<TriggerTable::Trigger> TriggerTable::Matching(const Alert& alert) const {

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
+#include "operator/core/job_kinds.h"
 
 namespace strobe {
 
@@ -21,6 +23,9 @@ struct Alert {
   bool firing = false;        // False: it is resolved.
   std::map<std::string, std::string> labels{}, annotations{};
   WallTime starts{};
+  // If it is a sign that a worker told: what was seen, as a sentence, and the worker's job.
+  std::string sign{};
+  std::optional<JobRef> sign_job{};
 };
 
 // Safe for concurrent use.

@@ -11,7 +11,9 @@
 #include "common/base/clock.h"
 #include "operator/core/condition.h"
 #include "operator/core/job_kinds.h"
+#include "operator/core/label_selector.h"
 #include "operator/core/run_creator.h"
+#include "operator/core/sign.h"
 
 namespace strobe {
 
@@ -66,7 +68,8 @@ struct JobUse {
 
 struct LastCapture {
   WallTime time{};
-  std::string run{}, job{}, alert{};  // The alert's name.
+  std::string run{}, job{}, alert{};  // The alert's name, or the sign's.
+  std::string sign{};                 // What was seen; empty for an alert.
 
   bool operator==(const LastCapture&) const = default;
 };
@@ -85,22 +88,30 @@ struct TriggerStatus {
   bool operator==(const TriggerStatus&) const = default;
 };
 
+// Which workers a template's target has, other than by target_job.
+struct TriggerTarget {
+  std::vector<std::string> pods{};
+  std::optional<LabelSelector> selector{};
+};
+
 struct ProfileTrigger : RunCreator {
   ProfileTrigger() : RunCreator(CreatorKind::kTrigger) {}
 
-  TriggerAlerts alerts{};
+  TriggerAlerts alerts{};  // No labels to match: alerts start nothing.
+  TriggerSigns signs{};
   TriggerBudget budget{};
   bool has_target = false;   // The template has a target, which holds for every alert.
   std::string target_job{};  // The job of that target; see JobText.
-  Nanos duration{};          // That a run records.
-  bool rotates = false;      // Each run samples other workers.
+  TriggerTarget target{};
+  Nanos duration{};      // That a run records.
+  bool rotates = false;  // Each run samples other workers.
   TriggerStatus status{};
 };
 
 // A run of a trigger, from its ProfileRequest.
 struct TriggerRun : CreatedRun {
   std::string trigger_uid{}, trigger{};
-  std::string job{}, alert{}, alert_name{};  // From its annotations.
+  std::string job{}, alert{}, alert_name{}, sign{};  // From its annotations.
   WallTime created{};
   Nanos recorded{};  // At most: its duration for each attempt.
   std::uint64_t bytes = 0;
@@ -111,6 +122,7 @@ struct TriggeredRun {
   std::string name{};
   std::int64_t turn = 0;  // Which turn of the rotation.
   std::string job{}, alert{}, alert_name{};
+  std::string sign{};              // What was seen, if a sign starts it.
   std::optional<JobRef> target{};  // None: the template's.
 };
 

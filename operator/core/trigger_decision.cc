@@ -16,6 +16,13 @@ constexpr std::size_t kMaxShownJobs = 16, kMaxSkipReasons = 32, kMaxTriggerMessa
 // often.
 constexpr Nanos kMaxRest = std::chrono::minutes(10), kMinRest = std::chrono::seconds(1);
 
+std::string WhatStarts(const ProfileTrigger& trigger) {
+  const bool alerts = !trigger.alerts.match_labels.empty();
+  if (!trigger.signs.any()) return "alerts that match start captures";
+  return alerts ? "alerts that match, and signs of workers, start captures"
+                : "signs of workers start captures";
+}
+
 void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerStatus& status) {
   const auto put = [&](const char* type, bool holds, const char* reason, std::string message) {
     PutCondition(trigger.status.conditions, now,
@@ -25,8 +32,7 @@ void SetTriggerConditions(const ProfileTrigger& trigger, WallTime now, TriggerSt
   };
   const bool good = trigger.invalid.empty();
   put("Ready", good, good ? "Valid" : "InvalidSpec",
-      good ? "alerts that match start captures"
-           : StrCat("no captures are started: ", trigger.invalid));
+      good ? WhatStarts(trigger) : StrCat("no captures are started: ", trigger.invalid));
   put("Suspended", trigger.suspend, trigger.suspend ? "Suspended" : "Active",
       trigger.suspend ? "no captures are started: suspend is true" : "suspend is false");
 }
@@ -51,7 +57,7 @@ void CountCaptures(const std::vector<TriggerRun>& runs, TriggerStatus& status) {
   status.taken += std::count_if(runs.begin(), runs.end(), is_new);
   if (runs.empty() || !is_new(runs.front())) return;
   const TriggerRun& last = runs.front();
-  status.last_capture = LastCapture{last.created, last.name, last.job, last.alert_name};
+  status.last_capture = LastCapture{last.created, last.name, last.job, last.alert_name, last.sign};
 }
 
 // The jobs that were captured last. `runs` are sorted, the newest first.

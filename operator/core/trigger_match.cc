@@ -44,6 +44,7 @@ std::optional<JobRef> JobOfLabel(const PodInfo& pod, const JobKind& kind) {
 }  // namespace
 
 bool MatchesAlert(const ProfileTrigger& trigger, const Alert& alert) {
+  if (trigger.alerts.match_labels.empty()) return false;  // It waits for signs only.
   if (AlertLabel(alert, trigger.alerts.namespace_label) != trigger.ns) return false;
   return std::all_of(trigger.alerts.match_labels.begin(), trigger.alerts.match_labels.end(),
                      [&](const auto& wanted) {
@@ -64,6 +65,10 @@ std::string NameOfAlert(const Alert& alert) {
 AlertTarget TargetOfAlert(const ProfileTrigger& trigger, const Alert& alert) {
   AlertTarget target;
   if (trigger.has_target) return target;
+  if (alert.sign_job) {
+    target.job = alert.sign_job;
+    return target;
+  }
   const TriggerAlerts& asked = trigger.alerts;
   if (std::string job = AlertLabel(alert, asked.job_label); !job.empty()) {
     target.job = JobRef{"", asked.job_kind, std::move(job)};

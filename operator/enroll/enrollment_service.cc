@@ -44,6 +44,9 @@ grpc::Status EnrollmentService::Answer(const v1::EnrollRequest& request,
   }
   response.set_certificate(*certificate);
   response.set_roots(keeper_.server().Get()->roots);
+  response.set_namespace_(pod->ns);
+  response.set_pod(pod->name);
+  response.set_pod_uid(pod->uid);
   enrolled_("ok");
   LogInfo("enrolled", {{"pod", StrCat(pod->ns, "/", pod->name)}, {"uid", pod->uid}});
   return grpc::Status::OK;

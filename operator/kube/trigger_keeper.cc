@@ -25,6 +25,7 @@ TriggerKeeper::TriggerKeeper(RunStarter::Dependencies dependencies, const std::s
       cluster_(dependencies, cache_),
       sink_({clock_, cluster_, table_, notebook_, metrics,
              [this](const std::string& key) { queue_.AddAfter(key, kTriggerStatusDelay); }}),
+      signs_(clock_, cluster_, table_, sink_, metrics),
       reconciler_(clock_, cluster_, notebook_, std::move(leads)),
       reflector_(clock_, dependencies.client,
                  {CreatorsPath(CreatorKind::kTrigger, ns), watch_timeout, [this] { sink_.Open(); }},

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "operator/controller/reconcile_threads.h"
+#include "operator/controller/sign_desk.h"
 #include "operator/controller/trigger_reconciler.h"
 #include "operator/controller/trigger_sink.h"
 #include "operator/controller/work_queue.h"
@@ -32,6 +33,7 @@ class TriggerKeeper {
   void Stop();
 
   AlertSink& sink() { return sink_; }
+  SignSink& signs() { return signs_; }
 
  private:
   void TriggerChanged(const std::string& key);
@@ -44,6 +46,7 @@ class TriggerKeeper {
   TriggerNotebook notebook_;
   KubeTriggerCluster cluster_;
   TriggerSink sink_;
+  SignDesk signs_;
   TriggerReconciler reconciler_;
   Reflector reflector_;
   std::unique_ptr<ReconcileThreads> threads_;  // Null until Start. Last: uses all of the above.

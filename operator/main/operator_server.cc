@@ -194,7 +194,7 @@ void OperatorServer::StartTlsServers() {
   certificates_.emplace(clock_, config_, access_.lease.ns, client_, metrics_, milestones_);
   tls_servers_.emplace(
       TlsServers::Dependencies{clock_, config_, access_.lease.ns, client_, certificates_->keeper(),
-                               gatekeeper_, metrics_, milestones_,
+                               gatekeeper_, metrics_, milestones_, triggers_.signs(),
                                receives_alerts() ? &triggers_.sink() : nullptr},
       [this](absl::Status status) { Fail(std::move(status)); });
   tls_servers_->Start();

@@ -17,12 +17,12 @@ namespace {
 constexpr Nanos kMaintainEvery = std::chrono::seconds(5);
 // Counting takes a list of all labelled pods, of which there may be thousands.
 constexpr Nanos kCountPodsEvery = std::chrono::minutes(5);
-// Sidecars send a token and a signing request. The bounds hold against strangers, who reach the
-// port as well as sidecars do.
+// Sidecars send a token and a signing request, or their signs. The bounds hold against strangers,
+// who reach the port as well as sidecars do.
 constexpr int kMaxEnrollThreads = 16;
 constexpr std::size_t kMaxEnrollMemory = 32 << 20;
 constexpr int kMaxEnrollRequestBytes = 64 << 10;
-// A sidecar calls once and comes back hours later.
+// A sidecar calls once and comes back a minute later at the earliest, unless it tells step times.
 constexpr Nanos kMaxEnrollIdle = std::chrono::seconds(10);
 
 }  // namespace
@@ -33,6 +33,8 @@ TlsServers::TlsServers(Dependencies dependencies, std::function<void(absl::Statu
       reviewer_(deps_.client),
       enrollment_service_(deps_.keeper, reviewer_,
                           [this](const std::string& result) { deps_.metrics.Enrolled(result); }),
+      sign_service_(deps_.clock, deps_.keeper.server(), deps_.signs,
+                    [this](const std::string& reason) { deps_.metrics.SignsRefused(reason); }),
       limits_(deps_.clock, deps_.client),
       service_address_(deps_.clock, deps_.client, deps_.ns, deps_.config.tls.service) {}
 
@@ -69,13 +71,12 @@ absl::Status TlsServers::ServeEnrollment() {
   grpc::ResourceQuota quota;
   quota.SetMaxThreads(kMaxEnrollThreads);
   quota.Resize(kMaxEnrollMemory);
-  ASSIGN_OR_RETURN(
-      enrollment_,
-      GrpcServer::Start({.listen = deps_.config.tls.enroll_listen,
-                         .credentials = OneSidedServerCredentials(deps_.keeper.server()),
-                         .max_request_bytes = kMaxEnrollRequestBytes,
-                         .max_idle = kMaxEnrollIdle},
-                        quota, enrollment_service_));
+  ASSIGN_OR_RETURN(enrollment_,
+                   GrpcServer::Start({.listen = deps_.config.tls.enroll_listen,
+                                      .credentials = AskingServerCredentials(deps_.keeper.server()),
+                                      .max_request_bytes = kMaxEnrollRequestBytes,
+                                      .max_idle = kMaxEnrollIdle},
+                                     quota, enrollment_service_, &sign_service_));
   LogInfo("enrollment is served", {{"port", StrCat(enrollment_->port())}});
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// The operator's servers that need its certificates: enrollment for the sidecars, webhooks for the
-// API server, and the receiver of alerts.
+// The operator's servers that need its certificates: enrollment and signs for the sidecars,
+// webhooks for the API server, and the receiver of alerts.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,6 +20,7 @@
 #include "operator/main/milestones.h"
 #include "operator/main/webhook_server.h"
 #include "operator/metrics/operator_metrics.h"
+#include "operator/workers/sign_service.h"
 
 namespace strobe {
 
@@ -34,6 +35,7 @@ class TlsServers {
     Gatekeeper& gatekeeper;
     OperatorMetrics& metrics;
     Milestones& milestones;
+    SignSink& signs;
     AlertSink* alerts = nullptr;  // Decides on alerts; null if none are received.
   };
 
@@ -65,6 +67,7 @@ class TlsServers {
   const std::function<void(absl::Status)> failed_;
   kube::KubeTokenReviewer reviewer_;
   EnrollmentService enrollment_service_;
+  SignService sign_service_;
   kube::KubeNamespaceLimits limits_;
   kube::ServiceAddress service_address_;
   std::unique_ptr<GrpcServer> enrollment_;   // Null while or if it is not served.

@@ -209,6 +209,13 @@ struct OperatorMetrics::Families {
                                          "Sidecars that requested a certificate, by result (ok, "
                                          "denied, invalid, failed).")
                                      .Register(registry);
+  Family<Counter>& signs_refused = BuildCounter()
+                                       .Name("strobe_signs_refused_total")
+                                       .Help(
+                                           "Calls of sidecars that tell signs which were refused "
+                                           "before they were decided on, by "
+                                           "reason (unauthenticated, invalid, busy).")
+                                       .Register(registry);
   Family<Counter>& refused_peers =
       BuildCounter()
           .Name("strobe_refused_peers_total")
@@ -238,12 +245,14 @@ OperatorMetrics::OperatorMetrics() : families_(std::make_unique<Families>()) {
     families_->notifications.Add({{"result", result}});
   for (const char* result : {"ok", "denied", "invalid", "failed"})
     families_->enrollments.Add({{"result", result}});
+  for (const char* reason : {"unauthenticated", "invalid", "busy"})
+    families_->signs_refused.Add({{"reason", reason}});
   families_->refused_peers.Add({{"server", "enrollment"}, {"reason", "handshake"}});
   for (const PeerVerdict verdict : kRefusals)
     families_->refused_peers.Add({{"server", "worker"}, {"reason", std::string(Name(verdict))}});
   for (const char* where : {"reconcile", "capture", "events", "executor", "http", "slow_work",
                             "webhook", "watch", "lease", "lease.watchdog", "authorities", "enroll",
-                            "tls_servers", "start", "report", "notify"})
+                            "signs", "tls_servers", "start", "report", "notify"})
     families_->panics.Add({{"where", where}});
 }
 
@@ -314,6 +323,10 @@ void OperatorMetrics::Notified(const std::string& result) {
 
 void OperatorMetrics::Enrolled(const std::string& result) {
   families_->enrollments.Add({{"result", result}}).Increment();
+}
+
+void OperatorMetrics::SignsRefused(const std::string& reason) {
+  families_->signs_refused.Add({{"reason", reason}}).Increment();
 }
 
 void OperatorMetrics::PeerRefused(const std::string& server, const std::string& reason) {

@@ -37,6 +37,8 @@ class OperatorMetrics final : public CaptureMetrics, public QueueObserver {
   void Notified(const std::string& result);
   // `result` is ok, denied, invalid or failed.
   void Enrolled(const std::string& result);
+  // `reason` is unauthenticated, invalid or busy.
+  void SignsRefused(const std::string& reason);
   // Counts refused connections. `server` is enrollment or worker (a sidecar with a wrong identity);
   // `reason` is "handshake" or the name of a PeerVerdict.
   void PeerRefused(const std::string& server, const std::string& reason);

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "operator/core/sign.h"
+
 namespace strobe {
 
 struct TriggerAlertMetrics::Families {
@@ -12,6 +14,9 @@ struct TriggerAlertMetrics::Families {
     // So that the first alert is an increase.
     for (const char* outcome : {"Taken", "Resolved", "Unmatched", "Failed"})
       alerts.Add({{"outcome", outcome}});
+    for (const SignKind sign : {SignKind::kStepsSlower, SignKind::kNoStep,
+                                SignKind::kMemoryNearLimit, SignKind::kSlowerThanOthers})
+      signs.Add({{"sign", std::string(NameOf(sign))}, {"outcome", "Taken"}});
   }
 
   prometheus::Registry& of;
@@ -24,6 +29,14 @@ struct TriggerAlertMetrics::Families {
               "or "
               "the reason why nothing was started.")
           .Register(of);
+  prometheus::Family<prometheus::Counter>& signs =
+      prometheus::BuildCounter()
+          .Name("strobe_triggers_signs_total")
+          .Help(
+              "Signs that workers told, by sign (StepsSlower, NoStep, MemoryNearLimit, "
+              "SlowerThanOthers) and by what came of them: Taken (a capture was started), Failed "
+              "(the worker tells it again), or the reason why nothing was started.")
+          .Register(of);
 };
 
 TriggerAlertMetrics::TriggerAlertMetrics(prometheus::Registry& registry)
@@ -33,6 +46,11 @@ TriggerAlertMetrics::~TriggerAlertMetrics() = default;
 
 void TriggerAlertMetrics::AlertDecided(std::string_view outcome) {
   families_->alerts.Add({{"outcome", std::string(outcome)}}).Increment();
+}
+
+void TriggerAlertMetrics::SignDecided(std::string_view sign, std::string_view outcome) {
+  families_->signs.Add({{"sign", std::string(sign)}, {"outcome", std::string(outcome)}})
+      .Increment();
 }
 
 }  // namespace strobe

@@ -17,6 +17,7 @@ class TriggerAlertMetrics final : public TriggerMetrics {
   ~TriggerAlertMetrics() override;
 
   void AlertDecided(std::string_view outcome) override;
+  void SignDecided(std::string_view sign, std::string_view outcome) override;
 
  private:
   struct Families;

@@ -43,6 +43,12 @@ Json CreatorContentOf(CreatorKind kind, const Json& object, const std::string& u
          {"matchLabels", "namespaceLabel", "podLabel", "jobLabel", "jobKind"});
     copy(spec.value("budget", Json::object()), content["budget"],
          {"coolDown", "capturesPerDay", "dutyCycle", "bytesPerDay"});
+    // Not without them, so that seals of triggers without signs stay valid.
+    if (spec.contains("signs")) {
+      content["signs"] = Json::object();
+      copy(spec["signs"], content["signs"],
+           {"stepsSlower", "noStepFor", "memoryNearLimit", "slowerThanOthers"});
+    }
   } else {
     copy(spec, content, {"schedule", "timeZone", "interval", "jitter"});
   }

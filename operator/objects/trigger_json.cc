@@ -12,6 +12,7 @@
 #include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/json_members.h"
+#include "operator/objects/selector_json.h"
 
 namespace strobe::kube {
 namespace {
@@ -20,10 +21,16 @@ using Json = nlohmann::json;
 
 constexpr Nanos kMinCoolDown = std::chrono::seconds(10), kMaxCoolDown = kBudgetDay;
 constexpr int kMaxCapturesPerDay = 1000;
+// The schema has the same defaults and bounds.
+constexpr std::uint32_t kDefaultSlowPercent = 50, kMinSlowPercent = 10, kMaxSlowPercent = 10'000;
+constexpr std::uint32_t kDefaultSlowSteps = 10, kMinSlowSteps = 3, kMaxSlowSteps = 10'000;
+constexpr std::uint32_t kDefaultMemoryPercent = 90, kMinMemoryPercent = 50;
+constexpr Nanos kMinNoStep = std::chrono::seconds(5), kMaxNoStep = std::chrono::hours(24);
 constexpr char kSomeJob[] = "the-alert-names-it";
 
 absl::Status ReadAlerts(const Json& spec, TriggerAlerts& alerts) {
-  const Json given = spec.value("alerts", Json::object());
+  const Json given = spec.value("alerts", Json());
+  if (given.is_null()) return absl::OkStatus();
   alerts.match_labels = given.value("matchLabels", alerts.match_labels);
   alerts.namespace_label = given.value("namespaceLabel", alerts.namespace_label);
   alerts.pod_label = given.value("podLabel", alerts.pod_label);
@@ -37,6 +44,43 @@ absl::Status ReadAlerts(const Json& spec, TriggerAlerts& alerts) {
   if (FindJobKind(job) == nullptr)
     return absl::InvalidArgumentError(StrCat("alerts.jobKind: ", UnknownJobKind(job)));
   return absl::OkStatus();
+}
+
+// InvalidArgument for what the schema refuses, because an older schema may be installed.
+absl::StatusOr<SlowSteps> ReadSlowSteps(const Json& given, const std::string& field) {
+  const SlowSteps slow{given.value("percent", kDefaultSlowPercent),
+                       given.value("steps", kDefaultSlowSteps)};
+  if (slow.percent < kMinSlowPercent || slow.percent > kMaxSlowPercent)
+    return absl::InvalidArgumentError(StrCat(field, ".percent: it must be from 10 to 10000"));
+  if (slow.steps < kMinSlowSteps || slow.steps > kMaxSlowSteps)
+    return absl::InvalidArgumentError(StrCat(field, ".steps: it must be from 3 to 10000"));
+  return slow;
+}
+
+absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
+  const Json given = spec.value("signs", Json());
+  if (given.is_null()) return absl::OkStatus();
+  if (given.contains("stepsSlower")) {
+    ASSIGN_OR_RETURN(signs.steps_slower, ReadSlowSteps(given["stepsSlower"], "signs.stepsSlower"));
+  }
+  if (given.contains("slowerThanOthers")) {
+    ASSIGN_OR_RETURN(signs.slower_than_others,
+                     ReadSlowSteps(given["slowerThanOthers"], "signs.slowerThanOthers"));
+  }
+  if (given.contains("noStepFor")) {
+    signs.no_step_for.emplace();
+    if (const absl::Status read = ReadDuration(given, "noStepFor", *signs.no_step_for); !read.ok())
+      return absl::InvalidArgumentError(StrCat("signs.", MessageOf(read)));
+    if (*signs.no_step_for < kMinNoStep || *signs.no_step_for > kMaxNoStep)
+      return absl::InvalidArgumentError("signs.noStepFor: it must be from 5s to 24h");
+  }
+  if (given.contains("memoryNearLimit")) {
+    signs.memory_percent = given["memoryNearLimit"].value("percent", kDefaultMemoryPercent);
+    if (signs.memory_percent < kMinMemoryPercent || signs.memory_percent > 100)
+      return absl::InvalidArgumentError("signs.memoryNearLimit.percent: it must be from 50 to 100");
+  }
+  return signs.any() ? absl::OkStatus()
+                     : absl::InvalidArgumentError("signs: give at least one sign");
 }
 
 // "0.5%" as a part of 1.
@@ -82,7 +126,14 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
   Json run = ReadTemplateOf(spec);
   const Json& target = Member(run["spec"], "target");
   trigger.has_target = !target.is_null();
-  if (trigger.has_target) trigger.target_job = JobOfTarget(target);
+  if (trigger.has_target) {
+    trigger.target_job = JobOfTarget(target);
+    trigger.target.pods = target.value("pods", std::vector<std::string>());
+    if (target.contains("selector")) {
+      ASSIGN_OR_RETURN(trigger.target.selector,
+                       ReadSelector(target["selector"], "template.spec.target.selector"));
+    }
+  }
   RETURN_IF_ERROR(ApplySample(spec, run, trigger.rotates));
   trigger.duration = CaptureSpec().duration;
   if (const absl::Status read = ReadDuration(run["spec"], "duration", trigger.duration); !read.ok())
@@ -93,6 +144,9 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
 
 absl::Status ReadTriggerFields(const Json& spec, ProfileTrigger& trigger) {
   RETURN_IF_ERROR(ReadAlerts(spec, trigger.alerts));
+  RETURN_IF_ERROR(ReadSigns(spec, trigger.signs));
+  if (trigger.alerts.match_labels.empty() && !trigger.signs.any())
+    return absl::InvalidArgumentError("alerts: give alerts or signs, which start captures");
   RETURN_IF_ERROR(ReadBudget(spec, trigger.budget));
   ReadHistory(spec, trigger);
   RETURN_IF_ERROR(ReadTriggerTemplate(spec, trigger));
@@ -116,7 +170,7 @@ void ReadTriggerStatus(const Json& object, TriggerStatus& status) {
     const Json& last = object["lastCapture"];
     status.last_capture =
         LastCapture{ReadTime(last, "time").value_or(WallTime{}), last.value("run", ""),
-                    last.value("job", ""), last.value("alert", "")};
+                    last.value("job", ""), last.value("alert", ""), last.value("sign", "")};
   }
   const Json alerts = object.value("alerts", Json::object());
   status.taken = alerts.value("taken", std::int64_t{0});
@@ -184,6 +238,7 @@ Json TriggerStatusToJson(const ProfileTrigger& trigger, const TriggerStatus& sta
                            {"run", status.last_capture->run},
                            {"job", status.last_capture->job},
                            {"alert", status.last_capture->alert}};
+    if (!status.last_capture->sign.empty()) json["lastCapture"]["sign"] = status.last_capture->sign;
   }
   if (status.last_skip) {
     json["lastSkip"] = {{"time", FormatRfc3339(status.last_skip->time)},
@@ -202,6 +257,7 @@ Json RunToJson(const ProfileTrigger& trigger, const TriggeredRun& run) {
   metadata["annotations"][kTriggeredJobAnnotation] = run.job;
   metadata["annotations"][kAlertAnnotation] = run.alert;
   metadata["annotations"][kAlertNameAnnotation] = run.alert_name;
+  if (!run.sign.empty()) metadata["annotations"][kSignAnnotation] = run.sign;
   if (run.target) {
     Json job = {{"kind", run.target->kind}, {"name", run.target->name}};
     if (!run.target->api_version.empty()) job["apiVersion"] = run.target->api_version;
@@ -228,6 +284,7 @@ TriggerRun ParseTriggeredRun(const Json& request) {
   run.job = TextOf(annotations, kTriggeredJobAnnotation);
   run.alert = TextOf(annotations, kAlertAnnotation);
   run.alert_name = TextOf(annotations, kAlertNameAnnotation);
+  run.sign = TextOf(annotations, kSignAnnotation);
   if (metadata.is_object())
     run.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
   const Json& status = Member(request, "status");

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <random>
 #include <utility>
 
 #include "common/base/duration.h"
 #include "common/base/guard.h"
 #include "common/base/log.h"
+#include "common/base/spread.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/text_file.h"
-#include "common/grpc_tls/credentials.h"
 #include "strobe/v1/enrollment.grpc.pb.h"
 
 namespace strobe {
@@ -22,13 +21,6 @@ namespace {
 
 constexpr Nanos kCallTimeout = std::chrono::seconds(10);
 constexpr Nanos kFirstRetry = std::chrono::milliseconds(500), kMaxRetry = std::chrono::seconds(60);
-
-// Shortens a wait by up to a fifth at random, because thousands of sidecars that started together
-// must not call the operator at one moment.
-Nanos Spread(Nanos wait) {
-  static thread_local std::mt19937_64 random{std::random_device{}()};
-  return wait * std::uniform_int_distribution<int>(80, 100)(random) / 100;
-}
 
 std::string RootsFile(const std::string& state_dir) { return state_dir + "/roots.pem"; }
 
@@ -45,7 +37,7 @@ void KeepRoots(const std::string& state_dir, const std::string& roots) {
 }  // namespace
 
 Enroller::Enroller(const Clock& clock, Options options,
-                   std::function<void(const LiveIdentity&)> enrolled)
+                   std::function<void(const Enrolled&)> enrolled)
     : clock_(clock), options_(std::move(options)), on_enrolled_(std::move(enrolled)) {}
 
 Enroller::~Enroller() { Stop(); }
@@ -79,7 +71,7 @@ void Enroller::Run() {
     }
     if (MessageOf(status) != complaint) {
       LogWarning(enrolled() ? "the certificate cannot be renewed yet" : "cannot enroll yet",
-                 {{"operator", options_.address}, {"error", MessageOf(status)}});
+                 {{"operator", options_.address.name}, {"error", MessageOf(status)}});
       complaint = MessageOf(status);
     }
     wait = Spread(retry);
@@ -96,19 +88,11 @@ absl::Status Enroller::EnrollOnce() {
   request.set_token(token.substr(0, token.find_last_not_of(" \n") + 1));
   ASSIGN_OR_RETURN(*request.mutable_signing_request(), NewSigningRequest(key_));
 
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A Service that was created anew has another address, so its name is tried as well.
-  const bool by_name = options_.connect_to.empty() || last_was_direct_;
+  const bool by_name = options_.address.connect_to.empty() || last_was_direct_;
   last_was_direct_ = !by_name;
-  if (!by_name) {
-    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
-                        options_.address.substr(0, options_.address.rfind(':')));
-  }
-  const auto stub = v1::Enrollment::NewStub(grpc::CreateCustomChannel(
-      by_name ? options_.address : options_.connect_to,
-      VerifyingChannelCredentials(clock_, {{}, roots_}, nullptr), arguments));
+  const auto stub =
+      v1::Enrollment::NewStub(OpenOperatorChannel(clock_, options_.address, by_name, {{}, roots_}));
   grpc::ClientContext context;
   context.set_deadline(DeadlineIn(kCallTimeout));
   v1::EnrollResponse response;
@@ -126,7 +110,7 @@ absl::Status Enroller::EnrollOnce() {
   } else {
     identity_.emplace(Identity{{response.certificate(), key_}, roots_});
     enrolled_.Notify();
-    on_enrolled_(*identity_);
+    on_enrolled_({*identity_, {response.namespace_(), response.pod(), response.pod_uid()}});
   }
   LogInfo("enrolled", {{"until", FormatRfc3339(validity.until)}});
   return absl::OkStatus();

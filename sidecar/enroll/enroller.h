@@ -10,24 +10,27 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/tls/live_identity.h"
+#include "sidecar/enroll/operator_channel.h"
 
 namespace strobe {
 
 class Enroller {
  public:
   struct Options {
-    std::string address{};     // host:port of the operator; its certificate must carry the host.
+    OperatorAddress address{};
     std::string token_file{};  // A projected service-account token of audience "strobe".
     std::string roots{};       // PEM; the authorities to trust at first.
     // Directory that keeps newer roots for a restarted container; empty = they are not kept.
     std::string state_dir{};
-    // host:port to connect to, where the host of `address` may not be resolved; empty = `address`.
-    std::string connect_to{};
   };
 
-  // `enrolled` is called once, on the enroller's thread, with the first certificate. The identity
-  // is renewed in place from then on and lives as long as the enroller.
-  Enroller(const Clock& clock, Options options, std::function<void(const LiveIdentity&)> enrolled);
+  // What is known of this process once it has enrolled.
+  struct Enrolled {
+    const LiveIdentity& identity;  // Renewed in place; lives as long as the enroller.
+    OwnPod pod{};
+  };
+  // `enrolled` is called once, on the enroller's thread, with the first certificate.
+  Enroller(const Clock& clock, Options options, std::function<void(const Enrolled&)> enrolled);
   ~Enroller();
   Enroller(const Enroller&) = delete;
   Enroller& operator=(const Enroller&) = delete;
@@ -44,7 +47,7 @@ class Enroller {
 
   const Clock& clock_;
   const Options options_;
-  const std::function<void(const LiveIdentity&)> on_enrolled_;
+  const std::function<void(const Enrolled&)> on_enrolled_;
 
   // Used by the thread only.
   std::string key_, roots_;

@@ -37,6 +37,7 @@ class AgentParts {
   // The framework's profilers and the agent as one source.
   session::Source& source() { return both_; }
   session::JobMonitor& monitor() { return monitor_; }
+  const AgentDirectory& directory() const { return *directory_; }
   // A program with the agent is running.
   bool connected();
   // See KinetoDaemon::refused; empty if the sidecar is not Kineto's daemon.

@@ -145,19 +145,20 @@ absl::Status SidecarServer::ServeWorkers(std::shared_ptr<grpc::ServerCredentials
 
 void SidecarServer::StartEnrolling() {
   ObserveFailedHandshakes([this] { metrics_.PeerRefused("handshake"); });
-  enroller_.emplace(clock_,
-                    Enroller::Options{flags_.enroll, flags_.token_file, flags_.roots,
-                                      flags_.state_dir, flags_.enroll_at},
-                    [this](const LiveIdentity& identity) { OnEnrolled(identity); });
+  enroller_.emplace(
+      clock_,
+      Enroller::Options{
+          {flags_.enroll, flags_.enroll_at}, flags_.token_file, flags_.roots, flags_.state_dir},
+      [this](const Enroller::Enrolled& enrolled) { OnEnrolled(enrolled); });
   enroller_->Start();
 }
 
-void SidecarServer::OnEnrolled(const LiveIdentity& identity) {
+void SidecarServer::OnEnrolled(const Enroller::Enrolled& enrolled) {
   const auto refused = [this](PeerVerdict verdict) {
     metrics_.PeerRefused(std::string(Name(verdict)));
   };
   const absl::Status served =
-      ServeWorkers(MutualServerCredentials(clock_, identity, kOperatorName, refused));
+      ServeWorkers(MutualServerCredentials(clock_, enrolled.identity, kOperatorName, refused));
   if (!served.ok()) {
     LogError("cannot serve the operator", {{"error", MessageOf(served)}});
     has_failed_ = true;
@@ -165,6 +166,17 @@ void SidecarServer::OnEnrolled(const LiveIdentity& identity) {
     return;
   }
   LogInfo("strobe-sidecar serves its operator", {{"port", StrCat(worker_port_.load())}});
+  WatchSigns(enrolled);
+}
+
+void SidecarServer::WatchSigns(const Enroller::Enrolled& enrolled) {
+  // An older operator does not say which pod this is, and wants no signs. A guest is one of several
+  // sidecars of its pod.
+  if (enrolled.pod.uid.empty() || flags_.agent_only_parent) return;
+  signs_ = std::make_unique<SignWatch>(
+      clock_, source_,
+      agent_ == nullptr ? nullptr : std::make_unique<ToldMemory>(clock_, agent_->directory()),
+      SignTeller(clock_, {flags_.enroll, flags_.enroll_at}, enrolled.identity, enrolled.pod));
 }
 
 // With TLS, stock clients need a port of their own, because they present no certificate.
@@ -218,6 +230,7 @@ bool SidecarServer::Stop() {
   const auto deadline = DeadlineIn(kStopPatience);
   // First, because its thread may be about to start the workers' server.
   if (enroller_) enroller_->Stop();
+  signs_.reset();
   if (worker_server_ != nullptr) worker_server_->Stop(deadline);
   if (stock_server_ != nullptr) stock_server_->Stop(deadline);
   return !has_failed_;

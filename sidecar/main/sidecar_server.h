@@ -16,6 +16,7 @@
 #include "sidecar/enroll/enroller.h"
 #include "sidecar/main/agent_parts.h"
 #include "sidecar/main/flags.h"
+#include "sidecar/main/sign_watch.h"
 #include "sidecar/service/guarded_worker.h"
 #include "sidecar/service/profiler_service.h"
 #include "sidecar/service/sidecar_metrics.h"
@@ -57,7 +58,8 @@ class SidecarServer {
   absl::Status ServeStockClients();
   absl::Status ServeMetrics();
   void StartEnrolling();
-  void OnEnrolled(const LiveIdentity& identity);  // On the enroller's thread.
+  void OnEnrolled(const Enroller::Enrolled& enrolled);  // On the enroller's thread.
+  void WatchSigns(const Enroller::Enrolled& enrolled);
   Page Metrics();
 
   const SidecarFlags flags_;
@@ -83,7 +85,8 @@ class SidecarServer {
   std::optional<Enroller> enroller_;
   // Set by Start or by the enroller's thread; used by others once that thread has been stopped.
   std::unique_ptr<GrpcServer> worker_server_;
-  std::atomic<int> worker_port_{0};  // 0 = not served yet.
+  std::unique_ptr<SignWatch> signs_;  // The same.
+  std::atomic<int> worker_port_{0};   // 0 = not served yet.
   std::atomic<bool> has_failed_{false};
   std::unique_ptr<GrpcServer> stock_server_;  // Null without --compat-listen.
   std::unique_ptr<HttpServer> http_;          // Null without --http-listen.

@@ -130,6 +130,12 @@ std::vector<std::string> Tellers(session::Source& source, const v1::CapturePlan&
   return tellers;
 }
 
+std::vector<v1::StepPace> Joined(std::vector<v1::StepPace> told, std::vector<v1::StepPace> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(told));
+  if (told.size() > kMaxToldLoops) told.resize(kMaxToldLoops);
+  return told;
+}
+
 // Ends a part that waits for programs when the worker is lost, or somebody ends the recording.
 void EndLostWorker(LostWorker& worker, const Cancellation& terminate, const Cancellation& ended,
                    Cancellation& end) {
@@ -220,11 +226,10 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
   return servers;
 }
 
-std::vector<v1::StepPace> AutoSource::Steps() {
-  std::vector<v1::StepPace> told = inproc_.Steps(), agents = agent_.Steps();
-  std::move(agents.begin(), agents.end(), std::back_inserter(told));
-  if (told.size() > kMaxToldLoops) told.resize(kMaxToldLoops);
-  return told;
+std::vector<v1::StepPace> AutoSource::Steps() { return Joined(inproc_.Steps(), agent_.Steps()); }
+
+std::vector<v1::StepPace> AutoSource::LastSteps() {
+  return Joined(inproc_.LastSteps(), agent_.LastSteps());
 }
 
 Nanos AutoSource::lead() const {

@@ -126,7 +126,7 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
   return sources;
 }
 
-std::vector<v1::StepPace> InprocSource::Steps() {
+std::vector<v1::StepPace> InprocSource::AskAll(StepMemory::Silent silent) {
   std::vector<Announcement> processes = ReadAnnouncements(directory_);
   std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
   std::vector<std::string> tellers;
@@ -138,7 +138,7 @@ std::vector<v1::StepPace> InprocSource::Steps() {
   ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
     const Nanos left = std::max(until - clock_.MonoNow(), StepMemory::kUsual);
     auto answer = AskSteps(directory_, processes[i], step_memory_.Patience(tellers[i], left));
-    told[i] = step_memory_.Take(tellers[i], std::move(answer), clock_.WallNow());
+    told[i] = step_memory_.Take(tellers[i], std::move(answer), clock_.WallNow(), silent);
   });
   std::vector<v1::StepPace> all;
   for (std::vector<v1::StepPace>& loops : told)

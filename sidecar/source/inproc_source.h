@@ -20,7 +20,8 @@ class InprocSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  std::vector<v1::StepPace> Steps() override;
+  std::vector<v1::StepPace> Steps() override { return AskAll(StepMemory::Silent::kGoesOn); }
+  std::vector<v1::StepPace> LastSteps() override { return AskAll(StepMemory::Silent::kRests); }
   // NoSource without processes if none announced itself. Processes with a server of ours are left
   // to it, unless the plan names a container. If the plan counts steps, each of its step_tellers
   // records itself from the begin of the first to the end of the last one, and any other process
@@ -30,6 +31,8 @@ class InprocSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
  private:
+  std::vector<v1::StepPace> AskAll(StepMemory::Silent silent);
+
   const Clock& clock_;
   const std::string directory_;
   StepMemory step_memory_{};

@@ -22,9 +22,13 @@ class StepMemory {
   // How long to wait for an answer of the process with this socket: kUsual, or, once for each
   // process, `longest`. Nothing is known of its steps yet, and a capture cannot begin at one then.
   Nanos Patience(const std::string& teller, Nanos longest) const;
+  // Whether the steps of a process that does not answer are expected to go on at their pace, or are
+  // as it told them last.
+  enum class Silent { kGoesOn, kRests };
   // Takes the process's answer, none if it did not answer, and returns what is known of its steps.
   std::vector<v1::StepPace> Take(const std::string& teller,
-                                 std::optional<std::vector<v1::StepPace>> answer, WallTime now);
+                                 std::optional<std::vector<v1::StepPace>> answer, WallTime now,
+                                 Silent silent = Silent::kGoesOn);
   // Forgets all processes but these.
   void KeepOnly(const std::vector<std::string>& tellers);
 

@@ -182,10 +182,10 @@ def pod_token(kubectl, pod, audience="strobe"):
 class SecureSidecar:
     """A sidecar with the flags of an injected one, and a Pod object without a node."""
 
-    def __init__(self, group, operator, pod, profiler_port, directory, index=0, flags=(), host="127.0.0.1", host_ports=None):
+    def __init__(self, group, operator, pod, profiler_port, directory, index=0, flags=(), host="127.0.0.1", host_ports=None, labels=None):
         self.port, self.http_port, self.host = free_port(), free_port(), host
         self.pod = pod
-        make_pod(operator.kubectl, pod, self.port, index=index, host_ports=host_ports and host_ports(self.port))
+        make_pod(operator.kubectl, pod, self.port, labels, index=index, host_ports=host_ports and host_ports(self.port))
         directory.mkdir(parents=True, exist_ok=True)
         self.token_file = directory / f"{pod}.token"
         self.token_file.write_text(pod_token(operator.kubectl, pod))

@@ -45,7 +45,7 @@ ARROWS = {
     "operator/core": ["collector/analysis", "collector/logdir", "common/base"],
     "operator/objects": ["collector/logdir", "common/base", "operator/core"],
     "operator/config": ["common/base", "common/yaml"],
-    "operator/workers": ["common/base", "common/grpc_tls", "operator/core"],
+    "operator/workers": ["common/base", "common/grpc_tls", "common/tls", "operator/core"],
     "operator/report": ["collector/digest", "collector/report", "common/base", "operator/core"],
     "operator/enroll": ["common/base", "common/grpc_tls", "common/tls"],
     "operator/controller": ["collector/logdir", "common/base", "operator/core"],

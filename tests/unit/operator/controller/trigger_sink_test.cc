@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/base/strings.h"
+#include "operator/controller/sign_desk.h"
 #include "operator/controller/trigger_reconciler.h"
 #include "operator/core/trigger_match.h"
 #include "tests/fakes/simulated_time.h"
@@ -64,7 +65,7 @@ class TriggerClusterFake final : public TriggerCluster {
     const absl::Status called = Call([&] { ++api_.reads; });
     if (!called.ok()) return called;
     if (!api_.pods.contains(name)) return absl::NotFoundError(name);
-    PodInfo pod{.name = name};
+    PodInfo pod{.name = name, .uid = "uid-" + name};
     pod.labels["jobset.sigs.k8s.io/jobset-name"] = api_.pods[name];
     return pod;
   }
@@ -82,6 +83,7 @@ class TriggerClusterFake final : public TriggerCluster {
       made.job = run.job;
       made.alert = run.alert;
       made.alert_name = run.alert_name;
+      made.sign = run.sign;
       made.created = WholeSeconds(clock_.WallNow());
       made.recorded = trigger.duration;
       api_.runs[run.name] = made;
@@ -138,6 +140,9 @@ class TriggerClusterFake final : public TriggerCluster {
 class CountedAlerts final : public TriggerMetrics {
  public:
   void AlertDecided(std::string_view outcome) override { ++counts[std::string(outcome)]; }
+  void SignDecided(std::string_view sign, std::string_view outcome) override {
+    ++counts[StrCat(sign, " ", outcome)];
+  }
   std::map<std::string, int> counts;
 };
 
@@ -528,6 +533,143 @@ TEST_F(TriggerSinkTest, TheNameFollowsFromTheRunBefore) {
   time_.Advance(11min);
   EXPECT_EQ(Reason(Slow("llm-0")), "");
   EXPECT_TRUE(api_.runs.contains(TriggeredRunName("slow", "JobSet/llm", 2)));
+}
+
+// What workers tell, by the whole path to the run.
+class SignDeskTest : public TriggerSinkTest {
+ protected:
+  SignDeskTest() {
+    ProfileTrigger trigger = MakeTrigger();
+    trigger.alerts.match_labels.clear();
+    trigger.signs.steps_slower = SlowSteps{50, 10};
+    for (int i = 0; i < 8; ++i) api_.pods[StrCat("llm-", i)] = "llm";
+    Change(trigger);
+    Reopen();
+  }
+  void Reopen() {
+    Restart();
+    desk_ = std::make_unique<SignDesk>(time_, process_->cluster, process_->table, process_->sink,
+                                       process_->metrics);
+  }
+  WorkerSigns Told(const std::string& pod, const std::string& rule = "slow/StepsSlower") const {
+    WorkerSigns told{.ns = "ml", .pod = pod, .uid = "uid-" + pod};
+    told.signs.push_back(
+        {.rule = rule, .began_ago = 4s, .loop = "train", .step = 150ms, .usual_step = 100ms});
+    return told;
+  }
+  absl::StatusOr<SignOrders> Tell(const WorkerSigns& told) {
+    return desk_->Take(told, time_.MonoNow() + 4s);
+  }
+  int Count(const std::string& outcome) { return process_->metrics.counts[outcome]; }
+
+  std::unique_ptr<SignDesk> desk_;
+};
+
+TEST_F(SignDeskTest, ASignStartsACaptureOfItsWorkersJobAndSaysWhatWasSeen) {
+  const auto orders = Tell(Told("llm-3"));
+  ASSERT_TRUE(orders.ok()) << orders.status();
+  EXPECT_EQ(orders->again, kTellWithTriggers);
+  ASSERT_THAT(orders->rules, SizeIs(1));
+  EXPECT_EQ(orders->rules[0].id, "slow/StepsSlower");
+  EXPECT_EQ(OnlyRun().job, "JobSet/llm");
+  EXPECT_EQ(OnlyRun().alert_name, "StepsSlower");
+  EXPECT_THAT(OnlyRun().sign, HasSubstr("llm-3: steps of train take 150ms instead of 100ms"));
+  EXPECT_EQ(Count("StepsSlower Taken"), 1);
+  const TriggerStatus status = Reconcile();
+  EXPECT_EQ(status.taken, 1);
+  EXPECT_THAT(status.last_capture->sign, HasSubstr("llm-3"));
+  EXPECT_THAT(api_.events, testing::Contains(HasSubstr("the sign StepsSlower started")));
+}
+
+TEST_F(SignDeskTest, AStormOfAllRanksIsOneCaptureAndTheBudgetHolds) {
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(Tell(Told(StrCat("llm-", i))).ok());
+  EXPECT_THAT(api_.runs, SizeIs(1));
+  EXPECT_EQ(Count("StepsSlower AlreadyCaptured"), 7);
+  time_.Advance(1min);
+  EXPECT_TRUE(Tell(Told("llm-1")).ok());
+  EXPECT_EQ(Count("StepsSlower CoolDown"), 1) << "it began after the capture";
+  EXPECT_THAT(Reconcile().last_skip->message, HasSubstr("(llm-1: steps of train take"));
+  EndRuns();
+  time_.Advance(10min);
+  EXPECT_TRUE(Tell(Told("llm-1")).ok());
+  EXPECT_THAT(api_.created, SizeIs(2));
+}
+
+TEST_F(SignDeskTest, AWorkerSpeaksForItsOwnPodOnly) {
+  WorkerSigns told = Told("llm-0");
+  told.uid = "uid-bert-0";  // What its certificate proves.
+  EXPECT_TRUE(absl::IsPermissionDenied(Tell(told).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(Tell(Told("gone")).status()));
+  told = Told("bert-0");
+  told.ns = "other";
+  const auto orders = Tell(told);
+  ASSERT_TRUE(orders.ok());
+  EXPECT_THAT(orders->rules, IsEmpty());
+  EXPECT_EQ(orders->again, kTellWithoutTriggers);
+  EXPECT_THAT(api_.runs, IsEmpty());
+}
+
+TEST_F(SignDeskTest, RulesThatNoTriggerHasAndForgedComparisonsStartNothing) {
+  ProfileTrigger trigger = api_.triggers["slow"];
+  trigger.signs.slower_than_others = SlowSteps{50, 10};
+  Change(trigger);
+  Reopen();
+  for (const char* rule : {"", "slow", "slow/NoStep", "other/StepsSlower", "slow/SlowerThanOthers"})
+    EXPECT_TRUE(Tell(Told("llm-0", rule)).ok()) << rule;
+  EXPECT_THAT(api_.runs, IsEmpty());
+}
+
+TEST_F(SignDeskTest, AWorkerThatIsSlowerThanTheOthersIsCaptured) {
+  ProfileTrigger trigger = api_.triggers["slow"];
+  trigger.signs = {};
+  trigger.signs.slower_than_others = SlowSteps{50, 30};
+  Change(trigger);
+  Reopen();
+  const auto round = [&](Nanos slow) {
+    time_.Advance(10s);
+    for (int i = 0; i < 8; ++i) {
+      WorkerSigns told{.ns = "ml", .pod = StrCat("llm-", i), .uid = StrCat("uid-llm-", i)};
+      told.step_times.push_back({"train", "python 7", i == 5 ? slow : Nanos(100ms), 20});
+      const auto orders = Tell(told);
+      ASSERT_TRUE(orders.ok());
+      EXPECT_EQ(orders->again, kTellStepTimes);
+    }
+  };
+  for (int i = 0; i < 5; ++i) round(110ms);
+  EXPECT_THAT(api_.runs, IsEmpty());
+  round(250ms);
+  round(250ms);
+  EXPECT_THAT(OnlyRun().sign, HasSubstr("llm-5: steps of train in python 7 take 250ms"));
+  round(250ms);
+  EXPECT_THAT(api_.runs, SizeIs(1));
+}
+
+TEST_F(SignDeskTest, NothingIsReadForWorkersThatNobodyAsksAndThoseThatAreKnown) {
+  const int before = api_.reads;
+  WorkerSigns told{.ns = "quiet", .pod = "p", .uid = "u"};
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Tell(told).ok());
+  EXPECT_EQ(api_.reads, before);
+  told = {.ns = "ml", .pod = "llm-0", .uid = "uid-llm-0"};
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Tell(told).ok());
+  EXPECT_EQ(api_.reads, before + 1);
+}
+
+TEST_F(SignDeskTest, WhatCannotBeDecidedIsToldAgain) {
+  api_.down = true;
+  EXPECT_TRUE(absl::IsUnavailable(Tell(Told("llm-0")).status()));
+  api_.down = false;
+  EXPECT_TRUE(Tell(Told("llm-0")).ok());
+  EXPECT_THAT(api_.runs, SizeIs(1));
+}
+
+TEST_F(SignDeskTest, WorkersWithoutEndAskTheApiServerABoundedNumberOfTimes) {
+  const int before = api_.reads;
+  for (int i = 0; i < 5000; ++i) {
+    const absl::Status status =
+        Tell({.ns = "ml", .pod = StrCat("invented-", i), .uid = "u"}).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status) || absl::IsUnavailable(status));
+  }
+  EXPECT_LE(api_.reads - before, 200);
 }
 
 }  // namespace

@@ -114,6 +114,17 @@ TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
            {R"({"spec": {"template": {"metadata": {"labels": {"a": "b c"}}}}})",
             "spec.template.metadata.labels"},
            {R"({"spec": {"template": {"spec": {"logdir": "ftp://x"}}}})", "spec.template.spec."},
+           {R"({"spec": {"alerts": null}})", "spec.alerts: give alerts or signs"},
+           {R"({"spec": {"signs": {}}})", "spec.signs: give at least one"},
+           {R"({"spec": {"signs": {"stepsSlower": {"percent": 9}}}})",
+            "spec.signs.stepsSlower.percent"},
+           {R"({"spec": {"signs": {"slowerThanOthers": {"steps": 2}}}})",
+            "spec.signs.slowerThanOthers.steps"},
+           {R"({"spec": {"signs": {"noStepFor": "1s"}}})", "spec.signs.noStepFor"},
+           {R"({"spec": {"signs": {"noStepFor": "soon"}}})", "spec.signs.noStepFor"},
+           {R"({"spec": {"signs": {"memoryNearLimit": {"percent": 101}}}})",
+            "spec.signs.memoryNearLimit.percent"},
+           {R"({"spec": {"signs": {"stepsSlower": 5}}})", "wrong type"},
            {R"({"spec": {"alerts": []}})", "wrong type"}}) {
     EXPECT_THAT(why(patch), HasSubstr(words)) << patch;
   }
@@ -122,12 +133,31 @@ TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ParsedTrigger(object).invalid, HasSubstr("a trigger's name has at most 63"));
 }
 
+TEST(TriggerJson, SignsAreReadWithTheirDefaults) {
+  const ProfileTrigger trigger = ParsedTrigger(TriggerObject(R"({"spec": {"alerts": null, "signs": {
+      "stepsSlower": {}, "slowerThanOthers": {"percent": 30, "steps": 100}, "noStepFor": "2m",
+      "memoryNearLimit": {}}, "template": {"spec": {"target": {"selector": {"matchLabels": {"app": "a"}}}}}}})"));
+  EXPECT_EQ(trigger.invalid, "");
+  EXPECT_TRUE(trigger.alerts.match_labels.empty());
+  EXPECT_EQ(trigger.signs.steps_slower->percent, 50u);
+  EXPECT_EQ(trigger.signs.steps_slower->steps, 10u);
+  EXPECT_EQ(trigger.signs.slower_than_others->percent, 30u);
+  EXPECT_EQ(trigger.signs.slower_than_others->steps, 100u);
+  EXPECT_EQ(trigger.signs.no_step_for, 2min);
+  EXPECT_EQ(trigger.signs.memory_percent, 90u);
+  EXPECT_TRUE(trigger.target.selector->Matches({{"app", "a"}}));
+  EXPECT_FALSE(ParsedTrigger(TriggerObject()).signs.any());
+  TriggeredRun made{.name = "slow-1", .job = "Job/a", .alert_name = "NoStep", .sign = "p: none"};
+  EXPECT_EQ(ParseTriggeredRun(RunToJson(trigger, made)).sign, "p: none");
+}
+
 TEST(TriggerJson, AStatusIsReadAsItIsWritten) {
   ProfileTrigger trigger = ParsedTrigger(TriggerObject());
   TriggerStatus status;
   status.observed_generation = 2;
   status.last_alert = trigger.created + 2h;
-  status.last_capture = LastCapture{trigger.created + 1h, "slow-1", "JobSet/llm", "StepSlow"};
+  status.last_capture =
+      LastCapture{trigger.created + 1h, "slow-1", "JobSet/llm", "StepSlow", "p: x"};
   status.active = 1;
   status.taken = 3;
   status.skipped = {{kCoolDown, 5}, {kPodNotFound, 1}};
@@ -152,6 +182,7 @@ TEST(TriggerJson, TheSealCoversAlertsBudgetAndRun) {
   for (const char* patch : {R"({"spec": {"alerts": {"matchLabels": {"a": "b"}}}})",
                             R"({"spec": {"alerts": {"podLabel": "p"}}})",
                             R"({"spec": {"budget": {"capturesPerDay": 99}}})",
+                            R"({"spec": {"signs": {"noStepFor": "2m"}}})",
                             R"({"spec": {"template": {"spec": {"logdir": "/other"}}}})"})
     EXPECT_NE(content(patch), before) << patch;
   EXPECT_EQ(content(R"({"spec": {"suspend": true}})"), before);

@@ -1,0 +1,108 @@
+#include "operator/controller/sign_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace strobe {
+namespace {
+
+// At most twice as many are kept, of about 500 bytes each.
+constexpr std::size_t kKnownWorkers = 4096;
+// Of pods that are not known yet. Those that are refused call again.
+constexpr double kPodReadsPerSecond = 50, kPodReadBurst = 200;
+constexpr Nanos kPodReadLimit = std::chrono::seconds(5);
+
+}  // namespace
+
+SignDesk::SignDesk(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
+                   TriggerSink& sink, TriggerMetrics& metrics)
+    : clock_(clock),
+      cluster_(cluster),
+      triggers_(triggers),
+      sink_(sink),
+      metrics_(metrics),
+      reads_(kPodReadsPerSecond, kPodReadBurst, clock.MonoNow()),
+      workers_(kKnownWorkers) {}
+
+absl::StatusOr<SignOrders> SignDesk::Take(const WorkerSigns& told, MonoTime until) {
+  if (!sink_.IsOpen()) return absl::UnavailableError("the triggers are not known yet");
+  SignOrders orders{.again = kTellWithoutTriggers};
+  const std::vector<TriggerTable::Trigger> triggers = triggers_.AskingForSigns(told.ns);
+  if (triggers.empty()) return orders;
+  ASSIGN_OR_RETURN(const Worker worker, Find(told, until));
+  absl::Status first;
+  for (const TriggerTable::Trigger& trigger : triggers) {
+    if (!AsksForSigns(*trigger, *worker)) continue;
+    orders.again = std::min(orders.again,
+                            trigger->signs.slower_than_others ? kTellStepTimes : kTellWithTriggers);
+    for (SignRule& rule : RulesOf(*trigger))
+      if (orders.rules.size() < kMaxSignRules) orders.rules.push_back(std::move(rule));
+    // The others are decided even if one could not be.
+    first.Update(TakeSigns(*trigger, *worker, told, until));
+    first.Update(TakeStepTimes(*trigger, *worker, told, until));
+  }
+  if (!first.ok()) return absl::UnavailableError(first.message());
+  return orders;
+}
+
+absl::StatusOr<SignDesk::Worker> SignDesk::Find(const WorkerSigns& told, MonoTime until) {
+  const std::string key = StrCat(told.ns, "/", told.pod, "/", told.uid);
+  {
+    MutexLock lock(&mutex_);
+    if (const Worker* known = workers_.Find(key)) return *known;
+    reads_.Refill(clock_.MonoNow());
+    if (!reads_.Take()) return absl::UnavailableError("too many workers at once");
+  }
+  absl::StatusOr<PodInfo> pod =
+      cluster_.ReadPod(told.ns, told.pod, std::min(until - clock_.MonoNow(), kPodReadLimit));
+  if (absl::IsNotFound(pod.status()) || (pod.ok() && pod->uid != told.uid))
+    return absl::PermissionDeniedError("there is no such pod");
+  RETURN_IF_ERROR(pod.status());
+  auto worker = std::make_shared<const SignWorker>(SignWorkerOf(*pod));
+  MutexLock lock(&mutex_);
+  workers_.Put(key, worker);
+  return worker;
+}
+
+absl::Status SignDesk::TakeSigns(const ProfileTrigger& trigger, const SignWorker& worker,
+                                 const WorkerSigns& told, MonoTime until) {
+  absl::Status first;
+  for (const ToldSign& sign : told.signs) {
+    const std::optional<SignRule> rule = FindRule(trigger, sign.rule);
+    // Only the operator sees all workers.
+    if (!rule || rule->kind == SignKind::kSlowerThanOthers) continue;
+    first.Update(Decide(trigger, *rule, sign, worker, until));
+  }
+  return first;
+}
+
+absl::Status SignDesk::TakeStepTimes(const ProfileTrigger& trigger, const SignWorker& worker,
+                                     const WorkerSigns& told, MonoTime until) {
+  if (!trigger.signs.slower_than_others) return absl::OkStatus();
+  const std::string group = StrCat(trigger.uid, "\n", JobText(worker.job));
+  absl::Status first;
+  for (const ToldStepTime& time : told.step_times) {
+    std::optional<ToldSign> sign;
+    {
+      MutexLock lock(&mutex_);
+      const std::size_t dropped = paces_.dropped();
+      sign =
+          paces_.Take(group, worker.uid, time, *trigger.signs.slower_than_others, clock_.MonoNow());
+      if (paces_.dropped() != dropped)
+        metrics_.SignDecided(NameOf(SignKind::kSlowerThanOthers), "TooManyWorkers");
+    }
+    const std::string id = StrCat(trigger.name, "/", NameOf(SignKind::kSlowerThanOthers));
+    if (sign) first.Update(Decide(trigger, *FindRule(trigger, id), *sign, worker, until));
+  }
+  return first;
+}
+
+absl::Status SignDesk::Decide(const ProfileTrigger& trigger, const SignRule& rule,
+                              const ToldSign& sign, const SignWorker& worker, MonoTime until) {
+  return sink_.TakeSign(trigger, AlertOfSign(rule, sign, worker, clock_.WallNow()), until);
+}
+
+}  // namespace strobe

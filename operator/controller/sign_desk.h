@@ -1,0 +1,63 @@
+// Takes what workers tell of themselves: says which signs the ProfileTriggers ask them for,
+// compares their step times, and hands signs to the TriggerSink, where the same budgets hold as for
+// alerts.
+//
+// A worker speaks for its own pod only. What it tells can start captures of its own job, within the
+// budgets of the triggers that ask it, and nothing else. Replicas each know the step times that
+// they were told; workers call any of them, so that each knows most.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/token_bucket.h"
+#include "operator/controller/recent_map.h"
+#include "operator/controller/trigger_ports.h"
+#include "operator/controller/trigger_sink.h"
+#include "operator/controller/trigger_table.h"
+#include "operator/core/rank_pace.h"
+#include "operator/core/sign_rules.h"
+
+namespace strobe {
+
+// How often workers call. A new trigger is known to them after that time.
+inline constexpr Nanos kTellWithoutTriggers = std::chrono::minutes(2),
+                       kTellWithTriggers = std::chrono::minutes(1),
+                       kTellStepTimes = std::chrono::seconds(10);
+
+class SignDesk final : public SignSink {
+ public:
+  // All outlive it.
+  SignDesk(const Clock& clock, TriggerCluster& cluster, const TriggerTable& triggers,
+           TriggerSink& sink, TriggerMetrics& metrics);
+
+  absl::StatusOr<SignOrders> Take(const WorkerSigns& told, MonoTime until) override;
+
+ private:
+  using Worker = std::shared_ptr<const SignWorker>;
+
+  // Reads the pod of the worker, if it is not known.
+  absl::StatusOr<Worker> Find(const WorkerSigns& told, MonoTime until);
+  absl::Status TakeSigns(const ProfileTrigger& trigger, const SignWorker& worker,
+                         const WorkerSigns& told, MonoTime until);
+  absl::Status TakeStepTimes(const ProfileTrigger& trigger, const SignWorker& worker,
+                             const WorkerSigns& told, MonoTime until);
+  absl::Status Decide(const ProfileTrigger& trigger, const SignRule& rule, const ToldSign& sign,
+                      const SignWorker& worker, MonoTime until);
+
+  const Clock& clock_;
+  TriggerCluster& cluster_;
+  const TriggerTable& triggers_;
+  TriggerSink& sink_;
+  TriggerMetrics& metrics_;
+  Mutex mutex_;
+  TokenBucket reads_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // By namespace, name and UID of the pod.
+  RankPace paces_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace strobe

@@ -1,0 +1,32 @@
+// How a sidecar reaches its operator.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/tls/live_identity.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
+
+namespace strobe {
+
+struct OperatorAddress {
+  std::string name{};  // host:port; the operator's certificate must carry the host.
+  // host:port to connect to, where the host of `name` may not be resolved; empty = `name`.
+  std::string connect_to{};
+};
+
+// This process's pod, as the operator knows it. Empty if an older operator does not tell.
+struct OwnPod {
+  std::string ns{}, name{}, uid{};
+};
+
+// A connection of its own, so that replicas of the operator share the sidecars. An identity without
+// a key shows no certificate.
+std::shared_ptr<grpc::Channel> OpenOperatorChannel(const Clock& clock,
+                                                   const OperatorAddress& address, bool by_name,
+                                                   const Identity& identity);
+
+}  // namespace strobe

@@ -1,0 +1,48 @@
+// Tells the operator the signs that a sidecar finds, and hears which ones to look for.
+#pragma once
+#include <deque>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "sidecar/enroll/operator_channel.h"
+#include "strobe/v1/signs.pb.h"
+
+namespace strobe {
+
+// For one thread.
+class SignTeller {
+ public:
+  // `clock` and `identity` outlive it.
+  SignTeller(const Clock& clock, OperatorAddress address, const LiveIdentity& identity, OwnPod pod);
+
+  // One that began at `began`. It is told at the next call, and again after a failed one for a few
+  // minutes. If there are too many, the oldest is left out.
+  void Add(v1::Sign sign, MonoTime began);
+  // When to call Tell next.
+  MonoTime next() const { return next_; }
+  // Calls the operator, for at most kTellTimeout. On failure `next` is later, and what there is to
+  // tell is kept.
+  absl::StatusOr<v1::TellSignsResponse> Tell(std::span<const v1::StepTime> step_times);
+
+  static constexpr Nanos kTellTimeout = std::chrono::seconds(5);
+
+ private:
+  struct Untold {
+    v1::Sign sign{};
+    MonoTime began{}, found{};
+  };
+
+  absl::StatusOr<v1::TellSignsResponse> Call(std::span<const v1::StepTime> step_times);
+
+  const Clock& clock_;
+  const OperatorAddress address_;
+  const LiveIdentity& identity_;
+  const OwnPod pod_;
+  std::deque<Untold> untold_;
+  bool by_name_ = false;
+  MonoTime next_;
+  Nanos retry_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,43 @@
+"""A JAX training loop that annotates its steps with Strobe's annotations: slowed_loop.py NOTES SLOW PERIOD.
+
+Each step takes PERIOD seconds. While the file SLOW exists, it takes so many times as long as the file says. Notes each step as train_loop.py does.
+"""
+
+import os
+import sys
+import time
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import strobe  # noqa: E402
+
+
+@jax.jit
+def train_step(weights):
+    return jnp.tanh(weights @ weights)
+
+
+def main():
+    notes_path, slow, period = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    weights = train_step(jnp.ones((64, 64))).block_until_ready()
+    notes = open(notes_path, "a", buffering=1)
+    print("ready", flush=True)
+    step, parent = 0, os.getppid()
+    while os.getppid() == parent:
+        try:
+            with open(slow) as file:
+                factor = float(file.read())
+        except OSError:
+            factor = 1
+        monotonic, wall = time.monotonic_ns(), time.time_ns()
+        with strobe.Trace("train", step_num=step):
+            weights = train_step(weights).block_until_ready()
+            time.sleep(max(0, period * factor - (time.monotonic_ns() - monotonic) / 1e9))
+        notes.write(f"train {step} {monotonic} {time.monotonic_ns()} {wall} {time.time_ns()}\n")
+        step += 1
+
+
+main()
