@@ -8,6 +8,7 @@ import random
 import time
 
 from tests.bench import protos
+from tests.bench.inproc import package
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.processes import Group, wait_until
 from tests.support.secure import ChartOperator
@@ -18,7 +19,7 @@ ROUNDS = int(os.environ.get("STROBE_ROUNDS", "50"))
 CLEAN_MINUTES = float(os.environ.get("STROBE_CLEAN_MINUTES", "10"))
 
 
-def one_round(kubectl, logdir, workers, number):
+def one_round(kubectl, workers, number):
     """Returns (seconds from the onset to the request, whether the onset is in the capture)."""
     before = len(runs_of(kubectl, "signs"))
     worker = random.Random(number).choice(workers)
@@ -32,12 +33,13 @@ def one_round(kubectl, logdir, workers, number):
     run = runs[before]
     worker_named = worker.name in run["metadata"]["annotations"].get("strobe.dev/sign", "")
     created = time.mktime(time.strptime(run["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
-    held = len(runs) == before + 1 and worker_named and holds_onset(logdir, run, worker, onset)
+    held = len(runs) == before + 1 and worker_named and holds_onset(run, worker, onset)
     return created - onset.wall_begin / 1e9, held
 
 
 def run(directory):
     protos.load()
+    site = package(directory)
     logdir = directory / "logdir"
     logdir.mkdir()
     with Group(directory / "logs") as group:
@@ -48,7 +50,7 @@ def run(directory):
         operator = ChartOperator(group, plane, kubectl, "--set-json", f'logdirs=["{logdir}"]').lead_webhooks_here()
         operator.apply("--server-side").start().wait_ready()
         create_trigger(kubectl, sign_trigger("signs", logdir, {"stepsSlower": {"percent": 50, "steps": 10}}))
-        workers = [SlowableWorker(group, operator, f"worker-{i}", directory, i) for i in range(RANKS)]
+        workers = [SlowableWorker(group, operator, site, f"worker-{i}", directory, i) for i in range(RANKS)]
         for worker in workers:
             worker.start()
         warm_up(workers)
@@ -58,7 +60,7 @@ def run(directory):
         false = len(runs_of(kubectl, "signs"))
         found = []
         for number in range(ROUNDS):
-            found.append(one_round(kubectl, logdir, workers, number))
+            found.append(one_round(kubectl, workers, number))
             time.sleep(12)
         extra = len(runs_of(kubectl, "signs")) - false - sum(seconds is not None for seconds, _ in found)
         operator.process.kill()

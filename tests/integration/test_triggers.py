@@ -1,8 +1,10 @@
-"""From an alert to a capture: a real Alertmanager posts to an operator that has only the rights of the chart."""
+"""From an alert or a sign to a capture: a real Alertmanager posts, and sidecars tell, to an operator that has only the rights of the chart."""
 
 import datetime
 import http.client
 import json
+import os
+import signal
 import ssl
 import urllib.error
 import urllib.request
@@ -15,6 +17,7 @@ from tests.support.operator import WIDE_GUARD, condition
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
 from tests.support.secure import ChartOperator, SecureSidecar, create, grant_creating, make_pod
+from tests.support.sign_rig import SlowableWorker, finished, holds_onset, runs_of, sign_trigger, warm_up
 
 
 @pytest.fixture
@@ -185,4 +188,39 @@ def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, k
     assert 'strobe_triggers_alerts_total{outcome="NotAllowed"} 1' in operator.page("/metrics")
     heading = kubectl.run("get", "proftrig").stdout.splitlines()[0]
     assert heading.split() == ["NAME", "SUSPEND", "ACTIVE", "TAKEN", "LASTALERT", "LASTCAPTURE", "LASTSKIP", "AGE"]
+    assert "forbidden" not in operator.process.output().lower()
+
+
+def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(operator, group, kubectl, python_package, protos, tmp_path, logdir):
+    await_webhooks(kubectl, logdir)
+    grant_creating(kubectl, "jane", "profiletriggers", profile=True)
+    nothing = create(kubectl, sign_trigger("t", logdir, {}), user="jane")
+    assert nothing.returncode != 0 and "spec.signs" in nothing.stderr
+    create(kubectl, sign_trigger("slow", logdir, {"stepsSlower": {}}, budget={"coolDown": "1h"}), user="jane", check=True)
+    create(kubectl, sign_trigger("stuck", logdir, {"noStepFor": "5s"}, {"attempts": 1}, budget={"coolDown": "1h"}), user="jane", check=True)
+    create(kubectl, sign_trigger("other", logdir, {"noStepFor": "5s"}, {"target": {"jobRef": {"kind": "Job", "name": "other"}}}), user="jane", check=True)
+    assert kubectl.get("proftrig", "slow")["spec"]["signs"] == {"stepsSlower": {"percent": 50, "steps": 10}}
+    workers = [SlowableWorker(group, operator, python_package, f"worker-{i}", tmp_path, i).start() for i in range(3)]
+    warm_up(workers)
+    assert not kubectl.get("profilerequests")["items"], "what is usual is no sign"
+
+    onset = workers[1].slow_down(3)
+    run, = wait_until(finished(kubectl, "slow", 1), 60, "the capture")
+    assert condition(run, "Succeeded")["status"] == "True", run["status"]
+    assert run["spec"]["target"]["jobRef"] == {"kind": "Job", "name": "llm"}
+    assert run["metadata"]["annotations"]["strobe.dev/sign"].startswith("worker-1: steps of train in ")
+    assert holds_onset(run, workers[1], onset)
+    workers[1].recover()
+    status = wait_until(lambda: (found := trigger_status(kubectl, "slow")).get("lastCapture") and found, 20, "the status")
+    assert (status["lastCapture"]["alert"], status["alerts"]["summary"]) == ("StepsSlower", "1/1") and "worker-1" in status["lastCapture"]["sign"], status
+    assert total(operator.page("/metrics"), "strobe_triggers_signs_total", sign="StepsSlower", outcome="Taken") == 1
+
+    workers[2].slow_down(3)  # Within the cool-down.
+    skip = wait_until(lambda: trigger_status(kubectl, "slow").get("lastSkip"), 60, "a sign that is skipped")
+    assert skip["reason"] == "CoolDown" and skip["job"] == "Job/llm" and "(worker-2: steps of train in " in skip["message"], skip
+    os.kill(workers[0].trainer.pid, signal.SIGSTOP)
+    stuck = wait_until(lambda: runs_of(kubectl, "stuck"), 60, "the capture of a worker that stands still")[0]
+    os.kill(workers[0].trainer.pid, signal.SIGCONT)
+    assert stuck["metadata"]["annotations"]["strobe.dev/sign"].startswith("worker-0: no step of train in ")
+    assert len(runs_of(kubectl, "slow")) == 1 and not runs_of(kubectl, "other"), "it asks the workers of its target only"
     assert "forbidden" not in operator.process.output().lower()

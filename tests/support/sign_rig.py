@@ -2,6 +2,8 @@
 
 import json
 import time
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.support import oracle
 from tests.support.operator import WIDE_GUARD, condition
@@ -13,13 +15,13 @@ SECOND = 1_000_000_000
 
 
 class SlowableWorker:
-    def __init__(self, group, operator, name, directory, index, look_back="30s", job="llm"):
+    def __init__(self, group, operator, package, name, directory, index, look_back="30s", job="llm"):
         self.name = name
         self.dir = directory / name
         (self.dir / "strobe").mkdir(parents=True)
         self.notes, self.slow = self.dir / "notes", self.dir / "slow"
         self.trainer = group.start(f"trainer-{name}", [PYTHON, ROOT / "tests/e2e/slowed_loop.py", self.notes, self.slow, PERIOD], env={
-            "STROBE_DIR": str(self.dir / "strobe"), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "PYTHONPATH": str(ROOT / "agent/sdk/python")})
+            "STROBE_DIR": str(self.dir / "strobe"), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "PYTHONPATH": str(package)})
         self.sidecar = SecureSidecar(group, operator, name, 1, self.dir, index=index, labels={"batch.kubernetes.io/job-name": job}, flags=[
             "--agent-dir", self.dir / "strobe/agent", "--flight-recorder", look_back])
 
@@ -62,11 +64,11 @@ def finished(kubectl, trigger, count):
     return ended
 
 
-def holds_onset(logdir, run, worker, onset):
+def holds_onset(run, worker, onset):
     """Whether the run's trace of the worker has its first slow step, and the manifest says that the run reached back so far."""
     from tensorflow import xplane_pb2
 
-    folder = logdir / "plugins/profile" / run["status"]["run"]
+    folder = Path(urlsplit(run["status"]["run"]).path)
     manifest = json.loads((folder / "strobe.json").read_text())
     (told,) = [entry for entry in manifest["workers"] if entry["pod"] == worker.name] if "pod" in manifest["workers"][0] else \
         [entry for entry in manifest["workers"] if worker.name in json.dumps(entry)]
