@@ -28,11 +28,13 @@ void* Run(void* argument) {
   const std::uint64_t until = header.attend_until.load(std::memory_order_relaxed);
   const auto asked = [&] { return header.attend_until.load(std::memory_order_relaxed) == until; };
   beginning.load()();
-  while (asked() && wire::MonotonicNs() < until) {
+  // At least one reading, however late the thread was started: a sidecar may want no more.
+  do {
+    if (!asked()) break;
     TellMemory(header);
     const timespec pause{0, kEveryNs};
     nanosleep(&pause, nullptr);
-  }
+  } while (asked() && wire::MonotonicNs() < until);
   // A live sidecar withdraws its wishes before the time is over. If no sidecar holds the lease, it
   // died.
   if (asked() && file.RenewDescriptor() && !file.Leased()) {

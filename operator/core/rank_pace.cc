@@ -1,7 +1,6 @@
 #include "operator/core/rank_pace.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "common/base/strings.h"
@@ -14,13 +13,15 @@ constexpr std::size_t kMaxPacedWorkers = 20'000;
 constexpr Nanos kFreshPace = std::chrono::seconds(40), kForgetPaces = std::chrono::minutes(2);
 // More steps in a row make no difference.
 constexpr std::uint32_t kMaxStepsTold = 1'000'000;
-// As in the sidecar: a time is unusual if it is further than this from the median.
-constexpr double kDeviations = 4, kDeviationOfMad = 1.4826;
+// A worker is alone with its time only if it is this much above that of most others: where half of
+// them are slow, none is.
+constexpr double kMostWorkers = 0.75, kAboveMost = 1.1;
 
-double MiddleOf(std::vector<double>& times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+double QuantileOf(std::vector<double>& times, double share) {
+  const auto place =
+      times.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(times.size() - 1));
+  std::nth_element(times.begin(), place, times.end());
+  return *place;
 }
 
 }  // namespace
@@ -45,8 +46,9 @@ std::optional<ToldSign> RankPace::Take(const std::string& group, const std::stri
   own.told = now;
   const std::optional<Usual> usual = UsualOfOthers(workers, key, now);
   if (!usual) return std::nullopt;
-  const double over = static_cast<double>(told.step.count()) - usual->median;
-  if (over <= usual->median * asked.percent / 100 || over <= usual->noise) {
+  const double own_step = static_cast<double>(told.step.count());
+  if (own_step <= usual->median * (1 + asked.percent / 100.0) ||
+      own_step <= usual->most * kAboveMost) {
     own.slow_steps = 0;
     own.found = false;
     return std::nullopt;
@@ -73,9 +75,9 @@ std::optional<RankPace::Usual> RankPace::UsualOfOthers(const std::map<std::strin
       times.push_back(static_cast<double>(worker.step.count()));
   }
   if (times.size() < kMinOthers) return std::nullopt;
-  Usual usual{.median = MiddleOf(times)};
-  for (double& time : times) time = std::abs(time - usual.median);
-  usual.noise = kDeviations * kDeviationOfMad * MiddleOf(times);
+  Usual usual;
+  usual.median = QuantileOf(times, 0.5);
+  usual.most = QuantileOf(times, kMostWorkers);
   return usual;
 }
 

@@ -34,7 +34,7 @@ class RankPace {
     bool found = false;
   };
   struct Usual {
-    double median = 0, noise = 0;
+    double median = 0, most = 0;  // In ns; `most` is what three quarters do not exceed.
   };
 
   std::optional<Usual> UsualOfOthers(const std::map<std::string, Worker>& workers,

@@ -18,8 +18,9 @@ constexpr std::size_t kMaxUntold = 64;
 constexpr Nanos kLongestStep = std::chrono::hours(24);
 // The median of StepPace.period_ns is of so many steps.
 constexpr int kMedianOf = 16;
-// Slow steps take longer than this share of the last ones.
-constexpr double kUsualShare = 0.95;
+// Slow steps take longer than this share of the last ones. That raises the limit of a rule at most
+// so many times, because a job is often disturbed when it begins, and the window is short then.
+constexpr double kUsualShare = 0.95, kMostRaised = 1.5;
 // A job that is slow for so many looks is usual from then on.
 constexpr std::size_t kUsualAgain = 300;
 // Where many steps lie between two looks, their median and their mean may be high by chance, if
@@ -141,7 +142,8 @@ bool JobSignRules::JudgeSteps(Loop& loop, const Steps& steps, std::vector<FoundS
   for (const v1::SignRule& rule : rules_) {
     if (rule.kind() != v1::SIGN_STEPS_SLOWER) continue;
     const double limit = static_cast<double>(usual) * (1 + rule.percent() / 100.0);
-    const bool is_slow = static_cast<double>(steps.ns) > limit && steps.ns > most;
+    const bool is_slow = static_cast<double>(steps.ns) >
+                         std::max(limit, std::min(static_cast<double>(most), limit * kMostRaised));
     slow = slow || is_slow;
     Watch& watch = loop.watches[rule.id()];
     const int needed = static_cast<int>(rule.steps());

@@ -1,6 +1,7 @@
-"""A JAX training loop that annotates its steps with Strobe's annotations: slowed_loop.py NOTES SLOW PERIOD.
+"""A JAX training loop that annotates its steps with Strobe's annotations: slowed_loop.py NOTES SLOW HOLD PERIOD.
 
-Each step takes PERIOD seconds. While the file SLOW exists, it takes so many times as long as the file says. Notes each step as train_loop.py does.
+Each step takes PERIOD seconds. While the file SLOW exists, it takes so many times as long as the file says. From when the file HOLD exists, it
+holds so many MiB of memory. Notes each step as train_loop.py does.
 """
 
 import os
@@ -20,18 +21,25 @@ def train_step(weights):
     return jnp.tanh(weights @ weights)
 
 
+def told(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
 def main():
-    notes_path, slow, period = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    notes_path, slow, hold, period = *sys.argv[1:4], float(sys.argv[4])
+    held = []
     weights = train_step(jnp.ones((64, 64))).block_until_ready()
     notes = open(notes_path, "a", buffering=1)
     print("ready", flush=True)
     step, parent = 0, os.getppid()
     while os.getppid() == parent:
-        try:
-            with open(slow) as file:
-                factor = float(file.read())
-        except OSError:
-            factor = 1
+        factor = float(told(slow) or 1)
+        if not held and told(hold):
+            held.append(bytearray(b"x") * (int(told(hold)) << 20))
         monotonic, wall = time.monotonic_ns(), time.time_ns()
         with strobe.Trace("train", step_num=step):
             weights = train_step(weights).block_until_ready()

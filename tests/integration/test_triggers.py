@@ -4,6 +4,7 @@ import datetime
 import http.client
 import json
 import os
+import re
 import signal
 import ssl
 import urllib.error
@@ -12,6 +13,7 @@ import urllib.request
 import pytest
 
 from tests.support.alertmanager import Alertmanager
+from tests.support.memory_group import memory_group
 from tests.support.metrics import total
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.ports import free_port
@@ -191,7 +193,13 @@ def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, k
     assert "forbidden" not in operator.process.output().lower()
 
 
-def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(operator, group, kubectl, python_package, protos, tmp_path, logdir):
+@pytest.fixture
+def limited(group):
+    with memory_group(1024) as wrap:
+        yield wrap
+
+
+def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(operator, group, kubectl, python_package, protos, tmp_path, logdir, limited):
     await_webhooks(kubectl, logdir)
     grant_creating(kubectl, "jane", "profiletriggers", profile=True)
     nothing = create(kubectl, sign_trigger("t", logdir, {}), user="jane")
@@ -200,7 +208,8 @@ def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(
     create(kubectl, sign_trigger("stuck", logdir, {"noStepFor": "5s"}, {"attempts": 1}, budget={"coolDown": "1h"}), user="jane", check=True)
     create(kubectl, sign_trigger("other", logdir, {"noStepFor": "5s"}, {"target": {"jobRef": {"kind": "Job", "name": "other"}}}), user="jane", check=True)
     assert kubectl.get("proftrig", "slow")["spec"]["signs"] == {"stepsSlower": {"percent": 50, "steps": 10}}
-    workers = [SlowableWorker(group, operator, python_package, f"worker-{i}", tmp_path, i).start() for i in range(3)]
+    create(kubectl, sign_trigger("short", logdir, {"memoryNearLimit": {"percent": 70}}, {"attempts": 1}), user="jane", check=True)
+    workers = [SlowableWorker(group, operator, python_package, f"worker-{i}", tmp_path, i, wrap=limited if i == 1 else ()).start() for i in range(3)]
     warm_up(workers)
     assert not kubectl.get("profilerequests")["items"], "what is usual is no sign"
 
@@ -218,6 +227,10 @@ def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(
     workers[2].slow_down(3)  # Within the cool-down.
     skip = wait_until(lambda: trigger_status(kubectl, "slow").get("lastSkip"), 60, "a sign that is skipped")
     assert skip["reason"] == "CoolDown" and skip["job"] == "Job/llm" and "(worker-2: steps of train in " in skip["message"], skip
+    assert not runs_of(kubectl, "short")
+    workers[1].hold(600)
+    short = wait_until(lambda: runs_of(kubectl, "short"), 60, "the capture of a worker that runs short of memory")[0]
+    assert re.fullmatch(r"worker-1: uses \d+ of 1024 MiB of memory; it began .* before", short["metadata"]["annotations"]["strobe.dev/sign"])
     os.kill(workers[0].trainer.pid, signal.SIGSTOP)
     stuck = wait_until(lambda: runs_of(kubectl, "stuck"), 60, "the capture of a worker that stands still")[0]
     os.kill(workers[0].trainer.pid, signal.SIGCONT)

@@ -14,13 +14,19 @@ PERIOD = 0.05
 SECOND = 1_000_000_000
 
 
+def order(path, value):
+    new = path.with_suffix(".new")
+    new.write_text(str(value))
+    new.rename(path)
+
+
 class SlowableWorker:
-    def __init__(self, group, operator, package, name, directory, index, look_back="30s", job="llm"):
+    def __init__(self, group, operator, package, name, directory, index, look_back="30s", job="llm", wrap=()):
         self.name = name
         self.dir = directory / name
         (self.dir / "strobe").mkdir(parents=True)
-        self.notes, self.slow = self.dir / "notes", self.dir / "slow"
-        self.trainer = group.start(f"trainer-{name}", [PYTHON, ROOT / "tests/e2e/slowed_loop.py", self.notes, self.slow, PERIOD], env={
+        self.notes, self.slow, self.held = self.dir / "notes", self.dir / "slow", self.dir / "hold"
+        self.trainer = group.start(f"trainer-{name}", [*wrap, PYTHON, ROOT / "tests/e2e/slowed_loop.py", self.notes, self.slow, self.held, PERIOD], env={
             "STROBE_DIR": str(self.dir / "strobe"), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "PYTHONPATH": str(package)})
         self.sidecar = SecureSidecar(group, operator, name, 1, self.dir, index=index, labels={"batch.kubernetes.io/job-name": job}, flags=[
             "--agent-dir", self.dir / "strobe/agent", "--flight-recorder", look_back])
@@ -33,14 +39,15 @@ class SlowableWorker:
     def slow_down(self, factor):
         """Returns the step at which it begins."""
         before = oracle.read_notes(self.notes)[-1].step
-        new = self.slow.with_suffix(".new")
-        new.write_text(str(factor))
-        new.rename(self.slow)
+        order(self.slow, factor)
 
         def first():
             return next((note for note in oracle.read_notes(self.notes)[-400:]
                          if note.step > before and note.mono_end - note.mono_begin > PERIOD * (1 + factor) / 2 * SECOND), None)
         return wait_until(first, 20, "a slow step")
+
+    def hold(self, mebibytes):
+        order(self.held, mebibytes)
 
     def recover(self):
         self.slow.unlink()

@@ -57,6 +57,7 @@ TEST_F(RankPaceTest, WhatIsToldIsTheTimesAndTheBegin) {
 
 TEST_F(RankPaceTest, FewOrSilentOthersSayNothing) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(Round(0, 900ms, 10, 3).empty()) << "two others";
+  EXPECT_TRUE(Round(0, 900ms, 30, 4).empty()) << "the fourth tells after it";
   EXPECT_FALSE(Round(0, 900ms, 30, 4).empty());
   now_ += 1min;
   EXPECT_FALSE(pace_.Take("t\nJob/llm", "0", {"train", "python 7", 900ms, 99}, kAsked, now_))

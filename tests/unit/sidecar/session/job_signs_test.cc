@@ -189,6 +189,20 @@ TEST(JobSigns, WithoutNoiseTheBeginIsExactWithinTheMedian) {
   EXPECT_GE(found.front().began, onset - 4s);
 }
 
+// Regression: a few disturbed looks among the first ones hid a slowdown for good.
+TEST(JobSigns, AJobThatWasDisturbedWhenItBeganIsStillFoundSlow) {
+  MonoTime at{};
+  StepTeller program([&](std::int64_t) {
+    const bool slow = at < Time(8s) || at >= Time(40s);
+    const Nanos step = slow ? 160ms : 50ms;
+    at += step;
+    return step;
+  });
+  SignLooks looks({SlowerRule(50, 10)});
+  EXPECT_THAT(looks.Until(Time(39s), {&program}), IsEmpty());
+  EXPECT_THAT(looks.Until(Time(50s), {&program}), SizeIs(1));
+}
+
 TEST(JobSigns, AJobThatStaysSlowerIsOneSignAndThenUsual) {
   MonoTime at{};
   Nanos slow = 100ms;
