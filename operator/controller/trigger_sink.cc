@@ -124,7 +124,9 @@ absl::Status TriggerSink::Decide(const ProfileTrigger& trigger, const Alert& ale
   deps_.notebook.Note(KeyOf(trigger), deps_.clock.WallNow(), refusal ? &*refusal : nullptr,
                       subject.job);
   deps_.noted(KeyOf(trigger));
-  return absl::OkStatus();
+  // Alertmanager repeats an alert that lasts. A sidecar tells a sign once, unless it is sent back.
+  const bool again = refusal && refusal->reason == kRunActive && !alert.sign.empty();
+  return again ? absl::UnavailableError(refusal->message) : absl::OkStatus();
 }
 
 TriggerSink::MaybeRefusal TriggerSink::Judge(Subject& subject, MonoTime until) {

@@ -41,7 +41,8 @@ class TriggerSink final : public AlertSink {
   // No more captures are started. Returns when none is being started.
   void Close();
   absl::Status Take(std::span<const Alert> alerts, MonoTime until) override;
-  // The same for a sign of a worker that the trigger asks for signs.
+  // The same for a sign of a worker that the trigger asks for signs. Also Unavailable while another
+  // trigger captures the job.
   absl::Status TakeSign(const ProfileTrigger& trigger, const Alert& sign, MonoTime until);
   // Whether the triggers are known.
   bool IsOpen();

@@ -229,7 +229,7 @@ def test_a_worker_that_becomes_slow_or_stands_still_is_captured_by_its_own_sign(
     assert skip["reason"] == "CoolDown" and skip["job"] == "Job/llm" and "(worker-2: steps of train in " in skip["message"], skip
     assert not runs_of(kubectl, "short")
     workers[1].hold(760)
-    short = wait_until(lambda: runs_of(kubectl, "short"), 60, "the capture of a worker that runs short of memory")[0]
+    short = wait_until(finished(kubectl, "short", 1), 60, "the capture of a worker that runs short of memory")[0]
     assert re.fullmatch(r"worker-1: uses \d+ of 1024 MiB of memory; it began .* before", short["metadata"]["annotations"]["strobe.dev/sign"])
     os.kill(workers[0].trainer.pid, signal.SIGSTOP)
     stuck = wait_until(lambda: runs_of(kubectl, "stuck"), 60, "the capture of a worker that stands still")[0]

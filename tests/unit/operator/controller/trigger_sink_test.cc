@@ -662,6 +662,25 @@ TEST_F(SignDeskTest, WhatCannotBeDecidedIsToldAgain) {
   EXPECT_THAT(api_.runs, SizeIs(1));
 }
 
+TEST_F(SignDeskTest, ASignDuringTheCaptureOfAnotherTriggerIsToldAgain) {
+  ProfileTrigger other = MakeTrigger("other");
+  other.alerts.match_labels.clear();
+  other.signs.no_step_for = 1min;
+  Change(other);
+  Reopen();
+  EXPECT_TRUE(Tell(Told("llm-0", "other/NoStep")).ok());
+  time_.Advance(10s);
+  WorkerSigns told = Told("llm-1");
+  EXPECT_TRUE(absl::IsUnavailable(Tell(told).status()));
+  EXPECT_EQ(Count("StepsSlower StillActive"), 1);
+  EXPECT_THAT(api_.runs, SizeIs(1));
+  EndRuns();
+  time_.Advance(10s);
+  told.signs.front().began_ago += 10s;
+  EXPECT_TRUE(Tell(told).ok());
+  EXPECT_THAT(api_.runs, SizeIs(2));
+}
+
 TEST_F(SignDeskTest, WorkersWithoutEndAskTheApiServerABoundedNumberOfTimes) {
   const int before = api_.reads;
   for (int i = 0; i < 5000; ++i) {
