@@ -166,7 +166,8 @@ def wide_capture(scene, operator, name):
     time.sleep(0.5)
     status = scene.status(name)
     assert status["workers"]["ok"] == WIDE, json.dumps(status)
-    assert "holds up" in status["report"]["headline"], status["report"]
+    # On a busy machine the clocks of 2,000 workers may not be known well enough to say who waits.
+    assert "rank 5 " in status["report"]["headline"], status["report"]
     line = [text for text in scene.fleet.output().splitlines() if text.startswith("capture")][-1].split()
     assert int(line[3]) == WIDE, line
     return (int(line[7]) - int(line[5])) / 1e9, len(json.dumps(status)), status["report"]["headline"]
