@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of the row and of what is made. Runs of another version are done again.
+// The version of the row and of the tables. Runs of another version are converted again.
 constexpr int kFleetVersion = 1;
 constexpr std::size_t kMaxProblemBytes = 1000;
 constexpr std::array<std::string_view, 6> kFolders = {"events",      "stats",   "steps",

@@ -42,7 +42,7 @@ struct FleetRun {
   std::uint64_t workers = 0, events = 0;
   std::uint64_t trace_bytes = 0, table_bytes = 0;
   double seconds = 0;      // That the work took.
-  std::string headline{};  // Of its report.
+  std::string headline{};  // What its report says first.
   std::string problem{};
 };
 

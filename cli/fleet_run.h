@@ -22,7 +22,7 @@ struct FleetPlaces {
 struct FleetResult {
   FleetRun row{};
   bool done_before = false;
-  // Of a failed run; see IsHopeless.
+  // Why the run failed. IsHopeless tells whether trying again may help.
   absl::Status status = absl::OkStatus();
 };
 

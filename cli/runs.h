@@ -24,7 +24,7 @@ struct RunSummary {
   std::optional<v1::Manifest> manifest{};  // nullopt for runs that other tools wrote.
   std::size_t workers = 0;                 // Without a manifest: how many traces there are.
   std::uint64_t bytes = 0;  // Without a manifest: of all objects; else of the traces.
-  std::string headline{};   // Of its report; only ReadRuns reads it.
+  std::string headline{};   // What its report says first; only ReadRuns reads it.
   std::string problem{};    // Why the run or its manifest could not be read.
 };
 

@@ -8,7 +8,7 @@
 
 namespace strobe::cluster {
 
-inline constexpr int kExitBadRuns = 3;  // Of strobe fleet: traces of some runs are damaged.
+inline constexpr int kExitBadRuns = 3;  // strobe fleet found damaged traces in some runs.
 
 struct FleetWishes {
   std::string name = "strobe-fleet";
@@ -20,7 +20,7 @@ struct FleetWishes {
   std::string service_account{};          // Empty = the namespace's default.
   std::vector<std::string> secrets{};     // Their keys become environment variables.
   std::vector<std::string> claims{};      // "CLAIM:/path": volumes and where they are mounted.
-  std::string cpu = "1", memory = "1Gi";  // Of each pod.
+  std::string cpu = "1", memory = "1Gi";  // What each pod requests.
   std::string disk = "20Gi";              // For the tables of one run at a time.
   // After these, the share is not tried again.
   std::vector<int> hopeless_exit_codes{};

@@ -42,7 +42,7 @@ struct RunEntry {
   std::int64_t skew_ns = 0, skew_error_ns = 0;
   std::uint32_t workers = 0, ok = 0;
   std::uint64_t bytes = 0;  // The traces; all objects if no manifest tells.
-  std::string headline{};   // Of its report; empty = there is none.
+  std::string headline{};   // What its report says first; empty = there is no report.
   // What words are searched in, in lower case; see MakeSearchable.
   std::string searchable{};
 

@@ -122,7 +122,7 @@ class CollectiveRows {
   const Digest& digest_;
   const std::int64_t shift_ns_;
   std::vector<report::WorkerStepTime> steps_{};
-  // Of each collective: the last step, and the calls in it.
+  // The last step of each collective, and how many calls it has had in that step.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>,
            std::pair<std::int64_t, std::int64_t>>
       before_{};

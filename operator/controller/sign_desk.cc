@@ -11,7 +11,7 @@ namespace {
 
 // At most twice as many are kept, of about 500 bytes each.
 constexpr std::size_t kKnownWorkers = 4096;
-// Of pods that are not known yet. Those that are refused call again.
+// How fast pods that are not known yet are read. A sidecar that is refused calls again.
 constexpr double kPodReadsPerSecond = 50, kPodReadBurst = 200;
 constexpr Nanos kPodReadLimit = std::chrono::seconds(5);
 

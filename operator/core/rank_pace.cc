@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/quantile.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -16,13 +17,6 @@ constexpr std::uint32_t kMaxStepsTold = 1'000'000;
 // A worker is alone with its time only if it is this much above that of most others: where half of
 // them are slow, none is.
 constexpr double kMostWorkers = 0.75, kAboveMost = 1.1;
-
-double QuantileOf(std::vector<double>& times, double share) {
-  const auto place =
-      times.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(times.size() - 1));
-  std::nth_element(times.begin(), place, times.end());
-  return *place;
-}
 
 }  // namespace
 

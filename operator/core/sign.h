@@ -27,7 +27,7 @@ struct SlowSteps {
 struct TriggerSigns {
   std::optional<SlowSteps> steps_slower{}, slower_than_others{};
   std::optional<Nanos> no_step_for{};
-  std::uint32_t memory_percent = 0;  // Of the limit; 0 = not asked for.
+  std::uint32_t memory_percent = 0;  // The share of the limit; 0 = not asked for.
 
   bool any() const {
     return steps_slower || slower_than_others || no_step_for || memory_percent > 0;
@@ -44,9 +44,9 @@ struct SignRule {
   bool operator==(const SignRule&) const = default;
 };
 
-// Bounds that whoever receives signs keeps.
+// The receiver of signs takes no more than this.
 inline constexpr std::size_t kMaxSignsTold = 8, kMaxStepTimesTold = 16, kMaxSignRules = 16;
-inline constexpr std::size_t kMaxSignText = 128;  // Of a rule, a loop or a process.
+inline constexpr std::size_t kMaxSignText = 128;  // The bytes of a rule, a loop or a process.
 // Signs that began earlier are told too late.
 inline constexpr Nanos kMaxSignAge = std::chrono::hours(1);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/quantile.h"
 #include "common/base/strings.h"
 
 namespace strobe::session {
@@ -32,14 +33,10 @@ constexpr int kSlowLooks = 6, kPausedPart = 4;
 constexpr int kMemoryLooks = 3;
 constexpr double kMemoryGone = 5;
 
-// The value that `share` of the times do not exceed.
 template <typename Range>
 std::int64_t Quantile(const Range& range, double share) {
-  std::vector<std::int64_t> sorted(range.begin(), range.end());
-  const auto place =
-      sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
-  std::nth_element(sorted.begin(), place, sorted.end());
-  return *place;
+  std::vector<std::int64_t> times(range.begin(), range.end());
+  return QuantileOf(times, share);
 }
 
 template <typename Range>
