@@ -11,11 +11,11 @@ import threading
 import time
 from collections import deque
 
-from tests.support.control_plane import ControlPlane, Kubectl
+from tests.bench import chart_operator
 from tests.support.operator import WIDE_GUARD
 from tests.support.ports import free_port
 from tests.support.processes import Group, high_water, wait_until
-from tests.support.secure import ChartOperator, create, make_pod
+from tests.support.secure import create, make_pod
 
 JOBS, RATE, SECONDS, PER_POST, SENDERS = 50, 1000, 60, 20, 8
 
@@ -94,13 +94,8 @@ def run(directory):
     logdir = directory / "logdir"
     logdir.mkdir()
     with Group(directory / "logs") as group:
-        plane = ControlPlane(group, directory / "plane").start()
-        Kubectl(plane.kubeconfig).install_crds()
-        Kubectl(plane.kubeconfig).run("create", "namespace", "bench")
-        kubectl = Kubectl(plane.kubeconfig, "bench")
-        operator = ChartOperator(group, plane, kubectl, "--set-json", f'logdirs=["{logdir}"]',
-                                 "--set", "triggers.receiver.enabled=true,triggers.receiver.token.secret=t").lead_webhooks_here()
-        operator.apply("--server-side").start().wait_ready()
+        operator, kubectl = chart_operator.start(
+            group, directory, logdir, "--set", "triggers.receiver.enabled=true,triggers.receiver.token.secret=t")
         for job in range(JOBS):
             make_pod(kubectl, f"job-{job}", free_port(), {"batch.kubernetes.io/job-name": f"job-{job}"})
         wait_until(lambda: create(kubectl, trigger(logdir)).returncode == 0, 60, "the webhooks")

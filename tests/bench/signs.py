@@ -7,11 +7,9 @@ import os
 import random
 import time
 
-from tests.bench import protos
+from tests.bench import chart_operator, protos
 from tests.bench.inproc import package
-from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.processes import Group, wait_until
-from tests.support.secure import ChartOperator
 from tests.support.sign_rig import SlowableWorker, create_trigger, finished, holds_onset, runs_of, sign_trigger, warm_up
 
 RANKS = 4
@@ -43,12 +41,7 @@ def run(directory):
     logdir = directory / "logdir"
     logdir.mkdir()
     with Group(directory / "logs") as group:
-        plane = ControlPlane(group, directory / "plane").start()
-        Kubectl(plane.kubeconfig).install_crds()
-        Kubectl(plane.kubeconfig).run("create", "namespace", "bench")
-        kubectl = Kubectl(plane.kubeconfig, "bench")
-        operator = ChartOperator(group, plane, kubectl, "--set-json", f'logdirs=["{logdir}"]').lead_webhooks_here()
-        operator.apply("--server-side").start().wait_ready()
+        operator, kubectl = chart_operator.start(group, directory, logdir)
         create_trigger(kubectl, sign_trigger("signs", logdir, {"stepsSlower": {"percent": 50, "steps": 10}}))
         workers = [SlowableWorker(group, operator, site, f"worker-{i}", directory, i) for i in range(RANKS)]
         for worker in workers:
