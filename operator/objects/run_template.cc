@@ -112,6 +112,8 @@ Json RunOf(const RunCreator& creator, const std::string& name) {
   Json& metadata = object["metadata"];
   metadata["name"] = name;
   metadata["namespace"] = creator.ns;
+  // The operator would add it when the capture begins, by one more write.
+  metadata["finalizers"] = {kFinalizer};
   metadata["ownerReferences"] = {{{"apiVersion", kApiVersion},
                                   {"kind", KindName(creator.kind)},
                                   {"name", creator.name},

@@ -5,13 +5,13 @@ There is no peer: no other operator captures by alerts. The bars are absolute.
 
 import http.client
 import json
-import re
 import ssl
 import threading
 import time
 from collections import deque
 
 from tests.bench import chart_operator
+from tests.support.api_writes import writes
 from tests.support.operator import WIDE_GUARD
 from tests.support.ports import free_port
 from tests.support.processes import Group, high_water, wait_until
@@ -80,16 +80,6 @@ class Storm:
         return self.answers
 
 
-def writes(kubectl):
-    """All writes that the API server has answered, but for its own leases and what clients ask of it about access."""
-    total = 0
-    for line in kubectl.run("get", "--raw", "/metrics").stdout.splitlines():
-        found = re.match(r"apiserver_request_total\{(.*)\} ([0-9.e+]+)", line)
-        if found and re.search(r'verb="(POST|PUT|PATCH|DELETE)"', found[1]) and not re.search(r'resource="(leases|\w*accessreviews|tokenreviews)"', found[1]):
-            total += float(found[2])
-    return total
-
-
 def run(directory):
     logdir = directory / "logdir"
     logdir.mkdir()
@@ -103,11 +93,12 @@ def run(directory):
         before, memory = writes(kubectl), high_water(operator.process.pid)
         began = time.monotonic()
         storm = Storm(operator, "bench")
-        samples = [before]
+        samples = [before.total()]
         while any(thread.is_alive() for thread in storm.threads):
             time.sleep(1)
-            samples.append(writes(kubectl))
+            samples.append(writes(kubectl).total())
         answers, took = storm.end(), time.monotonic() - began
+        made = writes(kubectl) - before
         runs = kubectl.get("profilerequests")["items"]
         jobs = {run["spec"]["target"]["jobRef"]["name"] for run in runs}
         grown = high_water(operator.process.pid) - memory
@@ -120,5 +111,6 @@ def run(directory):
         " answered with 503 are posted again.\n",
         "| captures | of jobs | bar | operator's memory grew by | bar | writes/s, mean | in the worst second | bar | posts | answered 503 | not answered |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
-        f"| {len(runs)} | {len(jobs)} of {JOBS} | one each | {grown:.1f} MiB | 16 | {(samples[-1] - before) / took:.1f} | {most:.0f} | 10 | {posts}"
-        f" | {answers.get(503, 0)} | {answers.get(0, 0)} |", ""])
+        f"| {len(runs)} | {len(jobs)} of {JOBS} | one each | {grown:.1f} MiB | 16 | {(samples[-1] - samples[0]) / took:.1f} | {most:.0f} | 10 | {posts}"
+        f" | {answers.get(503, 0)} | {answers.get(0, 0)} |",
+        f"\nWrites for each capture: {', '.join(f'{count / len(runs):.1f} {what}' for what, count in made.most_common())}.", ""])

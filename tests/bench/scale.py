@@ -11,6 +11,8 @@ import subprocess
 import threading
 import time
 
+from tests.bench import bare_writes
+from tests.support.api_writes import writes
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.metrics import total
 from tests.support.operator import Operator
@@ -40,20 +42,25 @@ class Api:
 
     def create_many(self, objects):
         """Creates objects, given as pairs of path and object, from several threads. Returns the seconds that it took."""
-        queue, errors, began = list(reversed(objects)), [], time.monotonic()
+        return self.write_many([[("POST", path, bare_writes.PLAIN, body)] for path, body in objects])
+
+    def write_many(self, sequences):
+        """Makes sequences of writes from several threads, each sequence in its order. A write is (method, path, type, body)."""
+        queue, errors, began = list(reversed(sequences)), [], time.monotonic()
 
         def write():
             connection = self.connect()
             while True:
                 try:
-                    path, body = queue.pop()
+                    sequence = queue.pop()
                 except IndexError:
                     return
-                connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                text = answer.read()
-                if answer.status >= 300:
-                    errors.append(text[:500])
+                for method, path, kind, body in sequence:
+                    connection.request(method, path, json.dumps(body), {"Content-Type": kind})
+                    answer = connection.getresponse()
+                    text = answer.read()
+                    if answer.status >= 300:
+                        errors.append(text[:500])
 
         threads = [threading.Thread(target=write) for _ in range(WRITERS)]
         for thread in threads:
@@ -102,7 +109,7 @@ def pod(number, port, labels):
 
 
 def request(name, labels, **spec):
-    return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": name, "finalizers": ["strobe.dev/capture"]},
+    return {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": name},
             "spec": {"target": {"selector": {"matchLabels": labels}}, "logdir": "/logs", "duration": "100ms", "attempts": 1, **spec}}
 
 
@@ -177,18 +184,45 @@ def requests():
     return TEAMS * REQUESTS_EACH
 
 
+def path_of(team):
+    return f"/apis/strobe.dev/v1alpha1/namespaces/{team}/profilerequests"
+
+
+def spent_by(group, work):
+    """Runs `work`. Returns the CPU time of each process for each request, in ms, as text."""
+    before = {process.name: cpu_seconds(process.pid) for process in group.processes if process.running()}
+    own = time.process_time()
+    work()
+    spent = {process.name: cpu_seconds(process.pid) - before[process.name] for process in group.processes if process.running()}
+    spent["the client that creates them"] = time.process_time() - own
+    return ", ".join(f"{name} {seconds / requests() * 1000:.0f}" for name, seconds in spent.items() if seconds > 1)
+
+
 def many_requests(scene, operator, group, prefix):
-    """Returns the number of requests that end per second, and each process's CPU time per request. The requests have the webhook's finalizer."""
+    """Returns the number of requests that end per second, each process's CPU time per request, and what was written."""
     before, good = scene.finished(operator), scene.metric(operator, "strobe_captures_total", result="Succeeded")
-    spent = {process.name: cpu_seconds(process.pid) for process in group.processes if process.running()}
-    began = time.monotonic()
-    scene.api.create_many([(f"/apis/strobe.dev/v1alpha1/namespaces/{team}/profilerequests", request(f"{prefix}-{i}", {"job": f"job-{i}"}))
-                           for i in range(REQUESTS_EACH) for team in teams()])
-    wait_until(lambda: scene.finished(operator) >= before + requests(), 300, "the requests")
+    written, began = writes(scene.kubectl), time.monotonic()
+
+    def work():
+        scene.api.create_many([(path_of(team), request(f"{prefix}-{i}", {"job": f"job-{i}"})) for i in range(REQUESTS_EACH) for team in teams()])
+        wait_until(lambda: scene.finished(operator) >= before + requests(), 300, "the requests")
+
+    spent = spent_by(group, work)
     took = time.monotonic() - began
-    spent = {process.name: cpu_seconds(process.pid) - spent[process.name] for process in group.processes if process.running()}
     assert scene.metric(operator, "strobe_captures_total", result="Succeeded") == good + requests()
-    return requests() / took, ", ".join(f"{name} {seconds / requests() * 1000:.0f}" for name, seconds in spent.items() if seconds > 1)
+    time.sleep(5)  # Events are written last.
+    return requests() / took, spent, writes(scene.kubectl) - written
+
+
+def bare(scene, group, status, written):
+    """The same writes by a client that captures nothing. Returns the same, without what was written."""
+    each = {what: round(count / requests()) for what, count in written.items()}
+    statuses, events = each["APPLY profilerequests/status"], each["POST events"]
+    sequences = [bare_writes.of_capture(team, f"bare-{i}", request(f"bare-{i}", {"job": "none"}), status, statuses, events)
+                 for i in range(REQUESTS_EACH) for team in teams()]
+    took = []
+    spent = spent_by(group, lambda: took.append(scene.api.write_many(sequences)))
+    return requests() / took[0], spent
 
 
 def run(directory):
@@ -214,6 +248,9 @@ def run(directory):
         scene.kwok.stop()
         time.sleep(5)
         alone = many_requests(scene, operator, group, "alone")
+        status = scene.kubectl.get("profilerequest", "alone-0", "-n", teams()[0])["status"]
+        operator.process.kill()
+        floor = bare(scene, group, status, alone[2])
         return "\n".join([
             f"## Scale: {NODES} nodes, {pods()} pods\n",
             f"A real API server with etcd, kwok's nodes and pods, and all sidecars in one process share this machine with the operator. {WIDE} pods in one "
@@ -228,5 +265,8 @@ def run(directory):
             f"| memory after such captures, and at their peak | {resting:.0f} MiB, {peak:.0f} MiB | |",
             f"| {requests()} requests of {WORKERS_EACH} workers each, from the first created to the last finished | {alone[0]:.0f} per second | 42 |",
             f"| processor time for each of them, in ms | {alone[1]} | |",
+            f"| writes for each of them | {', '.join(f'{count / requests():.1f} {what}' for what, count in alone[2].most_common(8))} | |",
+            f"| the same writes by a bare client that captures nothing | {floor[0]:.0f} per second | |",
+            f"| processor time for each of them, in ms | {floor[1]} | |",
             f"| the same while kwok keeps {NODES} nodes and {pods()} pods alive on the same two cores | {beside[0]:.0f} per second | |",
             f"| processor time | {beside[1]} | |\n"])

@@ -58,6 +58,7 @@ TEST(TriggerJson, ARunIsTheTemplateForTheJobOfTheAlert) {
   const auto request = ParseRequest(run);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->invalid, "");
+  EXPECT_EQ(request->finalizers, std::vector<std::string>{kFinalizer});
   EXPECT_EQ(request->target.job->name, "llm");
   EXPECT_EQ(request->capture.look_back, 30s);
 
