@@ -14,7 +14,7 @@ from tests.support.operator import Operator
 from tests.support.processes import BUILD, PYTHON, ROOT, Group
 from tests.support.protos import generate
 from tests.support.secure import SecureOperator
-from tests.support.workers import Worker
+from tests.support.workers import SharedTrainers, Worker
 
 _numbers = itertools.count()
 
@@ -90,9 +90,7 @@ def secure(group, plane, kubectl):
 
 @pytest.fixture(scope="session")
 def trainers(session_group):
-    """Three JAX trainers that stay up; tests put sidecars of their own beside them."""
-    workers = [Worker(session_group, f"shared-{i}", i).start_trainer() for i in range(3)]
-    return [worker.wait() for worker in workers]
+    return SharedTrainers(session_group)
 
 
 @pytest.fixture
@@ -101,9 +99,9 @@ def make_workers(group, trainers):
 
     def make(count, kubectl=None, prefix="worker", **options):
         made = []
-        for i in range(count):
+        for i, trainer in enumerate(trainers.first(count)):
             worker = Worker(group, f"{prefix}-{i}", i, **options)
-            worker.profiler_port = trainers[i].profiler_port
+            worker.profiler_port = trainer.profiler_port
             worker.start_sidecar()
             made.append(worker.wait())
             if kubectl:

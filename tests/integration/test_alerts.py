@@ -412,7 +412,7 @@ def test_a_real_prometheus_shows_and_tells(group, plane, kubectl, trainers, logd
     space = kubectl.namespace
     try:
         allow(kubectl, logdir)
-        sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", i).start().wait() for i in range(2)]
+        sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainer.profiler_port, tmp_path / f"w{i}", i).start().wait() for i, trainer in enumerate(trainers.first(2))]
         lease_namespace = re.search(r'leader_election_master_status\{lease_namespace="([^"]+)"', operator.page("/metrics"))[1]
         prometheus = Prometheus(group, tmp_path / "prometheus", scrape_jobs(space, operator, sidecars), hurried(tmp_path, lease_namespace))
         for page in (operator.page("/metrics"), sidecars[0].page()):

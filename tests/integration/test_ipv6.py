@@ -64,8 +64,8 @@ def test_a_capture(group, plane6, trainers, tmp_path, logdir):
     operator.start().wait_ready()
     allow(kubectl, logdir)
     # The name in the certificate leads nowhere; the address does.
-    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", i, host="[::1]",
-                              flags=["--enroll-at", f"[::1]:{enroll}"]).start() for i in range(2)]
+    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainer.profiler_port, tmp_path / f"w{i}", i, host="[::1]",
+                              flags=["--enroll-at", f"[::1]:{enroll}"]).start() for i, trainer in enumerate(trainers.first(2))]
     for sidecar in sidecars:
         sidecar.wait()
         point_at(kubectl, sidecar.pod, "::1")

@@ -28,8 +28,8 @@ def operator(group, plane, kubectl, logdir):
 @pytest.fixture
 def make_sidecars(group, operator, kubectl, trainers, tmp_path):
     def make(count, **options):
-        sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", i, **options).start()
-                    for i in range(count)]
+        sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainer.profiler_port, tmp_path / f"w{i}", i, **options).start()
+                    for i, trainer in enumerate(trainers.first(count))]
         return [sidecar.wait() for sidecar in sidecars]
 
     return make

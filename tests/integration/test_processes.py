@@ -43,7 +43,7 @@ def capture_while(rig, trainer, **options):
 
 
 def test_processes_that_all_record_are_all_told(group, trainers, tmp_path, protos):
-    addresses = [f"localhost:{trainer.profiler_port}" for trainer in trainers[:2]]
+    addresses = [f"localhost:{trainer.profiler_port}" for trainer in trainers.first(2)]
     rig = AgentRig(group, tmp_path).sidecar(",".join(addresses))
     (worker,) = rig.capture("--guard", "500ms")["workers"]
     assert worker["outcome"] == "Ok", worker

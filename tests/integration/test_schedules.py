@@ -83,7 +83,7 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
 def test_runs_are_started_skipped_and_kept_as_the_spec_says(operator, group, kubectl, trainers, tmp_path, logdir):
     await_webhooks(kubectl, logdir)
     grant_creating(kubectl, "jane", "profileschedules", profile=True)
-    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", index=i).start() for i in range(2)]
+    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainer.profiler_port, tmp_path / f"w{i}", index=i).start() for i, trainer in enumerate(trainers.first(2))]
     for sidecar in sidecars:
         sidecar.wait()
     create(kubectl, schedule("llm", logdir, sample={"workers": 1}, successfulRunsHistoryLimit=1), user="jane", check=True)

@@ -139,7 +139,7 @@ def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, log
 def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, kubectl, trainers, tmp_path, logdir):
     await_webhooks(kubectl, logdir)
     grant_creating(kubectl, "jane", "profiletriggers", profile=True)
-    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainers[i].profiler_port, tmp_path / f"w{i}", index=i).start() for i in range(2)]
+    sidecars = [SecureSidecar(group, operator, f"worker-{i}", trainer.profiler_port, tmp_path / f"w{i}", index=i).start() for i, trainer in enumerate(trainers.first(2))]
     for sidecar in sidecars:
         sidecar.wait()
         kubectl.run("label", "pod", sidecar.pod, "batch.kubernetes.io/job-name=llm")

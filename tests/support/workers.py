@@ -96,6 +96,22 @@ class Worker:
                 process.kill()
 
 
+class SharedTrainers:
+    """JAX trainers that stay up; tests put sidecars of their own beside them. Each starts when it is first used: importing JAX and training cost
+    processor time that other suites need."""
+
+    def __init__(self, group):
+        self.group, self.started = group, []
+
+    def first(self, count):
+        new = [Worker(self.group, f"shared-{i}", i).start_trainer() for i in range(len(self.started), count)]
+        self.started += [worker.wait() for worker in new]
+        return self.started[:count]
+
+    def __getitem__(self, index):
+        return self.first(index + 1)[index]
+
+
 def mark_running(kubectl, pod):
     """Gives a pod the status that a kubelet would, with an address on the loopback."""
     status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
