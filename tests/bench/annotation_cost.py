@@ -29,6 +29,10 @@ def ours_step(n):
     T = strobe.Trace
     for i in range(n):
         with T("step", step_num=i): pass
+def ours_prepared(n):
+    step = strobe.scope("step")
+    for i in range(n):
+        with step: pass
 def jax_scope(n):
     T = jax.profiler.TraceAnnotation
     for i in range(n):
@@ -43,14 +47,14 @@ def floor(n):
     for i in range(n):
         with lock: pass
 
-bodies = (ours, ours_step, jax_scope, jax_step, floor)
+bodies = (ours, ours_prepared, ours_step, jax_scope, jax_step, floor)
 loop = cost(empty)
 result = {"off": {b.__name__: cost(b) - loop for b in bodies}}
 for path in glob.glob(os.environ["STROBE_DIR"] + "/agent/*.rings"):
     with open(path, "r+b") as file:  # The control word; see agent/wire/README.md.
         mmap.mmap(file.fileno(), 4096)[256:260] = struct.pack("I", 3)
 assert strobe.active()
-result["on"] = {b.__name__: cost(b) - loop for b in (ours, ours_step)}
+result["on"] = {b.__name__: cost(b) - loop for b in (ours, ours_prepared, ours_step)}
 options = jax.profiler.ProfileOptions()
 options.python_tracer_level = 0  # It would slow every call down, ours as well.
 with tempfile.TemporaryDirectory() as logdir:
@@ -87,6 +91,7 @@ def run(directory):
              f"| peer: a queue behind a mutex | | | {cpp['mutex_queue']:.1f} | |", "",
              "| Python | nobody records | bar | somebody records | bar |", "|---|---|---|---|---|",
              f"| `strobe.Trace(\"step\")` | {python['off']['ours']:.0f} | 80 | {python['on']['ours']:.0f} | 250 |",
+             f"| `with` over `strobe.scope(\"step\")`, made once | {python['off']['ours_prepared']:.0f} | 60 | {python['on']['ours_prepared']:.0f} | |",
              f"| peer: `jax.profiler.TraceAnnotation` | {python['off']['jax_scope']:.0f} | | {python['on']['jax_scope']:.0f} | |",
              f"| `strobe.Trace(\"step\", step_num=i)` | {python['off']['ours_step']:.0f} | | {python['on']['ours_step']:.0f} | |",
              f"| peer: `jax.profiler.StepTraceAnnotation` | {python['off']['jax_step']:.0f} | | {python['on']['jax_step']:.0f} | |",

@@ -33,8 +33,8 @@ def python(python_package):
 def test_every_documented_example_runs(python):
     out = python("""
         import doctest, strobe, strobe._trace
-        tests = [doctest.DocTestParser().get_doctest(text, {"Trace": strobe.Trace}, name, None, 0)
-                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("client", strobe.client.__doc__), ("profiler", strobe.profiler.__doc__), ("start", strobe.start.__doc__))]
+        tests = [doctest.DocTestParser().get_doctest(text, {"Trace": strobe.Trace, "scope": strobe.scope}, name, None, 0)
+                 for name, text in (("strobe", strobe.__doc__), ("Trace", strobe.Trace.__doc__), ("scope", strobe.scope.__doc__), ("client", strobe.client.__doc__), ("profiler", strobe.profiler.__doc__), ("start", strobe.start.__doc__))]
         runner = doctest.DocTestRunner()
         for test in tests:
             runner.run(test)
@@ -76,6 +76,57 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):
     decorated = [e for e in found if e[1] == "decorated"]
     assert len(decorated) >= 3 * (len(trains) - 2) and decorated[0][4] == {"kind": "slow"}, "recursion has a scope for each call"
     assert len({line for line, name, *_ in found if name in ("train", "other")}) == 2
+
+
+def test_a_scope_made_once_is_recorded_each_time(rig, protos, python_package, group):
+    """Nested in itself, by two threads, by generators that leave it in another order, and as a decorator."""
+    program = textwrap.dedent("""
+        import threading, time, strobe
+
+        nested, shared, later = strobe.scope("nested"), strobe.scope("shared", kind="a b", number=7), strobe.scope("later")
+        quiet = strobe.scope("not asked for", 3)
+        decorated = strobe.scope("decorated")(lambda: time.sleep(0.001))
+
+        def other():
+            while True:
+                with shared:
+                    time.sleep(0.002)
+
+        def generator():
+            with later, quiet:
+                yield
+                time.sleep(0.001)
+
+        threading.Thread(target=other, daemon=True).start()
+        print("ready", flush=True)
+        step = 0
+        while True:
+            with strobe.Trace("train", step_num=step), nested, nested:
+                with shared:
+                    decorated()
+                first, second = generator(), generator()
+                next(first), next(second)
+                list(first), list(second)
+            step += 1
+    """)
+    group.start("python-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "PYTHONUNBUFFERED": "1"}).wait_for("ready", 20)
+    manifest = rig.sidecar().capture("--host-tracer-level", "2")
+    assert manifest["workers"][0]["outcome"] == "Ok", manifest
+    found = events(rig.space())
+    trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
+    assert len(trains) > 20
+    (line,) = {e[0] for e in trains}
+
+    def within(train, name):
+        return [e for e in found if e[0] == line and e[1] == name and train[2] <= e[2] and e[3] <= train[3]]
+
+    for train in trains[1:-1]:  # Of the others a part may be outside of the window.
+        assert [len(within(train, name)) for name in ("nested", "shared", "later", "decorated", "not asked for")] == [2, 1, 2, 1, 0]
+        outer, inner = sorted(within(train, "nested"), key=lambda e: e[2])
+        assert outer[2] <= inner[2] and inner[3] <= outer[3]
+        assert within(train, "shared")[0][4] == {"kind": "a b", "number": 7}
+        assert all(e[3] - e[2] >= 1e9 for e in within(train, "later") + within(train, "decorated")), "at least 1 ms, in ps"
+    assert len({e[0] for e in found if e[1] == "shared"}) == 2
 
 
 def test_both_profilers_count_from_one_zero(rig, python_package):
@@ -144,7 +195,8 @@ def test_misuse_is_said_and_values_never_break_a_program(python):
     out = python("""
         import strobe
         for wrong in (lambda: strobe.Trace(), lambda: strobe.Trace(5), lambda: strobe.Trace("a", "b"), lambda: strobe.Trace("a", 4),
-                      lambda: strobe.Trace("a", 1, 2), lambda: strobe.Trace(name=5), lambda: strobe.Trace("a").set_metadata(1), lambda: strobe.Trace("a")(3)):
+                      lambda: strobe.Trace("a", 1, 2), lambda: strobe.Trace(name=5), lambda: strobe.Trace("a").set_metadata(1), lambda: strobe.Trace("a")(3),
+                      lambda: strobe.scope(), lambda: strobe.scope(5), lambda: strobe.scope("a", 4), lambda: strobe.scope("a", 1, 2), lambda: strobe.scope("a", step_num=1)):
             try:
                 wrong()
                 print("accepted")

@@ -43,7 +43,7 @@ def extension(name, include_dirs, more_sources=(), flags=()):
     )
 
 
-extensions = [extension("_trace", [SDK], flags=["-std=c11", *WARNINGS])]
+extensions = [extension("_trace", [SDK], [f"strobe/{part}.c" for part in ("_agent", "_scope", "_text")], flags=["-std=c11", "-I", str(HERE / "strobe"), *WARNINGS])]
 if "STROBE_ITT" in os.environ:  # The directory of Intel's ITT library. Without it, VTune does not hear of the profiler's objects.
     itt = Path(os.environ["STROBE_ITT"])
     # The library is a part of the extension, and its symbols stay inside.

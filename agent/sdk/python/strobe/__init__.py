@@ -17,10 +17,10 @@ _os.environ.setdefault("STROBE_AGENT", str(_Path(__file__).resolve().parent / "l
 
 from . import _inproc, client, profiler, server  # noqa: E402
 from ._capture import Profile, start, stop  # noqa: E402
-from ._trace import Trace, active  # noqa: E402
+from ._trace import Trace, active, scope  # noqa: E402
 from .client import ProfilerOptions  # noqa: E402
 
-__all__ = ["Profile", "ProfilerOptions", "Trace", "active", "client", "profiler", "server", "start", "stop"]
+__all__ = ["Profile", "ProfilerOptions", "Trace", "active", "client", "profiler", "scope", "server", "start", "stop"]
 __version__ = "0.1.0"
 
 _inproc.bootstrap_imported()

@@ -1,43 +1,7 @@
-/* strobe.Trace. Uses the limited API of CPython 3.9, so that one wheel serves every later version. */
-#include <Python.h>
-#include <dlfcn.h>
+/* strobe.Trace, and the module. */
+#include "_trace.h"
+
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <structmember.h>
-
-#include "strobe/agent_api.h"
-
-/* The stable ABI has it since 3.10; it is the same in 3.9. */
-#ifndef METH_FASTCALL
-#define METH_FASTCALL 0x0080
-#endif
-
-static const uint32_t kOff = 0;
-static uint64_t NoClock(void) { return 0; }
-static void NoScope(int level, uint64_t begin, uint64_t end, const char* text, size_t size) {
-  (void)level, (void)begin, (void)end, (void)text, (void)size;
-}
-static const strobe_agent_api kNoAgent = {1, sizeof(strobe_agent_api), &kOff, NoClock, NoScope};
-static const strobe_agent_api* agent = &kNoAgent;
-
-/* Loads the agent once $STROBE_DIR is set: the agent reads it only the first time. */
-static void FindAgent(void) {
-  const char* dir = getenv("STROBE_DIR");
-  if (dir == NULL || *dir == '\0') return;
-  typedef const strobe_agent_api* (*Get)(void);
-  Get get = (Get)dlsym(RTLD_DEFAULT, "strobe_agent_api_v1");
-  const char* path = getenv("STROBE_AGENT");
-  if (get == NULL && path != NULL) {
-    void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (library != NULL) get = (Get)dlsym(library, "strobe_agent_api_v1");
-  }
-  if (get != NULL && get()->version >= 1) agent = get();
-}
-
-static inline int Active(uint32_t level) {
-  return __atomic_load_n(agent->control, __ATOMIC_RELAXED) >= level;
-}
 
 typedef struct {
   PyObject_HEAD
@@ -51,124 +15,6 @@ typedef struct {
   int is_step; /* The constructor had an int as step_num. */
 } Trace;
 
-/* ---- text */
-
-/* Somewhat more than the agent keeps, which counts and marks what it cuts. */
-enum { kUsualText = 2000, kMaxText = 66 << 10 };
-
-typedef struct {
-  char* bytes; /* `usual`, or memory of its own once that is too small. */
-  size_t size, room;
-  char usual[kUsualText];
-} Text;
-
-static void StartText(Text* text) {
-  text->bytes = text->usual;
-  text->size = 0;
-  text->room = kUsualText;
-}
-
-static void FreeText(Text* text) {
-  if (text->bytes != text->usual) PyMem_Free(text->bytes);
-}
-
-static void Append(Text* text, const char* more, size_t size) {
-  if (size > text->room - text->size && text->room == kUsualText) {
-    char* larger = PyMem_Malloc(kMaxText);
-    if (larger != NULL) {
-      memcpy(larger, text->bytes, text->size);
-      text->bytes = larger;
-      text->room = kMaxText;
-    }
-  }
-  if (size > text->room - text->size) size = text->room - text->size;
-  memcpy(text->bytes + text->size, more, size);
-  text->size += size;
-}
-
-/* Appends str(object). Returns 0 with a Python exception set on failure. */
-static int AppendObject(Text* text, PyObject* object) {
-  Py_ssize_t size = 0;
-  const char* utf8;
-  PyObject* made = NULL;
-  if (object == Py_True || object == Py_False) {
-    Append(text, object == Py_True ? "1" : "0", 1); /* As TensorFlow and XLA write them. */
-    return 1;
-  }
-  if (!PyUnicode_Check(object)) {
-    made = object = PyObject_Str(object);
-    if (made == NULL) return 0;
-  }
-#if Py_LIMITED_API >= 0x030A0000
-  utf8 = PyUnicode_AsUTF8AndSize(object, &size);
-#else
-  PyObject* encoded = PyUnicode_AsUTF8String(object);
-  utf8 = encoded == NULL ? NULL : PyBytes_AsString(encoded);
-  if (encoded != NULL) size = PyBytes_Size(encoded);
-#endif
-  if (utf8 != NULL) Append(text, utf8, (size_t)size);
-#if Py_LIMITED_API < 0x030A0000
-  Py_XDECREF(encoded);
-#endif
-  Py_XDECREF(made);
-  return utf8 != NULL;
-}
-
-/* Appends str(object), or "<unprintable>" when that fails. The error goes to sys.unraisablehook: it
- * is told, and a program does not fail only because it is recorded. */
-static void AppendValue(Text* text, PyObject* object) {
-  if (AppendObject(text, object)) return;
-  PyErr_WriteUnraisable(object);
-  const char unprintable[] = "<unprintable>";
-  Append(text, unprintable, sizeof unprintable - 1);
-}
-
-static void AppendMetadata(Text* text, PyObject* metadata, PyObject* hidden_by, char* separator) {
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (metadata != NULL && PyDict_Next(metadata, &position, &key, &value)) {
-    if (hidden_by != NULL && PyDict_GetItem(hidden_by, key) != NULL) continue;
-    Append(text, separator, 1);
-    *separator = ',';
-    AppendValue(text, key);
-    Append(text, "=", 1);
-    /* str() may run any code, which may drop the dict's reference. */
-    Py_INCREF(value);
-    AppendValue(text, value);
-    Py_DECREF(value);
-  }
-}
-
-static void MakeText(Trace* self, Text* text) {
-  char separator = '#';
-  AppendValue(text, self->name);
-  AppendMetadata(text, self->metadata, self->more, &separator);
-  AppendMetadata(text, self->more, NULL, &separator);
-  if (separator != ',') return;
-  if (text->size == text->room) --text->size; /* The agent sees by the last '#' that this is metadata. */
-  Append(text, "#", 1);
-}
-
-/* ---- threads */
-
-static PyObject* thread_name; /* The Python function that returns the calling thread's name or None. */
-
-/* Gives the calling thread its Python name in traces, once. */
-static void NameThread(void) {
-  static __thread int named;
-  if (named) return;
-  named = 1;
-  if (agent->size < offsetof(strobe_agent_api, name_thread) + sizeof agent->name_thread) return;
-  PyObject* name = PyObject_CallObject(thread_name, NULL);
-  PyObject* bytes = name == NULL || name == Py_None ? NULL : PyUnicode_AsUTF8String(name);
-  if (bytes != NULL) agent->name_thread(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
-  PyErr_Clear();
-  Py_XDECREF(bytes);
-  Py_XDECREF(name);
-}
-
-/* ---- the type */
-
 static PyObject* step_num_key; /* Interned names. */
 static PyObject* name_key;
 static PyObject* root_key;
@@ -178,14 +24,14 @@ static PyObject* wrap; /* The Python function that wraps a decorated function; d
 
 static const char usage[] = "Trace(name, level=1, /, **metadata): name must be one str";
 
-static int TakeLevel(Trace* self, PyObject* level) {
+int StrobeTakeLevel(PyObject* level, uint32_t* to) {
   const long number = PyLong_AsLong(level);
   if (number == -1 && PyErr_Occurred()) return 0;
   if (number < 1 || number > 3) {
     PyErr_SetString(PyExc_ValueError, "the level must be 1 (critical), 2 (info) or 3 (verbose)");
     return 0;
   }
-  self->level = (uint32_t)number;
+  *to = (uint32_t)number;
   return 1;
 }
 
@@ -201,7 +47,7 @@ static int Init(Trace* self, PyObject* args, PyObject* kwargs) {
   }
   self->level = 1;
   self->is_step = 0;
-  if (count == 2 && !TakeLevel(self, PyTuple_GetItem(args, 1))) return 0;
+  if (count == 2 && !StrobeTakeLevel(PyTuple_GetItem(args, 1), &self->level)) return 0;
   Py_INCREF(name);
   Py_XDECREF(self->name);
   self->name = name;
@@ -256,12 +102,12 @@ static void TraceFree(PyObject* object) {
 
 /* Tells that this step begins, whether or not a capture runs. */
 static void BeginStep(Trace* self) {
-  const size_t with_steps = offsetof(strobe_agent_api, end_step) + sizeof agent->end_step;
-  if (agent->size < with_steps || agent->begin_step == NULL) return;
+  const size_t with_steps = offsetof(strobe_agent_api, end_step) + sizeof strobe_agent->end_step;
+  if (strobe_agent->size < with_steps || strobe_agent->begin_step == NULL) return;
   const long long number = PyLong_AsLongLong(PyDict_GetItem(self->metadata, step_num_key));
   PyObject* name = PyUnicode_AsUTF8String(self->name);
   if (name != NULL && !PyErr_Occurred())
-    self->told = agent->begin_step(PyBytes_AsString(name), (size_t)PyBytes_Size(name), number);
+    self->told = strobe_agent->begin_step(PyBytes_AsString(name), (size_t)PyBytes_Size(name), number);
   PyErr_Clear(); /* A number beyond 64 bits, or a name with surrogates. */
   Py_XDECREF(name);
 }
@@ -275,8 +121,8 @@ static PyObject* TraceEnter(PyObject* object, PyObject* unused) {
   }
   self->entered = 1;
   if (Active(self->level)) {
-    NameThread();
-    self->begin = agent->now();
+    StrobeNameThread();
+    self->begin = strobe_agent->now();
   }
   if (self->is_step) BeginStep(self);
   Py_INCREF(object);
@@ -287,15 +133,14 @@ static PyObject* TraceExit(PyObject* object, PyObject* const* args, Py_ssize_t c
   (void)args, (void)count;
   Trace* self = (Trace*)object;
   if (self->begin != 0) {
-    const uint64_t begin = self->begin, end = agent->now();
+    const uint64_t begin = self->begin, end = strobe_agent->now();
     self->begin = 0;
     Text text;
-    StartText(&text);
-    MakeText(self, &text);
-    agent->scope((int)self->level, begin, end, text.bytes, text.size);
-    FreeText(&text);
+    StrobeMakeText(self->name, self->metadata, self->more, &text);
+    strobe_agent->scope((int)self->level, begin, end, text.bytes, text.size);
+    StrobeFreeText(&text);
   }
-  if (self->told != 0) agent->end_step(self->told); /* Its record is complete by now. */
+  if (self->told != 0) strobe_agent->end_step(self->told); /* Its record is complete by now. */
   self->told = 0;
   self->entered = 0;
   Py_CLEAR(self->more);
@@ -367,7 +212,7 @@ static PyObject* IsActive(PyObject* module, PyObject* args) {
 
 static PyObject* Attach(PyObject* module, PyObject* unused) {
   (void)module, (void)unused;
-  FindAgent();
+  StrobeFindAgent();
   Py_RETURN_NONE;
 }
 
@@ -375,11 +220,12 @@ static PyMethodDef module_methods[] = {
     {"attach", Attach, METH_NOARGS, "Looks for the agent again. Call it after setting $STROBE_DIR."},
     {"active", IsActive, METH_VARARGS,
      "active(level=1)\n--\n\nIs a capture running that records scopes of this level?"},
+    {"scope", (PyCFunction)(void (*)(void))StrobeScope, METH_VARARGS | METH_KEYWORDS, strobe_scope_doc},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "strobe._trace", NULL, -1, module_methods};
 
-/* Creates a new scope for each call, so that recursion and threads do not share one. */
+/* `wrap` creates a new Trace for each call, so that recursion and threads do not share one. */
 static const char source[] =
     "import functools as _functools\n"
     "import threading as _threading\n"
@@ -393,6 +239,12 @@ static const char source[] =
     "    def traced(*args, **kwargs):\n"
     "        with Trace(name, level, **keywords):\n"
     "            return function(*args, **kwargs)\n"
+    "    return traced\n"
+    "def wrap_by_scope(scope, function):\n"
+    "    @_functools.wraps(function)\n"
+    "    def traced(*args, **kwargs):\n"
+    "        with scope:\n"
+    "            return function(*args, **kwargs)\n"
     "    return traced\n";
 
 static void MakeFunctions(void) {
@@ -404,9 +256,11 @@ static void MakeFunctions(void) {
     done = PyEval_EvalCode(code, names, names);
   if (done != NULL) {
     wrap = PyDict_GetItemString(names, "wrap");
-    thread_name = PyDict_GetItemString(names, "thread_name");
+    strobe_name_of_thread = PyDict_GetItemString(names, "thread_name");
+    strobe_wrap_by_scope = PyDict_GetItemString(names, "wrap_by_scope");
     Py_XINCREF(wrap);
-    Py_XINCREF(thread_name);
+    Py_XINCREF(strobe_name_of_thread);
+    Py_XINCREF(strobe_wrap_by_scope);
   }
   Py_XDECREF(done);
   Py_XDECREF(code);
@@ -414,7 +268,7 @@ static void MakeFunctions(void) {
 }
 
 PyMODINIT_FUNC PyInit__trace(void) {
-  FindAgent();
+  StrobeFindAgent();
   PyObject* module = PyModule_Create(&module_def);
   if (module == NULL) return NULL;
   step_num_key = PyUnicode_InternFromString("step_num");
@@ -423,7 +277,8 @@ PyMODINIT_FUNC PyInit__trace(void) {
   one = PyLong_FromLong(1);
   trace_type = (PyTypeObject*)PyType_FromSpec(&trace_spec);
   MakeFunctions();
-  if (!step_num_key || !root_key || !name_key || !one || !trace_type || !wrap || !thread_name ||
+  if (!step_num_key || !root_key || !name_key || !one || !trace_type || !wrap ||
+      !strobe_name_of_thread || !strobe_wrap_by_scope || !StrobeInitScopes() ||
       PyModule_AddObject(module, "Trace", (PyObject*)trace_type) < 0) {
     Py_DECREF(module);
     return NULL;
