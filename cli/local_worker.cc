@@ -71,6 +71,9 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
                      self->CheckStock(capture_id, timeout, done);
                    });
   }
+  void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
+    chosen().MeasureClock(timeout, std::move(done));
+  }
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
     chosen().Arm(plan, timeout, std::move(done));
   }
@@ -107,7 +110,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
     const bool same_clock = IsLoopback(target_.address);
     chosen().Check(capture_id, timeout,
                    [done = std::move(done), same_clock](absl::StatusOr<Preflight> answer) {
-                     if (answer.ok() && !same_clock) answer->error.reset();
+                     if (answer.ok() && !same_clock) answer->clock.reset();
                      done(std::move(answer));
                    });
   }

@@ -96,6 +96,7 @@ void Bound(v1::CapturePlan& plan) {
       std::clamp<std::int64_t>(plan.clock_offset_ns(), -kMaxOffsetNs, kMaxOffsetNs));
   plan.set_clock_error_ns(
       std::clamp<std::int64_t>(plan.clock_error_ns(), -1, Nanos{kMaxStage}.count()));
+  plan.set_wall_less_monotonic_ns(Time(plan.wall_less_monotonic_ns()));
 }
 
 void Bound(v1::ProcessRank& rank) {
@@ -211,6 +212,7 @@ void BoundAnswer(v1::PublishResponse& response) {
 void BoundAnswer(v1::ClockPong& pong) {
   pong.set_received_ns(Time(pong.received_ns()));
   pong.set_sent_ns(Time(pong.sent_ns()));
+  pong.set_wall_less_monotonic_ns(Time(pong.wall_less_monotonic_ns()));
 }
 
 absl::Status BoundError(const absl::Status& status) {

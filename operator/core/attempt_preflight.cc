@@ -70,14 +70,22 @@ StartPlan PlanOf(const v1::CapturePlan& plan) {
   return start;
 }
 
+// How long before its start a capture was planned, at most.
+Nanos LongestLead(const CaptureSpec& spec) {
+  constexpr Nanos kFarthest = std::chrono::hours(1), kPlanning = seconds(10);
+  return spec.at ? kFarthest : spec.delay.value_or(Nanos{0}) + kPlanning;
+}
+
 // What a worker that was armed by an operator before us was told then.
-void Adopt(const v1::Report& report, Member& member) {
+void Adopt(const v1::Report& report, const CaptureSpec& spec, Member& member) {
   member.state = MemberState::kArmed;
   member.result.armed = true;
   member.result.report = report;
   member.result.offset = Nanos{report.plan().clock_offset_ns()};
   const std::int64_t error = report.plan().clock_error_ns();
   member.result.error = error < 0 ? std::nullopt : std::optional(Nanos{error});
+  member.result.wall_less_monotonic = Nanos{report.plan().wall_less_monotonic_ns()};
+  member.clock_at = PlanOf(report.plan()).instant - LongestLead(spec);
 }
 
 }  // namespace
@@ -134,12 +142,14 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
       member.result.sidecar = description.version();
       member.result.sources = SourcesOf(description);
     }
-    member.result.offset = answer->offset + state_.clock_steps.Since();
-    member.result.error = answer->error;
-    member.result.wall_less_monotonic = answer->wall_less_monotonic;
+    const std::optional<ClockEstimate>& clock = answer->clock;
+    member.result.offset = clock ? clock->offset + state_.clock_steps.Since() : Nanos{0};
+    member.result.error = clock ? std::optional(clock->error) : std::nullopt;
+    member.result.wall_less_monotonic = clock ? clock->wall_less_monotonic : Nanos{0};
+    member.clock_at = clock ? state_.At(clock->at) : state_.Now();
     member.clock = {target.name,
                     member.result.offset,
-                    answer->error,
+                    member.result.error,
                     answer->round_trip,
                     Nanos{description.wake_lateness_ns()},
                     Nanos{description.capture_lateness_ns()},
@@ -151,7 +161,7 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
       member.state = MemberState::kReady;
       break;
     case PreflightJudgement::Kind::kAdopted:
-      Adopt(answer->description.report(), member);
+      Adopt(answer->description.report(), state_.spec, member);
       break;
     case PreflightJudgement::Kind::kUnable:
       state_.End(member, judgement.outcome, std::move(judgement.message));

@@ -87,6 +87,7 @@ ReportOrder AttemptPublishing::OrderOf() const {
     reported.name = worker.target.file;
     reported.rank = worker.target.rank;
     reported.error = worker.error;
+    reported.clock_correction = worker.offset - Nanos{worker.report.plan().clock_offset_ns()};
     if (worker.report.url().empty()) {
       reported.missing = StrCat("it has no trace: ", Name(worker.outcome));
       continue;

@@ -20,6 +20,8 @@ AttemptState::AttemptState(const Clock& clock_, CaptureSpec spec_, int attempt,
 
 WallTime AttemptState::Now() const { return clock.WallNow() - clock_steps.Since(); }
 
+WallTime AttemptState::At(WallTime read) const { return read - clock_steps.Since(); }
+
 std::optional<WallTime> AttemptState::RequestedStart() const {
   return spec.at ? std::optional(*spec.at - clock_steps.Since()) : std::nullopt;
 }

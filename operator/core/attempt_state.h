@@ -11,6 +11,7 @@
 #include "operator/core/attempt_progress.h"
 #include "operator/core/attempt_result.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/clock_estimate.h"
 #include "operator/core/ports.h"
 #include "operator/core/start_plan.h"
 
@@ -32,12 +33,14 @@ struct Member {
   MemberState state = MemberState::kChecking;
   std::shared_ptr<Worker> worker{};  // Null for a target that could not take part to begin with.
   ClockReading clock{};              // Measured by preflight.
-  WorkerPace pace{};                 // The steps that it told preflight.
-  bool framework = false;            // A profiler server answers in its trainer.
-  MonoTime asked{};                  // When preflight asked it last.
-  std::shared_ptr<void> watch{};     // The stream of its reports.
-  WallTime last_contact{};           // When it answered or reported last.
-  int failed_watches = 0;            // In a row, without a report between them.
+  WallTime clock_at{};               // When that was, or when the plan was made that it follows.
+  std::optional<ClockOffset> clock_after{};  // Measured after the recording.
+  WorkerPace pace{};                         // The steps that it told preflight.
+  bool framework = false;                    // A profiler server answers in its trainer.
+  MonoTime asked{};                          // When preflight asked it last.
+  std::shared_ptr<void> watch{};             // The stream of its reports.
+  WallTime last_contact{};                   // When it answered or reported last.
+  int failed_watches = 0;                    // In a row, without a report between them.
 };
 
 struct AttemptState {
@@ -46,6 +49,7 @@ struct AttemptState {
   // All wall times of an attempt, and offsets to them, are on the operator's clock as it was when
   // the attempt began: if somebody sets that clock, what was measured or planned stays valid.
   WallTime Now() const;
+  WallTime At(WallTime read) const;  // What was read from the operator's clock just now.
   std::optional<WallTime> RequestedStart() const;  // spec.at, on the same clock.
   Nanos Until(WallTime time) const;                // 0 when it has passed.
   // When every worker should have stopped recording. Needs result.plan.

@@ -57,6 +57,7 @@ CaptureAttempt::CaptureAttempt(Dependencies dependencies, CaptureSpec spec, int 
                  {.armed = [this](const absl::Status& enough) { OnArmed(enough); },
                   .moved = [this] { OnMoved(); },
                   .changed = [this] { ConcludeOnceAllEnded(); }}),
+      clocks_(state_, tasks_, [this] { ConcludeOnceAllEnded(); }),
       publishing_(state_, tasks_, deps_.reporter, [this] { Finish(); }) {
   progress_.matched = state_.members.size();
   progress_.workers_note = state_.spec.workers_note;
@@ -200,7 +201,9 @@ void CaptureAttempt::OnArmed(const absl::Status& enough) {
 
 void CaptureAttempt::EnterAt(WallTime time, Phase phase) {
   tasks_.PostAfter(state_.Until(time), [this, phase] {
-    if (state_.phase < phase) Enter(phase);
+    if (state_.phase >= phase) return;
+    Enter(phase);
+    if (phase == Phase::kCollecting) clocks_.Measure();
   });
 }
 
@@ -235,6 +238,9 @@ void CaptureAttempt::ConcludeOnceAllEnded() {
   if (state_.phase >= Phase::kPublishing) return;
   if (recording_.CallsInFlight() || write_test_.CallsInFlight() || !state_.AllEnded())
     return Enter(state_.phase);
+  // Recordings of steps may end before their time.
+  if (state_.phase >= Phase::kDelay && !state_.result.cancelled) clocks_.Measure();
+  if (clocks_.CallsInFlight() && !state_.result.cancelled) return Enter(state_.phase);
   if (wants_evidence_) return;
   wants_evidence_ = deps_.asks_for_evidence && !state_.result.cancelled &&
                     std::any_of(state_.members.begin(), state_.members.end(), [](const Member& m) {
@@ -258,6 +264,7 @@ void CaptureAttempt::OnEvidence(const std::map<std::string, std::string>& eviden
 
 void CaptureAttempt::Conclude() {
   AttemptResult& result = state_.result;
+  clocks_.Conclude();
   for (const Member& member : state_.members) result.workers.push_back(member.result);
   const std::size_t pods = result.workers.size();
   SplitByProcess(result.workers);

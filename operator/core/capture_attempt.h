@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/executor.h"
 #include "common/base/mutex.h"
+#include "operator/core/attempt_clocks.h"
 #include "operator/core/attempt_preflight.h"
 #include "operator/core/attempt_progress.h"
 #include "operator/core/attempt_publishing.h"
@@ -84,6 +85,7 @@ class CaptureAttempt : public OwnedTasks::Owner,
   AttemptPreflight preflight_;
   AttemptWriteTest write_test_;
   AttemptRecording recording_;
+  AttemptClocks clocks_;
   AttemptPublishing publishing_;
   bool ended_early_ = false;
   bool wants_evidence_ = false;

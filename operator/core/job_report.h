@@ -27,6 +27,8 @@ struct ReportedWorker {
   std::string missing{};              // Why it has no trace.
   int rank = -1;                      // -1 = not known.
   std::optional<Nanos> error{};       // Its clock's error; none = not measured.
+  // What is known now of the clock's offset, less what its plan says, which is in its digest.
+  Nanos clock_correction{};
 };
 
 struct ReportOrder {

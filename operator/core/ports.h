@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "operator/core/capture_spec.h"
+#include "operator/core/clock_estimate.h"
 #include "strobe/v1/worker.pb.h"
 
 namespace strobe {
@@ -15,10 +16,8 @@ namespace strobe {
 // A worker's answer to preflight.
 struct Preflight {
   v1::DescribeResponse description{};
-  Nanos offset{};                // Worker clock minus operator clock; 0 when not measured.
-  std::optional<Nanos> error{};  // Half-width of the offset's error interval; none = not measured.
-  Nanos wall_less_monotonic{};   // The worker's clocks at that moment; 0 = not known.
-  Nanos round_trip{};            // How long the whole preflight took, including connecting.
+  std::optional<ClockEstimate> clock{};  // None = not measured.
+  Nanos round_trip{};                    // How long the whole preflight took, including connecting.
 };
 
 // A connection to one worker's sidecar. Calls return at once. Each callback is called exactly once,
@@ -32,6 +31,8 @@ class Worker {
 
   // Asks what the sidecar can record and whether it knows the capture, and measures its clock.
   virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
+  // Measures the sidecar's clock, and asks for nothing else.
+  virtual void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) = 0;
   // Idempotent: a sidecar that has accepted the plan before answers with its report.
   virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;
   // Calls `report` for every report of the capture, a bounded number of times, then `ended` once.

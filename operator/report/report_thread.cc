@@ -8,6 +8,7 @@
 #include "collector/digest/encode.h"
 #include "collector/report/run_report.h"
 #include "common/base/guard.h"
+#include "common/base/saturated.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -25,6 +26,7 @@ std::string WhyMissing(const absl::Status& status) {
 void Identify(const ReportedWorker& worker, Digest& digest) {
   digest.worker = worker.name;
   if (worker.rank >= 0) digest.rank = static_cast<std::uint32_t>(worker.rank);
+  digest.clock_offset_ns = AddSaturated(digest.clock_offset_ns, worker.clock_correction.count());
   digest.clock_error_ns.reset();
   if (worker.error) digest.clock_error_ns = worker.error->count();
 }

@@ -93,7 +93,8 @@ std::optional<ClockEstimate> EstimateClock(std::span<const RoundTrip> trips) {
     // spent in one direction, so half of it bounds the error.
     const Nanos error = travel / 2 + Nanos{1};
     if (best && best->error <= error) continue;
-    best = ClockEstimate{.offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2,
+    best = ClockEstimate{.at = trip.back,
+                         .offset = ((trip.received - trip.sent) + (trip.answered - trip.back)) / 2,
                          .error = error,
                          .wall_less_monotonic = trip.wall_less_monotonic};
   }

@@ -7,16 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "operator/core/clock_estimate.h"
 #include "operator/workers/deferred_deleter.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {
-
-struct ClockEstimate {
-  Nanos offset{};               // Worker clock minus operator clock.
-  Nanos error{};                // Half-width of the offset's error interval.
-  Nanos wall_less_monotonic{};  // The worker's clocks at that moment; 0 = not known.
-};
 
 // The four clock readings of one round trip.
 struct RoundTrip {

@@ -166,14 +166,14 @@ class GrpcWorker final : public Worker {
                [both, finish](absl::StatusOr<ClockEstimate> estimate) {
                  {
                    MutexLock lock(&both->mutex);
-                   if (estimate.ok()) {
-                     both->preflight.offset = estimate->offset;
-                     both->preflight.error = estimate->error;
-                     both->preflight.wall_less_monotonic = estimate->wall_less_monotonic;
-                   }
+                   if (estimate.ok()) both->preflight.clock = *estimate;
                  }
                  finish();
                });
+  }
+
+  void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
+    ProbeClock(clock_, deleter_, stub_, timeout, std::move(done));
   }
 
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {

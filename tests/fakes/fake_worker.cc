@@ -11,6 +11,13 @@ namespace {
 using std::chrono::milliseconds;
 constexpr Nanos kRoundTrip = milliseconds(1);
 
+// Its clock against the operator's, which tests may set.
+ClockEstimate Measured(const SimulatedTime& time, const FakeSidecar& sidecar, Nanos drift) {
+  return {.at = time.WallNow(),
+          .offset = sidecar.offset + drift - time.stepped(),
+          .error = sidecar.clock_error};
+}
+
 class FakeWorker final : public Worker {
  public:
   FakeWorker(SimulatedTime& time, std::shared_ptr<FakeSidecar> sidecar)
@@ -19,12 +26,11 @@ class FakeWorker final : public Worker {
   void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) override {
     ++sidecar_->checks;
     time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
-                    [s = sidecar_, capture_id, done = std::move(done)] {
+                    [&time = time_, s = sidecar_, capture_id, done = std::move(done)] {
                       if (s->dead) return done(absl::UnavailableError("connection refused"));
                       if (!s->check.ok()) return done(s->check);
                       Preflight preflight;
-                      preflight.offset = s->offset;
-                      if (s->clock_measurable) preflight.error = s->clock_error;
+                      if (s->clock_measurable) preflight.clock = Measured(time, *s, Nanos{0});
                       preflight.round_trip = kRoundTrip;
                       v1::DescribeResponse& description = preflight.description;
                       description.set_protocol(s->protocol);
@@ -41,6 +47,15 @@ class FakeWorker final : public Worker {
                       const auto known = s->reports.find(capture_id);
                       if (known != s->reports.end()) *description.mutable_report() = known->second;
                       done(std::move(preflight));
+                    });
+  }
+
+  void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
+    time_.PostAfter(sidecar_->dead ? timeout : kRoundTrip,
+                    [&time = time_, s = sidecar_, done = std::move(done)] {
+                      if (s->dead || !s->measures_again)
+                        return done(absl::UnavailableError("connection refused"));
+                      done(Measured(time, *s, s->drift));
                     });
   }
 

@@ -18,6 +18,8 @@ struct FakeSidecar {
   Nanos offset{};  // Its clock minus the operator's.
   Nanos clock_error = std::chrono::microseconds(50);
   bool clock_measurable = true;
+  bool measures_again = true;  // Its clock can be measured after the recording.
+  Nanos drift{};  // By how much its clock has gone ahead when it is measured after the recording.
   absl::Status check{};  // Result of preflight.
   std::string holder{};  // Id of the capture that holds it.
   bool source_ready = true;

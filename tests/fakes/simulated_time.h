@@ -21,7 +21,11 @@ class SimulatedTime final : public Clock, public Executor {
   }
 
   // Simulates that someone sets the wall clock.
-  void StepWall(Nanos forward) { wall_ += forward; }
+  void StepWall(Nanos forward) {
+    wall_ += forward;
+    stepped_ += forward;
+  }
+  Nanos stepped() const { return stepped_; }  // By all steps together.
 
   // Runs all tasks that are due, including tasks that they post, until none is due.
   void RunUntilIdle() { Advance(Nanos{0}); }
@@ -39,7 +43,7 @@ class SimulatedTime final : public Clock, public Executor {
 
  private:
   WallTime wall_;
-  Nanos elapsed_{};
+  Nanos elapsed_{}, stepped_{};
   std::multimap<Nanos, Task> tasks_;
 };
 

@@ -74,7 +74,7 @@ class Liar final : public Worker {
     absl::StatusOr<v1::DescribeResponse> answer = Parsed<v1::DescribeResponse>(pieces_.Next());
     time_.PostAfter(milliseconds(1), [answer, capture_id, done] {
       if (!answer.ok()) return done(answer.status());
-      Preflight preflight{.description = *answer, .error = Nanos{1}};
+      Preflight preflight{.description = *answer, .clock = ClockEstimate{.error = Nanos{1}}};
       // With another protocol version or capture, few inputs would get beyond preflight.
       preflight.description.set_protocol(1);
       if (preflight.description.has_report())
@@ -82,6 +82,11 @@ class Liar final : public Worker {
       preflight.round_trip = milliseconds(1);
       done(preflight);
     });
+  }
+  void MeasureClock(Nanos, Callback<ClockEstimate> done) override {
+    const auto bytes = static_cast<std::int64_t>(pieces_.Next().size());
+    const ClockEstimate estimate{.offset = milliseconds(bytes - 100), .error = Nanos{bytes}};
+    time_.PostAfter(milliseconds(1), [estimate, done] { done(estimate); });
   }
   void Arm(const v1::CapturePlan& plan, Nanos, Callback<v1::ArmResponse> done) override {
     plan_ = plan;

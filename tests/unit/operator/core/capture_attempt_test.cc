@@ -179,6 +179,37 @@ TEST_F(CaptureAttemptTest, WritesTheInstantOnEachWorkersOwnClock) {
   EXPECT_EQ(result.skew->error, 100us);
 }
 
+TEST_F(CaptureAttemptTest, AClockThatDriftsIsMeasuredAgain) {
+  spec_.delay = 9s;
+  fleet_["b"].drift = 1ms;
+  const AttemptResult result = Run({"a", "b"});
+  // It was measured about 9.5 of 10.5 s before the second time.
+  const Nanos offset = result.workers[1].offset;
+  EXPECT_GT(offset, 800us);
+  EXPECT_LT(offset, 1ms);
+  EXPECT_EQ(result.workers[1].error, 1050us);
+  EXPECT_EQ(result.skew->achieved, offset) << "it began so much earlier";
+  EXPECT_EQ(result.skew->error, 1100us);
+}
+
+TEST_F(CaptureAttemptTest, AClockThatCannotBeMeasuredAgainMayHaveDrifted) {
+  spec_.delay = 9s;
+  fleet_["b"].measures_again = false;
+  const AttemptResult result = Run({"a", "b"});
+  EXPECT_TRUE(result.succeeded);
+  EXPECT_EQ(result.workers[0].error, 50us);
+  EXPECT_EQ(result.workers[1].offset, 0us);
+  EXPECT_GT(result.workers[1].error, 900us);
+}
+
+TEST_F(CaptureAttemptTest, ACancelledCaptureDoesNotWaitForClocks) {
+  const auto attempt = Start({"a", "b"});
+  time_.Advance(200ms);
+  attempt->Cancel("enough");
+  time_.Advance(10ms);
+  EXPECT_EQ(attempt->progress().phase, Phase::kDone);
+}
+
 TEST_F(CaptureAttemptTest, SkewIsWhatIsLeftAfterCorrection) {
   fleet_["a"].lateness = 100us;
   fleet_["b"].lateness = 350us;

@@ -24,6 +24,7 @@ class DigestTeller final : public Worker {
   using Answer = absl::StatusOr<v1::ReadDigestResponse>;
 
   void Check(const std::string&, Nanos, Callback<Preflight>) override {}
+  void MeasureClock(Nanos, Callback<ClockEstimate>) override {}
   void Arm(const v1::CapturePlan&, Nanos, Callback<v1::ArmResponse>) override {}
   std::shared_ptr<void> Watch(const std::string&, std::function<void(v1::Report)>,
                               std::function<void(absl::Status)>) override {
