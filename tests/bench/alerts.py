@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 
-from tests.bench import chart_operator
+from tests.bench import bars, chart_operator
 from tests.support.api_writes import writes
 from tests.support.operator import WIDE_GUARD
 from tests.support.ports import free_port
@@ -104,6 +104,9 @@ def run(directory):
         grown = high_water(operator.process.pid) - memory
         operator.process.kill()
     most = max(b - a for a, b in zip(samples, samples[1:]))
+    bars.at_most("captures of a job", len(runs) / max(len(jobs), 1), 1)
+    bars.at_most("MiB that the operator grew by", grown, 16)
+    bars.at_most("writes in the worst second", most, 10)
     posts = sum(answers.values())
     return "\n".join([
         "### A storm of alerts\n",

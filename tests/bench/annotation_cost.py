@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+from tests.bench import bars
 from tests.support.processes import BIN, BUILD, PYTHON, ROOT
 
 PYTHON_PROGRAM = """
@@ -81,6 +82,11 @@ def run(directory):
     python = json.loads(out.stdout.splitlines()[-1])
     subprocess.run([ROOT / "tests/peers/build"], check=True)
     tracy = {mode: json.loads(subprocess.run([BUILD / f"peers/tracy_cost_{mode}"], check=True, capture_output=True, text=True).stdout) for mode in ("off", "on")}
+    bars.at_most("TraceMe, nobody records, ns", max(cpp["off"], 0), 1.5)
+    bars.at_most("TraceMe, recorded, less two time stamps, ns", cpp["on"] - 2 * cpp["one_time_stamp"], 3)
+    bars.at_most("strobe.scope, nobody records, ns", python["off"]["ours_prepared"], 60)
+    bars.at_most("strobe.Trace to jax's, nobody records", python["off"]["ours"] / python["off"]["jax_scope"], 0.5)
+    bars.at_most("strobe.Trace to jax's, recorded", python["on"]["ours"] / python["on"]["jax_scope"], 0.5)
     lines = ["### An annotation", "", "Nanoseconds per scope, medians; the empty loop is taken off. One time stamp costs "
              f"{cpp['one_time_stamp']:.1f} ns on this machine.", "",
              "| C++ | nobody records | bar | somebody records | bar |", "|---|---|---|---|---|",

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import time
 
+from tests.bench import bars
 from tests.support.ports import free_port
 from tests.support.processes import BIN
 
@@ -71,6 +72,8 @@ def run(directory):
         return statistics.median(100 * row[index] / row[1] for row in rows)
 
     events, missing = delivered[-1]
+    bars.at_most("percent of a core, launching thread", core(armed) - core(empty), 5)
+    bars.at_most("percent of a core, CUPTI's thread", core(armed, 3) - core(empty, 3), 5)
     return "\n".join([
         f"### A million kernels a second\n"
         f"One thread launches {KERNELS_PER_STEP} kernels each millisecond on the fake driver; {ROUNDS} rounds each way, in turns; percent of one\n"

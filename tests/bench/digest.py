@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from tests.bench import kineto
+from tests.bench import bars, kineto
 from tests.bench.engine import median
 from tests.support.processes import BIN, PYTHON
 
@@ -43,6 +43,9 @@ def run(directory):
     for name, trace in (("four GPUs, 64 rows", many), ("as PyTorch writes it", torch)):
         events, size, seconds, memory = ours(trace)
         theirs = xprof(trace)
+        bars.at_most(f"{name}: seconds", seconds, 0.2)
+        bars.at_most(f"{name}: added MiB", memory, 20)
+        bars.at_most(f"{name}: KiB", size / 1024, 256)
         rows.append(f"| {name} | {events:,} | {seconds:.3f} | {memory:.0f} | {size / 1024:.0f} | {theirs:.2f} | {theirs / seconds:.0f} |")
     return "\n".join([
         "### Summing up a trace\nSeconds of one core for ours, of the clock for XProf's overview page, which computes a part of the same; medians. "

@@ -2,6 +2,7 @@
 
 import time
 
+from tests.bench import bars
 from tests.support.agent_rig import AgentRig
 from tests.support.processes import BIN, Group, cpu_seconds, memory
 from tests.support.workers import Worker
@@ -36,6 +37,8 @@ def busy(group, directory):
         time.sleep(max(0, begun + 24 - time.monotonic()))
         recording = cpu_over(sidecar.pid, SLICE)
         assert capture.wait(60) == 0, capture.stdout.read()
+        bars.at_most(f"percent of a core, armed, {name}", armed, 0.5)
+        bars.at_most(f"percent of a core, recording, {name}", recording, 0.5)
         rows.append(f"| {name} | {armed:.2f} | {recording:.2f} |")
     return rows
 
@@ -54,6 +57,8 @@ def run(directory):
                  "| | RssAnon | RSS | CPU |", "|---|---|---|---|"]
         for name, pid, before in rows:
             lines.append(f"| {name} | {memory(pid, 'RssAnon'):.1f} | {memory(pid, 'VmRSS'):.1f} | {(cpu_seconds(pid) - before) / SECONDS * 100:.2f} |")
+        bars.at_most("RssAnon, MiB", memory(worker.sidecar.pid, "RssAnon"), 8)
+        bars.at_most("RSS, MiB", memory(worker.sidecar.pid, "VmRSS"), 32)
         lines.append("| bar | 8 | 32 | 0.1 |")
         lines += ["", f"Percent of one core that a sidecar takes besides the framework, over {SLICE} s (bar 0.5):", "",
                   "| | armed, waiting | recording |", "|---|---|---|", *busy(group, directory)]

@@ -6,6 +6,7 @@ STROBE_INDEX_EVENTS names other sizes, such as 1000000,100000000.
 import os
 import subprocess
 
+from tests.bench import bars
 from tests.bench.engine import median, timed
 from tests.support.processes import BIN
 
@@ -28,6 +29,8 @@ def run(directory):
             both.append(timed(*build))
         walk, single, double = median(walks), median([r[0] for r in one]), median([r[0] for r in both])
         peak = (median([r[1] for r in both]) * 1024 * 1024 - trace.stat().st_size) / events
+        bars.at_least(f"{events // 1_000_000} M events: speed to a bare walk's", walk / single, 0.6)
+        bars.at_most(f"{events // 1_000_000} M events: B per event at the peak", peak, 30)
         rows.append(f"| {events // 1_000_000} M | {events / walk / 1e6:.1f} | {events / single / 1e6:.1f} | {walk / single:.2f} | {events / double / 1e6:.1f} |"
                     f" {index.stat().st_size / events:.1f} | {peak:.0f} |")
         index.unlink()

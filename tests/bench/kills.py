@@ -8,7 +8,7 @@ import os
 import random
 import time
 
-from tests.bench import chart_operator, protos
+from tests.bench import bars, chart_operator, protos
 from tests.support.alertmanager import Alertmanager
 from tests.support.operator import WIDE_GUARD, condition
 from tests.support.processes import Group, wait_until
@@ -91,6 +91,7 @@ def run(directory):
         rig = Rig(group, directory)
         rounds = [one_round(rig, number) for number in range(ROUNDS)]
         rig.operator.process.kill()
+    bars.at_least("captured once, of all rounds", sum(found[1:] == (1, 1, WORKERS) for found in rounds) / ROUNDS, 1)
     rows = []
     for point in ("no request", "not armed", "armed", "ended"):
         of_point = [found for found in rounds if found[0] == point]

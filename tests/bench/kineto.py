@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+from tests.bench import bars
 from tests.bench.engine import median
 from tests.support.perfetto import perfetto
 from tests.support.processes import BIN, PYTHON
@@ -113,6 +114,8 @@ def run(directory):
     trace.unlink()
     write(large, size=LARGE)
     big = read(large)
+    bars.at_least("M events/s", events / seconds / 1e6, 1.5)
+    bars.at_most("MiB beside the result, large file", big[4] - big[2] / 2**20, 64)
     rows = [
         f"| ours, a file of {EVENTS:,} events | {seconds:.2f} | {events / seconds / 1e6:.2f} | {size / seconds / 1e6:.0f} | {memory:.0f} |",
         f"| ours, a file of {big[1] / 2**30:.1f} GiB | {big[3]:.2f} | {big[0] / big[3] / 1e6:.2f} | {big[1] / big[3] / 1e6:.0f} | {big[4] - big[2] / 2**20:.0f} |",

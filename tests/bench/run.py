@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import alerts, annotation_cost, catalog, cluster_view, device_cost, digest, engine, fleet, gil, idle, index, kills, kineto, latency, ranks, scale, serve, signs, skew, steps, storage, stored, stragglers, tables, viewer, webhook
+from tests.bench import alerts, annotation_cost, bars, catalog, cluster_view, device_cost, digest, engine, fleet, gil, idle, index, kills, kineto, latency, ranks, scale, serve, signs, skew, steps, storage, stored, stragglers, tables, viewer, webhook
 from tests.support.processes import BUILD
 
 BENCHMARKS = {
@@ -71,14 +71,20 @@ def main():
     out.parent.mkdir(parents=True, exist_ok=True)
     parts = [f"Machine: {machine()}\n"]
     print(parts[0])
+    told = []
     for name in chosen:
         # Uses memory if there is enough, because the speed of a shared disk depends on its other users.
         with tempfile.TemporaryDirectory(prefix=f"strobe-bench-{name}-", dir=scratch()) as directory:
             table = BENCHMARKS[name](Path(directory))
         parts.append(table)
         print(table, flush=True)
+        told += [(name, bar) for bar in bars.take()]
+    if told:
+        parts.append("\n".join(["### Bars\n", "| benchmark | | measured | bar | |", "|---|---|---|---|---|", *(bar.row(name) for name, bar in told), ""]))
+        print(parts[-1])
     out.write_text("\n".join(parts))
     print(f"written to {out}")
+    sys.exit(any(bar.far_missed for _, bar in told))
 
 
 if __name__ == "__main__":

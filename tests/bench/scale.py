@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from tests.bench import bare_writes
+from tests.bench import bare_writes, bars
 from tests.support.api_writes import writes
 from tests.support.control_plane import ControlPlane, Kubectl
 from tests.support.metrics import total
@@ -251,6 +251,8 @@ def run(directory):
         status = scene.kubectl.get("profilerequest", "alone-0", "-n", teams()[0])["status"]
         operator.process.kill()
         floor = bare(scene, group, status, alone[2])
+        bars.at_most(f"{WIDE} workers armed, s", statistics.median(fan_outs), 1)
+        bars.at_least("requests of 8 workers a second, to the bare client's", alone[0] / floor[0], 0.5)
         return "\n".join([
             f"## Scale: {NODES} nodes, {pods()} pods\n",
             f"A real API server with etcd, kwok's nodes and pods, and all sidecars in one process share this machine with the operator. {WIDE} pods in one "

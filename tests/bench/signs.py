@@ -7,7 +7,7 @@ import os
 import random
 import time
 
-from tests.bench import chart_operator, protos
+from tests.bench import bars, chart_operator, protos
 from tests.bench.inproc import package
 from tests.support.processes import Group, wait_until
 from tests.support.sign_rig import SlowableWorker, create_trigger, finished, holds_onset, runs_of, sign_trigger, warm_up
@@ -58,6 +58,8 @@ def run(directory):
         extra = len(runs_of(kubectl, "signs")) - false - sum(seconds is not None for seconds, _ in found)
         operator.process.kill()
     latencies = sorted(seconds for seconds, _ in found if seconds is not None) or [0]
+    bars.at_least("captured with the onset, of all rounds", sum(held for _, held in found) / max(ROUNDS, 1), 1)
+    bars.at_most("captures in clean running", false, 0)
     return "\n".join([
         "### Captures by the sidecars' own signs\n",
         f"{RANKS} JAX workers with steps of 50 ms on this machine, sidecars, operator and a real API server. In each round one worker's steps become three times as"

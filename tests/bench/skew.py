@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import time
 
+from tests.bench import bars
 from tests.bench.protos import load
 from tests.support.processes import BIN, PYTHON, Group
 from tests.support.workers import Worker, start_workers
@@ -80,6 +81,8 @@ def against_the_floor(directory, captures=20):
                 starts, _ = floor.starts()
                 bare.append((max(starts) - min(starts)) / 1000)
         (o50, omax), (b50, bmax) = stats(ours), stats(bare)
+        bars.at_most(f"skew of {label}, p50, to the bare client's", o50 / b50, 1.3)
+        bars.at_least(f"windows covered, {label}", covered, captures)
         lines.append(f"| {label} | {o50:.0f} / {omax:.0f} | {b50:.0f} / {bmax:.0f} | {o50 / b50:.2f} / {omax / bmax:.2f} | "
                      f"{covered} of {captures} | {min(guards)}-{max(guards)} ms |")
     return "\n".join(lines) + "\n"

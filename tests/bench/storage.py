@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import time
 
+from tests.bench import bars
 from tests.support.ports import free_port
 from tests.support.processes import BIN, Group, high_water, wait_until
 from tests.support.stores import Versity, strobe_env
@@ -96,6 +97,9 @@ def throughput(directory):
                  "| | seconds, median | MB/s | ratio to rclone (bar >= 1.0) | largest RSS, MiB (bar 96) |", "|---|---|---|---|---|"]
         for name, runs in rows.items():
             seconds = statistics.median(s for s, _ in runs)
+            if name.startswith("strobe"):
+                bars.at_least(f"{name}: speed to rclone's", peer / seconds, 1)
+                bars.at_most(f"{name}: MiB", max(m for _, m in runs), 96)
             lines.append(f"| {name} | {seconds:.2f} | {SIZE / seconds / 1e6:.0f} | {peer / seconds:.2f} | {max(m for _, m in runs):.0f} |")
     return "\n".join(lines) + "\n"
 
@@ -125,6 +129,8 @@ def listing(directory):
                  "| | seconds, median | ratio to the faster rclone (bar <= 1.0) |", "|---|---|---|"]
         for name, runs_ in times.items():
             seconds = statistics.median(s for s, _ in runs_)
+            if name.startswith("strobe"):
+                bars.at_most(f"{name}: time to the faster rclone's", seconds / peer, 1)
             lines.append(f"| {name} | {seconds:.2f} | {seconds / peer:.2f} |")
         # 10,000 runs with a manifest each, as `strobe ls` lists them.
         shutil.rmtree(runs)

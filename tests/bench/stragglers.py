@@ -5,6 +5,7 @@ The program that gave the published answers is not available offline, so that it
 
 import subprocess
 
+from tests.bench import bars
 from tests.bench.engine import median
 from tests.support.processes import BIN, ROOT
 
@@ -22,6 +23,9 @@ def measure(*arguments):
         merging.append(float(merge))
         reporting.append(float(report))
         peaks.append(int(peak) / 1024)
+    if arguments[0] == "read":
+        bars.at_most("2,000 digests: seconds", median(merging) + median(reporting), 2)
+        bars.at_most("2,000 digests: MiB", max(peaks), 256)
     return f"{median(merging):.2f} s | {median(reporting):.2f} s | {max(peaks):.0f} MiB | {int(operations):,} | {headline} |"
 
 

@@ -10,6 +10,7 @@ import time
 import duckdb
 import pyarrow.parquet
 
+from tests.bench import bars
 from tests.bench.engine import median, timed
 from tests.support.processes import BIN
 
@@ -40,6 +41,10 @@ def measure(directory, events):
     duckdb.execute("SET threads = 1")
     asked = median([clock(lambda: duckdb.execute(QUESTION.format(file)).fetchall()) for _ in range(5)])
     seconds = median([run[0] for run in ours])
+    if events == max(SIZES):
+        bars.at_least("M events/s", columns.num_rows / seconds / 1e6, 3)
+        bars.at_most("seconds of GROUP BY name", asked, 0.5)
+    bars.at_most(f"B per event at {events // 1_000_000} M", file.stat().st_size / columns.num_rows, 12)
     row = (f"| {events // 1_000_000} M | {columns.num_rows / seconds / 1e6:.1f} | {file.stat().st_size / columns.num_rows:.1f} | {with_stats:.1f} "
            f"| {max(run[1] for run in ours) - trace.stat().st_size / 2**20:.0f} | {columns.num_rows / median(theirs) / 1e6:.1f} "
            f"| {(directory / 'peer.parquet').stat().st_size / columns.num_rows:.1f} | {asked:.2f} |")

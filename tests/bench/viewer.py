@@ -12,6 +12,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+from tests.bench import bars
 from tests.bench.engine import median
 from tests.support.processes import BIN, BUILD, PYTHON, ROOT, memory
 
@@ -114,6 +115,10 @@ def run(directory):
             subprocess.run([BIN / "strobe", "convert", trace, "--to", "perfetto", "-o", packed, "--quiet"], check=True)
             perfetto = f"{browser('perfetto', perfetto_page, packed)['seconds']:.1f}"
             packed.unlink()
+        cold_bar = {1_000_000: 0.45, 10_000_000: 1.6}[events]
+        bars.at_most(f"{name} events: first picture, cold, s", median(cold), cold_bar)
+        bars.at_most(f"{name} events: first picture, warm, s", median(warm), 0.4)
+        bars.at_most(f"{name} events: a window, ms, p95", reply * 1e3, 40)
         paint_rows.append(f"| {name} | {median(cold):.2f} ({min(cold):.2f} to {max(cold):.2f}) | {median(warm):.2f} ({min(warm):.2f} to {max(warm):.2f}) | {xprof['cold']:.1f} | {perfetto} |")
         answer_rows.append(f"| {name} | {reply * 1e3:.0f} | {reply_bytes / 1e3:.0f} | {xprof['reply'] * 1e3:.0f} | {xprof['bytes'] / 1e3:.0f} | {max(searches) * 1e3:.0f} | {max(whole) * 1e3:.0f} | {xprof['find'] * 1e3:.0f} | {max(details) * 1e3:.1f} | {resident:.0f} |")
 
