@@ -11,7 +11,8 @@ namespace strobe {
 namespace {
 
 // Statuses of all triggers, each with at most two events.
-constexpr double kStatusesPerSecond = 3, kStatusBurst = 10;
+constexpr double kStatusesPerSecond = 1, kStatusBurst = 5;
+constexpr std::size_t kWrittenTriggers = 1024;
 
 }  // namespace
 
@@ -21,7 +22,8 @@ TriggerReconciler::TriggerReconciler(const Clock& clock, TriggerCluster& cluster
       cluster_(cluster),
       notebook_(notebook),
       leads_(std::move(leads)),
-      writes_(kStatusesPerSecond, kStatusBurst, clock.MonoNow()) {}
+      writes_(kStatusesPerSecond, kStatusBurst, clock.MonoNow()),
+      written_(kWrittenTriggers) {}
 
 absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& key) {
   TriggerNotes notes = notebook_.Take(key);
@@ -44,8 +46,9 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileT
   const TriggerDecision decision =
       DecideTrigger(trigger, cluster_.RunsOf(trigger), notes, clock_.WallNow());
   if (decision.status != trigger.status) {
-    if (!MayWrite()) return ReconcileResult{kTriggerStatusDelay};
+    if (const std::optional<Nanos> wait = WaitToWrite(trigger.uid)) return ReconcileResult{*wait};
     RETURN_IF_ERROR(cluster_.WriteStatus(trigger, decision.status));
+    NoteWritten(trigger.uid);
     Tell(trigger, decision.status, std::exchange(notes, {}));
   }
   if (leads_()) {
@@ -75,10 +78,20 @@ void TriggerReconciler::Tell(const ProfileTrigger& trigger, const TriggerStatus&
   }
 }
 
-bool TriggerReconciler::MayWrite() {
+std::optional<Nanos> TriggerReconciler::WaitToWrite(const std::string& uid) {
   MutexLock lock(&mutex_);
-  writes_.Refill(clock_.MonoNow());
-  return writes_.Take();
+  const MonoTime now = clock_.MonoNow();
+  const MonoTime* last = written_.Find(uid);
+  if (last != nullptr && now - *last < kTriggerStatusPause)
+    return *last + kTriggerStatusPause - now;
+  writes_.Refill(now);
+  if (!writes_.Take()) return kTriggerStatusDelay;
+  return std::nullopt;
+}
+
+void TriggerReconciler::NoteWritten(const std::string& uid) {
+  MutexLock lock(&mutex_);
+  written_.Put(uid, clock_.MonoNow());
 }
 
 }  // namespace strobe

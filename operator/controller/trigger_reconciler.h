@@ -3,6 +3,7 @@
 // writes: the notes of what came of alerts add up meanwhile.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -11,13 +12,16 @@
 #include "common/base/mutex.h"
 #include "common/base/token_bucket.h"
 #include "operator/controller/ports.h"
+#include "operator/controller/recent_map.h"
 #include "operator/controller/trigger_notebook.h"
 #include "operator/controller/trigger_ports.h"
 
 namespace strobe {
 
-// From a change to the write of a trigger's status.
+// From a change to the write of a trigger's status, and between two such writes: in a storm of
+// alerts there is something new to tell all the time.
 inline constexpr Nanos kTriggerStatusDelay = std::chrono::seconds(1);
+inline constexpr Nanos kTriggerStatusPause = std::chrono::seconds(5);
 
 class TriggerReconciler {
  public:
@@ -33,7 +37,9 @@ class TriggerReconciler {
   absl::StatusOr<ReconcileResult> ReconcileNoted(const ProfileTrigger& trigger,
                                                  TriggerNotes& notes);
   void Tell(const ProfileTrigger& trigger, const TriggerStatus& status, const TriggerNotes& notes);
-  bool MayWrite();
+  // After how long the trigger's status may be written; none = now.
+  std::optional<Nanos> WaitToWrite(const std::string& uid);
+  void NoteWritten(const std::string& uid);
 
   const Clock& clock_;
   TriggerCluster& cluster_;
@@ -41,6 +47,7 @@ class TriggerReconciler {
   const std::function<bool()> leads_;
   Mutex mutex_;
   TokenBucket writes_ ABSL_GUARDED_BY(mutex_);
+  RecentMap<MonoTime> written_ ABSL_GUARDED_BY(mutex_);  // When, by the trigger's UID.
 };
 
 }  // namespace strobe

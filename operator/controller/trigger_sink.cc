@@ -19,10 +19,10 @@ constexpr std::size_t kKnownJobs = 2048, kKnownPods = 4096;
 constexpr Nanos kPodLife = std::chrono::minutes(10), kNoPodLife = std::chrono::seconds(30);
 // How long a refusal by access or policies holds without asking again.
 constexpr Nanos kRefusalLife = std::chrono::minutes(1);
-// What a storm may ask of the API server. Each capture causes about eight more writes while it
-// runs.
+// What a storm may ask of the API server. Each capture causes about six more writes while it runs,
+// so that two begun at once would be more than ten in a second.
 constexpr double kReadsPerSecond = 200, kReadBurst = 400;
-constexpr double kStartsPerSecond = 1, kStartBurst = 3;
+constexpr double kStartsPerSecond = 1, kStartBurst = 1;
 constexpr Nanos kReadLimit = std::chrono::seconds(5), kStartLimit = std::chrono::seconds(10);
 
 std::string KeyOf(const ProfileTrigger& trigger) { return StrCat(trigger.ns, "/", trigger.name); }

@@ -240,6 +240,7 @@ TEST_F(TriggerSinkTest, AnAlertStartsACaptureOfTheJobOfItsPod) {
   EXPECT_EQ(Reason(alert), kAlreadyCaptured);
   EXPECT_EQ(Reason(Slow("llm-1")), kAlreadyCaptured) << "it had begun when llm was captured";
   EXPECT_EQ(api_.reads - reads, 1) << "only to find the job of llm-1";
+  time_.Advance(1s);
   EXPECT_EQ(Reason(Slow("bert-0")), "") << "another job";
   EXPECT_THAT(api_.runs, SizeIs(2));
 }
@@ -407,6 +408,8 @@ TEST_F(TriggerSinkTest, TheStatusTellsAlertsCapturesAndBudgets) {
   Reconcile();
   EXPECT_EQ(api_.writes, writes) << "nothing to write";
   EndRuns();
+  EXPECT_EQ(Reconcile().active, 1u) << "it was written just now";
+  time_.Advance(kTriggerStatusPause);
   EXPECT_EQ(Reconcile().active, 0u);
 }
 
