@@ -20,7 +20,8 @@ using Json = nlohmann::json;
 Json WishesOf(const Json& object) {
   Json spec = kube::Member(object, "spec");
   if (!spec.is_object()) return spec;
-  for (const char* field : {"suspend", "successfulRunsHistoryLimit", "failedRunsHistoryLimit"})
+  for (const char* field :
+       {"suspend", "successfulRunsHistoryLimit", "failedRunsHistoryLimit", "keepFor"})
     spec.erase(field);
   return spec;
 }

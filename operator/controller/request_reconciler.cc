@@ -111,14 +111,9 @@ RequestReconciler::MaybeResult RequestReconciler::HoldBack(const std::string& ke
   if (allowed && deps_.clock.MonoNow() - *allowed <= max_age) return std::nullopt;
   ASSIGN_OR_RETURN(const PolicyVerdict verdict,
                    deps_.gatekeeper->Judge(request, *request.requester, crowd, kJudgeLimit));
-  switch (verdict.kind) {
-    case PolicyVerdict::Kind::kRefused:
-      return Refuse(request, "NotAllowed", verdict.message);
-    case PolicyVerdict::Kind::kWait:
-      return Hold(key, request, crowd, verdict);
-    case PolicyVerdict::Kind::kAllowed:
-      break;
-  }
+  if (verdict.kind == PolicyVerdict::Kind::kRefused)
+    return Refuse(request, "NotAllowed", verdict.message);
+  if (verdict.kind == PolicyVerdict::Kind::kWait) return Hold(key, request, crowd, verdict);
   table_.SetAllowed(key, request, number);
   return std::nullopt;
 }

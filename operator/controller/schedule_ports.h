@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "operator/core/retention.h"
 #include "operator/core/schedule.h"
 
 namespace strobe {
@@ -21,6 +22,8 @@ class ScheduleCluster {
   // All runs of the schedule that exist. One that is active in the status and is not in the cache
   // was looked for at the server.
   virtual absl::StatusOr<std::vector<CreatedRun>> RunsOf(const ProfileSchedule& schedule) = 0;
+  // What policies say about the runs that are kept in the namespace; none if that is not known now.
+  virtual std::optional<SeriesBounds> BoundsOf(const std::string& ns) = 0;
   // Judges access and policies as for a request by the schedule's creator, and creates the run.
   // Nothing if the run exists, even if another operator created it. After an error, try again.
   virtual absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,

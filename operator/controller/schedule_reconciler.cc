@@ -17,7 +17,8 @@ absl::StatusOr<ReconcileResult> ScheduleReconciler::Reconcile(const std::string&
   // Its runs are deleted with it, by their owner reference.
   if (schedule.deleting) return ReconcileResult{};
   ASSIGN_OR_RETURN(const std::vector<CreatedRun> runs, cluster_.RunsOf(schedule));
-  ScheduleDecision decision = DecideSchedule(schedule, runs, clock_.WallNow());
+  ScheduleDecision decision =
+      DecideSchedule(schedule, runs, cluster_.BoundsOf(schedule.ns), clock_.WallNow());
   if (decision.due) {
     ASSIGN_OR_RETURN(const std::optional<RunRefusal> refusal,
                      cluster_.StartRun(schedule, *decision.due));

@@ -43,17 +43,19 @@ absl::StatusOr<ReconcileResult> TriggerReconciler::Reconcile(const std::string& 
 // Clears the notes when they are told.
 absl::StatusOr<ReconcileResult> TriggerReconciler::ReconcileNoted(const ProfileTrigger& trigger,
                                                                   TriggerNotes& notes) {
+  // Others than the leader remove nothing, so they need not know what is kept.
+  const bool leads = leads_();
   const TriggerDecision decision =
-      DecideTrigger(trigger, cluster_.RunsOf(trigger), notes, clock_.WallNow());
+      DecideTrigger(trigger, cluster_.RunsOf(trigger), notes,
+                    leads ? cluster_.BoundsOf(trigger.ns) : std::nullopt, clock_.WallNow());
   if (decision.status != trigger.status) {
     if (const std::optional<Nanos> wait = WaitToWrite(trigger.uid)) return ReconcileResult{*wait};
     RETURN_IF_ERROR(cluster_.WriteStatus(trigger, decision.status));
     NoteWritten(trigger.uid);
     Tell(trigger, decision.status, std::exchange(notes, {}));
   }
-  if (leads_()) {
-    for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(trigger, run));
-  }
+  if (!leads) return ReconcileResult{};
+  for (const CreatedRun& run : decision.remove) RETURN_IF_ERROR(cluster_.DeleteRun(trigger, run));
   return ReconcileResult{decision.look_again};
 }
 

@@ -19,7 +19,7 @@ PolicyVerdict Refused(const ProfilePolicy& policy, std::string_view why) {
 }
 
 PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
-                         const CaptureSpec& capture, WallTime now) {
+                         const CaptureSpec& capture, WallTime now, const JobRuns* automatic) {
   if (!policy.invalid.empty()) return Refused(policy, policy.invalid);
   std::vector<std::string> prefixes;
   for (const std::string& prefix : policy.allowed_logdirs)
@@ -37,6 +37,11 @@ PolicyVerdict JudgeByOne(const ProfilePolicy& policy, const NamespaceFacts& ns,
   if (policy.max_bytes && (capture.max_bytes == 0 || capture.max_bytes > *policy.max_bytes)) {
     return Refused(policy, StrCat("maxBytesPerWorker must be given and at most ",
                                   FormatQuantity(*policy.max_bytes)));
+  }
+  if (automatic != nullptr) {
+    if (const std::optional<std::string> why =
+            WhyOverLimits(policy.automatic, *automatic, capture.duration, now))
+      return {Kind::kUsedUp, StrCat("ProfilePolicy ", policy.name, ": ", *why), {}};
   }
   // The message must not contain numbers that change while requests wait: each change would be a
   // write of each waiting request's status.
@@ -103,7 +108,7 @@ std::string WithNamespace(std::string logdir, const std::string& ns) {
 }
 
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                              const CaptureSpec& capture, WallTime now) {
+                              const CaptureSpec& capture, WallTime now, const JobRuns* automatic) {
   if (const absl::Status status = CheckLogdirIsNoAddress(capture.logdir); !status.ok())
     return {Kind::kRefused, MessageOf(status), {}};
   PolicyVerdict best{
@@ -113,15 +118,21 @@ PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const 
   bool first = true;
   for (const ProfilePolicy& policy : policies) {
     if (!policy.namespaces.Matches(ns.labels)) continue;
-    PolicyVerdict verdict = JudgeByOne(policy, ns, capture, now);
+    PolicyVerdict verdict = JudgeByOne(policy, ns, capture, now, automatic);
     if (verdict.kind == Kind::kAllowed) return verdict;
-    if (first || (best.kind == Kind::kRefused && verdict.kind == Kind::kWait))
+    if (first || verdict.kind < best.kind)
       best = std::move(verdict);
     else if (best.kind == verdict.kind)
       best.message += StrCat("; ", verdict.message);
     first = false;
   }
   return best;
+}
+
+bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns) {
+  return std::any_of(policies.begin(), policies.end(), [&](const ProfilePolicy& policy) {
+    return policy.automatic.bounds_starts() && policy.namespaces.Matches(ns.labels);
+  });
 }
 
 absl::StatusOr<std::string> DefaultLogdir(const std::vector<ProfilePolicy>& policies,

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "operator/core/automatic_limits.h"
 #include "operator/core/capture_spec.h"
 #include "operator/core/condition.h"
 #include "operator/core/label_selector.h"
@@ -28,6 +29,7 @@ struct ProfilePolicy {
   std::optional<Nanos> min_interval{};  // From the end of one capture to the start of the next.
   // The largest maxBytesPerWorker that a request may set; it must set one.
   std::optional<std::uint64_t> max_bytes{};
+  AutomaticLimits automatic{};  // For runs of schedules and triggers.
   // For sidecars that are injected into pods of these namespaces.
   std::optional<SidecarUser> sidecar_user{};
   std::string invalid{};  // Why the object cannot be used and allows nothing; empty when it can.
@@ -49,7 +51,8 @@ struct NamespaceFacts {
 };
 
 struct PolicyVerdict {
-  enum class Kind { kAllowed, kWait, kRefused };
+  // A smaller one is nearer to being allowed.
+  enum class Kind { kAllowed, kWait, kUsedUp, kRefused };
   Kind kind = Kind::kAllowed;
   std::string message{};  // Names the policy and what it allows; empty when allowed.
   // kWait: after how long to judge again; none = when a capture of the namespace ends.
@@ -57,9 +60,14 @@ struct PolicyVerdict {
 };
 
 // A request is allowed when one of the policies that match the namespace allows all of it, and
-// refused when no policy matches. kWait: the obstacle will pass by itself.
+// refused when no policy matches. kWait: the obstacle will pass by itself. kUsedUp: `automatic`,
+// which is set when a schedule or trigger is about to start the capture, has used up what a policy
+// grants; it has the other runs of the job.
 PolicyVerdict JudgeByPolicies(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns,
-                              const CaptureSpec& capture, WallTime now);
+                              const CaptureSpec& capture, WallTime now,
+                              const JobRuns* automatic = nullptr);
+// Whether that depends on the other runs of the job.
+bool BoundsStarts(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& ns);
 
 // "{namespace}" in a policy's logdir replaced by the namespace's name.
 std::string WithNamespace(std::string logdir, const std::string& ns);

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "operator/core/admission_seal.h"
@@ -32,6 +31,7 @@ struct RunCreator {
   std::string sealed_uid{};
   bool suspend = false;
   std::size_t keep_succeeded = 0, keep_failed = 0;  // How many finished runs are kept.
+  std::optional<Nanos> keep_for{};                  // And how long after their end; none = as long.
   std::string run_json{};  // Metadata and spec of its runs, for operator/objects.
   std::string invalid{};   // Why the spec cannot be carried out; empty when it can.
 };
@@ -47,6 +47,10 @@ struct CreatedRun {
   std::optional<WallTime> completion{};
   bool cancelling = false;  // spec.cancel is set.
   bool deleting = false;
+  WallTime created{};
+  std::string job{};  // What it records, as budgets name it.
+  Nanos recorded{};   // At most: its duration for each attempt.
+  std::uint64_t bytes = 0;
 };
 
 // Why a run is not created.
@@ -55,9 +59,5 @@ struct RunRefusal {
 
   bool operator==(const RunRefusal&) const = default;
 };
-
-// The finished runs beyond what the creator keeps. `runs` are sorted, the newest first.
-std::vector<CreatedRun> BeyondHistory(const RunCreator& creator,
-                                      const std::vector<CreatedRun>& runs);
 
 }  // namespace strobe

@@ -171,7 +171,8 @@ void DecideDue(const ProfileSchedule& schedule, const ScheduleTimes::Passed& pas
 }  // namespace
 
 ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<CreatedRun>& runs, WallTime now) {
+                                const std::vector<CreatedRun>& runs,
+                                const std::optional<SeriesBounds>& bounds, WallTime now) {
   ScheduleDecision decision;
   ScheduleStatus& status = decision.status = schedule.status;
   status.observed_generation = schedule.generation;
@@ -189,7 +190,9 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
                     (schedule.status.timing.empty() || schedule.status.timing == timing);
   AdoptRuns(schedule, same ? &*times : nullptr, runs, now, status);
   CountEnded(runs, decision);
-  decision.remove = BeyondHistory(schedule, NewestFirst(runs));
+  Retention retention = DecideRetention(schedule, NewestFirst(runs), bounds, now);
+  decision.remove = std::move(retention.remove);
+  decision.look_again = retention.look_again;
   if (!times.ok()) return decision;
   SetScheduleCondition(
       schedule, "Suspended", schedule.suspend, schedule.suspend ? "Suspended" : "Active",
@@ -200,8 +203,10 @@ ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
   if (const ScheduleTimes::Passed passed = times->Between(*status.decided_until, now); passed.last)
     DecideDue(schedule, passed, runs, now, decision);
   status.next_schedule = times->Next(std::max(*status.decided_until, now));
-  if (status.next_schedule)
-    decision.look_again = std::min<Nanos>(*status.next_schedule - now, kMaxSleep);
+  if (status.next_schedule) {
+    decision.look_again = std::min<Nanos>(
+        {*status.next_schedule - now, kMaxSleep, decision.look_again.value_or(kMaxSleep)});
+  }
   return decision;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/core/retention.h"
 #include "operator/core/schedule.h"
 
 namespace strobe {
@@ -15,16 +16,17 @@ struct ScheduleDecision {
   ScheduleStatus status{};
   std::optional<DueRun> due{};       // To be started, unless it is refused.
   std::vector<CreatedRun> cancel{};  // Makes room for the due run.
-  std::vector<CreatedRun> remove{};  // Finished, and more than the history limits keep.
+  std::vector<CreatedRun> remove{};  // See retention.h.
   std::vector<std::string> gone{};   // Active runs that somebody has deleted.
   bool clock_went_back = false;      // By so much that times are decided again.
   // When to look again; none = when the schedule or one of its runs changes.
   std::optional<Nanos> look_again{};
 };
 
-// `runs` are all existing runs of the schedule.
+// `runs` are all existing runs of the schedule. `bounds`: none if they are not known.
 ScheduleDecision DecideSchedule(const ProfileSchedule& schedule,
-                                const std::vector<CreatedRun>& runs, WallTime now);
+                                const std::vector<CreatedRun>& runs,
+                                const std::optional<SeriesBounds>& bounds, WallTime now);
 
 // The status when the due run exists.
 ScheduleStatus Started(ScheduleStatus status, const DueRun& due);

@@ -2,8 +2,6 @@
 
 #include <charconv>
 
-#include "absl/strings/str_format.h"
-#include "common/base/fnv.h"
 #include "common/base/strings.h"
 
 namespace strobe {
@@ -13,15 +11,6 @@ namespace {
 constexpr std::size_t kHashInName = 8;
 
 }  // namespace
-
-std::string JobText(const JobRef& job) {
-  const JobKind* meant = FindJobKind({"", job.kind, job.name});
-  const std::string group = job.api_version.substr(0, job.api_version.find('/'));
-  const bool usual = job.api_version.empty() || (meant != nullptr && meant->group == group);
-  return usual ? StrCat(job.kind, "/", job.name) : StrCat(job.kind, ".", group, "/", job.name);
-}
-
-std::string JobHash(std::string_view job) { return absl::StrFormat("%016x", Fnv1a(job)); }
 
 std::string TriggeredRunName(std::string_view trigger, std::string_view job, std::int64_t number) {
   return StrCat(trigger, "-", JobHash(job).substr(0, kHashInName), "-", number);

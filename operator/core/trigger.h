@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "operator/core/capture_budget.h"
 #include "operator/core/condition.h"
 #include "operator/core/job_kinds.h"
+#include "operator/core/job_text.h"
 #include "operator/core/label_selector.h"
 #include "operator/core/run_creator.h"
 #include "operator/core/sign.h"
@@ -34,14 +36,8 @@ struct TriggerBudget {
   std::optional<std::uint64_t> bytes_per_day{};
 };
 
-// Budgets count what was started in this time before now. Runs are kept for as long, and alerts
-// that began earlier start nothing, because nobody would know any more that they already did.
-inline constexpr Nanos kBudgetDay = std::chrono::hours(24);
-
-// Why an alert started nothing. The names are part of the status.
-inline constexpr char kAlreadyCaptured[] = "AlreadyCaptured", kCoolDown[] = "CoolDown",
-                      kCapturesPerDay[] = "CapturesPerDay", kDutyCycle[] = "DutyCycle",
-                      kBytesPerDay[] = "BytesPerDay", kRunActive[] = "StillActive",
+// Why an alert started nothing, other than by a budget. The names are part of the status.
+inline constexpr char kAlreadyCaptured[] = "AlreadyCaptured", kRunActive[] = "StillActive",
                       kTriggerSuspended[] = "Suspended", kTriggerInvalid[] = "InvalidSpec",
                       kAlertTooOld[] = "TooOld", kNoTargetLabel[] = "NoTarget",
                       kPodNotFound[] = "PodNotFound";
@@ -53,17 +49,6 @@ struct SkippedAlert {
   std::string job{};  // "kind/name"; empty if it is not known.
 
   bool operator==(const SkippedAlert&) const = default;
-};
-
-// What one job has used of its budget in the last 24 hours.
-struct JobUse {
-  std::string job{};
-  std::size_t captures = 0;
-  Nanos recorded{};
-  std::uint64_t bytes = 0;
-  std::optional<WallTime> last{};
-
-  bool operator==(const JobUse&) const = default;
 };
 
 struct LastCapture {
@@ -101,7 +86,7 @@ struct ProfileTrigger : RunCreator {
   TriggerSigns signs{};
   TriggerBudget budget{};
   bool has_target = false;   // The template has a target, which holds for every alert.
-  std::string target_job{};  // The job of that target; see JobText.
+  std::string target_job{};  // The job of that target; see TargetText.
   TriggerTarget target{};
   Nanos duration{};      // That a run records.
   bool rotates = false;  // Each run samples other workers.
@@ -111,10 +96,7 @@ struct ProfileTrigger : RunCreator {
 // A run of a trigger, from its ProfileRequest.
 struct TriggerRun : CreatedRun {
   std::string trigger_uid{}, trigger{};
-  std::string job{}, alert{}, alert_name{}, sign{};  // From its annotations.
-  WallTime created{};
-  Nanos recorded{};  // At most: its duration for each attempt.
-  std::uint64_t bytes = 0;
+  std::string alert{}, alert_name{}, sign{};  // From its annotations, as `job` is.
 };
 
 // A run that an alert starts.
@@ -126,10 +108,6 @@ struct TriggeredRun {
   std::optional<JobRef> target{};  // None: the template's.
 };
 
-// "kind/name", and the group where the kind alone does not tell it: "Job.batch.volcano.sh/name".
-std::string JobText(const JobRef& job);
-// The value of kTriggeredJobLabel.
-std::string JobHash(std::string_view job);
 // "<trigger>-<hash>-<number>". It follows from the trigger, the job and the number of the run
 // before, so that operators that decide at the same time create one run.
 std::string TriggeredRunName(std::string_view trigger, std::string_view job, std::int64_t number);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_format.h"
-#include "common/base/duration.h"
 #include "common/base/strings.h"
 #include "operator/core/trigger_match.h"
 
@@ -34,41 +32,18 @@ TriggerVerdict Refused(std::string reason, std::string message,
   return {RunRefusal{std::move(reason), std::move(message)}, until, 0};
 }
 
-std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger, const JobUse& use,
+std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger,
                                           const std::vector<const TriggerRun*>& own, WallTime now) {
-  const TriggerBudget& budget = trigger.budget;
-  if (use.last && *use.last + budget.cool_down > now) {
-    const WallTime until = *use.last + budget.cool_down;
-    return Refused(kCoolDown,
-                   StrCat(own.front()->name, " was started at ", FormatRfc3339(*use.last),
-                          "; the cool-down lasts until ", FormatRfc3339(until)),
-                   until);
-  }
-  const std::size_t most = static_cast<std::size_t>(std::max(budget.captures_per_day, 0));
-  if (use.captures >= most) {
-    // When as many as needed have left the last 24 hours.
-    const WallTime until = most == 0 ? now + kLookAgainAtUse : own[most - 1]->created + kBudgetDay;
-    return Refused(kCapturesPerDay,
-                   StrCat(use.captures, " captures in the last 24 hours; capturesPerDay is ", most),
-                   until);
-  }
-  const double day = static_cast<double>(kBudgetDay.count());
-  if (budget.duty_cycle &&
-      static_cast<double>((use.recorded + trigger.duration).count()) > *budget.duty_cycle * day) {
-    return Refused(
-        kDutyCycle,
-        StrCat(FormatDuration(use.recorded), " were recorded in the last 24 hours; with ",
-               FormatDuration(trigger.duration), " more it would be above dutyCycle, ",
-               absl::StrFormat("%g%%", *budget.duty_cycle * 100)),
-        now + kLookAgainAtUse);
-  }
-  if (budget.bytes_per_day && use.bytes >= *budget.bytes_per_day) {
-    return Refused(kBytesPerDay,
-                   StrCat(use.bytes, " bytes were written in the last 24 hours; bytesPerDay is ",
-                          *budget.bytes_per_day),
-                   now + kLookAgainAtUse);
-  }
-  return std::nullopt;
+  const TriggerBudget& given = trigger.budget;
+  std::optional<UsedUp> used_up =
+      WhyUsedUp({given.cool_down, given.captures_per_day, given.duty_cycle, given.bytes_per_day},
+                {own.begin(), own.end()}, trigger.duration, now);
+  if (!used_up) return std::nullopt;
+  const std::string reason = used_up->refusal.reason;
+  // What was recorded and written may turn out to be less.
+  const bool may_change = reason == kDutyCycle || reason == kBytesPerDay;
+  return TriggerVerdict{std::move(used_up->refusal),
+                        may_change ? now + kLookAgainAtUse : used_up->until, 0};
 }
 
 }  // namespace
@@ -76,14 +51,8 @@ std::optional<TriggerVerdict> WhyNoBudget(const ProfileTrigger& trigger, const J
 JobUse UseOf(const ProfileTrigger& trigger, const std::string& job,
              const std::vector<TriggerRun>& runs, WallTime now) {
   JobUse use{.job = job};
-  for (const TriggerRun& run : runs) {
-    if (!IsOf(trigger, job, run)) continue;
-    use.last = std::max(use.last, std::optional(run.created));
-    if (run.created + kBudgetDay <= now) continue;
-    ++use.captures;
-    use.recorded += run.recorded;
-    use.bytes += run.bytes;
-  }
+  for (const TriggerRun& run : runs)
+    if (IsOf(trigger, job, run)) AddUse(run, now, use);
   return use;
 }
 
@@ -120,8 +89,7 @@ TriggerVerdict DecideCapture(const ProfileTrigger& trigger, const Alert& alert,
   });
   if (active != runs.end())
     return Refused(kRunActive, StrCat(active->name, " is under way"), now + kLookAgain);
-  if (std::optional<TriggerVerdict> refused =
-          WhyNoBudget(trigger, UseOf(trigger, job, runs, now), own, now))
+  if (std::optional<TriggerVerdict> refused = WhyNoBudget(trigger, own, now))
     return *std::move(refused);
   return verdict;
 }

@@ -84,7 +84,8 @@ void TriggerNotes::AddEarlier(const TriggerNotes& earlier) {
 }
 
 TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& all,
-                              const TriggerNotes& notes, WallTime now) {
+                              const TriggerNotes& notes, const std::optional<SeriesBounds>& bounds,
+                              WallTime now) {
   std::vector<TriggerRun> runs = all;
   std::sort(runs.begin(), runs.end(), [](const TriggerRun& a, const TriggerRun& b) {
     return std::pair(a.created, a.name) > std::pair(b.created, b.name);
@@ -100,15 +101,15 @@ TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<T
       }));
   CountCaptures(runs, status);
   status.budgets = UsesOf(trigger, runs, now);
-  std::set<std::string> counted;
+  Retention retention = DecideRetention(trigger, {runs.begin(), runs.end()}, bounds, now);
+  decision.remove = std::move(retention.remove);
+  decision.look_again = retention.look_again;
+  // The status tells what was used in the last 24 hours.
   for (const TriggerRun& run : runs) {
     const Nanos left = run.created + kBudgetDay - now;
-    if (left <= Nanos{0}) continue;
-    counted.insert(run.name);
-    decision.look_again = std::clamp(left, kMinRest, decision.look_again.value_or(kMaxRest));
+    if (left > Nanos{0})
+      decision.look_again = std::clamp(left, kMinRest, decision.look_again.value_or(kMaxRest));
   }
-  decision.remove = BeyondHistory(trigger, {runs.begin(), runs.end()});
-  std::erase_if(decision.remove, [&](const CreatedRun& run) { return counted.contains(run.name); });
   return decision;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/core/retention.h"
 #include "operator/core/trigger.h"
 
 namespace strobe {
@@ -23,14 +24,14 @@ struct TriggerNotes {
 
 struct TriggerDecision {
   TriggerStatus status{};
-  // Finished, more than the history limits keep, and so old that no budget counts them.
-  std::vector<CreatedRun> remove{};
+  std::vector<CreatedRun> remove{};  // See retention.h.
   // When to look again; none = when the trigger or one of its runs changes.
   std::optional<Nanos> look_again{};
 };
 
-// `runs` are the trigger's runs that exist.
+// `runs` are the trigger's runs that exist. `bounds`: none if they are not known.
 TriggerDecision DecideTrigger(const ProfileTrigger& trigger, const std::vector<TriggerRun>& runs,
-                              const TriggerNotes& notes, WallTime now);
+                              const TriggerNotes& notes, const std::optional<SeriesBounds>& bounds,
+                              WallTime now);
 
 }  // namespace strobe

@@ -5,7 +5,9 @@
 #include "common/base/duration.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "operator/core/job_text.h"
 #include "operator/core/names.h"
+#include "operator/core/retention.h"
 #include "operator/kube/access_review.h"
 #include "operator/kube/policy_reads.h"
 #include "operator/objects/json_fields.h"
@@ -115,6 +117,37 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::Judge(const ProfileRequest& reques
   return JudgeByFacts(request, crowd, policies, std::move(labels), deadline);
 }
 
+absl::StatusOr<RunVerdict> KubeGatekeeper::JudgeRun(const ProfileRequest& run,
+                                                    const Requester& requester, Nanos within) {
+  const MonoTime deadline = clock_.MonoNow() + within;
+  ASSIGN_OR_RETURN(std::string refusal, WhyNoAccess(run, requester, deadline));
+  if (!refusal.empty()) return RunVerdict{{PolicyVerdict::Kind::kRefused, std::move(refusal), {}}};
+  ASSIGN_OR_RETURN(const std::vector<ProfilePolicy> policies, ReadPolicies(deadline));
+  ASSIGN_OR_RETURN(Labels labels, ReadLabels(run.ns, deadline));
+  ASSIGN_OR_RETURN(const NamespaceFacts facts,
+                   FactsOf(run, {}, policies, std::move(labels), deadline));
+  const bool counted = BoundsOfSeries(policies, facts.labels).counted;
+  // One that exists was judged before; one that only preflights records nothing.
+  if (!BoundsStarts(policies, facts) || run.capture.preflight_only ||
+      requests_.Get(StrCat(run.ns, "/", run.name)) != nullptr)
+    return RunVerdict{JudgeWith(policies, facts, run, nullptr), counted};
+  // Alerts may come before the first list of the requests is there.
+  if (!requests_.filled()) return absl::UnavailableError("the requests are not known yet");
+  MutexLock lock(&runs_mutex_);
+  // It may be another try to create it.
+  runs_.Forget(run.ns, run.name);
+  const JobRuns others = runs_.OfJob(run.ns, TargetText(run.target));
+  PolicyVerdict verdict = JudgeWith(policies, facts, run, &others);
+  if (verdict.kind == PolicyVerdict::Kind::kAllowed || verdict.kind == PolicyVerdict::Kind::kWait)
+    runs_.Expect(run);
+  return RunVerdict{std::move(verdict), counted};
+}
+
+void KubeGatekeeper::ForgetRun(const std::string& ns, const std::string& name) {
+  MutexLock lock(&runs_mutex_);
+  runs_.Forget(ns, name);
+}
+
 std::optional<PolicyVerdict> KubeGatekeeper::Glance(const ProfileRequest& request,
                                                     const Crowd& crowd) {
   const absl::StatusOr<std::vector<ProfilePolicy>> policies = RecentPolicies();
@@ -144,6 +177,25 @@ absl::StatusOr<std::string> KubeGatekeeper::LogdirFor(const std::string& ns, Nan
 absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
     const ProfileRequest& request, const Crowd& crowd, const std::vector<ProfilePolicy>& policies,
     Labels labels, MonoTime deadline) {
+  ASSIGN_OR_RETURN(const NamespaceFacts facts,
+                   FactsOf(request, crowd, policies, std::move(labels), deadline));
+  return JudgeWith(policies, facts, request, nullptr);
+}
+
+PolicyVerdict KubeGatekeeper::JudgeWith(const std::vector<ProfilePolicy>& policies,
+                                        const NamespaceFacts& facts, const ProfileRequest& request,
+                                        const JobRuns* automatic) {
+  const bool matched = std::any_of(
+      policies.begin(), policies.end(),
+      [&](const ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
+  if (!matched && !options_.need_policy) return {};
+  return JudgeByPolicies(policies, facts, request.capture, clock_.WallNow(), automatic);
+}
+
+absl::StatusOr<NamespaceFacts> KubeGatekeeper::FactsOf(const ProfileRequest& request,
+                                                       const Crowd& crowd,
+                                                       const std::vector<ProfilePolicy>& policies,
+                                                       Labels labels, MonoTime deadline) {
   NamespaceFacts facts{.name = request.ns, .labels = std::move(labels), .crowd = crowd};
   // Reads all requests of the namespace, so it is done only if a policy needs it.
   const auto asked = [&](const auto field) {
@@ -161,11 +213,7 @@ absl::StatusOr<PolicyVerdict> KubeGatekeeper::JudgeByFacts(
                      history_.LastEnd(request.ns, deadline - clock_.MonoNow()));
     facts.last_end = std::max(facts.last_end, remembered);
   }
-  const bool matched = std::any_of(
-      policies.begin(), policies.end(),
-      [&](const ProfilePolicy& policy) { return policy.namespaces.Matches(facts.labels); });
-  if (!matched && !options_.need_policy) return PolicyVerdict{};
-  return JudgeByPolicies(policies, facts, request.capture, clock_.WallNow());
+  return facts;
 }
 
 void KubeGatekeeper::CaptureEnded(const std::string& ns, WallTime when) {

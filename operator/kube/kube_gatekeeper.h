@@ -12,11 +12,18 @@
 #include "common/base/mutex.h"
 #include "operator/core/gatekeeper.h"
 #include "operator/core/run_creator.h"
+#include "operator/kube/automatic_runs.h"
 #include "operator/kube/capture_history.h"
 #include "operator/kube/client.h"
 #include "operator/kube/object_cache.h"
 
 namespace strobe::kube {
+
+// Of a run that a schedule or trigger is about to create.
+struct RunVerdict {
+  PolicyVerdict verdict{};
+  bool counted = false;  // Budgets of policies count it for 24 hours.
+};
 
 class KubeGatekeeper final : public Gatekeeper {
  public:
@@ -37,13 +44,20 @@ class KubeGatekeeper final : public Gatekeeper {
         client_(client),
         requests_(requests),
         history_(history),
-        options_(std::move(options)) {}
+        options_(std::move(options)),
+        runs_(clock, requests) {}
 
   absl::StatusOr<std::string> WhyNotAdmitted(const ProfileRequest& request) override;
   // The same for what creates requests, which may be much older.
   absl::StatusOr<std::string> WhyNotAdmitted(const RunCreator& creator);
   absl::StatusOr<PolicyVerdict> Judge(const ProfileRequest& request, const Requester& requester,
                                       const Crowd& crowd, Nanos within) override;
+  // Judge for such a run. One that is not refused is counted from now on, so that another thread
+  // does not use the same budget.
+  absl::StatusOr<RunVerdict> JudgeRun(const ProfileRequest& run, const Requester& requester,
+                                      Nanos within);
+  // The run was not created after all.
+  void ForgetRun(const std::string& ns, const std::string& name);
   std::optional<PolicyVerdict> Glance(const ProfileRequest& request, const Crowd& crowd) override;
   absl::StatusOr<std::string> LogdirFor(const std::string& ns, Nanos within) override;
   void CaptureEnded(const std::string& ns, WallTime when) override;
@@ -77,6 +91,11 @@ class KubeGatekeeper final : public Gatekeeper {
   absl::StatusOr<PolicyVerdict> JudgeByFacts(const ProfileRequest& request, const Crowd& crowd,
                                              const std::vector<ProfilePolicy>& policies,
                                              Labels labels, MonoTime deadline);
+  PolicyVerdict JudgeWith(const std::vector<ProfilePolicy>& policies, const NamespaceFacts& facts,
+                          const ProfileRequest& request, const JobRuns* automatic);
+  absl::StatusOr<NamespaceFacts> FactsOf(const ProfileRequest& request, const Crowd& crowd,
+                                         const std::vector<ProfilePolicy>& policies, Labels labels,
+                                         MonoTime deadline);
   // The other captures of the namespace.
   struct Others {
     std::optional<WallTime> last_end{};
@@ -98,6 +117,10 @@ class KubeGatekeeper final : public Gatekeeper {
   const ObjectCache& requests_;
   CaptureHistory& history_;
   const Options options_;
+
+  // Held while it is judged whether a run fits into what others of its job have left.
+  Mutex runs_mutex_;
+  AutomaticRuns runs_ ABSL_GUARDED_BY(runs_mutex_);
 
   Mutex mutex_;
   // UIDs of objects for which the answer is known to be yes.

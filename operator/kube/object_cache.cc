@@ -39,6 +39,11 @@ std::size_t ObjectCache::size() const {
   return objects_.size();
 }
 
+bool ObjectCache::filled() const {
+  MutexLock lock(&mutex_);
+  return filled_;
+}
+
 void ObjectCache::Put(Object object) {
   std::string key = KeyOf(*object);
   MutexLock lock(&mutex_);
@@ -61,6 +66,7 @@ std::vector<std::string> ObjectCache::ReplaceAll(std::vector<Object> objects) {
   MutexLock lock(&mutex_);
   for (const auto& [key, object] : objects_) keys.insert(key);
   objects_.swap(fresh);
+  filled_ = true;
   return {keys.begin(), keys.end()};
 }
 

@@ -24,6 +24,7 @@ class ObjectCache {
   std::vector<std::string> Keys() const;
   std::vector<Object> InNamespace(const std::string& ns) const;
   std::size_t size() const;
+  bool filled() const;  // Whether it has ever held all objects: ReplaceAll was called.
 
   void Put(Object object);
   void Remove(const std::string& key);
@@ -33,6 +34,7 @@ class ObjectCache {
  private:
   mutable Mutex mutex_;
   std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mutex_);
+  bool filled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace strobe::kube

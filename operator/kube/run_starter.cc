@@ -41,7 +41,11 @@ RunStarter::MaybeRefusal RunStarter::Start(const RunCreator& creator, Json run, 
     ASSIGN_OR_RETURN(std::optional<RunRefusal> refusal, Admit(creator, until, run));
     if (refusal) return refusal;
   }
-  return Create(creator, run, until);
+  MaybeRefusal created = Create(creator, run, until);
+  // After an error it may have been created all the same, and is tried again by the same name.
+  if (deps_.gatekeeper != nullptr && created.ok() && *created)
+    deps_.gatekeeper->ForgetRun(creator.ns, run["metadata"]["name"]);
+  return created;
 }
 
 // Judges the run as the webhooks judge a request, and completes it as they do: they leave out what
@@ -59,12 +63,15 @@ RunStarter::MaybeRefusal RunStarter::Admit(const RunCreator& creator, MonoTime u
   }
   ASSIGN_OR_RETURN(const ProfileRequest request, ParseRequest(run));
   if (!request.invalid.empty()) return RunRefusal{"InvalidSpec", request.invalid};
-  ASSIGN_OR_RETURN(PolicyVerdict verdict,
-                   deps_.gatekeeper->Judge(request, *creator.requester, {}, left()));
-  if (verdict.kind == PolicyVerdict::Kind::kRefused)
-    return RunRefusal{"NotAllowed", std::move(verdict.message)};
   const std::vector<std::string> keys = deps_.seal_keys();
   if (keys.empty()) return absl::UnavailableError("there are no keys for seals yet");
+  ASSIGN_OR_RETURN(RunVerdict judged,
+                   deps_.gatekeeper->JudgeRun(request, *creator.requester, left()));
+  if (judged.verdict.kind == PolicyVerdict::Kind::kRefused)
+    return RunRefusal{"NotAllowed", std::move(judged.verdict.message)};
+  if (judged.verdict.kind == PolicyVerdict::Kind::kUsedUp)
+    return RunRefusal{kPolicyBudget, std::move(judged.verdict.message)};
+  if (judged.counted) KeepForBudgets(run);
   run["metadata"]["annotations"][kRequesterAnnotation] =
       SealRequester(run, creator.ns, *creator.requester, deps_.clock.WallNow(), keys.front());
   return std::nullopt;

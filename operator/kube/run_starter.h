@@ -11,6 +11,7 @@
 #include "operator/kube/event_recorder.h"
 #include "operator/kube/kube_gatekeeper.h"
 #include "operator/kube/object_cache.h"
+#include "operator/kube/series_policies.h"
 
 namespace strobe::kube {
 
@@ -25,6 +26,7 @@ class RunStarter {
     KubeGatekeeper* gatekeeper = nullptr;  // Null: it is not known who asks, and all is allowed.
     // The current seal keys; the first one is used for new seals. See admission_seal.h.
     std::function<std::vector<std::string>()> seal_keys{};
+    SeriesPolicies* series = nullptr;  // Null: policies do not say how long runs are kept.
   };
   explicit RunStarter(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
@@ -37,6 +39,10 @@ class RunStarter {
   // error, try again.
   absl::StatusOr<std::optional<RunRefusal>> Start(const RunCreator& creator, Json run,
                                                   Nanos within);
+  // What policies say about the runs that are kept; none if that is not known now.
+  std::optional<SeriesBounds> BoundsOf(const std::string& ns) {
+    return deps_.series == nullptr ? SeriesBounds{} : deps_.series->BoundsOf(ns);
+  }
   absl::Status Delete(const RunCreator& creator, const CreatedRun& run);
   // Never blocks; an event that cannot be written is dropped.
   void RecordEvent(const RunCreator& creator, bool warning, const std::string& reason,

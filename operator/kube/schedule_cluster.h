@@ -22,6 +22,9 @@ class KubeScheduleCluster final : public ScheduleCluster {
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
                                                      const DueRun& due) override;
   absl::Status CancelRun(const ProfileSchedule& schedule, const CreatedRun& run) override;
+  std::optional<SeriesBounds> BoundsOf(const std::string& ns) override {
+    return starter_.BoundsOf(ns);
+  }
   absl::Status DeleteRun(const ProfileSchedule& schedule, const CreatedRun& run) override;
   absl::Status WriteStatus(const ProfileSchedule& schedule, const ScheduleStatus& status) override;
   void RecordEvent(const ProfileSchedule& schedule, bool warning, const std::string& reason,

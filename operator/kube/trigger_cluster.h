@@ -28,6 +28,9 @@ class KubeTriggerCluster final : public TriggerCluster {
                                                      Nanos within) override;
   absl::StatusOr<ProfileTrigger> GetTrigger(const std::string& key) override;
   std::vector<TriggerRun> RunsOf(const ProfileTrigger& trigger) override;
+  std::optional<SeriesBounds> BoundsOf(const std::string& ns) override {
+    return starter_.BoundsOf(ns);
+  }
   absl::Status DeleteRun(const ProfileTrigger& trigger, const CreatedRun& run) override;
   absl::Status WriteStatus(const ProfileTrigger& trigger, const TriggerStatus& status) override;
   void RecordEvent(const ProfileTrigger& trigger, bool warning, const std::string& reason,

@@ -117,6 +117,7 @@ OperatorServer::OperatorServer(const Clock& clock, OperatorConfig config, Access
       cluster_(client_, requests_, events_),
       history_(clock_, client_, {access_.lease.ns, config_.state_config_map}),
       policies_(clock_, client_, config_.watch_timeout),
+      series_(clock_, client_, policies_.cache()),
       gatekeeper_(clock_, client_, requests_, history_,
                   {!config_.allow_without_policy, [this] { return SealKeys(); },
                    config_.webhook.configuration}),
@@ -173,9 +174,14 @@ absl::Status OperatorServer::Start() {
 }
 
 kube::RunStarter::Dependencies OperatorServer::RunDependencies() {
-  return {clock_, client_, requests_, events_,
-          // Without webhooks it is not known who asked for a capture.
-          has_webhooks() ? &gatekeeper_ : nullptr, [this] { return SealKeys(); }};
+  // Without webhooks it is not known who asked for a capture, and policies do not hold.
+  return {clock_,
+          client_,
+          requests_,
+          events_,
+          has_webhooks() ? &gatekeeper_ : nullptr,
+          [this] { return SealKeys(); },
+          has_webhooks() ? &series_ : nullptr};
 }
 
 void OperatorServer::RequestChanged(const std::string& key) {

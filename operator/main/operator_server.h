@@ -108,6 +108,7 @@ class OperatorServer {
   kube::RequestCluster cluster_;
   kube::CaptureHistory history_;
   kube::PolicyKeeper policies_;
+  kube::SeriesPolicies series_;
 
   // Nothing if neither sidecars nor webhooks need TLS.
   std::optional<Certificates> certificates_;

@@ -3,6 +3,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "operator/core/names.h"
+#include "operator/objects/budget_json.h"
 #include "operator/objects/condition_json.h"
 #include "operator/objects/json_fields.h"
 #include "operator/objects/selector_json.h"
@@ -11,6 +12,9 @@ namespace strobe::kube {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t kMaxKeptRuns = 1000;
+constexpr Nanos kMinKept = std::chrono::minutes(1);
 
 absl::Status ReadSidecar(const Json& sidecar, ProfilePolicy& policy) {
   if (!sidecar.contains("runAsUser")) return absl::OkStatus();
@@ -25,6 +29,25 @@ absl::Status ReadSidecar(const Json& sidecar, ProfilePolicy& policy) {
   return absl::OkStatus();
 }
 
+absl::Status ReadKeep(const Json& keep, AutomaticLimits& limits) {
+  if (keep.contains("runs")) limits.keep_runs = keep["runs"].get<std::size_t>();
+  if (limits.keep_runs && (*limits.keep_runs < 1 || *limits.keep_runs > kMaxKeptRuns))
+    return absl::InvalidArgumentError("automatic.keep.runs: it must be from 1 to 1000");
+  RETURN_IF_ERROR(ReadDuration(keep, "for", limits.keep_for));
+  if (limits.keep_for && *limits.keep_for < kMinKept)
+    return absl::InvalidArgumentError("automatic.keep.for: it must be at least 1m");
+  return absl::OkStatus();
+}
+
+// The schema has the same bounds, but an older schema may be installed.
+absl::Status ReadAutomatic(const Json& given, AutomaticLimits& limits) {
+  ASSIGN_OR_RETURN(limits.budget, ReadBudget(given, "automatic"));
+  if (given.contains("maxConcurrent")) limits.max_concurrent = given["maxConcurrent"].get<int>();
+  if (limits.max_concurrent && (*limits.max_concurrent < 1 || *limits.max_concurrent > 1000))
+    return absl::InvalidArgumentError("automatic.maxConcurrent: it must be from 1 to 1000");
+  return ReadKeep(given.value("keep", Json::object()), limits);
+}
+
 absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   ASSIGN_OR_RETURN(policy.namespaces, ReadSelector(spec.value("namespaceSelector", Json::object()),
                                                    "namespaceSelector"));
@@ -33,6 +56,7 @@ absl::Status ReadSpec(const Json& spec, ProfilePolicy& policy) {
   RETURN_IF_ERROR(ReadDuration(spec, "maxDuration", policy.max_duration));
   RETURN_IF_ERROR(ReadDuration(spec, "minInterval", policy.min_interval));
   if (spec.contains("maxConcurrent")) policy.max_concurrent = spec["maxConcurrent"].get<int>();
+  RETURN_IF_ERROR(ReadAutomatic(spec.value("automatic", Json::object()), policy.automatic));
   RETURN_IF_ERROR(ReadSidecar(spec.value("sidecar", Json::object()), policy));
   return ReadBytes(spec, "maxBytesPerWorker", policy.max_bytes);
 }

@@ -276,6 +276,14 @@ absl::StatusOr<ProfileRequest> ParseRequest(const Json& object) {
   }
 }
 
+absl::StatusOr<TargetSpec> ParseTarget(const Json& target) {
+  try {
+    return ReadTarget(target);
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(StrCat("target: a field has the wrong type: ", error.what()));
+  }
+}
+
 std::optional<WallTime> PendingSince(const Json& object) {
   const Json& metadata = Member(object, "metadata");
   const Json& status = Member(object, "status");

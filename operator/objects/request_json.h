@@ -18,6 +18,9 @@ std::string RequestPath(const std::string& ns, const std::string& name);
 // refuses most such objects. InvalidArgument if not even the metadata can be parsed.
 absl::StatusOr<ProfileRequest> ParseRequest(const nlohmann::json& object);
 
+// A request's spec.target alone, which is cheap. InvalidArgument names the field that is wrong.
+absl::StatusOr<TargetSpec> ParseTarget(const nlohmann::json& target);
+
 // Since when the request has waited for its first attempt; nothing if that began, or the request is
 // finished or being deleted. Does not parse the rest, so that it is cheap for all of them.
 std::optional<WallTime> PendingSince(const nlohmann::json& object);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "operator/core/capture_budget.h"
+#include "operator/core/job_text.h"
 #include "operator/core/label_selector.h"
 #include "operator/core/names.h"
 #include "operator/objects/json_fields.h"
@@ -18,6 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kKeptByDefault = 3, kMaxKept = 1000;
+constexpr Nanos kMinKeepFor = std::chrono::minutes(1);
+// Attempts that are counted of one run, at most: the number comes from a status.
+constexpr std::int64_t kMaxCountedAttempts = 100;
 // Stands for the default that each run gets from a policy.
 constexpr char kSomeLogdir[] = "/default";
 
@@ -46,11 +51,16 @@ void ReadCreator(const Json& object, RunCreator& creator) {
   }
 }
 
-void ReadHistory(const Json& spec, RunCreator& creator) {
+absl::Status ReadHistory(const Json& spec, RunCreator& creator) {
   creator.suspend = spec.value("suspend", false);
   creator.keep_succeeded =
       std::min(spec.value("successfulRunsHistoryLimit", kKeptByDefault), kMaxKept);
   creator.keep_failed = std::min(spec.value("failedRunsHistoryLimit", kKeptByDefault), kMaxKept);
+  RETURN_IF_ERROR(ReadDuration(spec, "keepFor", creator.keep_for));
+  // The schema refuses less, but an older schema may be installed.
+  if (creator.keep_for && *creator.keep_for < kMinKeepFor)
+    return absl::InvalidArgumentError("keepFor: it must be at least 1m");
+  return absl::OkStatus();
 }
 
 std::string WhyNameTooLong(const RunCreator& creator) {
@@ -144,7 +154,39 @@ CreatedRun ParseRun(const Json& request) {
     run.state = TextOf(conditions[*ended], "reason") == "Cancelled" ? RunState::kCancelled
                                                                     : RunState::kFailed;
   if (status.is_object()) run.completion = ReadTime(status, "completionTime");
+  if (metadata.is_object())
+    run.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
+  const Json& bytes = Member(status, "bytes");
+  if (bytes.is_number_unsigned()) run.bytes = bytes.get<std::uint64_t>();
+  const Json& attempt = Member(status, "attempt");
+  std::int64_t attempts = attempt.is_number_integer() ? attempt.get<std::int64_t>() : 0;
+  // One that has not ended will record.
+  if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
+  const absl::StatusOr<Nanos> duration = ParseDuration(TextOf(Member(request, "spec"), "duration"));
+  run.recorded = std::clamp<std::int64_t>(attempts, 0, kMaxCountedAttempts) *
+                 (duration.ok() ? *duration : CaptureSpec().duration);
   return run;
+}
+
+absl::StatusOr<std::string> JobOfRun(const Json& request) {
+  ASSIGN_OR_RETURN(const TargetSpec target, ParseTarget(Member(Member(request, "spec"), "target")));
+  return TargetText(target);
+}
+
+std::optional<CreatedRun> ParseAutomaticRun(const Json& request) {
+  const Json& labels = Member(Member(request, "metadata"), "labels");
+  if (TextOf(labels, kScheduleLabel).empty() && TextOf(labels, kTriggerLabel).empty())
+    return std::nullopt;
+  absl::StatusOr<std::string> job = JobOfRun(request);
+  if (!job.ok() || Member(Member(request, "spec"), "preflightOnly") == true) return std::nullopt;
+  CreatedRun run = ParseRun(request);
+  run.job = *std::move(job);
+  return run;
+}
+
+void KeepForBudgets(Json& run) {
+  const absl::StatusOr<Nanos> ttl = ParseDuration(TextOf(run["spec"], "ttlAfterFinished"));
+  if (ttl.ok() && *ttl < kBudgetDay) run["spec"]["ttlAfterFinished"] = "24h";
 }
 
 Json CreatorStatus(const RunCreator& creator, Json status) {

@@ -2,9 +2,10 @@
 // the template of the ProfileRequests that they create. No other code knows these paths.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "operator/core/run_creator.h"
 
 namespace strobe::kube {
@@ -17,8 +18,8 @@ std::string CreatorPath(CreatorKind kind, const std::string& ns, const std::stri
 
 // Metadata, and the requester from the annotation. Throws nlohmann's exceptions.
 void ReadCreator(const nlohmann::json& object, RunCreator& creator);
-// `suspend` and the history limits. Throws nlohmann's exceptions.
-void ReadHistory(const nlohmann::json& spec, RunCreator& creator);
+// `suspend`, the history limits and `keepFor`. Throws nlohmann's exceptions.
+absl::Status ReadHistory(const nlohmann::json& spec, RunCreator& creator);
 // For RunCreator::invalid; empty if the name can be a label.
 std::string WhyNameTooLong(const RunCreator& creator);
 
@@ -35,7 +36,15 @@ absl::Status CheckRun(nlohmann::json run);
 nlohmann::json RunOf(const RunCreator& creator, const std::string& name);
 // Whether the request is a run of the creator with this UID.
 bool IsRunOf(const nlohmann::json& request, const std::string& creator_uid);
+// Without `job`, because only some readers need it.
 CreatedRun ParseRun(const nlohmann::json& request);
+// What the request's target names; see TargetText.
+absl::StatusOr<std::string> JobOfRun(const nlohmann::json& request);
+// A run that a schedule or trigger has started and that records something, with its job; none if
+// the request is anything else. Labels tell, so that runs that have lost their owner count too.
+std::optional<CreatedRun> ParseAutomaticRun(const nlohmann::json& request);
+// Lets a run live until no budget counts it any more, whatever its ttlAfterFinished says.
+void KeepForBudgets(nlohmann::json& run);
 
 // The object to apply to /status. The API server refuses it if the creator has changed since it was
 // read.

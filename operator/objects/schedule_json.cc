@@ -28,6 +28,7 @@ absl::Status ReadTemplate(const Json& spec, ProfileSchedule& schedule) {
 }
 
 absl::Status ReadScheduleFields(const Json& spec, ProfileSchedule& schedule) {
+  RETURN_IF_ERROR(ReadHistory(spec, schedule));
   schedule.timing.cron = spec.value("schedule", "");
   schedule.timing.time_zone = spec.value("timeZone", "");
   RETURN_IF_ERROR(ReadDuration(spec, "interval", schedule.timing.interval));
@@ -37,7 +38,6 @@ absl::Status ReadScheduleFields(const Json& spec, ProfileSchedule& schedule) {
   schedule.concurrency = policy == "Allow"     ? ConcurrencyPolicy::kAllow
                          : policy == "Replace" ? ConcurrencyPolicy::kReplace
                                                : ConcurrencyPolicy::kForbid;
-  ReadHistory(spec, schedule);
   RETURN_IF_ERROR(ScheduleTimes::Make(schedule.timing, schedule.created, schedule.uid).status());
   RETURN_IF_ERROR(ReadTemplate(spec, schedule));
   return CheckRun(ExampleRun(schedule));

@@ -1,13 +1,12 @@
 #include "operator/objects/trigger_json.h"
 
-#include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "common/base/status_macros.h"
 #include "operator/core/label_selector.h"
 #include "operator/core/names.h"
+#include "operator/objects/budget_json.h"
 #include "operator/objects/condition_json.h"
 #include "operator/objects/dump.h"
 #include "operator/objects/json_fields.h"
@@ -19,8 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr Nanos kMinCoolDown = std::chrono::seconds(10), kMaxCoolDown = kBudgetDay;
-constexpr int kMaxCapturesPerDay = 1000;
 // The schema has the same defaults and bounds.
 constexpr std::uint32_t kDefaultSlowPercent = 50, kMinSlowPercent = 10, kMaxSlowPercent = 10'000;
 constexpr std::uint32_t kDefaultSlowSteps = 10, kMinSlowSteps = 3, kMaxSlowSteps = 10'000;
@@ -83,42 +80,14 @@ absl::Status ReadSigns(const Json& spec, TriggerSigns& signs) {
                      : absl::InvalidArgumentError("signs: give at least one sign");
 }
 
-// "0.5%" as a part of 1.
-absl::StatusOr<double> ParsePercent(const std::string& text) {
-  double percent = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
-  if (error != std::errc() || rest + 1 != end || *rest != '%' || !(percent > 0 && percent <= 100)) {
-    return absl::InvalidArgumentError(
-        "budget.dutyCycle: it must be above 0% and at most 100%, written such as 0.5%");
-  }
-  return percent / 100;
-}
-
-absl::Status ReadBudget(const Json& spec, TriggerBudget& budget) {
-  const Json given = spec.value("budget", Json::object());
-  const auto in_budget = [](const absl::Status& status) {
-    return status.ok() ? status : absl::InvalidArgumentError(StrCat("budget.", MessageOf(status)));
-  };
-  RETURN_IF_ERROR(in_budget(ReadDuration(given, "coolDown", budget.cool_down)));
-  RETURN_IF_ERROR(in_budget(ReadBytes(given, "bytesPerDay", budget.bytes_per_day)));
-  budget.captures_per_day = given.value("capturesPerDay", budget.captures_per_day);
-  // The schema refuses these values, but an older schema may be installed.
-  if (budget.cool_down < kMinCoolDown || budget.cool_down > kMaxCoolDown)
-    return absl::InvalidArgumentError("budget.coolDown: it must be from 10s to 24h");
-  if (budget.captures_per_day < 1 || budget.captures_per_day > kMaxCapturesPerDay)
-    return absl::InvalidArgumentError("budget.capturesPerDay: it must be from 1 to 1000");
-  if (given.contains("dutyCycle")) {
-    ASSIGN_OR_RETURN(budget.duty_cycle, ParsePercent(given["dutyCycle"].get<std::string>()));
-  }
+absl::Status ReadTriggerBudget(const Json& spec, TriggerBudget& budget) {
+  ASSIGN_OR_RETURN(const CaptureBudget given,
+                   ReadBudget(spec.value("budget", Json::object()), "budget"));
+  budget.cool_down = given.cool_down.value_or(budget.cool_down);
+  budget.captures_per_day = given.captures_per_day.value_or(budget.captures_per_day);
+  budget.duty_cycle = given.duty_cycle;
+  budget.bytes_per_day = given.bytes_per_day;
   return absl::OkStatus();
-}
-
-// The job of a target that the template gives, for the budget.
-std::string JobOfTarget(const Json& target) {
-  const Json& job = Member(target, "jobRef");
-  if (!job.is_object()) return StrCat("Target/", JobHash(Dump(target)));
-  return JobText({TextOf(job, "apiVersion"), TextOf(job, "kind"), TextOf(job, "name")});
 }
 
 absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
@@ -127,7 +96,7 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
   const Json& target = Member(run["spec"], "target");
   trigger.has_target = !target.is_null();
   if (trigger.has_target) {
-    trigger.target_job = JobOfTarget(target);
+    ASSIGN_OR_RETURN(trigger.target_job, JobOfRun(run));
     trigger.target.pods = target.value("pods", std::vector<std::string>());
     if (target.contains("selector")) {
       ASSIGN_OR_RETURN(trigger.target.selector,
@@ -143,12 +112,12 @@ absl::Status ReadTriggerTemplate(const Json& spec, ProfileTrigger& trigger) {
 }
 
 absl::Status ReadTriggerFields(const Json& spec, ProfileTrigger& trigger) {
+  RETURN_IF_ERROR(ReadHistory(spec, trigger));
   RETURN_IF_ERROR(ReadAlerts(spec, trigger.alerts));
   RETURN_IF_ERROR(ReadSigns(spec, trigger.signs));
   if (trigger.alerts.match_labels.empty() && !trigger.signs.any())
     return absl::InvalidArgumentError("alerts: give alerts or signs, which start captures");
-  RETURN_IF_ERROR(ReadBudget(spec, trigger.budget));
-  ReadHistory(spec, trigger);
+  RETURN_IF_ERROR(ReadTriggerBudget(spec, trigger.budget));
   RETURN_IF_ERROR(ReadTriggerTemplate(spec, trigger));
   return CheckRun(ExampleRun(trigger));
 }
@@ -285,18 +254,6 @@ TriggerRun ParseTriggeredRun(const Json& request) {
   run.alert = TextOf(annotations, kAlertAnnotation);
   run.alert_name = TextOf(annotations, kAlertNameAnnotation);
   run.sign = TextOf(annotations, kSignAnnotation);
-  if (metadata.is_object())
-    run.created = ReadTime(metadata, "creationTimestamp").value_or(WallTime{});
-  const Json& status = Member(request, "status");
-  const Json& bytes = Member(status, "bytes");
-  if (bytes.is_number_unsigned()) run.bytes = bytes.get<std::uint64_t>();
-  const Json& attempt = Member(status, "attempt");
-  std::int64_t attempts = attempt.is_number_integer() ? attempt.get<std::int64_t>() : 0;
-  // One that has not ended will record.
-  if (run.state == RunState::kUnfinished) attempts = std::max<std::int64_t>(attempts, 1);
-  const absl::StatusOr<Nanos> duration = ParseDuration(TextOf(Member(request, "spec"), "duration"));
-  run.recorded = std::clamp<std::int64_t>(attempts, 0, 100) *
-                 (duration.ok() ? *duration : CaptureSpec().duration);
   return run;
 }
 

@@ -20,6 +20,7 @@ VIEWER = ["--set", "viewer.enabled=true,viewer.hosts[0]=strobe.example.com,viewe
           "--set-json", 'viewer.env=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]', "--set-json", 'viewer.proxy.args=["--upstream=http://127.0.0.1:8081"]']
 EVERYTHING = [*VIEWER, "--set", "replicaCount=2,networkPolicy.enabled=true,flowSchema.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
               "--set", "policy.maxDuration=30s,policy.maxConcurrent=2,policy.minInterval=1m,policy.maxBytesPerWorker=2Gi",
+              "--set", "policy.automatic.coolDown=10m,policy.automatic.capturesPerDay=48,policy.automatic.dutyCycle=0.5%,policy.automatic.maxConcurrent=1,policy.automatic.keep.for=720h",
               "--set-json", 'logdirs=["gs://b/{namespace}","/mnt/logs"]', "--set-json", 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x-{{ .Release.Name }}"}}]']
 
 # All that can be said about images, and what the operator's pods and every sidecar get.
@@ -123,7 +124,9 @@ def test_quantities_may_be_numbers():
     config = operator_config(chart_objects("--set-json", 'injection={"cpu":1,"cpuLimit":0.5,"memory":134217728,"memoryLimit":4294967296,"spoolSize":2147483648}'))["injection"]
     assert [config[key] for key in ("cpu", "cpuLimit", "memory", "memoryLimit", "spoolSize")] == ["1", "0.5", "134217728", "4294967296", "2147483648"]
     (policy,) = [o["spec"] for o in chart_objects("--set", "logdirs[0]=gs://b,policy.maxBytesPerWorker=2147483648") if o["kind"] == "ProfilePolicy"]
-    assert policy["maxBytesPerWorker"] == "2147483648"
+    assert policy["maxBytesPerWorker"] == "2147483648" and "automatic" not in policy
+    (policy,) = [o["spec"] for o in chart_objects("--set", "logdirs[0]=gs://b,policy.automatic.bytesPerDay=21474836480,policy.automatic.keep.runs=50") if o["kind"] == "ProfilePolicy"]
+    assert policy["automatic"] == {"bytesPerDay": "21474836480", "keep": {"runs": 50}}
 
 
 def test_no_user_is_null():

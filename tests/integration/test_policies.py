@@ -20,7 +20,8 @@ def ready(kubectl: Kubectl, reason):
 
 def test_the_condition_ready_follows_the_spec(kubectl, operator):
     name = kubectl.namespace
-    allow(kubectl, "/logs", maxConcurrent=2, maxBytesPerWorker="512Mi", defaultLogdir="/logs/{namespace}")
+    allow(kubectl, "/logs", maxConcurrent=2, maxBytesPerWorker="512Mi", defaultLogdir="/logs/{namespace}",
+          automatic={"coolDown": "10m", "capturesPerDay": 48, "dutyCycle": "0.5%", "bytesPerDay": "20Gi", "maxConcurrent": 1, "keep": {"runs": 50, "for": "720h"}})
     kubectl.run("wait", "--for=condition=Ready", f"profpol/{name}", "--timeout=30s")
     valid = ready(kubectl, "Valid")
     assert valid["status"]["observedGeneration"] == valid["metadata"]["generation"]
@@ -61,6 +62,15 @@ def test_the_schema_refuses_with_a_sentence(kubectl):
                         ({"maxBytesPerWorker": "2GiB"}, "leave it out for no limit"),
                         ({"sidecar": {"runAsUser": 0}}, "spec.sidecar.runAsUser"),
                         ({"sidecar": {"runAsGroup": 1000}}, "spec.sidecar.runAsUser: Required value"),
+                        ({"automatic": {}}, "spec.automatic"),
+                        ({"automatic": {"coolDown": "5s"}}, "coolDown must be whole seconds, minutes or hours between 10s and 24h"),
+                        ({"automatic": {"capturesPerDay": 0}}, "spec.automatic.capturesPerDay"),
+                        ({"automatic": {"dutyCycle": "0%"}}, "dutyCycle must be above 0%"),
+                        ({"automatic": {"bytesPerDay": "-1"}}, "bytesPerDay must be a positive quantity"),
+                        ({"automatic": {"maxConcurrent": 0}}, "spec.automatic.maxConcurrent"),
+                        ({"automatic": {"keep": {}}}, "spec.automatic.keep"),
+                        ({"automatic": {"keep": {"runs": 0}}}, "spec.automatic.keep.runs"),
+                        ({"automatic": {"keep": {"for": "30s"}}}, "for must be whole seconds, minutes or hours, at least 1m"),
                         ({"defaultLogdir": "/logs2"}, "defaultLogdir must be one of allowedLogdirs or below one")]:
         policy = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfilePolicy", "metadata": {"name": kubectl.namespace},
                   "spec": {"allowedLogdirs": ["/logs"], **spec}}

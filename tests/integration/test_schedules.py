@@ -54,6 +54,7 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
                           ({"interval": "3s"}, "interval must be whole seconds"),
                           ({"jitter": "1m"}, "jitter must be at most interval"),
                           ({"startingDeadline": "1s"}, "startingDeadline must be at least 10s"),
+                          ({"keepFor": "30s"}, "keepFor must be whole seconds, minutes or hours, at least 1m"),
                           ({"concurrencyPolicy": "Maybe"}, "spec.concurrencyPolicy"),
                           ({"template": {"logdir": "/elsewhere"}}, "/elsewhere"),
                           ({"template": {"ttlAfterFinished": "1s"}}, "ttlAfterFinished must be at least 1m"),
@@ -73,7 +74,7 @@ def test_who_may_have_a_schedule_and_what_is_wrong_with_it(operator, kubectl, lo
     assert requester() == "jane"
     # Somebody who may not profile cannot have other captures made in jane's name, but may suspend the schedule.
     assert "may not profile pods" in patch(kubectl, "s", {"interval": "5s"}, user="joe").stderr
-    assert patch(kubectl, "s", {"suspend": True}, user="joe").returncode == 0
+    assert patch(kubectl, "s", {"suspend": True, "keepFor": "168h"}, user="joe").returncode == 0
     assert requester() == "jane"
     assert patch(kubectl, "s", {"suspend": False, "interval": "5s"}).returncode == 0
     assert requester() not in ("jane", "joe"), "whoever changes what it asks for becomes the requester"

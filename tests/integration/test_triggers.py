@@ -115,6 +115,7 @@ def test_who_may_have_a_trigger_and_what_is_wrong_with_it(operator, kubectl, log
                           ({"budget": {"dutyCycle": "0%"}}, "dutyCycle must be above 0%"),
                           ({"budget": {"dutyCycle": "100.1%"}}, "dutyCycle must be above 0%"),
                           ({"budget": {"bytesPerDay": "-1"}}, "bytesPerDay must be a positive quantity"),
+                          ({"keepFor": "23h"}, "keepFor must be whole seconds, minutes or hours, at least 24h"),
                           ({"template": {"logdir": "/elsewhere"}}, "/elsewhere"),
                           ({"template": {"ttlAfterFinished": "1h"}}, "ttlAfterFinished must be at least 24h"),
                           ({"template": {"start": {"at": "2030-01-01T00:00:00Z"}}}, "start.at is one point in time"),
@@ -190,6 +191,62 @@ def test_an_alert_is_captured_once_whatever_the_operator_does(operator, group, k
     assert 'strobe_triggers_alerts_total{outcome="NotAllowed"} 1' in operator.page("/metrics")
     heading = kubectl.run("get", "proftrig").stdout.splitlines()[0]
     assert heading.split() == ["NAME", "SUSPEND", "ACTIVE", "TAKEN", "LASTALERT", "LASTCAPTURE", "LASTSKIP", "AGE"]
+    assert "forbidden" not in operator.process.output().lower()
+
+
+def test_policies_bound_together_what_starts_itself(operator, kubectl, logdir):
+    for index in range(2):  # Their sidecars do not answer. Which captures are started and kept is the question here.
+        make_pod(kubectl, f"worker-{index}", free_port(), {"batch.kubernetes.io/job-name": "llm"}, index)
+    await_webhooks(kubectl, logdir)
+    policy, = (item["metadata"]["name"] for item in kubectl.get("profpol")["items"] if item["spec"]["allowedLogdirs"] == [str(logdir)])
+
+    def bound(**automatic):
+        patch = json.dumps([{"op": "add", "path": "/spec/automatic", "value": automatic}])
+        kubectl.run("patch", "profpol", policy, "--type=json", "-p", patch)
+
+    bound(coolDown="1h", maxConcurrent=1, keep={"runs": 1})
+    run = {"attempts": 1, "start": {"guard": WIDE_GUARD, "readyTimeout": "0s"}}
+    nightly = {"apiVersion": "strobe.dev/v1alpha1", "kind": "ProfileSchedule", "metadata": {"name": "nightly"},
+               "spec": {"interval": "5s", "failedRunsHistoryLimit": 100, "template": {"spec": {
+                   "target": {"jobRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "llm"}}, "logdir": str(logdir), "ttlAfterFinished": "1m", **run}}}}
+    create(kubectl, trigger("slow", logdir, run, budget={"coolDown": "10s"}),
+           trigger("other", logdir, run, alerts={"matchLabels": {"alertname": "Other"}}), check=True)
+    wait_until(lambda: trigger_status(kubectl, "slow") and trigger_status(kubectl, "other"), 20, "the triggers")
+    runs = lambda: kubectl.get("profilerequests")["items"]  # noqa: E731
+    skip = lambda kind, name: kubectl.get(kind, name).get("status", {}).get("lastSkip")  # noqa: E731
+
+    assert post_alerts(operator, ("worker-0", begun(), {})) == 200
+    first, = runs()
+    create(kubectl, nightly, check=True)
+    told = wait_until(lambda: skip("profsched", "nightly"), 30, "a run that is skipped")
+    assert told["reason"] == "PolicyBudget", told
+    assert f"ProfilePolicy {policy}: automatic." in told["message"] and "for Job/llm: " + first["metadata"]["name"] in told["message"], told
+    assert post_alerts(operator, ("worker-1", begun(), {"alertname": "Other"})) == 200
+    ended = lambda: condition(runs()[0], "Succeeded")["status"] == "False"  # noqa: E731
+    wait_until(ended, 60, "the end of the run")
+    operator.process.kill()  # Knows only what the requests tell.
+    operator.start().wait_ready()
+    wait_until(lambda: post_alerts(operator, ("worker-1", begun(), {"alertname": "Other"})) == 200, 20, "the answer of the next operator")
+    told = wait_until(lambda: skip("proftrig", "other"), 20, "an alert that is skipped")
+    assert told["reason"] == "PolicyBudget", told
+    later = wait_until(lambda: (found := skip("profsched", "nightly")) and "automatic.coolDown" in found["message"] and found, 20, "what holds after the end")
+    assert f"{first['metadata']['name']} was started at {first['metadata']['creationTimestamp']}; coolDown is " in later["message"] and "free again at " in later["message"]
+    assert total(operator.page("/metrics"), "strobe_triggers_alerts_total", outcome="PolicyBudget") == 1
+    wait_until(lambda: total(operator.page("/metrics"), "strobe_schedule_runs_total", result="skipped") >= 1, 20, "a run that the next operator skips")
+    assert [r["metadata"]["uid"] for r in runs()] == [first["metadata"]["uid"]]
+
+    # Budgets that are large enough: runs are started, live until they are not counted any more, and none is removed before.
+    bound(capturesPerDay=1000, keep={"runs": 1})
+    started = lambda: kubectl.get("profsched", "nightly")["status"]["runs"]["started"]  # noqa: E731
+    wait_until(lambda: started() >= 2, 60, "runs of the schedule")
+    kept = kubectl.get("profilerequests", "-l", "strobe.dev/schedule=nightly")["items"]
+    assert len(kept) >= 2 and {r["spec"]["ttlAfterFinished"] for r in kept} == {"24h"}
+    # Nothing counts them any more.
+    bound(keep={"runs": 1})
+    finished = lambda: [r for r in kubectl.get("profilerequests", "-l", "strobe.dev/schedule=nightly")["items"]  # noqa: E731
+                        if condition(r, "Succeeded")["status"] == "False"]
+    wait_until(lambda: len(finished()) == 1, 60, "the removal of the others")
+    assert first["metadata"]["uid"] in {r["metadata"]["uid"] for r in runs()}, "another series"
     assert "forbidden" not in operator.process.output().lower()
 
 

@@ -79,6 +79,7 @@ TEST(ScheduleReview, WhoeverChangesWhatItAsksForBecomesItsRequester) {
   for (
       const char* same :
       {"{}", R"({"spec": {"suspend": true}})", R"({"spec": {"failedRunsHistoryLimit": 9}})",
+       R"({"spec": {"keepFor": "24h"}})",
        R"({"metadata": {"annotations": {"strobe.dev/requester": "{\"username\": \"mallory\"}"}}})"}) {
     EXPECT_EQ(StampAfter(ScheduleReview(same, kOfAdmin))["username"], "admin") << same;
   }

@@ -75,6 +75,7 @@ class ScheduleClusterFake final : public ScheduleCluster {
     for (const auto& [name, each] : api_.runs) runs.push_back(each.run);
     return runs;
   }
+  std::optional<SeriesBounds> BoundsOf(const std::string&) override { return SeriesBounds{}; }
   absl::StatusOr<std::optional<RunRefusal>> StartRun(const ProfileSchedule& schedule,
                                                      const DueRun& due) override {
     std::optional<RunRefusal> refusal;

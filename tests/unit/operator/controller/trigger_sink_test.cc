@@ -31,6 +31,7 @@ struct TriggerApi {
   std::map<std::string, int> captures;      // How often each alert was captured.
   std::vector<std::string> events;
   std::optional<RunRefusal> refusal;
+  std::optional<SeriesBounds> bounds = SeriesBounds{};  // What policies say.
   bool down = false;
   int reads = 0, writes = 0, statuses = 0;
 };
@@ -102,6 +103,7 @@ class TriggerClusterFake final : public TriggerCluster {
       if (run.trigger_uid == trigger.uid) runs.push_back(run);
     return runs;
   }
+  std::optional<SeriesBounds> BoundsOf(const std::string&) override { return api_.bounds; }
   absl::Status DeleteRun(const ProfileTrigger&, const CreatedRun& run) override {
     return Call([&] { api_.runs.erase(run.name); });
   }
@@ -427,6 +429,35 @@ TEST_F(TriggerSinkTest, RunsAreKeptWhileBudgetsCountThem) {
   time_.Advance(22h + 30min);
   Reconcile();
   EXPECT_THAT(api_.runs, SizeIs(1)) << "the newest stays";
+}
+
+TEST_F(TriggerSinkTest, OldRunsGoWithTheirAgeOrByPolicyForEachJob) {
+  ProfileTrigger trigger = MakeTrigger();
+  trigger.keep_succeeded = 100;
+  Change(trigger);
+  for (int i = 0; i < 3; ++i) {
+    for (const char* pod : {"llm-0", "bert-0"}) EXPECT_EQ(Reason(Slow(pod)), "");
+    EndRuns();
+    time_.Advance(1h);
+  }
+  for (auto& [name, run] : api_.runs) run.completion = run.created + 1min;
+  time_.Advance(24h);
+  Reconcile();
+  EXPECT_THAT(api_.runs, SizeIs(6));
+  api_.bounds.reset();
+  trigger.keep_succeeded = 0;
+  Change(trigger);
+  Reconcile();
+  EXPECT_THAT(api_.runs, SizeIs(6)) << "what policies keep is not known";
+  trigger.keep_succeeded = 100;
+  Change(trigger);
+  api_.bounds = SeriesBounds{.runs = 2};
+  Reconcile();
+  EXPECT_THAT(api_.runs, SizeIs(4)) << "two of each job";
+  trigger.keep_for = 25h + 30min;
+  Change(trigger);
+  Reconcile();
+  EXPECT_THAT(api_.runs, SizeIs(2)) << "the last of each job has ended 25 hours ago";
 }
 
 TEST_F(TriggerSinkTest, NotesThatCannotBeWrittenAreToldLater) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/strings.h"
+
 namespace strobe {
 namespace {
 
@@ -163,6 +165,44 @@ TEST(Policy, OneThatAllowsAllOfItIsEnough) {
   const PolicyVerdict neither = JudgeByPolicies({strict, generous}, ns, Capture("gs://b"), kNow);
   EXPECT_EQ(neither.kind, Kind::kRefused) << "one allows the place, the other the duration";
   EXPECT_THAT(neither.message, testing::AllOf(HasSubstr("team"), HasSubstr("other")));
+}
+
+TEST(Policy, WhatStartsItselfIsBoundedForEachJob) {
+  ProfilePolicy policy = Policy({"gs://b"}), other = Policy({"gs://b"});
+  other.name = "other";
+  policy.automatic.max_concurrent = 1;
+  policy.automatic.budget.cool_down = minutes(10);
+  const NamespaceFacts ns{"ml", {}};
+  const auto judge = [&](const JobRuns* job) {
+    return JudgeByPolicies({policy}, ns, Capture("gs://b"), kNow, job);
+  };
+  JobRuns job{.job = "JobSet/llm"};
+  EXPECT_EQ(judge(&job).kind, Kind::kAllowed);
+  job.runs.push_back({.name = "slow-1", .created = kNow - minutes(4)});
+  EXPECT_EQ(judge(nullptr).kind, Kind::kAllowed) << "a user asks for it";
+  EXPECT_EQ(judge(&job).kind, Kind::kUsedUp);
+  EXPECT_EQ(judge(&job).message,
+            "ProfilePolicy team: automatic.maxConcurrent for JobSet/llm: slow-1 is under way; free "
+            "again when it ends");
+  job.runs[0].state = RunState::kFailed;
+  EXPECT_EQ(judge(&job).message,
+            StrCat("ProfilePolicy team: automatic.coolDown for JobSet/llm: slow-1 was started at ",
+                   FormatRfc3339(kNow - minutes(4)), "; coolDown is 10m; free again at ",
+                   FormatRfc3339(kNow + minutes(6))));
+  job.runs[0].created = kNow - minutes(10);
+  EXPECT_EQ(judge(&job).kind, Kind::kAllowed);
+
+  job.runs[0].created = kNow;
+  EXPECT_EQ(JudgeByPolicies({policy, other}, ns, Capture("gs://b"), kNow, &job).kind,
+            Kind::kAllowed)
+      << "one that allows all of it is enough";
+  other.max_duration = seconds(1);
+  EXPECT_EQ(JudgeByPolicies({other, policy}, ns, Capture("gs://b"), kNow, &job).kind, Kind::kUsedUp)
+      << "which passes, and the duration does not";
+  policy.allowed_logdirs = {"gs://c"};
+  EXPECT_EQ(judge(&job).kind, Kind::kRefused);
+  EXPECT_TRUE(BoundsStarts({other, policy}, ns));
+  EXPECT_FALSE(BoundsStarts({other}, ns));
 }
 
 TEST(Policy, SelectsNamespacesByTheirLabels) {

@@ -24,7 +24,7 @@ class DecideScheduleTest : public testing::Test {
 
   // Decides, and takes over the status as if all had been done.
   ScheduleDecision Decide(WallTime now) {
-    ScheduleDecision decision = DecideSchedule(schedule_, runs_, now);
+    ScheduleDecision decision = DecideSchedule(schedule_, runs_, bounds_, now);
     schedule_.status = decision.status;
     if (decision.due) {
       schedule_.status = Started(schedule_.status, *decision.due);
@@ -43,6 +43,7 @@ class DecideScheduleTest : public testing::Test {
   const WallTime kMidnight = WallTime{std::chrono::seconds(1'730'419'200)};
   ProfileSchedule schedule_;
   std::vector<CreatedRun> runs_;
+  std::optional<SeriesBounds> bounds_ = SeriesBounds{};
 };
 
 TEST_F(DecideScheduleTest, StartsARunWhenItIsDueAndOnlyOnce) {
@@ -213,6 +214,21 @@ TEST_F(DecideScheduleTest, OldRunsAreRemovedByTheirKind) {
   for (const CreatedRun& run : Decide(kMidnight + 10min).remove) removed.push_back(run.name);
   EXPECT_THAT(removed, testing::UnorderedElementsAre("s-20241101-000000", "s-20241101-000100",
                                                      "s-20241101-000600", "s-20241101-000700"));
+}
+
+TEST_F(DecideScheduleTest, NothingIsRemovedBeforeItIsKnownWhatPoliciesKeep) {
+  Decide(kMidnight + 10min);
+  schedule_.suspend = true;
+  schedule_.keep_succeeded = 0;
+  runs_.push_back({.name = "s-20241101-000000", .state = RunState::kSucceeded});
+  bounds_.reset();
+  const ScheduleDecision unknown = Decide(kMidnight + 11min);
+  EXPECT_THAT(unknown.remove, IsEmpty());
+  EXPECT_EQ(unknown.look_again, 5s);
+  bounds_ = SeriesBounds{.counted = true};
+  runs_.front().created = kMidnight;
+  EXPECT_THAT(Decide(kMidnight + 24h - 1s).remove, IsEmpty()) << "a budget counts it";
+  EXPECT_THAT(Decide(kMidnight + 24h).remove, SizeIs(1));
 }
 
 TEST_F(DecideScheduleTest, AnInvalidScheduleSaysSoAndStartsNothing) {

@@ -18,7 +18,7 @@ Json ScheduleObject() {
     "metadata": {"name": "nightly", "namespace": "ml", "uid": "u", "resourceVersion": "7", "generation": 2,
                  "creationTimestamp": "2024-11-01T00:00:00Z"},
     "spec": {"schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "concurrencyPolicy": "Replace", "startingDeadline": "5m",
-             "successfulRunsHistoryLimit": 5, "failedRunsHistoryLimit": 1, "sample": {"workers": 4, "rotate": true},
+             "keepFor": "168h", "successfulRunsHistoryLimit": 5, "failedRunsHistoryLimit": 1, "sample": {"workers": 4, "rotate": true},
              "template": {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "x"}},
                           "spec": {"target": {"selector": {"matchLabels": {"app": "train"}}, "workers": {"policy": "All", "localRanks": [0]}},
                                    "logdir": "/logs", "duration": "5s"}}}})");
@@ -38,6 +38,7 @@ TEST(ScheduleJson, FieldsAreRead) {
   EXPECT_EQ(schedule.starting_deadline, 5min);
   EXPECT_EQ(schedule.keep_succeeded, 5u);
   EXPECT_EQ(schedule.keep_failed, 1u);
+  EXPECT_EQ(schedule.keep_for, 168h);
   EXPECT_TRUE(schedule.rotates);
   EXPECT_EQ(schedule.generation, 2);
 }

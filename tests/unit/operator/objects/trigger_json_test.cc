@@ -93,8 +93,10 @@ TEST(TriggerJson, ATargetInTheTemplateIsTaken) {
     object["spec"]["template"]["spec"]["target"] = Json::parse(target);
     return ParsedTrigger(object).target_job;
   };
-  EXPECT_EQ(job_of(R"({"pods": ["a"]})"), job_of(R"({"pods": ["a"]})"));
-  EXPECT_NE(job_of(R"({"pods": ["a"]})"), job_of(R"({"pods": ["b"]})"));
+  EXPECT_EQ(job_of(R"({"pods": ["b", "a"]})"), "Pod/a,b");
+  EXPECT_EQ(
+      job_of(R"({"selector": {"matchLabels": {"app": "a"}}, "workers": {"localRanks": [0]}})"),
+      "Selector/app=a");
 }
 
 TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
@@ -111,6 +113,8 @@ TEST(TriggerJson, WhatIsWrongIsNamedByItsField) {
            {R"({"spec": {"budget": {"dutyCycle": "0%"}}})", "spec.budget.dutyCycle"},
            {R"({"spec": {"budget": {"dutyCycle": "101%"}}})", "spec.budget.dutyCycle"},
            {R"({"spec": {"budget": {"dutyCycle": "nan%"}}})", "spec.budget.dutyCycle"},
+           {R"({"spec": {"keepFor": "soon"}})", "spec.keepFor"},
+           {R"({"spec": {"keepFor": "30s"}})", "spec.keepFor"},
            {R"({"spec": {"budget": {"bytesPerDay": "many"}}})", "spec.budget.bytesPerDay"},
            {R"({"spec": {"template": {"metadata": {"labels": {"a": "b c"}}}}})",
             "spec.template.metadata.labels"},
