@@ -137,6 +137,12 @@ class RingReader {
     }
   }
 
+  // The part of the ring, from 0 to 1, that has records which Drain has not reached.
+  double filled() const {
+    const std::uint64_t head = header_->head.load(std::memory_order_acquire);
+    const std::uint64_t ahead = head - std::min(head, position_);
+    return std::min(1.0, static_cast<double>(ahead) / static_cast<double>(words_));
+  }
   // The number of records that were overwritten before they were read, up to the last record read.
   std::uint64_t lost() const { return lost_; }
   // The number of records written so far.

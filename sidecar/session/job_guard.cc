@@ -9,7 +9,8 @@
 namespace strobe::session {
 namespace {
 
-constexpr Nanos kLookEvery = std::chrono::milliseconds(20);
+// Programs read their memory as often.
+constexpr Nanos kLookEvery = std::chrono::milliseconds(50);
 
 }  // namespace
 

@@ -38,11 +38,13 @@ constexpr Nanos kAnnotationLead = milliseconds(20);
 constexpr Nanos kDeviceLead = milliseconds(1000);
 // How long after the end to wait for a program's last device records.
 constexpr Nanos kDeviceGrace = milliseconds(5000);
-constexpr Nanos kDrainEvery = milliseconds(2);
-// How often to look about while there is no program. The threads of other workers start at the same
-// instant, so that a thread that wakes for nothing makes them late.
-constexpr Nanos kIdleTurn = milliseconds(20);
-// How often to look for programs that have just started.
+// How often to drain rings: each time costs the machine some 30 us, but a thread that does nothing
+// else fills a ring in a few milliseconds. While rings stay nearly empty, the pause doubles.
+constexpr Nanos kDrainEvery = milliseconds(2), kCalmDrain = milliseconds(8);
+constexpr double kCalmFill = 1.0 / 16;
+// How often to look for programs that have just started. While there is no program, there is
+// nothing else to do: the threads of other workers start at the same instant, so that a thread that
+// wakes for nothing makes them late.
 constexpr Nanos kFindNewbornEvery = milliseconds(50);
 
 // Returns the ports in the layout of a program's header. Ports beyond its capacity are left out.
@@ -180,6 +182,7 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
   if (plan.steps() > 0) programs.NoteCounting(plan.step_loop());
   std::int64_t found = MonotonicNow();
   bool on = false, stepping = false;
+  Nanos drain_every = kDrainEvery;
   const auto stop_now = [&] {
     times.stop_ns = std::min(times.stop_ns, MonotonicNow());
     times.end_ns = std::min(times.end_ns, times.stop_ns);
@@ -209,8 +212,10 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
       on = true;
       if (!due) times.start_ns = MonotonicNow();
       programs.SwitchOn();
+      drain_every = kDrainEvery / 2;  // It is doubled below.
     }
-    programs.Drain(budget);
+    const double filled = programs.Drain(budget);
+    drain_every = filled > kCalmFill ? kDrainEvery : std::min(2 * drain_every, kCalmDrain);
     if (MonotonicNow() - found > kFindNewbornEvery.count()) {
       programs.Find(device_time());
       programs.Settle(budget);
@@ -219,7 +224,7 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
     if (terminate.cancelled() || steps_ended()) stop_now();
     const std::int64_t next = on ? times.stop_ns : times.start_ns - kAnnotationLead.count();
     cancel.WaitFor(std::clamp<Nanos>(Nanos{next - MonotonicNow()}, Nanos{0},
-                                     programs.empty() ? kIdleTurn : kDrainEvery));
+                                     programs.empty() ? kFindNewbornEvery : drain_every));
   }
   programs.SwitchOff();
   return stepping;

@@ -31,7 +31,7 @@ constexpr Nanos kConnectFor = milliseconds(50);  // For connections on the loopb
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
-constexpr Nanos kSlice = milliseconds(20);
+constexpr Nanos kSlice = milliseconds(50);
 
 // The limit on the answer of each process. A larger answer is refused before it is read.
 struct AnswerLimit {

@@ -174,8 +174,11 @@ void ProgramSet::SwitchOff() {
   }
 }
 
-void ProgramSet::Drain(std::uint64_t& budget) {
-  for (const auto& [path, program] : programs_) program->Drain(buffer_, budget);
+double ProgramSet::Drain(std::uint64_t& budget) {
+  double filled = 0;
+  for (const auto& [path, program] : programs_)
+    filled = std::max(filled, program->Drain(buffer_, budget));
+  return filled;
 }
 
 void ProgramSet::Settle(std::uint64_t& budget) {

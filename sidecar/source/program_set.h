@@ -57,7 +57,8 @@ class ProgramSet {
   // Looks for programs a last time and switches all off.
   void SwitchOff();
   // Reads new records of all programs. `budget` is the number of bytes that may still be kept.
-  void Drain(std::uint64_t& budget);
+  // Returns how full the fullest ring was, from 0 to 1.
+  double Drain(std::uint64_t& budget);
   // Reads the rest of programs that have ended and closes their files. Their records are kept.
   void Settle(std::uint64_t& budget);
   // Call it after the last Drain: counts records that were written but never arrived as lost.

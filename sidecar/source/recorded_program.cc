@@ -284,11 +284,13 @@ void RecordedProgram::CountUnseen() {
   }
 }
 
-void RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) {
-  if (settled_) return;
+double RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) {
+  if (settled_) return 0;
   CheckOn();
   OpenReaders(From::kStart);
+  double filled = 0;
   for (wire::RingReader& reader : readers_) {
+    filled = std::max(filled, reader.filled());
     reader.Drain(buffer, [&](const wire::ScopeRecord& record) {
       // Another wisher requested a higher level than this capture.
       if (record.level > level_) return;
@@ -305,11 +307,12 @@ void RecordedProgram::Drain(wire::RecordBuffer& buffer, std::uint64_t& budget) {
       ++kept_;
     });
   }
-  DrainDevice(buffer, budget);
+  return std::max(filled, DrainDevice(buffer, budget));
 }
 
-void RecordedProgram::DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget) {
-  if (!device_reader_) return;
+double RecordedProgram::DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget) {
+  if (!device_reader_) return 0;
+  const double filled = device_reader_->filled();
   device_reader_->DrainRecords(
       buffer, [&](wire::RecordType type, std::uint8_t, std::span<const std::uint64_t> payload) {
         const bool fits = device_.Add(type, payload, budget);
@@ -318,6 +321,7 @@ void RecordedProgram::DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& bud
         if (type == wire::RecordType::kClock && payload.size() >= wire::kWordsOf<wire::ClockRecord>)
           last_device_ticks_ = wire::FromWords<wire::ClockRecord>(payload).ticks;
       });
+  return filled;
 }
 
 double RecordedProgram::NsPerTick() const {

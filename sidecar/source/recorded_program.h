@@ -92,8 +92,8 @@ class RecordedProgram {
   std::uint64_t DeviceClockJumpNs() const;
 
   // Reads new records. `budget` is the number of bytes that may still be kept; records beyond it
-  // are counted.
-  void Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
+  // are counted. Returns how full the fullest ring was, from 0 to 1.
+  double Drain(wire::RecordBuffer& buffer, std::uint64_t& budget);
   std::uint64_t kept() const { return kept_; }
   std::uint64_t lost() const;
   // Call it after the last Drain: counts records that were written but never arrived as lost.
@@ -135,7 +135,7 @@ class RecordedProgram {
   wire::FileHeader& header() const { return *file_.header(); }
   DeviceStatus device_status() const;
   void OpenReaders(From from);
-  void DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget);
+  double DrainDevice(wire::RecordBuffer& buffer, std::uint64_t& budget);
   double NsPerTick() const;
   TickScale Scale(const TraceSpan& span) const;
   std::int64_t MonotonicOf(std::uint64_t ticks) const;

@@ -18,7 +18,8 @@ from tests.support.workers import Worker
 ROUNDS = int(os.environ.get("STROBE_ROUNDS", "50"))
 WORKERS = 2
 GROUP_WAIT = 1  # Seconds for which Alertmanager keeps a new alert.
-LATEST = 4  # Seconds after the alert was posted; a capture has ended by then.
+# Seconds after the alert was posted: around the creation of the request, and until the capture has ended. Rounds take turns.
+MOMENTS = ((-0.1, 0.3), (0, 3))
 
 
 def trigger(logdir):
@@ -71,7 +72,7 @@ def one_round(rig, number):
     rig.kubectl.run("label", "pod", *rig.pods, f"batch.kubernetes.io/job-name={job}", "--overwrite")
     before = rig.traces()
     rig.manager.tell({"labels": {"alertname": "SlowSteps", "namespace": "bench", "job": job, "job_name": job}})
-    time.sleep(GROUP_WAIT + random.Random(number).uniform(0, LATEST))
+    time.sleep(GROUP_WAIT + random.Random(number).uniform(*MOMENTS[number % 2]))
     rig.operator.process.kill()
     point = point_of(rig.requests_of(job))
     rig.operator.start().wait_ready()
@@ -100,7 +101,7 @@ def run(directory):
         rows.append(f"| {point} | {len(of_point)} | {good} | {lost} | {twice} |")
     return "\n".join([
         "### The operator is killed between alert and capture\n",
-        f"An alert for each round, by Alertmanager; {WORKERS} JAX workers with sidecars, and a real API server. `kill -9` at a random point of the {LATEST} s after"
-        " Alertmanager's post, then the next operator starts.\n",
+        f"An alert for each round, by Alertmanager; {WORKERS} JAX workers with sidecars, and a real API server. `kill -9` at a random point from"
+        f" {-MOMENTS[0][0]} s before to {MOMENTS[1][1]} s after Alertmanager's post, half of them in the first {MOMENTS[0][1]} s; then the next operator starts.\n",
         "| state of the request when the operator was killed | rounds | captured once, with the traces of all workers | no request | twice |",
         "|---|---|---|---|---|", *rows, ""])
