@@ -110,7 +110,8 @@ def spark(directory, tables):
     """What Spark found; it is asked once, because it takes seconds to start."""
     orders, answers = directory / "orders.json", directory / "answers.json"
     orders.write_text(json.dumps({"directory": str(tables), "tables": TABLES, "queries": [whole(for_spark(query)) for query in (*QUERIES, *SELECTIVE)]}))
-    done = subprocess.run([SPARK_PYTHON, ROOT / "tests/e2e/spark_tables.py", orders, answers], capture_output=True, text=True, timeout=300,
+    # Java ends with the process that started it, and that one with the test.
+    done = subprocess.run(["setpriv", "--pdeathsig", "KILL", SPARK_PYTHON, ROOT / "tests/e2e/spark_tables.py", orders, answers], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"}, cwd=directory)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(answers.read_text())
