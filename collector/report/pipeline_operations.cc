@@ -128,6 +128,7 @@ class JobMaker {
                               .replica = place.second,
                               .clock_error_ns = 0});
     }
+    communicator_of_.resize(job_.workers.size());
   }
 
   // `operations` are those of one step, by begin.
@@ -143,8 +144,8 @@ class JobMaker {
                           .end_ns = AddSaturated(from.begin_ns, from.duration_ns),
                           .worker = workers_.at({from.stage, from.replica}),
                           .type = TypeOf(from.kind)};
-      if (const std::string name = CommunicatorOf(from); !name.empty()) {
-        const std::uint32_t communicator = IndexOf(name);
+      if (const std::uint32_t communicator = IndexOfCommunicator(from, operation.worker);
+          communicator != kNobody) {
         const auto [entry, fresh] =
             collectives.try_emplace({communicator, operation.type, from.ordinal},
                                     static_cast<std::uint32_t>(step.collectives.size()));
@@ -185,28 +186,48 @@ class JobMaker {
     own = AddSaturated(own, from.duration_ns);
   }
 
+  // Texts are compared once per kind (and worker), because a job has many operations of each.
   std::uint32_t TypeOf(Kind kind) {
-    const auto [entry, fresh] = types_.try_emplace(TypeName(kind), 0);
-    if (fresh) {
-      entry->second = static_cast<std::uint32_t>(job_.types.size());
-      job_.types.push_back({std::string(TypeName(kind)), Communicates(kind)});
+    std::uint32_t& type = type_of_[static_cast<std::size_t>(kind)];
+    if (type == kNotYet) {
+      const auto [entry, fresh] =
+          types_.try_emplace(TypeName(kind), static_cast<std::uint32_t>(job_.types.size()));
+      if (fresh) job_.types.push_back({std::string(TypeName(kind)), Communicates(kind)});
+      type = entry->second;
     }
-    return entry->second;
+    return type;
+  }
+
+  // The index of the operation's communicator; kNobody if it waits for nobody.
+  std::uint32_t IndexOfCommunicator(const PipelineOperation& operation, std::uint32_t worker) {
+    std::uint32_t& communicator =
+        communicator_of_[worker].of_kind[static_cast<std::size_t>(operation.kind)];
+    if (communicator == kNotYet) {
+      const std::string name = CommunicatorOf(operation);
+      communicator = name.empty() ? kNobody : IndexOf(name);
+    }
+    return communicator;
   }
 
   std::uint32_t IndexOf(const std::string& name) {
-    const auto [entry, fresh] = communicators_.try_emplace(name, 0);
-    if (fresh) {
-      entry->second = static_cast<std::uint32_t>(job_.communicators.size());
-      job_.communicators.push_back({.name = name});
-    }
+    const auto [entry, fresh] =
+        communicators_.try_emplace(name, static_cast<std::uint32_t>(job_.communicators.size()));
+    if (fresh) job_.communicators.push_back({.name = name});
     return entry->second;
   }
+
+  static constexpr std::uint32_t kNotYet = ~0u, kNobody = kNotYet - 1;
+  struct IndexByKind {
+    IndexByKind() { of_kind.fill(kNotYet); }
+    std::array<std::uint32_t, kPipelineKinds> of_kind{};
+  };
 
   Job job_{};
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> workers_{};  // Stage, replica.
   std::map<std::string_view, std::uint32_t> types_{};
   std::map<std::string, std::uint32_t> communicators_{};
+  std::array<std::uint32_t, kPipelineKinds> type_of_ = IndexByKind().of_kind;
+  std::vector<IndexByKind> communicator_of_{};  // By worker.
 };
 
 }  // namespace

@@ -7,12 +7,15 @@
 // tests/data/straggler-analysis.
 // The last three print the processor's seconds for merging and for the report, the peak of the
 // memory in KiB, and the headline.
+// merge_digests answers FILE.txt.gz: prints what such a report says of the slowdown, as JSON with
+// the words of the published answers.
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
@@ -54,7 +57,7 @@ int Report(const strobe::report::Job& job, double began) {
   getrusage(RUSAGE_SELF, &usage);
   std::size_t operations = 0;
   for (const auto& step : job.steps) operations += step.operations.size();
-  std::printf("%.3f %.3f %ld %zu %s\n", merged - began, ended - merged, usage.ru_maxrss, operations,
+  std::printf("%.4f %.4f %ld %zu %s\n", merged - began, ended - merged, usage.ru_maxrss, operations,
               strobe::report::Headline(job, report).c_str());
   return 0;
 }
@@ -96,14 +99,43 @@ int ReadForReport(const std::filesystem::path& directory) {
   return 0;
 }
 
+int Fail(const absl::Status& status) {
+  return std::fprintf(stderr, "%s\n", status.ToString().c_str()), 1;
+}
+
 int ReportPublished(const std::string& path) {
   const auto operations = strobe::ReadPublishedJob(path);
-  if (!operations.ok())
-    return std::fprintf(stderr, "%s\n", operations.status().ToString().c_str()), 1;
+  if (!operations.ok()) return Fail(operations.status());
   const double began = ProcessorSeconds();
   const auto job = strobe::report::MakePipelineJob(*operations);
-  if (!job.ok()) return std::fprintf(stderr, "%s\n", job.status().ToString().c_str()), 1;
+  if (!job.ok()) return Fail(job.status());
   return Report(*job, began);
+}
+
+// The slowdowns of parts whose names are `prefix` and a key of the published answers.
+nlohmann::json PartsJson(const std::vector<strobe::report::PartSlowdown>& parts,
+                         std::string_view prefix) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& part : parts) json[part.part.substr(prefix.size())] = part.slowdown;
+  return json;
+}
+
+int AnswerPublished(const std::string& path) {
+  const auto operations = strobe::ReadPublishedJob(path);
+  if (!operations.ok()) return Fail(operations.status());
+  const auto job = strobe::report::MakePipelineJob(*operations);
+  if (!job.ok()) return Fail(job.status());
+  const auto slowdown = strobe::report::FindStragglers(*job).slowdown;
+  if (!slowdown) return Fail(absl::NotFoundError("the report tells no slowdown"));
+  const nlohmann::json json = {
+      {"blocking_slowdown", slowdown->slowdown},
+      {"blocking_decompose_by_dp_rank", PartsJson(slowdown->by_replica, "replica ")},
+      {"blocking_decompose_by_stage", PartsJson(slowdown->by_stage, "stage ")},
+      {"blocking_decompose_by_optype", PartsJson(slowdown->by_type, "")},
+      {"Mw", slowdown->slowest_worker_share.value_or(0)},
+      {"Ms", slowdown->last_stage_share.value_or(0)}};
+  std::printf("%s\n", json.dump().c_str());
+  return 0;
 }
 
 }  // namespace
@@ -114,6 +146,7 @@ int main(int argc, char** argv) {
   if (mode == "read") return Read(argv[2]);
   if (mode == "report") return ReadForReport(argv[2]);
   if (mode == "job") return ReportPublished(argv[2]);
-  return std::fprintf(stderr, "merge_digests write|read|report|job PATH [WORKERS STEPS CALLS]\n"),
-         2;
+  if (mode == "answers") return AnswerPublished(argv[2]);
+  std::fprintf(stderr, "merge_digests write|read|report|job|answers PATH [WORKERS STEPS CALLS]\n");
+  return 2;
 }
