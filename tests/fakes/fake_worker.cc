@@ -11,11 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 constexpr Nanos kRoundTrip = milliseconds(1);
 
-// Its clock against the operator's, which tests may set.
 ClockEstimate Measured(const SimulatedTime& time, const FakeSidecar& sidecar, Nanos drift) {
-  return {.at = time.WallNow(),
-          .offset = sidecar.offset + drift - time.stepped(),
-          .error = sidecar.clock_error};
+  return {.at = time.WallNow(), .offset = sidecar.offset + drift, .error = sidecar.clock_error};
 }
 
 class FakeWorker final : public Worker {

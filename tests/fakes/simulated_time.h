@@ -21,11 +21,7 @@ class SimulatedTime final : public Clock, public Executor {
   }
 
   // Simulates that someone sets the wall clock.
-  void StepWall(Nanos forward) {
-    wall_ += forward;
-    stepped_ += forward;
-  }
-  Nanos stepped() const { return stepped_; }  // By all steps together.
+  void StepWall(Nanos forward) { wall_ += forward; }
 
   // Runs all tasks that are due, including tasks that they post, until none is due.
   void RunUntilIdle() { Advance(Nanos{0}); }
@@ -43,7 +39,7 @@ class SimulatedTime final : public Clock, public Executor {
 
  private:
   WallTime wall_;
-  Nanos elapsed_{}, stepped_{};
+  Nanos elapsed_{};
   std::multimap<Nanos, Task> tasks_;
 };
 

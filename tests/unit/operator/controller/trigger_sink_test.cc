@@ -436,7 +436,10 @@ TEST_F(TriggerSinkTest, OldRunsGoWithTheirAgeOrByPolicyForEachJob) {
   trigger.keep_succeeded = 100;
   Change(trigger);
   for (int i = 0; i < 3; ++i) {
-    for (const char* pod : {"llm-0", "bert-0"}) EXPECT_EQ(Reason(Slow(pod)), "");
+    for (const char* pod : {"llm-0", "bert-0"}) {
+      EXPECT_EQ(Reason(Slow(pod)), "");
+      time_.Advance(1s);
+    }
     EndRuns();
     time_.Advance(1h);
   }
