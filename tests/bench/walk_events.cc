@@ -19,7 +19,8 @@ absl::Status Walk(const strobe::xplane::Space& space, std::uint64_t& events, std
       const absl::Status walked = ForEachEvent(line, [&](const Event& event) {
         ++events;
         sum += event.offset_ps + event.duration_ps;
-        stats.Update(ForEachInteger(event, [&](std::int64_t, std::int64_t value) { sum += value; }));
+        stats.Update(
+            ForEachInteger(event, [&](std::int64_t, std::int64_t value) { sum += value; }));
       });
       if (!walked.ok()) return walked;
       if (!stats.ok()) return stats;

@@ -1,8 +1,10 @@
 /* strobe.scope: scopes that are made once and entered often.
  *
- * A `with` block over an ordinary object makes and frees two bound methods, which takes most of its time. A scope therefore has a type of its own, whose
- * __enter__ and __exit__ are functions that know the scope already and need not be bound. Each time they are entered while a capture runs is noted in a
- * list of the thread, so that a scope can be used by several threads, and within itself. */
+ * A `with` block over an ordinary object makes and frees two bound methods, which takes most of its
+ * time. A scope therefore has a type of its own, whose __enter__ and __exit__ are functions that
+ * know the scope already and need not be bound. While a capture runs, each time that a scope is
+ * entered is noted in a list of the thread, so that several threads can use it, and it can be
+ * entered within itself. */
 #include "_trace.h"
 
 #include <string.h>
@@ -22,7 +24,8 @@ typedef struct Entered {
 } Entered;
 
 static __thread Entered* innermost;
-static uint32_t entered; /* How many there are in all threads: while there are none, __exit__ has nothing to look for. */
+/* How many there are in all threads: while there are none, __exit__ has nothing to look for. */
+static uint32_t entered;
 
 static PyTypeObject* prepared_type;
 PyObject* strobe_wrap_by_scope;

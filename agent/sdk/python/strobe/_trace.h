@@ -1,4 +1,5 @@
-/* What the files of the extension strobe._trace share. It uses the limited API of CPython 3.9, so that one wheel serves every later version. */
+/* What the files of the extension strobe._trace share. It uses the limited API of CPython 3.9, so
+ * that one wheel serves every later version. */
 #pragma once
 #include <Python.h>
 
@@ -17,8 +18,9 @@
 STROBE_INTERNAL extern const strobe_agent_api* strobe_agent;
 /* Loads the agent once $STROBE_DIR is set: the agent reads it only the first time. */
 STROBE_INTERNAL void StrobeFindAgent(void);
-/* Gives the calling thread its Python name in traces, once. `name_of_thread` returns the name or None. */
+/* Gives the calling thread its Python name in traces, once. */
 STROBE_INTERNAL void StrobeNameThread(void);
+/* The Python function that returns the calling thread's name, or None for the main thread. */
 STROBE_INTERNAL extern PyObject* strobe_name_of_thread;
 
 static inline int Active(uint32_t level) {
@@ -36,8 +38,10 @@ typedef struct {
   char usual[kUsualText];
 } Text;
 
-/* Writes "name#key=value,...#" for an annotation. `metadata` and `more` are dicts or NULL; a key of `more` hides the same key of `metadata`. What str()
- * cannot write becomes "<unprintable>", and its error goes to sys.unraisablehook: it is told, and a program does not fail only because it is recorded. */
+/* Writes "name#key=value,...#" for an annotation. `metadata` and `more` are dicts or NULL; a key of
+ * `more` hides the same key of `metadata`. What str() cannot write becomes "<unprintable>", and its
+ * error goes to sys.unraisablehook: it is told, and a program does not fail only because it is
+ * recorded. */
 STROBE_INTERNAL void StrobeMakeText(PyObject* name, PyObject* metadata, PyObject* more, Text* text);
 STROBE_INTERNAL void StrobeFreeText(Text* text);
 
@@ -50,5 +54,6 @@ STROBE_INTERNAL PyObject* StrobeScope(PyObject* module, PyObject* args, PyObject
 STROBE_INTERNAL extern const char strobe_scope_doc[];
 /* The Python function that wraps a function decorated with a scope. */
 STROBE_INTERNAL extern PyObject* strobe_wrap_by_scope;
-/* Creates the type of the objects that hold what StrobeScope prepares. Returns 0 with an exception set on failure. */
+/* Creates the type of the objects that hold what StrobeScope prepares. Returns 0 with an exception
+ * set on failure. */
 STROBE_INTERNAL int StrobeInitScopes(void);
