@@ -80,7 +80,7 @@ def test_a_jax_program_that_imports_pytorch(pod, start, tmp_path):
     # JAX alone tells its steps, and begins at one.
     manifest = pod.capture("--steps", "4", "--attempts", "3", run="steps")
     (worker,), steps = manifest["workers"], manifest.get("steps")
-    assert worker["outcome"] == "Ok" and steps and steps["loop"] == "train" and int(steps["last"]) - int(steps["first"]) == 3, manifest
+    assert worker["outcome"] == "Ok" and steps and steps["loop"] == "train" and int(steps["last"]) - int(steps["first"]) == 3, (worker["message"], manifest)
     assert int(steps["first"]) - 1 not in recorded_steps(pod.trace(worker, "steps"), "train"), "it began at the boundary"
     # Both run: the trace holds both. One of them records Python calls.
     trainer.order(RUN_TORCH)
@@ -158,9 +158,10 @@ def test_a_tensorflow_program_beside_another_framework(pod, start, second):
     (worker,), trace = manifest["workers"], pod.trace(manifest["workers"][0], "time")
     assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
     assert has_noted_steps(trainer, manifest, trace) and (second != "torch" or "aten::mm" in names(trace))
-    manifest = pod.capture("--steps", "4", "--attempts", "3", run="steps")
+    # These steps take a millisecond or two, so that on a machine without free processors every other attempt is late.
+    manifest = pod.capture("--steps", "4", "--attempts", "8", run="steps")
     (worker,), steps = manifest["workers"], manifest.get("steps")
-    assert worker["outcome"] == "Ok" and steps and steps["loop"] == "train" and int(steps["last"]) - int(steps["first"]) == 3, manifest
+    assert worker["outcome"] == "Ok" and steps and steps["loop"] == "train" and int(steps["last"]) - int(steps["first"]) == 3, (worker["message"], manifest)
     worker = pod.worker("--duration", "300ms", "--python-tracer-level", "1", run="python")
     assert worker["outcome"] == "Ok" and trainer.trains(), worker
     trainer.order(EXIT, wait=False)
