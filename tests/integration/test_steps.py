@@ -13,7 +13,7 @@ from tests.support.operator import condition, profile_request
 from tests.support.oracle import read_notes
 from tests.support.ports import free_port
 from tests.support.processes import BIN, PYTHON, ROOT, wait_until
-from tests.support.step_rig import Job, host_events, recorded_steps
+from tests.support.step_rig import TRY_AGAIN, Job, host_events, recorded_steps
 
 PACES = (80, 100, 120, 150, 180, 220, 260, 300)  # Steps per second of eight ranks.
 
@@ -202,13 +202,13 @@ def test_unchanged_pytorch_programs_begin_at_the_optimizers_step(job, python_pac
     ranks = job.wait()
     wait_for_told_steps(ranks, 10)
     for i in range(5):
-        manifest = job.capture("--steps", "4", "--attempts", "3", run=f"r{i}")
+        manifest = job.capture("--steps", "4", *TRY_AGAIN, run=f"r{i}")
         assert manifest["result"] == "Succeeded" and "steps" in manifest, (manifest["message"], manifest["stderr"])
         first, last = int(manifest["steps"]["first"]), int(manifest["steps"]["last"])
         assert last == first + 3 and manifest["steps"]["loop"] == "ProfilerStep"
         for rank, worker in zip(ranks, manifest["workers"]):
             assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
-            path = job.trace(rank, f"r{i}")
+            path = job.trace(rank, manifest["run"])
             assert set(recorded_steps(path, "ProfilerStep")) >= set(range(first, last + 1))
             # PyTorch's own profiler counted a step's operators; four optimizers' steps came before the first one that is noted.
             notes, operators = notes_of(rank)
@@ -227,14 +227,14 @@ def test_unchanged_jax_and_tensorflow_programs_begin_at_their_annotations(job, p
     ranks = job.wait()
     wait_for_told_steps(ranks, 10)
     for i in range(3):
-        manifest = job.capture("--steps", "4", "--attempts", "3", run=f"r{i}")
+        manifest = job.capture("--steps", "4", *TRY_AGAIN, run=f"r{i}")
         assert manifest["result"] == "Succeeded" and "steps" in manifest, (manifest["message"], manifest["stderr"])
         first, last = int(manifest["steps"]["first"]), int(manifest["steps"]["last"])
         assert last == first + 3 and manifest["steps"]["loop"] == "train"
         for rank, worker in zip(ranks, manifest["workers"]):
             assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
             notes, _ = notes_of(rank)
-            found = recorded_steps(job.trace(rank, f"r{i}"), "train")
+            found = recorded_steps(job.trace(rank, manifest["run"]), "train")
             for number in range(first, last + 1):
                 assert notes[number][0] - 50_000 <= found[number][0] and found[number][1] <= notes[number][1] + 50_000
             assert first - 1 not in found, "it began at the boundary"

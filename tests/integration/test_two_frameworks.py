@@ -8,7 +8,7 @@ from tests.integration.test_inproc_xla import JAX
 from tests.support.beside import Pod, await_none, framework_rows
 from tests.support.inproc import TORCH_PYTHON, Trainer
 from tests.support.processes import BUILD, PYTHON, ROOT
-from tests.support.step_rig import host_events, recorded_steps
+from tests.support.step_rig import TRY_AGAIN, host_events, recorded_steps
 
 pytestmark = pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="build/torch is missing; tools/setup test installs it")
 
@@ -78,10 +78,10 @@ def test_a_jax_program_that_imports_pytorch(pod, start, tmp_path):
     assert set(rows) == {"server", "torch"} and rows["torch"]["outcome"] == "OK", rows
     assert has_noted_steps(trainer, manifest, pod.trace(worker, "idle"))
     # JAX alone tells its steps, and begins at one.
-    manifest = pod.capture("--steps", "4", "--attempts", "3", run="steps")
+    manifest = pod.capture("--steps", "4", *TRY_AGAIN, run="steps")
     (worker,), steps = manifest["workers"], manifest.get("steps")
     assert worker["outcome"] == "Ok" and steps and steps["loop"] == "train" and int(steps["last"]) - int(steps["first"]) == 3, (worker["message"], manifest)
-    assert int(steps["first"]) - 1 not in recorded_steps(pod.trace(worker, "steps"), "train"), "it began at the boundary"
+    assert int(steps["first"]) - 1 not in recorded_steps(pod.trace(worker, manifest["run"]), "train"), "it began at the boundary"
     # Both run: the trace holds both. One of them records Python calls.
     trainer.order(RUN_TORCH)
     manifest = pod.capture("--duration", "500ms", "--python-tracer-level", "1", run="both")
@@ -114,10 +114,10 @@ def test_a_pytorch_program_that_used_jax(pod, start):
     row = framework_rows(worker)["torch"]
     found, expected, steps = trainer.compare_operators(host_events(pod.trace(worker, "time")), int(row["startedNs"]), int(row["stoppedNs"]))
     assert found == expected and steps > 10
-    manifest = pod.capture("--steps", "4", "--attempts", "3", run="steps")
+    manifest = pod.capture("--steps", "4", *TRY_AGAIN, run="steps")
     (worker,), steps = manifest["workers"], manifest.get("steps")
     assert worker["outcome"] == "Ok" and steps and steps["loop"] == "ProfilerStep" and int(steps["last"]) - int(steps["first"]) == 3, manifest
-    assert set(recorded_steps(pod.trace(worker, "steps"), "ProfilerStep")) >= set(range(int(steps["first"]), int(steps["last"]) + 1))
+    assert set(recorded_steps(pod.trace(worker, manifest["run"]), "ProfilerStep")) >= set(range(int(steps["first"]), int(steps["last"]) + 1))
     # A forked child has none of it.
     trainer.order("child = os.fork()\nif child == 0:\n    os._exit(0)\nprint('child', os.waitpid(child, 0)[1], flush=True)")
     assert "child 0" in trainer.process.output() and len(trainer.announcements()) == 2
@@ -158,8 +158,7 @@ def test_a_tensorflow_program_beside_another_framework(pod, start, second):
     (worker,), trace = manifest["workers"], pod.trace(manifest["workers"][0], "time")
     assert worker["outcome"] == "Ok" and worker["coversWindow"], worker
     assert has_noted_steps(trainer, manifest, trace) and (second != "torch" or "aten::mm" in names(trace))
-    # These steps take a millisecond or two, so that on a machine without free processors every other attempt is late.
-    manifest = pod.capture("--steps", "4", "--attempts", "8", run="steps")
+    manifest = pod.capture("--steps", "4", *TRY_AGAIN, run="steps")
     (worker,), steps = manifest["workers"], manifest.get("steps")
     assert worker["outcome"] == "Ok" and steps and steps["loop"] == "train" and int(steps["last"]) - int(steps["first"]) == 3, (worker["message"], manifest)
     worker = pod.worker("--duration", "300ms", "--python-tracer-level", "1", run="python")
