@@ -14,6 +14,7 @@ from tests.support.workers import Worker
 # attempt's that counted.
 TRY_AGAIN = ("--on-late-start", "Discard", "--attempts", "8")
 
+
 class Rank:
     def __init__(self, number, directory):
         self.dir = directory
