@@ -13,16 +13,17 @@ ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after) {
   ClockOffset then{.at = when, .offset = before.offset};
   if (!before.error) return then;
-  if (!after || !after->error || after->at <= before.at) {
-    then.error = *before.error + DriftOver(when - before.at);
-    return then;
-  }
+  then.error = *before.error + DriftOver(when - before.at);
+  if (!after || !after->error || after->at <= before.at) return then;
+  const Nanos change = after->offset - before.offset;
+  const Nanos between = std::max(*before.error, *after->error) + std::chrono::abs(change);
+  // The second measurement may be much worse, as on a machine that thousands of workers answer.
+  if (between >= *then.error) return then;
   const double part = std::clamp(static_cast<double>((when - before.at).count()) /
                                      static_cast<double>((after->at - before.at).count()),
                                  0.0, 1.0);
-  const Nanos change = after->offset - before.offset;
   then.offset += Nanos{static_cast<std::int64_t>(static_cast<double>(change.count()) * part)};
-  then.error = std::max(*before.error, *after->error) + std::chrono::abs(change);
+  then.error = between;
   return then;
 }
 

@@ -198,6 +198,17 @@ def spent_by(group, work):
     return ", ".join(f"{name} {seconds / requests() * 1000:.0f}" for name, seconds in spent.items() if seconds > 1)
 
 
+def why_failed(scene, prefix):
+    """The messages of one failed request of each reason."""
+    told = {}
+    for team in teams():
+        for made in scene.api.get(path_of(team))["items"]:
+            succeeded = next((c for c in made.get("status", {}).get("conditions", []) if c["type"] == "Succeeded"), {})
+            if made["metadata"]["name"].startswith(prefix) and succeeded.get("status") == "False":
+                told.setdefault(succeeded["reason"], succeeded["message"])
+    return told
+
+
 def many_requests(scene, operator, group, prefix):
     """Returns the number of requests that end per second, each process's CPU time per request, and what was written."""
     before, good = scene.finished(operator), scene.metric(operator, "strobe_captures_total", result="Succeeded")
@@ -209,7 +220,8 @@ def many_requests(scene, operator, group, prefix):
 
     spent = spent_by(group, work)
     took = time.monotonic() - began
-    assert scene.metric(operator, "strobe_captures_total", result="Succeeded") == good + requests()
+    failed = good + requests() - scene.metric(operator, "strobe_captures_total", result="Succeeded")
+    assert failed == 0, f"{failed} requests failed: {why_failed(scene, prefix)}"
     time.sleep(5)  # Events are written last.
     return requests() / took, spent, writes(scene.kubectl) - written
 
@@ -240,6 +252,7 @@ def run(directory):
         for i in range(ROUNDS):
             took, size, headline = wide_capture(scene, operator, f"wide-{i}")
             fan_outs.append(took)
+            print(f"  {WIDE} workers armed within {took:.2f} s; status of {size} bytes: {headline}", flush=True)
         time.sleep(12)
         resting, peak = memory(operator.process.pid, "VmRSS"), high_water(operator.process.pid)
 

@@ -27,6 +27,13 @@ TEST(OffsetAt, WithoutASecondMeasurementTheClocksMayHaveDrifted) {
   }
 }
 
+TEST(OffsetAt, ASecondMeasurementThatTellsLessDoesNotCount) {
+  const ClockOffset then =
+      OffsetAt(kBegun, {kMeasured, 5ms, 60us}, ClockOffset{kMeasuredAgain, 90ms, 300ms});
+  EXPECT_EQ(then.offset, 5ms);
+  EXPECT_EQ(then.error, 260us);
+}
+
 TEST(OffsetAt, TimesOutsideHaveTheNearestOffset) {
   const ClockOffset before{kMeasured, 5ms, 60us}, after{kMeasuredAgain, 6ms, 40us};
   EXPECT_EQ(OffsetAt(kMeasured - 1h, before, after).offset, 5ms);
