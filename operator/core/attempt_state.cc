@@ -18,12 +18,12 @@ AttemptState::AttemptState(const Clock& clock_, CaptureSpec spec_, int attempt,
   for (Target& target : targets) members.emplace_back().result.target = std::move(target);
 }
 
-WallTime AttemptState::Now() const { return clock.WallNow() - clock_steps.Since(); }
+WallTime AttemptState::Now() const { return At(clock.WallNow()); }
 
-WallTime AttemptState::At(WallTime read) const { return read - clock_steps.Since(); }
+WallTime AttemptState::At(WallTime present) const { return present - clock_steps.Since(); }
 
 std::optional<WallTime> AttemptState::RequestedStart() const {
-  return spec.at ? std::optional(*spec.at - clock_steps.Since()) : std::nullopt;
+  return spec.at ? std::optional(At(*spec.at)) : std::nullopt;
 }
 
 Nanos AttemptState::Until(WallTime time) const { return std::max(time - Now(), Nanos{0}); }

@@ -49,7 +49,7 @@ struct AttemptState {
   // All wall times of an attempt, and offsets to them, are on the operator's clock as it was when
   // the attempt began: if somebody sets that clock, what was measured or planned stays valid.
   WallTime Now() const;
-  WallTime At(WallTime read) const;  // What was read from the operator's clock just now.
+  WallTime At(WallTime present) const;             // A time of the operator's clock as it is now.
   std::optional<WallTime> RequestedStart() const;  // spec.at, on the same clock.
   Nanos Until(WallTime time) const;                // 0 when it has passed.
   // When every worker should have stopped recording. Needs result.plan.

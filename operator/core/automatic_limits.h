@@ -15,7 +15,8 @@ inline constexpr char kPolicyBudget[] = "PolicyBudget";
 struct AutomaticLimits {
   CaptureBudget budget{};               // For each job.
   std::optional<int> max_concurrent{};  // The same; captures under way at once.
-  // Of each series of finished runs: those of a schedule, or of a trigger and job.
+  // What is kept of each series. A series is the finished runs of a schedule, or of a trigger and
+  // job.
   std::optional<std::size_t> keep_runs{};
   std::optional<Nanos> keep_for{};
 
@@ -23,7 +24,7 @@ struct AutomaticLimits {
   bool bounds_starts() const { return budget.any() || max_concurrent; }
 };
 
-// The runs of schedules and triggers, whoever created these, whose targets name one job.
+// All runs of schedules and triggers whose targets name the same job.
 struct JobRuns {
   std::string job{};  // See TargetText.
   std::vector<CreatedRun> runs{};

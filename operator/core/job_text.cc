@@ -11,7 +11,7 @@
 namespace strobe {
 namespace {
 
-// Of a target's text, which is part of statuses and messages.
+// The limit on a target's text, because statuses and messages contain it.
 constexpr std::size_t kMaxTargetBytes = 200;
 
 }  // namespace

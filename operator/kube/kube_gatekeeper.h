@@ -19,7 +19,7 @@
 
 namespace strobe::kube {
 
-// Of a run that a schedule or trigger is about to create.
+// What policies say about a run that a schedule or trigger is about to create.
 struct RunVerdict {
   PolicyVerdict verdict{};
   bool counted = false;  // Budgets of policies count it for 24 hours.

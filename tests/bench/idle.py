@@ -8,7 +8,7 @@ from tests.support.processes import BIN, Group, cpu_seconds, memory
 from tests.support.workers import Worker
 
 SECONDS = 30
-SLICE = 16  # Of the 20 s for which a sidecar is armed and then records.
+SLICE = 16  # Seconds that are measured while it is armed, and again while it records; each takes 20 s.
 
 
 def cpu_over(pid, seconds):

@@ -20,7 +20,7 @@ from tests.support.secure import SecureSidecar
 from tests.support.sign_rig import create_trigger, runs_of, sign_trigger
 
 PERIOD = 0.1
-STEPS = 11  # Of a turn; the first one is not counted.
+STEPS = 11  # A turn has so many; the first one is not counted.
 CYCLES = int(os.environ.get("STROBE_CYCLES", "20"))
 MEMORY_ROUNDS = 4
 FILLS_A_RING = 15_000  # Steps.

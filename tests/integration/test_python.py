@@ -43,6 +43,16 @@ def test_every_documented_example_runs(python):
     assert int(out[0]) >= 5 and out[1] == "0"
 
 
+def captured(rig, group, python_package, program):
+    """All events of a capture of the program, and those of its steps in their order."""
+    group.start("python-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "PYTHONUNBUFFERED": "1"}).wait_for("ready", 20)
+    manifest = rig.sidecar().capture("--host-tracer-level", "2")
+    assert manifest["workers"][0]["outcome"] == "Ok", manifest
+    found = events(rig.space())
+    trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
+    return found, trains
+
+
 def test_annotations_reach_the_trace(rig, protos, python_package, group):
     program = textwrap.dedent("""
         import threading, time, strobe
@@ -65,11 +75,7 @@ def test_annotations_reach_the_trace(rig, protos, python_package, group):
                 work(2)
             step += 1
     """)
-    group.start("python-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "PYTHONUNBUFFERED": "1"}).wait_for("ready", 20)
-    manifest = rig.sidecar().capture("--host-tracer-level", "2")
-    assert manifest["workers"][0]["outcome"] == "Ok", manifest
-    found = events(rig.space())
-    trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
+    found, trains = captured(rig, group, python_package, program)
     steps = [e[4]["step_num"] for e in trains]
     assert len(steps) > 50 and steps == list(range(steps[0], steps[0] + len(steps)))
     assert trains[0][4] == {"step_num": steps[0], "_r": 1, "first": 0, "loss": 0.5, "name": "a b"}
@@ -109,18 +115,14 @@ def test_a_scope_made_once_is_recorded_each_time(rig, protos, python_package, gr
                 list(first), list(second)
             step += 1
     """)
-    group.start("python-program", [PYTHON, "-c", program], env={"STROBE_DIR": str(rig.dir), "PYTHONPATH": str(python_package), "PYTHONUNBUFFERED": "1"}).wait_for("ready", 20)
-    manifest = rig.sidecar().capture("--host-tracer-level", "2")
-    assert manifest["workers"][0]["outcome"] == "Ok", manifest
-    found = events(rig.space())
-    trains = sorted((e for e in found if e[1] == "train"), key=lambda e: e[2])
+    found, trains = captured(rig, group, python_package, program)
     assert len(trains) > 20
     (line,) = {e[0] for e in trains}
 
     def within(train, name):
         return [e for e in found if e[0] == line and e[1] == name and train[2] <= e[2] and e[3] <= train[3]]
 
-    for train in trains[1:-1]:  # Of the others a part may be outside of the window.
+    for train in trains[1:-1]:  # The window may have cut the first and the last one.
         assert [len(within(train, name)) for name in ("nested", "shared", "later", "decorated", "not asked for")] == [2, 1, 2, 1, 0]
         outer, inner = sorted(within(train, "nested"), key=lambda e: e[2])
         assert outer[2] <= inner[2] and inner[3] <= outer[3]

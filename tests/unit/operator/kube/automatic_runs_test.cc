@@ -162,7 +162,7 @@ TEST_F(AutomaticRunsTest, ABoundCostsNoCallMore) {
   EXPECT_LT(calls_, without);
 }
 
-TEST_F(AutomaticRunsTest, OneAtATimeWhoeverStartsIt) {
+TEST_F(AutomaticRunsTest, OneAtATimeForAllCreatorsTogether) {
   automatic_ = {{"maxConcurrent", 1}};
   EXPECT_EQ(StartTrigger("slow"), "");
   EXPECT_EQ(StartTrigger("stuck"), kPolicyBudget);
