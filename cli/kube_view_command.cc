@@ -69,13 +69,6 @@ class ViewerInCluster {
     return events.ok() ? cluster::StateOf(objects, *events) : state;
   }
 
-  // The end of the log of a viewer that has ended; empty if it cannot be read.
-  std::string LastWords() const {
-    const auto log = cluster::Output(
-        kubectl_, {"logs", StrCat("job/", name_), "--tail=5", "--container=viewer"});
-    return log.ok() ? *log : "";
-  }
-
  private:
   absl::StatusOr<nlohmann::json> Read(std::vector<std::string> arguments) const {
     arguments.emplace_back("--output=json");
@@ -88,10 +81,8 @@ class ViewerInCluster {
   bool exists_ = false;
 };
 
-absl::Status Ended(const ViewerInCluster& viewer, const ViewerState& state) {
-  const std::string log = viewer.LastWords();
-  return absl::UnavailableError(
-      StrCat("the viewer does not run: ", state.text, log.empty() ? "" : "\n", log));
+absl::Status Ended(const ViewerState& state) {
+  return absl::UnavailableError("the viewer does not run: " + state.text);
 }
 
 // Returns the name of the viewer's pod when it runs. Aborted: the user interrupted.
@@ -102,7 +93,7 @@ absl::StatusOr<std::string> AwaitPod(const ViewerInCluster& viewer, Nanos timeou
   while (interrupts.count() == 0) {
     ASSIGN_OR_RETURN(const ViewerState state, viewer.State());
     if (state.phase == ViewerState::Phase::kRuns) return state.pod;
-    if (state.phase == ViewerState::Phase::kEnded) return Ended(viewer, state);
+    if (state.phase == ViewerState::Phase::kEnded) return Ended(state);
     progress.Show(StrCat("the viewer: ", state.text));
     if (clock.MonoNow() - begin > timeout) {
       return absl::DeadlineExceededError(StrCat("the viewer did not start within ",
@@ -173,7 +164,7 @@ absl::Status KeepForwarding(const KubeViewFlags& flags, const std::string& run,
     if (lost.ok()) return lost;
     if (!absl::IsUnavailable(lost) || ++forwarding.failures > kMaxReconnects) return lost;
     const absl::StatusOr<ViewerState> state = viewer.State();
-    if (state.ok() && state->phase == ViewerState::Phase::kEnded) return Ended(viewer, *state);
+    if (state.ok() && state->phase == ViewerState::Phase::kEnded) return Ended(*state);
     if (forwarding.shown && forwarding.failures == 1)
       std::cerr << "strobe: " << MessageOf(lost) << "; connecting again\n";
     PauseOneSecond(interrupts, 0);

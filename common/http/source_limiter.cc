@@ -45,11 +45,24 @@ std::shared_ptr<void> SourceLimiter::Enter(const std::string& address) {
   const std::string source = NetworkOf(address);
   MutexLock lock(&mutex_);
   Source& asking = Find(source);
-  if (asking.running >= limits_.at_once || !asking.bucket.Take()) return nullptr;
+  const int most = std::min(limits_.at_once, limits_.all_at_once - running_);
+  if (asking.running >= most || !asking.bucket.Take()) return nullptr;
   ++asking.running;
+  ++running_;
   return std::shared_ptr<void>(this, [this, source](void*) {
     MutexLock leaving(&mutex_);
+    --running_;
     if (const auto left = sources_.find(source); left != sources_.end()) --left->second.running;
+  });
+}
+
+std::shared_ptr<void> SourceLimiter::EnterKnown() {
+  MutexLock lock(&mutex_);
+  if (running_ >= limits_.all_at_once) return nullptr;
+  ++running_;
+  return std::shared_ptr<void>(this, [this](void*) {
+    MutexLock leaving(&mutex_);
+    --running_;
   });
 }
 

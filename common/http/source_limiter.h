@@ -3,6 +3,7 @@
 // webhooks' port can send requests. Safe for concurrent use.
 #pragma once
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,15 +21,20 @@ class SourceLimiter {
   struct Limits {
     double per_second = 50, burst = 200;  // Per address.
     int at_once = 4;                      // Per address.
-    std::size_t sources = 1024;           // Number of remembered addresses.
+    // Of all addresses. One may hold as many of these as it leaves free, so that whatever a few
+    // addresses send, another one finds room.
+    int all_at_once = std::numeric_limits<int>::max();
+    std::size_t sources = 1024;  // Number of remembered addresses.
   };
 
   // `clock` must outlive this object.
   explicit SourceLimiter(const Clock& clock) : SourceLimiter(clock, Limits()) {}
   SourceLimiter(const Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
 
-  // Returns an object to hold during the request, or null if the limit is reached.
+  // Returns an object to hold during the request, or null if a limit is reached.
   std::shared_ptr<void> Enter(const std::string& address);
+  // The same for a client that has proved who it is: only `all_at_once` limits it.
+  std::shared_ptr<void> EnterKnown();
 
  private:
   struct Source {
@@ -41,6 +47,7 @@ class SourceLimiter {
   const Limits limits_;
   Mutex mutex_;
   std::map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace strobe

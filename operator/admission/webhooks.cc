@@ -1,7 +1,6 @@
 #include "operator/admission/webhooks.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 #include "common/base/guard.h"
@@ -45,7 +44,7 @@ class Webhooks {
         gatekeeper_(gatekeeper),
         observer_(observer),
         limits_(limits),
-        limiter_(clock) {}
+        limiter_(clock, LimitsOf(options_)) {}
 
   // Never refuses a pod: an error here must not keep a job from training.
   AdmissionAnswer InjectPod(const AdmissionRequest& request) {
@@ -150,10 +149,9 @@ class Webhooks {
   strobe::Page LimitedRespond(const Request& asked, bool fail_open,
                               AdmissionAnswer (Webhooks::*answer)(const AdmissionRequest&)) {
     const std::shared_ptr<void> allowed =
-        asked.certified ? std::make_shared<bool>(true) : limiter_.Enter(asked.source);
-    const Turn turn(judged_, options_.max_judged_at_once);
+        asked.certified ? limiter_.EnterKnown() : limiter_.Enter(asked.source);
     // API servers retry after this time, within their own timeout.
-    if (allowed == nullptr || !turn.mine())
+    if (allowed == nullptr)
       return {429, "too many at once\n", "text/plain", {{"Retry-After", "1"}}};
     return Respond(asked, fail_open, answer);
   }
@@ -176,6 +174,12 @@ class Webhooks {
   }
 
  private:
+  static SourceLimiter::Limits LimitsOf(const WebhookOptions& options) {
+    SourceLimiter::Limits limits;
+    limits.at_once = limits.all_at_once = options.max_judged_at_once;
+    return limits;
+  }
+
   Injection InjectWithin(const AdmissionRequest& request) {
     Injection skipped;
     skipped.skipped = WhyNotInjected(request.object);
@@ -209,19 +213,6 @@ class Webhooks {
   }
 
   // A slot for a request that may wait for the API server.
-  class Turn {
-   public:
-    Turn(std::atomic<int>& taken, int most) : taken_(taken), mine_(taken_.fetch_add(1) < most) {}
-    ~Turn() { --taken_; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    bool mine() const { return mine_; }
-
-   private:
-    std::atomic<int>& taken_;
-    const bool mine_;
-  };
-
   // True if the annotation is one that the webhook could write now.
   bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
                   const std::vector<std::string>& keys) const {
@@ -261,7 +252,6 @@ class Webhooks {
   WebhookObserver& observer_;
   NamespaceLimitsReader* const limits_;
   SourceLimiter limiter_;
-  std::atomic<int> judged_{0};
 };
 
 }  // namespace

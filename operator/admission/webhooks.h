@@ -20,8 +20,9 @@ struct WebhookOptions {
   // See admission_seal.h.
   std::function<std::vector<std::string>()> seal_keys{};
   // The number of requests that may wait for the API server at the same time. It must be below the
-  // number of server threads; otherwise a slow API server would stop the injection of pods.
-  int max_judged_at_once = 4;
+  // number of server threads; otherwise a slow API server would stop the injection of pods. One
+  // client's address may have half of them, unless it has proved who it is.
+  int max_judged_at_once = 8;
   // The address of the operator's Service, for pods that cannot resolve its name; empty if it is
   // not known.
   std::function<std::string()> enrollment_address{};

@@ -5,7 +5,8 @@
 namespace strobe {
 namespace {
 
-Nanos DriftOver(Nanos time) { return std::chrono::abs(time) * kMaxDriftPerMillion / 1'000'000; }
+// Divides first: a worker may tell any time, and the product would overflow after three years.
+Nanos DriftOver(Nanos time) { return std::chrono::abs(time) / (1'000'000 / kMaxDriftPerMillion); }
 
 }  // namespace
 

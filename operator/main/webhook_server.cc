@@ -14,7 +14,7 @@ namespace strobe {
 namespace {
 
 constexpr std::size_t kMaxConnections = 1024;
-constexpr int kThreads = 8;
+constexpr int kThreads = 16;
 // The other threads never wait for the API server, so that pods are injected while it is slow.
 constexpr int kMaxJudgedAtOnce = kThreads / 2;
 

@@ -282,13 +282,15 @@ def test_strangers_cannot_have_the_api_server_asked_at_will(secure, kubectl, pla
         stranger.start()
     load = Admitting(plane, kubectl)
     load.start()
-    for _ in range(5):
-        create(kubectl, profile_request("r", "/logs"), dry_run=True, check=True)
-    wait_until(lambda: 429 in answers and load.done > 20, 60, "answers")
-    stop.set()
-    for stranger in strangers:
-        stranger.join()
-    load.stop()
+    try:
+        for _ in range(5):
+            create(kubectl, profile_request("r", "/logs"), dry_run=True, check=True)
+        wait_until(lambda: 429 in answers and load.done > 20, 60, "answers")
+    finally:
+        stop.set()
+        for stranger in strangers:
+            stranger.join()
+        load.stop()
     assert not load.failures, load.failures[:2]
     assert answers.count(200) <= 200 + 50 * (time.monotonic() - began) + 1, "the burst and the rate of one address"
     # Invalid namespace names are counted as `other`, so that strangers cannot fill the metrics with them.

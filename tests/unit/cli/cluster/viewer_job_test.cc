@@ -93,7 +93,7 @@ TEST(MakeViewerJob, KubernetesRemovesIt) {
   const Json job = *MakeViewerJob(
       {.name = "v", .run = "s3://b/run", .deadline = std::chrono::minutes(2)}, Pod(), &request);
   EXPECT_EQ(job["spec"]["activeDeadlineSeconds"], 120);
-  EXPECT_EQ(job["spec"]["ttlSecondsAfterFinished"], 0);
+  EXPECT_EQ(job["spec"]["ttlSecondsAfterFinished"], 30) << "the command must see why it failed";
   EXPECT_EQ(job["spec"]["backoffLimit"], 0);
   EXPECT_EQ(job["metadata"]["ownerReferences"][0]["uid"], "u1");
   EXPECT_FALSE(job["metadata"]["ownerReferences"][0].contains("blockOwnerDeletion"))

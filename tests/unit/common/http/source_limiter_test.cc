@@ -34,6 +34,31 @@ TEST(SourceLimiter, BoundsWhatRunsAtOnce) {
   EXPECT_NE(limiter.Enter("a"), nullptr);
 }
 
+// Regression: one address held all turns while the API server was slow.
+TEST(SourceLimiter, AFewAddressesLeaveRoomForAnother) {
+  SimulatedTime time;
+  SourceLimiter limiter(time, {.at_once = 8, .all_at_once = 8});
+  std::vector<std::shared_ptr<void>> held;
+  const auto enters = [&](const std::string& address) {
+    int entered = 0;
+    while (std::shared_ptr<void> one = limiter.Enter(address)) {
+      held.push_back(std::move(one));
+      ++entered;
+    }
+    return entered;
+  };
+  EXPECT_EQ(enters("a"), 4);
+  EXPECT_EQ(enters("b"), 2);
+  EXPECT_EQ(enters("c"), 1);
+  EXPECT_EQ(enters("d"), 1);
+  EXPECT_EQ(enters("e"), 0);
+  EXPECT_EQ(limiter.EnterKnown(), nullptr);
+  held.clear();
+  for (int i = 0; i < 8; ++i) held.push_back(limiter.EnterKnown());
+  EXPECT_NE(held.back(), nullptr) << "one that is known may have all";
+  EXPECT_EQ(limiter.Enter("a"), nullptr);
+}
+
 // One machine may use all addresses of its network.
 TEST(SourceLimiter, AnIpv6NetworkCountsAsOneAddress) {
   SimulatedTime time;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
 #include "common/grpc_tls/credentials.h"
 #include "common/grpc_tls/grpc_server.h"
 #include "common/tls/certificate.h"
@@ -20,13 +22,16 @@ using testing::ElementsAre;
 class SignSinkFake final : public SignSink {
  public:
   absl::StatusOr<SignOrders> Take(const WorkerSigns& told, MonoTime) override {
+    MutexLock lock(&mutex);
     last = told;
     ++taken;
     return answer;
   }
-  WorkerSigns last;
-  int taken = 0;
-  absl::StatusOr<SignOrders> answer = SignOrders{
+  // A thread of the server calls Take, and ThreadSanitizer does not see what orders its calls.
+  Mutex mutex;
+  WorkerSigns last ABSL_GUARDED_BY(mutex);
+  int taken ABSL_GUARDED_BY(mutex) = 0;
+  absl::StatusOr<SignOrders> answer ABSL_GUARDED_BY(mutex) = SignOrders{
       {{"slow/NoStep", SignKind::kNoStep, 0, 0, std::chrono::minutes(2)}}, std::chrono::minutes(1)};
 };
 
@@ -72,8 +77,10 @@ class SignServiceTest : public testing::Test {
       Identity{Issued(authority_, "strobe", Usage::kServer), authority_.certificate}};
   SignSinkFake sink_;
   std::multiset<std::string> refused_;
-  SignService service_{clock_, identity_, sink_,
-                       [this](const std::string& reason) { refused_.insert(reason); }};
+  SignService service_{clock_, identity_, sink_, [this](const std::string& reason) {
+                         MutexLock lock(&sink_.mutex);
+                         refused_.insert(reason);
+                       }};
   std::unique_ptr<GrpcServer> server_;
   v1::TellSignsResponse response_;
 };
@@ -82,6 +89,7 @@ TEST_F(SignServiceTest, AWorkerTellsWithTheCertificateThatItServesWith) {
   const KeyPair own = Issued(authority_, PodName("u-1"), Usage::kServer);
   const grpc::Status status = Tell(own, Request("u-1"));
   ASSERT_TRUE(status.ok()) << status.error_message();
+  MutexLock lock(&sink_.mutex);
   EXPECT_EQ(sink_.last.uid, "u-1");
   EXPECT_EQ(sink_.last.pod, "llm-0");
   ASSERT_EQ(response_.rules_size(), 1);
@@ -99,6 +107,7 @@ TEST_F(SignServiceTest, NobodySpeaksForAnotherPod) {
   v1::TellSignsRequest unnamed = Request("u-1");
   unnamed.set_pod(std::string(300, 'p'));
   EXPECT_EQ(Tell(own, unnamed).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  MutexLock lock(&sink_.mutex);
   EXPECT_EQ(sink_.taken, 0);
   EXPECT_EQ(refused_.count("unauthenticated"), 5u);
   EXPECT_EQ(refused_.count("invalid"), 1u);
@@ -106,9 +115,13 @@ TEST_F(SignServiceTest, NobodySpeaksForAnotherPod) {
 
 TEST_F(SignServiceTest, WhatCannotBeDecidedIsToldAgain) {
   const KeyPair own = Issued(authority_, PodName("u-1"), Usage::kServer);
-  sink_.answer = absl::PermissionDeniedError("there is no such pod");
+  const auto answer = [this](absl::Status status) {
+    MutexLock lock(&sink_.mutex);
+    sink_.answer = std::move(status);
+  };
+  answer(absl::PermissionDeniedError("there is no such pod"));
   EXPECT_EQ(Tell(own, Request("u-1")).error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  sink_.answer = absl::InternalError("the API server's secret");
+  answer(absl::InternalError("the API server's secret"));
   const grpc::Status status = Tell(own, Request("u-1"));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(status.error_message(), "tell it again later");
