@@ -203,7 +203,10 @@ bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
   if (spec.preflight_only) return worker.outcome == Outcome::kOk;
   if (worker.report.url().empty()) return false;
   if (worker.outcome == Outcome::kOk || worker.outcome == Outcome::kEventsDropped) return true;
-  return worker.outcome == Outcome::kLateStart && spec.on_late_start == OnLateStart::kKeep;
+  if (worker.outcome != Outcome::kLateStart || spec.on_late_start != OnLateStart::kKeep)
+    return false;
+  // Whoever asks for steps has no use for a trace without one.
+  return worker.report.plan().steps() == 0 || worker.report.has_steps();
 }
 
 std::vector<const WorkerResult*> WorstFirst(const AttemptResult& result) {

@@ -18,12 +18,13 @@ def run(directory):
     trace, index = directory / "big.xplane.pb", directory / "big.index.out"
     build = [BIN / "strobe", "convert", trace, "--to", "index", "-o", index]
     rows = []
-    for events in EVENTS:
-        subprocess.run([BIN / "make_xspace", str(events), trace], check=True)
+    for asked in EVENTS:
+        subprocess.run([BIN / "make_xspace", str(asked), trace], check=True)
         walks, one, both = [], [], []
         for _ in range(ROUNDS):
             done = subprocess.run(["taskset", "-c", "0", BIN / "walk_events", trace], check=True, capture_output=True, text=True).stdout.split()
-            assert int(done[0]) == events
+            events = int(done[0])  # Whole groups of rows: slightly more than were asked for.
+            assert events >= asked
             walks.append(float(done[1]))
             one.append(timed("taskset", "-c", "0", *build))
             both.append(timed(*build))

@@ -49,6 +49,20 @@ TEST(Conclude, TheWorstWorkerGivesTheReason) {
   EXPECT_EQ(result.reason, "UploadDenied");
 }
 
+// Regression: nobody tried again, because late traces are kept.
+TEST(Conclude, ALateTraceWithoutACompleteStepIsNotWhatWasAskedFor) {
+  const auto succeeded = [](bool asked, bool found) {
+    WorkerResult worker = Ended("a", Outcome::kLateStart);
+    worker.report.set_url("file:///x");
+    if (asked) worker.report.mutable_plan()->set_steps(4);
+    if (found) worker.report.mutable_steps()->set_last(1);
+    return Concluded({}, {worker}).succeeded;
+  };
+  EXPECT_TRUE(succeeded(false, false));
+  EXPECT_TRUE(succeeded(true, true));
+  EXPECT_FALSE(succeeded(true, false));
+}
+
 TEST(Conclude, SkewBeyondMaxSkewIsNotSynchronized) {
   CaptureSpec spec;
   spec.max_skew = 100us;
