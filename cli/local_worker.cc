@@ -19,7 +19,7 @@ namespace {
 // The sidecar that runs in pods, here in this process and reached without a port.
 class LocalSidecar {
  public:
-  LocalSidecar(const Clock& clock, StoreOpener& stores, DeferredDeleter& deleter,
+  LocalSidecar(const Clock& clock, StoreOpener& stores, ProbeTurns& turns, DeferredDeleter& deleter,
                const Target& target, bool host_tracing_on_old_servers)
       : source_(clock, {.addresses = {target.address},
                         .host_tracing_on_old_servers = host_tracing_on_old_servers}),
@@ -29,7 +29,8 @@ class LocalSidecar {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    worker_ = WorkerOver(clock, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
+    worker_ =
+        WorkerOver(clock, turns, deleter, server_->InProcessChannel(grpc::ChannelArguments()));
   }
   ~LocalSidecar() {
     worker_.reset();
@@ -53,10 +54,11 @@ class LocalSidecar {
 // A sidecar, until its first answer shows that it is a stock profiler server.
 class MixedWorker final : public Worker, public std::enable_shared_from_this<MixedWorker> {
  public:
-  MixedWorker(const Clock& clock, StoreOpener& stores, DeferredDeleter& deleter, Target target,
-              bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
+  MixedWorker(const Clock& clock, StoreOpener& stores, ProbeTurns& turns, DeferredDeleter& deleter,
+              Target target, bool host_tracing_on_old_servers, std::shared_ptr<Worker> sidecar)
       : clock_(clock),
         stores_(stores),
+        turns_(turns),
         deleter_(deleter),
         target_(std::move(target)),
         host_tracing_on_old_servers_(host_tracing_on_old_servers),
@@ -102,7 +104,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
   void CheckStock(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) {
     {
       MutexLock lock(&mutex_);
-      local_ = std::make_unique<LocalSidecar>(clock_, stores_, deleter_, target_,
+      local_ = std::make_unique<LocalSidecar>(clock_, stores_, turns_, deleter_, target_,
                                               host_tracing_on_old_servers_);
     }
     // The probe measured this machine's clock. That is the trainer's clock only if it runs here
@@ -121,6 +123,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 
   const Clock& clock_;
   StoreOpener& stores_;
+  ProbeTurns& turns_;
   DeferredDeleter& deleter_;
   const Target target_;
   const bool host_tracing_on_old_servers_;
@@ -132,7 +135,7 @@ class MixedWorker final : public Worker, public std::enable_shared_from_this<Mix
 }  // namespace
 
 std::shared_ptr<Worker> MixedConnector::Connect(const Target& target) {
-  return deleter_.Own(new MixedWorker(clock_, stores_, deleter_, target,
+  return deleter_.Own(new MixedWorker(clock_, stores_, turns_, deleter_, target,
                                       host_tracing_on_old_servers_, sidecars_.Connect(target)));
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "operator/core/ports.h"
 #include "operator/workers/deferred_deleter.h"
+#include "operator/workers/probe_turns.h"
 
 namespace strobe {
 
@@ -27,7 +28,8 @@ class MixedConnector final : public WorkerConnector {
   StoreOpener& stores_;
   WorkerConnector& sidecars_;
   const bool host_tracing_on_old_servers_;
-  DeferredDeleter deleter_;
+  ProbeTurns turns_;
+  DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };
 
 }  // namespace strobe

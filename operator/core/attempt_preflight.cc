@@ -18,6 +18,10 @@ constexpr Nanos kCheckTimeout = seconds(8);
 constexpr Nanos kAskAgain = seconds(1);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
+// Beyond so many workers, a clock that is known less well is measured once more.
+constexpr std::size_t kCrowd = 32;
+constexpr Nanos kSharp = std::chrono::milliseconds(1);
+constexpr Nanos kSharpenTimeout = seconds(2);
 constexpr std::size_t kMaxToldSources = 8, kMaxToldSourceBytes = 240;
 
 // Whether waiting may cure what keeps this worker from recording: its trainer has not started its
@@ -142,18 +146,17 @@ void AttemptPreflight::OnChecked(std::size_t index, const absl::StatusOr<Preflig
       member.result.sidecar = description.version();
       member.result.sources = SourcesOf(description);
     }
-    const std::optional<ClockEstimate>& clock = answer->clock;
-    member.result.offset = clock ? clock->offset + state_.clock_steps.Since() : Nanos{0};
-    member.result.error = clock ? std::optional(clock->error) : std::nullopt;
-    member.result.wall_less_monotonic = clock ? clock->wall_less_monotonic : Nanos{0};
-    member.clock_at = clock ? state_.At(clock->at) : state_.Now();
+    member.result.offset = member.result.wall_less_monotonic = Nanos{0};
+    member.result.error.reset();
+    member.clock_at = state_.Now();
     member.clock = {target.name,
-                    member.result.offset,
-                    member.result.error,
+                    Nanos{0},
+                    std::nullopt,
                     answer->round_trip,
                     Nanos{description.wake_lateness_ns()},
                     Nanos{description.capture_lateness_ns()},
                     Nanos{description.lead_ns()}};
+    if (answer->clock) TakeClock(*answer->clock, member);
     member.pace = PaceOf(target.name, description, member.result.offset);
   }
   switch (judgement.kind) {
@@ -185,7 +188,7 @@ void AttemptPreflight::Settle() {
         StrCat("only ", able, " of ", state_.members.size(), " workers can record, at least ",
                state_.Wanted(), " wanted")));
   }
-  if (RefreshClocks()) return;
+  if (RefreshClocks() || SharpenClocks()) return;
   state_.waits_for.clear();
   hooks_.done(absl::OkStatus());
 }
@@ -228,6 +231,43 @@ bool AttemptPreflight::RefreshClocks() {
     asked = true;
   }
   return asked;
+}
+
+// Preflight asks all workers at once. With thousands of them, connecting takes so much of this
+// process that their clocks are measured badly, and a start could be as late as that.
+bool AttemptPreflight::SharpenClocks() {
+  if (state_.members.size() <= kCrowd || state_.result.plan || state_.spec.preflight_only ||
+      std::exchange(sharpened_, true))
+    return false;
+  for (std::size_t i = 0; i < state_.members.size(); ++i) {
+    Member& member = state_.members[i];
+    const std::optional<Nanos>& error = member.result.error;
+    if (member.state != MemberState::kReady || !error || *error <= kSharp) continue;
+    ++checks_in_flight_;
+    member.asked = state_.clock.MonoNow();
+    member.worker->MeasureClock(
+        kSharpenTimeout, tasks_.OnExecutor([this, i](const absl::StatusOr<ClockEstimate>& clock) {
+          OnSharpened(state_.members[i], clock);
+        }));
+  }
+  return checks_in_flight_ > 0;
+}
+
+void AttemptPreflight::OnSharpened(Member& member, const absl::StatusOr<ClockEstimate>& clock) {
+  --checks_in_flight_;
+  if (member.state == MemberState::kReady && clock.ok() && clock->error < *member.result.error) {
+    const Nanos before = member.result.offset;
+    TakeClock(*clock, member);
+    for (LoopPace& loop : member.pace.loops) loop.began -= member.result.offset - before;
+  }
+  if (checks_in_flight_ == 0) Settle();
+}
+
+void AttemptPreflight::TakeClock(const ClockEstimate& clock, Member& member) const {
+  member.result.offset = member.clock.offset = clock.offset + state_.clock_steps.Since();
+  member.result.error = member.clock.error = clock.error;
+  member.result.wall_less_monotonic = clock.wall_less_monotonic;
+  member.clock_at = state_.At(clock.at);
 }
 
 }  // namespace strobe

@@ -34,6 +34,9 @@ class AttemptPreflight {
   bool AwaitReadiness(std::size_t able);
   void AskWaitedForAgain();
   bool RefreshClocks();
+  bool SharpenClocks();
+  void OnSharpened(Member& member, const absl::StatusOr<ClockEstimate>& clock);
+  void TakeClock(const ClockEstimate& clock, Member& member) const;
 
   AttemptState& state_;
   const OwnedTasks& tasks_;
@@ -42,6 +45,7 @@ class AttemptPreflight {
   std::size_t checks_in_flight_ = 0;
   MonoTime ready_by_{};     // Workers that are not ready are waited for until then.
   bool refreshed_ = false;  // The last refresh of clocks has been asked for.
+  bool sharpened_ = false;  // The last part of preflight has begun: see SharpenClocks.
 };
 
 }  // namespace strobe

@@ -8,23 +8,55 @@ namespace {
 // Divides first: a worker may tell any time, and the product would overflow after three years.
 Nanos DriftOver(Nanos time) { return std::chrono::abs(time) / (1'000'000 / kMaxDriftPerMillion); }
 
+struct Interval {
+  Nanos least{}, most{};
+};
+
+// What a measurement tells of another time, if clocks drift at most so fast.
+Interval DriftedTo(WallTime when, const ClockOffset& measured) {
+  const Nanos error = *measured.error + DriftOver(when - measured.at);
+  return {measured.offset - error, measured.offset + error};
+}
+
+double Seconds(Nanos time) { return std::chrono::duration<double>(time).count(); }
+
+// How much of the way from the offset before to the one after the clock is most likely to have
+// gone. It is the mean of a Gaussian whose prior is that the clock does not drift: the part of the
+// time that has passed if both measurements tell more than the drift, and nothing if only the first
+// one does.
+double PartOfChange(Nanos passed, Nanos whole, Nanos error_before, Nanos error_after) {
+  const double drift = static_cast<double>(kMaxDriftPerMillion) / 1e6;
+  const double spread = drift * drift * Seconds(whole);
+  const double before =
+      spread * Seconds(whole - passed) + Seconds(error_after) * Seconds(error_after);
+  const double after = spread * Seconds(passed) + Seconds(error_before) * Seconds(error_before);
+  return before + after > 0 ? after / (before + after) : 0;
+}
+
 }  // namespace
 
 ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after) {
-  ClockOffset then{.at = when, .offset = before.offset};
-  if (!before.error) return then;
-  then.error = *before.error + DriftOver(when - before.at);
-  if (!after || !after->error || after->at <= before.at) return then;
+  if (!before.error) return {.at = when, .offset = before.offset};
+  if (!after || !after->error || after->at <= before.at)
+    return {when, before.offset, *before.error + DriftOver(when - before.at)};
+  const Nanos whole = after->at - before.at;
+  const Nanos passed = std::clamp(Nanos(when - before.at), Nanos{0}, whole);
   const Nanos change = after->offset - before.offset;
-  const Nanos between = std::max(*before.error, *after->error) + std::chrono::abs(change);
-  // The second measurement may be much worse, as on a machine that thousands of workers answer.
-  if (between >= *then.error) return then;
-  const double part = std::clamp(static_cast<double>((when - before.at).count()) /
-                                     static_cast<double>((after->at - before.at).count()),
-                                 0.0, 1.0);
-  then.offset += Nanos{static_cast<std::int64_t>(static_cast<double>(change.count()) * part)};
-  then.error = between;
+  const double part = PartOfChange(passed, whole, *before.error, *after->error);
+  const Nanos moved{static_cast<std::int64_t>(static_cast<double>(change.count()) * part)};
+  ClockOffset then{when, before.offset + moved};
+  const Nanos monotone = std::max(*before.error, *after->error) + std::chrono::abs(change);
+  const Interval first = DriftedTo(when, before), second = DriftedTo(when, *after);
+  const Nanos least = std::max(first.least, second.least), most = std::min(first.most, second.most);
+  if (least > most) {
+    // Somebody has pulled the clock meanwhile.
+    then.error = monotone;
+    return then;
+  }
+  then.offset = std::clamp(then.offset, least, most);
+  then.error = std::max(then.offset - least, most - then.offset);
+  if (when >= before.at && when <= after->at) then.error = std::min(*then.error, monotone);
   return then;
 }
 

@@ -25,9 +25,8 @@ struct ClockOffset {
 inline constexpr std::int64_t kMaxDriftPerMillion = 100;
 
 // The offset at `when`, from what was measured before and, if that succeeded, after a recording.
-// Its error holds for the whole time between the two, if the offset only grew or only shrank
-// meanwhile. Without a second measurement, or with one that tells less, the clocks may have drifted
-// since the first one.
+// Its error is the smaller one of two: clocks drift at most so fast from either measurement, or the
+// offset only grew or only shrank between the two.
 ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after);
 

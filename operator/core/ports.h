@@ -31,7 +31,8 @@ class Worker {
 
   // Asks what the sidecar can record and whether it knows the capture, and measures its clock.
   virtual void Check(const std::string& capture_id, Nanos timeout, Callback<Preflight> done) = 0;
-  // Measures the sidecar's clock, and asks for nothing else.
+  // Measures the sidecar's clock, and asks for nothing else. Waits for its turn if many are asked,
+  // so that it is measured as well as the network allows; `timeout` begins then.
   virtual void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) = 0;
   // Idempotent: a sidecar that has accepted the plan before answers with its report.
   virtual void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) = 0;

@@ -118,9 +118,10 @@ class Watcher final : public grpc::ClientReadReactor<v1::Report> {
 
 class GrpcWorker final : public Worker {
  public:
-  GrpcWorker(const Clock& clock, DeferredDeleter& deleter,
+  GrpcWorker(const Clock& clock, ProbeTurns& turns, DeferredDeleter& deleter,
              const std::shared_ptr<grpc::Channel>& channel)
       : clock_(clock),
+        turns_(turns),
         deleter_(deleter),
         stub_(deleter.Own(v1::Worker::NewStub(channel).release())) {}
 
@@ -173,7 +174,14 @@ class GrpcWorker final : public Worker {
   }
 
   void MeasureClock(Nanos timeout, Callback<ClockEstimate> done) override {
-    ProbeClock(clock_, deleter_, stub_, timeout, std::move(done));
+    turns_.Take([&clock = clock_, &deleter = deleter_, stub = stub_, timeout,
+                 done = std::move(done)](ProbeTurns::Turn turn) {
+      ProbeClock(clock, deleter, stub, timeout,
+                 [turn = std::move(turn), done](absl::StatusOr<ClockEstimate> estimate) mutable {
+                   turn.reset();
+                   done(std::move(estimate));
+                 });
+    });
   }
 
   void Arm(const v1::CapturePlan& plan, Nanos timeout, Callback<v1::ArmResponse> done) override {
@@ -214,6 +222,7 @@ class GrpcWorker final : public Worker {
 
  private:
   const Clock& clock_;
+  ProbeTurns& turns_;
   DeferredDeleter& deleter_;
   const std::shared_ptr<Stub> stub_;
 };
@@ -247,13 +256,13 @@ std::shared_ptr<Worker> GrpcWorkerConnector::Connect(const Target& target) {
   // Only TLS uses this name.
   if (!target.pod_uid.empty())
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, PodName(target.pod_uid));
-  return WorkerOver(clock_, deleter_,
+  return WorkerOver(clock_, turns_, deleter_,
                     grpc::CreateCustomChannel(target.address, credentials_(), arguments));
 }
 
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, DeferredDeleter& deleter,
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeTurns& turns, DeferredDeleter& deleter,
                                    const std::shared_ptr<grpc::Channel>& channel) {
-  return std::make_shared<GrpcWorker>(clock, deleter, channel);
+  return std::make_shared<GrpcWorker>(clock, turns, deleter, channel);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> PlaintextCredentials() {

@@ -6,6 +6,7 @@
 
 #include "operator/core/ports.h"
 #include "operator/workers/deferred_deleter.h"
+#include "operator/workers/probe_turns.h"
 
 namespace grpc {
 class Channel;
@@ -25,11 +26,12 @@ class GrpcWorkerConnector final : public WorkerConnector {
  private:
   const Clock& clock_;
   const Credentials credentials_;
-  DeferredDeleter deleter_;
+  ProbeTurns turns_;
+  DeferredDeleter deleter_;  // Last: its destructor waits for calls, which use the rest.
 };
 
-// A worker over an existing channel. The clock and the deleter must outlive it and its calls.
-std::shared_ptr<Worker> WorkerOver(const Clock& clock, DeferredDeleter& deleter,
+// A worker over an existing channel. The references must outlive it and its calls.
+std::shared_ptr<Worker> WorkerOver(const Clock& clock, ProbeTurns& turns, DeferredDeleter& deleter,
                                    const std::shared_ptr<grpc::Channel>& channel);
 
 // No encryption and no authentication, for the flag --insecure-plaintext.

@@ -25,6 +25,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/version.h"
+#include "strobe/v1/digest.pb.h"
 #include "strobe/v1/worker.grpc.pb.h"
 
 namespace strobe {
@@ -152,7 +153,7 @@ class Fleet final : public v1::Worker::CallbackService {
     const std::string& worker = request->worker();
     const std::size_t digits = worker.find_last_not_of("0123456789") + 1;
     const std::size_t number = std::strtoull(worker.c_str() + digits, nullptr, 10);
-    response->set_digest(digests_[number % digests_.size()]);
+    response->set_digest(DigestOf(number, PlannedOffset(*context, request->capture_id())));
     return Finished(context->DefaultReactor());
   }
 
@@ -180,6 +181,25 @@ class Fleet final : public v1::Worker::CallbackService {
   static std::string Key(const CallbackServerContext& context, const std::string& capture) {
     const grpc::string_ref address = context.ExperimentalGetAuthority();
     return std::string(address.data(), address.size()) + " " + capture;
+  }
+
+  // The worker's clock minus the operator's, as the operator measured it before it planned.
+  std::int64_t PlannedOffset(const CallbackServerContext& context, const std::string& capture) {
+    const std::lock_guard lock(mutex_);
+    const auto known = reports_.find(Key(context, capture));
+    return known == reports_.end() ? 0 : known->second.plan().clock_offset_ns();
+  }
+
+  // As a sidecar does, with the offset of the plan. All clocks are this machine's, so that it is
+  // what the measurement was wrong by. Fields that are repeated replace the earlier ones.
+  std::string DigestOf(std::size_t number, std::int64_t planned_offset) const {
+    const std::string& digest = digests_[number % digests_.size()];
+    v1::Digest offset;
+    offset.ParseFromString(digest);
+    const std::int64_t sum = offset.clock_offset_ns() + planned_offset;
+    offset.Clear();
+    offset.set_clock_offset_ns(sum);
+    return digest + offset.SerializeAsString();
   }
 
   void EndCaptures() {

@@ -1,5 +1,6 @@
-// merge_digests write DIRECTORY WORKERS STEPS CALLS: writes the digests of a synthetic job, one of
-// whose workers is slowed.
+// merge_digests write DIRECTORY WORKERS STEPS CALLS [exact]: writes the digests of a synthetic job,
+// one of whose workers is slowed. With `exact` their clock offsets have no error, for a reader that
+// has measured clocks itself.
 // merge_digests read DIRECTORY: reads them one after another, as the operator gets them, and makes
 // the report.
 // merge_digests report DIRECTORY: the same with all of report.json, whose size it prints in place
@@ -38,12 +39,13 @@ double ProcessorSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-int Write(const std::filesystem::path& directory, char** numbers) {
-  const strobe::SyntheticJob job{
+int Write(const std::filesystem::path& directory, char** numbers, bool exact) {
+  strobe::SyntheticJob job{
       .workers = std::stoul(numbers[0]),
       .steps = std::stoul(numbers[1]),
       .collectives = std::stoul(numbers[2]),
       .slowed = {{.worker = 5, .cause = strobe::report::Cause::kInput, .ms = 40}}};
+  if (exact) job.smallest_clock_error_ms = job.largest_clock_error_ms = 0;
   for (const strobe::Digest& digest : strobe::Simulate(job).digests)
     std::ofstream(directory / digest.worker, std::ios::binary) << strobe::EncodeDigest(digest);
   return 0;
@@ -142,7 +144,7 @@ int AnswerPublished(const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[1] : "";
-  if (mode == "write" && argc == 6) return Write(argv[2], argv + 3);
+  if (mode == "write" && (argc == 6 || argc == 7)) return Write(argv[2], argv + 3, argc == 7);
   if (mode == "read") return Read(argv[2]);
   if (mode == "report") return ReadForReport(argv[2]);
   if (mode == "job") return ReportPublished(argv[2]);

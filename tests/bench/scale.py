@@ -130,7 +130,7 @@ class Scene:
         self.api.create("/api/v1/namespaces", [{"metadata": {"name": name}} for name in ["wide", *teams()]])
         digests = directory / "digests"
         digests.mkdir()
-        subprocess.run([BIN / "merge_digests", "write", digests, str(WIDE), "10", "20"], check=True)
+        subprocess.run([BIN / "merge_digests", "write", digests, str(WIDE), "10", "20", "exact"], check=True)
         self.fleet = group.start("fleet", [BIN / "fleet", self.port(), digests])
         self.fleet.wait_for("serves", 10)
         # A long lease makes the nodes' heartbeats rare, because their cost is not to be measured.

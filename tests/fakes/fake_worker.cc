@@ -27,7 +27,10 @@ class FakeWorker final : public Worker {
                       if (s->dead) return done(absl::UnavailableError("connection refused"));
                       if (!s->check.ok()) return done(s->check);
                       Preflight preflight;
-                      if (s->clock_measurable) preflight.clock = Measured(time, *s, Nanos{0});
+                      if (s->clock_measurable) {
+                        preflight.clock = Measured(time, *s, s->blur);
+                        preflight.clock->error += s->blur;
+                      }
                       preflight.round_trip = kRoundTrip;
                       v1::DescribeResponse& description = preflight.description;
                       description.set_protocol(s->protocol);
