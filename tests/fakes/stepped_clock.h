@@ -13,7 +13,7 @@ class SteppedClock final : public Clock {
   void Step(Nanos by) { set_ += by.count(); }
 
  private:
-  const SystemClock system_;
+  const SystemClock system_{};
   std::atomic<Nanos::rep> set_{0};
 };
 

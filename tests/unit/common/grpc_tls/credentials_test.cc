@@ -79,7 +79,7 @@ class Credentials : public testing::Test {
     return seen_;
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const KeyPair authority_ = *NewAuthority("strobe", Now());
   const KeyPair worker_ = Issue(authority_, "u1.pod.strobe.dev", Usage::kServer);
   const KeyPair operator_ = Issue(authority_, kOperatorName, Usage::kClient);

@@ -276,9 +276,10 @@ TEST_P(RecordedJob, ItsWorkersAreFound) {
   EXPECT_EQ(selection.suspended, recorded_["pods"].empty());
   EXPECT_EQ(selection.present, recorded_["pods"].empty() ? 0 : *selection.expected);
   for (const auto& [ending, rank] : recorded_["ranks"].items()) {
-    const auto found = std::find_if(
-        selection.targets.begin(), selection.targets.end(),
-        [&ending](const Target& worker) { return worker.pod.find(ending) != std::string::npos; });
+    const auto found = std::find_if(selection.targets.begin(), selection.targets.end(),
+                                    [&ending = ending](const Target& worker) {
+                                      return worker.pod.find(ending) != std::string::npos;
+                                    });
     ASSERT_NE(found, selection.targets.end()) << ending;
     EXPECT_EQ(found->rank, rank.get<int>()) << ending;
   }
