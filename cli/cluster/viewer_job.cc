@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kProgram[] = "/opt/strobe/bin/strobe", kCache[] = "/var/cache/strobe";
 // A viewer that has failed is kept so long, so that the command sees why.
-constexpr int kKeepSeconds = 30;
+constexpr int kKeepFailedSeconds = 30;
 // The disk that indexes may take, and the time after which a viewer ends whose user is gone.
 constexpr char kCacheSize[] = "4Gi", kIdle[] = "1m";
 // Where the API server mounts the token of the pod's own service account.
@@ -108,7 +108,7 @@ Json Container(const ViewerWishes& wishes, const PlainJson& sidecar, Json mounts
        {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}, {"ephemeral-storage", "64Mi"}}},
         {"limits", {{"cpu", "4"}, {"memory", wishes.memory}, {"ephemeral-storage", "5Gi"}}}}},
       {"securityContext", SecurityContextOf(sidecar)},
-      // Whoever sees in the pod's status that it failed sees there why, without its log.
+      // The pod's status then tells why the viewer failed, so that the command needs no log.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"volumeMounts", std::move(mounts)}};
   for (const char* field : {"envFrom", "imagePullPolicy"}) {
@@ -236,7 +236,7 @@ absl::StatusOr<Json> MakeViewerJob(const ViewerWishes& wishes, const PlainJson& 
               {"spec",
                {{"backoffLimit", 0},
                 {"activeDeadlineSeconds", std::max<std::int64_t>(deadline, 1)},
-                {"ttlSecondsAfterFinished", kKeepSeconds},
+                {"ttlSecondsAfterFinished", kKeepFailedSeconds},
                 {"template", Template(wishes, pod)}}}};
 }
 

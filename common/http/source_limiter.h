@@ -21,8 +21,8 @@ class SourceLimiter {
   struct Limits {
     double per_second = 50, burst = 200;  // Per address.
     int at_once = 4;                      // Per address.
-    // Of all addresses. One may hold as many of these as it leaves free, so that whatever a few
-    // addresses send, another one finds room.
+    // The limit for all addresses together. One address holds at most as many as are still free, so
+    // that a few busy addresses always leave room for another one.
     int all_at_once = std::numeric_limits<int>::max();
     std::size_t sources = 1024;  // Number of remembered addresses.
   };

@@ -212,7 +212,6 @@ class Webhooks {
     return injection;
   }
 
-  // A slot for a request that may wait for the API server.
   // True if the annotation is one that the webhook could write now.
   bool IsOurStamp(const AdmissionRequest& request, const Requester& requester,
                   const std::vector<std::string>& keys) const {

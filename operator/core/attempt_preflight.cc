@@ -18,7 +18,8 @@ constexpr Nanos kCheckTimeout = seconds(8);
 constexpr Nanos kAskAgain = seconds(1);
 // Clocks drift by tens of microseconds a second; an offset that is older is measured again.
 constexpr Nanos kFreshClock = seconds(2);
-// Beyond so many workers, a clock that is known less well is measured once more.
+// In captures of more than kCrowd workers, a clock whose error is larger than kSharp is measured
+// once more.
 constexpr std::size_t kCrowd = 32;
 constexpr Nanos kSharp = std::chrono::milliseconds(1);
 constexpr Nanos kSharpenTimeout = seconds(2);
@@ -234,7 +235,7 @@ bool AttemptPreflight::RefreshClocks() {
 }
 
 // Preflight asks all workers at once. With thousands of them, connecting takes so much of this
-// process that their clocks are measured badly, and a start could be as late as that.
+// process that their clocks are measured badly, and starts would be late by that error.
 bool AttemptPreflight::SharpenClocks() {
   if (state_.members.size() <= kCrowd || state_.result.plan || state_.spec.preflight_only ||
       std::exchange(sharpened_, true))

@@ -45,7 +45,7 @@ class AttemptPreflight {
   std::size_t checks_in_flight_ = 0;
   MonoTime ready_by_{};     // Workers that are not ready are waited for until then.
   bool refreshed_ = false;  // The last refresh of clocks has been asked for.
-  bool sharpened_ = false;  // The last part of preflight has begun: see SharpenClocks.
+  bool sharpened_ = false;  // SharpenClocks has asked for what it wants.
 };
 
 }  // namespace strobe

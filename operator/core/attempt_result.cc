@@ -205,7 +205,7 @@ bool Counts(const WorkerResult& worker, const CaptureSpec& spec) {
   if (worker.outcome == Outcome::kOk || worker.outcome == Outcome::kEventsDropped) return true;
   if (worker.outcome != Outcome::kLateStart || spec.on_late_start != OnLateStart::kKeep)
     return false;
-  // Whoever asks for steps has no use for a trace without one.
+  // A trace without a complete step is of no use to a user who asked for steps.
   return worker.report.plan().steps() == 0 || worker.report.has_steps();
 }
 

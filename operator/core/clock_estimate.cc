@@ -8,14 +8,9 @@ namespace {
 // Divides first: a worker may tell any time, and the product would overflow after three years.
 Nanos DriftOver(Nanos time) { return std::chrono::abs(time) / (1'000'000 / kMaxDriftPerMillion); }
 
-struct Interval {
-  Nanos least{}, most{};
-};
-
-// What a measurement tells of another time, if clocks drift at most so fast.
-Interval DriftedTo(WallTime when, const ClockOffset& measured) {
-  const Nanos error = *measured.error + DriftOver(when - measured.at);
-  return {measured.offset - error, measured.offset + error};
+// The error of a measurement at another time, because the clocks drift meanwhile.
+Nanos ErrorAt(WallTime when, const ClockOffset& measured) {
+  return *measured.error + DriftOver(when - measured.at);
 }
 
 double Seconds(Nanos time) { return std::chrono::duration<double>(time).count(); }
@@ -39,7 +34,7 @@ ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
                      const std::optional<ClockOffset>& after) {
   if (!before.error) return {.at = when, .offset = before.offset};
   if (!after || !after->error || after->at <= before.at)
-    return {when, before.offset, *before.error + DriftOver(when - before.at)};
+    return {when, before.offset, ErrorAt(when, before)};
   const Nanos whole = after->at - before.at;
   const Nanos passed = std::clamp(Nanos(when - before.at), Nanos{0}, whole);
   const Nanos change = after->offset - before.offset;
@@ -47,10 +42,11 @@ ClockOffset OffsetAt(WallTime when, const ClockOffset& before,
   const Nanos moved{static_cast<std::int64_t>(static_cast<double>(change.count()) * part)};
   ClockOffset then{when, before.offset + moved};
   const Nanos monotone = std::max(*before.error, *after->error) + std::chrono::abs(change);
-  const Interval first = DriftedTo(when, before), second = DriftedTo(when, *after);
-  const Nanos least = std::max(first.least, second.least), most = std::min(first.most, second.most);
+  const Nanos first = ErrorAt(when, before), second = ErrorAt(when, *after);
+  const Nanos least = std::max(before.offset - first, after->offset - second);
+  const Nanos most = std::min(before.offset + first, after->offset + second);
   if (least > most) {
-    // Somebody has pulled the clock meanwhile.
+    // Somebody adjusted a clock between the two measurements.
     then.error = monotone;
     return then;
   }

@@ -190,8 +190,8 @@ class Fleet final : public v1::Worker::CallbackService {
     return known == reports_.end() ? 0 : known->second.plan().clock_offset_ns();
   }
 
-  // As a sidecar does, with the offset of the plan. All clocks are this machine's, so that it is
-  // what the measurement was wrong by. Fields that are repeated replace the earlier ones.
+  // The digest with the offset of the plan, as a sidecar writes it. All clocks are this machine's,
+  // so that offset is the error of the measurement. A field that occurs twice has its last value.
   std::string DigestOf(std::size_t number, std::int64_t planned_offset) const {
     const std::string& digest = digests_[number % digests_.size()];
     v1::Digest offset;

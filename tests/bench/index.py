@@ -23,7 +23,7 @@ def run(directory):
         walks, one, both = [], [], []
         for _ in range(ROUNDS):
             done = subprocess.run(["taskset", "-c", "0", BIN / "walk_events", trace], check=True, capture_output=True, text=True).stdout.split()
-            events = int(done[0])  # Whole groups of rows: slightly more than were asked for.
+            events = int(done[0])  # make_xspace fills whole groups of rows, so it makes slightly more than it is asked for.
             assert events >= asked
             walks.append(float(done[1]))
             one.append(timed("taskset", "-c", "0", *build))

@@ -18,7 +18,7 @@ struct FakeSidecar {
   Nanos offset{};  // Its clock minus the operator's.
   Nanos clock_error = std::chrono::microseconds(50);
   bool clock_measurable = true;
-  Nanos blur{};                // What preflight's error is larger by, and its offset wrong by.
+  Nanos blur{};  // Preflight measures its clock wrongly by so much, and adds that to the error.
   bool measures_again = true;  // Its clock can be measured after the recording.
   Nanos drift{};  // By how much its clock has gone ahead when it is measured after the recording.
   absl::Status check{};  // Result of preflight.

@@ -23,7 +23,8 @@ def test_sidecars_and_stock_servers_in_one_capture(make_workers, trainers, logdi
     result = capture("--workers", f"{worker.address},{stock}", "--logdir", logdir, "--duration", "300ms", "--delay", "500ms", *TRY_AGAIN)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count(" Ok ") == 2 and "skew:" in result.stdout and "open it: strobe view " in result.stdout and "or xprof --logdir" in result.stdout
-    report_file = max(logdir.rglob("report.json"))  # Of the last attempt.
+    # A run's name begins with its time, so the greatest path belongs to the last attempt.
+    report_file = max(logdir.rglob("report.json"))
     assert len(list(report_file.parent.glob("*.xplane.pb"))) == 2
     report = json.loads(report_file.read_text())
     assert f"report: {report['headline']}\n" in result.stdout and len(report["workers"]) == 2

@@ -74,7 +74,7 @@ TEST(Webhooks, RequestsThatAreCheckedDoNotTakeEveryThread) {
   while (gatekeeper.stuck < 2) std::this_thread::sleep_for(1ms);
   const Page third = pages.at("/check-request")(Review(request));
   EXPECT_EQ(third.status, 429) << "the API server comes again";
-  // The address of these users has its half.
+  // The address of these users holds its half of the turns; another address finds room.
   users.emplace_back([&] {
     Request from_elsewhere = Review(request);
     from_elsewhere.source = "10.0.0.9";

@@ -193,7 +193,7 @@ TEST_F(CaptureAttemptTest, AClockThatDriftsIsMeasuredAgain) {
   EXPECT_EQ(result.skew->error, *result.workers[1].error + 50us);
 }
 
-// Regression: with 2,000 workers, a start was as late as their clocks were known badly.
+// Regression: with 2,000 workers, starts were late by the error of their clocks.
 TEST_F(CaptureAttemptTest, AClockThatWasMeasuredBadlyInACrowdIsMeasuredOnceMore) {
   std::vector<std::string> names;
   for (int i = 0; i < 33; ++i) names.push_back("w" + std::to_string(i));
