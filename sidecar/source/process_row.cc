@@ -41,10 +41,17 @@ std::int64_t LifeEnds(const ProgramFacts& facts, const CaptureTimes& times) {
   return std::min(facts.ended_cleanly ? facts.ended_ns : facts.seen_ns, times.stop_ns);
 }
 
-// Detects a recording that begins late or ends early while the program ran.
+// A program that did not tell its end may have run until that was noticed. This is later than the
+// time when it was last seen if the sidecar itself was suspended in between.
+std::int64_t MayRunUntil(const ProgramFacts& facts, const CaptureTimes& times) {
+  if (facts.lives || facts.ended_cleanly) return LifeEnds(facts, times);
+  return std::max(facts.seen_ns, facts.gone_ns);
+}
+
+// Detects a recording that begins late or ends early while the program ran, or may have run.
 void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
   const std::int64_t wanted_from = std::max(facts.born_ns, times.instant_ns);
-  const std::int64_t wanted_until = std::min(LifeEnds(facts, times), times.end_ns);
+  const std::int64_t wanted_until = std::min(MayRunUntil(facts, times), times.end_ns);
   if (wanted_until <= wanted_from) return;
   if (facts.on_ns == 0) {
     row.Add(Outcome::kLateStart, "recording was not switched on before the window ended");

@@ -30,6 +30,7 @@ struct ProgramFacts {
   std::int64_t off_ns = 0;   // A time when its annotations were still on; the latest known.
   bool lives = true;         // True if it runs at the end of the capture.
   std::int64_t seen_ns = 0;  // The last time when it was known to run.
+  std::int64_t gone_ns = 0;  // The first time when it was known to have ended.
   // It ended before the capture, which reaches back to its last records; the end of the last one.
   bool ended_before = false;
   std::int64_t last_record_ns = 0;

@@ -159,6 +159,7 @@ bool RecordedProgram::Lives() {
   const std::int64_t now = MonotonicNow();
   const bool lives = file_.ProgramLives();
   if (lives) seen_ns_ = now;
+  if (!lives && gone_ns_ == 0) gone_ns_ = MonotonicNow();
   return lives;
 }
 
@@ -184,6 +185,7 @@ ProgramFacts RecordedProgram::Facts() {
                      .off_ns = off_ns_,
                      .lives = Lives(),
                      .seen_ns = seen_ns_,
+                     .gone_ns = gone_ns_,
                      .ended_before = ended_before(),
                      .last_record_ns = ended_before() ? LastRecordNs() : 0,
                      .ever_recorded = from.rings.load(std::memory_order_relaxed) > 0,

@@ -158,7 +158,7 @@ class RecordedProgram {
   const bool lived_;
   const std::uint32_t level_;
   const From from_;
-  std::int64_t on_ns_ = 0, off_ns_ = 0, seen_ns_ = 0;
+  std::int64_t on_ns_ = 0, off_ns_ = 0, seen_ns_ = 0, gone_ns_ = 0;
   bool on_ = false, attended_ = false, counts_steps_ = false;
   bool wrapped_ = false;  // A ring had overwritten records from before the recording.
   std::vector<wire::RingReader> readers_;

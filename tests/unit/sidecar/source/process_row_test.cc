@@ -125,6 +125,27 @@ TEST(ProcessRow, OnlyAProgramThatRecordedAndDidNotEndCleanlyIsLost) {
   EXPECT_EQ(OutcomeOf(Row(child)), Outcome::kWorkerLost) << "CUPTI's last records are gone";
 }
 
+// The sidecar was suspended over the window, and the program has ended before it looked again.
+TEST(ProcessRow, AProgramThatMayHaveRunUnrecordedIsALateStart) {
+  ProgramFacts facts = Good();
+  facts.lives = facts.ever_recorded = false;
+  facts.kept = 0;
+  facts.on_ns = facts.off_ns = 0;
+  facts.seen_ns = kTimes.start_ns - 50 * kMs;
+  facts.gone_ns = kTimes.stop_ns + kMs;
+  EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kLateStart);
+  EXPECT_THAT(Row(facts).message(), HasSubstr("not switched on before the window ended"));
+  facts.gone_ns = kTimes.start_ns - kMs;
+  EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kOk) << "it had ended before the window";
+
+  facts.gone_ns = kTimes.end_ns - kMs;
+  facts.on_ns = facts.off_ns = kTimes.instant_ns + kSecond;
+  EXPECT_THAT(Row(facts).message(), HasSubstr("recording began 1s after the instant"));
+  facts.on_ns = kTimes.start_ns - 20 * kMs;
+  facts.off_ns = facts.gone_ns;
+  EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kOk) << "recording was on all the time";
+}
+
 TEST(ProcessRow, DamageAndLossAreTold) {
   ProgramFacts facts = Good();
   facts.lost = 5;
