@@ -351,7 +351,10 @@ Recording AgentSource::CollectRank(const v1::CapturePlan& plan, const CaptureTim
     // one was switched off. Programs that started or ended meanwhile do not count.
     if (facts.on_ns > std::max(times.start_ns, facts.born_ns))
       started = std::max(started, facts.on_ns);
-    if (facts.lives && !facts.ended_cleanly) stopped = std::min(stopped, facts.off_ns);
+    if (verdict.unrecorded)
+      started = times.stop_ns;
+    else if (facts.lives && !facts.ended_cleanly)
+      stopped = std::min(stopped, facts.off_ns);
     lost += facts.lost;
     device_lost += facts.device.lost;
     recording.processes.push_back(std::move(verdict.row));

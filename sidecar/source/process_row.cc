@@ -49,11 +49,13 @@ std::int64_t MayRunUntil(const ProgramFacts& facts, const CaptureTimes& times) {
 }
 
 // Detects a recording that begins late or ends early while the program ran, or may have run.
-void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row) {
+void JudgeCoverage(const ProgramFacts& facts, const CaptureTimes& times, RowBuilder& row,
+                   ProcessVerdict& verdict) {
   const std::int64_t wanted_from = std::max(facts.born_ns, times.instant_ns);
   const std::int64_t wanted_until = std::min(MayRunUntil(facts, times), times.end_ns);
   if (wanted_until <= wanted_from) return;
   if (facts.on_ns == 0) {
+    verdict.unrecorded = true;
     row.Add(Outcome::kLateStart, "recording was not switched on before the window ended");
   } else if (facts.on_ns > wanted_from) {
     row.Add(Outcome::kLateStart,
@@ -163,7 +165,7 @@ ProcessVerdict JudgeProgram(const ProgramFacts& facts, const CaptureTimes& times
     JudgeRecords(facts, row);
     return verdict;
   }
-  JudgeCoverage(facts, times, row);
+  JudgeCoverage(facts, times, row, verdict);
   JudgeDeath(facts, times, row);
   JudgeRecords(facts, row);
   if (facts.cut > 0) {

@@ -53,6 +53,8 @@ struct ProcessVerdict {
   v1::ProcessReport row{};
   // Notes for the trace itself, which explain missing events.
   std::vector<std::string> errors{}, warnings{};
+  // It ran during the window, or may have, and was never switched on.
+  bool unrecorded = false;
 };
 
 // `expects_device` means that the worker has an accelerator, so the trace must have a device plane.

@@ -51,8 +51,8 @@ def test_every_noted_step_of_the_window_is_in_the_trace(rig, notes):
     assert all(count == 1 for count in oracle.steps_of(rig.space()).values()), "and each of them once"
 
 
-def stopped_sidecar(rig, duration, freeze_at, freeze_for, *flags):
-    """A capture whose sidecar is stopped `freeze_at` seconds after it was armed, for `freeze_for` seconds."""
+def stopped_sidecar(rig, duration, freeze_at, freeze_for, *flags, then=lambda: None):
+    """A capture whose sidecar is stopped `freeze_at` seconds after it was armed, for `freeze_for` seconds. `then` is called before it goes on."""
     rig.guard = []
     rig.sidecar(flags=["--log-level", "debug"])
     capture = rig.begin_capture("--delay", "1s", *flags, duration=duration)
@@ -60,6 +60,7 @@ def stopped_sidecar(rig, duration, freeze_at, freeze_for, *flags):
     time.sleep(freeze_at)
     rig.process.signal(signal.SIGSTOP)
     time.sleep(freeze_for)
+    then()
     rig.process.signal(signal.SIGCONT)
     return capture
 
@@ -77,6 +78,14 @@ def test_a_sidecar_stopped_over_the_start_does_not_claim_the_window(rig, notes):
     found = oracle.steps_of(rig.space())
     end = oracle.window_of(manifest, worker)[1]
     assert all(found[note.process, note.step] for note in oracle.within(notes(), int(worker["startedNs"]), end))
+
+
+def test_a_program_that_died_while_its_sidecar_was_stopped_is_not_ok(rig, notes):
+    """It stepped through the window, unrecorded, and was killed before the sidecar looked again."""
+    program = rig.noting()
+    manifest, worker = finish(stopped_sidecar(rig, "300ms", 0.5, 2, then=lambda: program.kill()))
+    wanted = len(oracle.within(notes(), *oracle.window_of(manifest, worker)))
+    assert wanted > 20 and worker["outcome"] == "LateStart" and not worker["coversWindow"], (wanted, worker)
 
 
 def test_a_late_recording_is_discarded_when_that_was_asked(rig):

@@ -135,6 +135,7 @@ TEST(ProcessRow, AProgramThatMayHaveRunUnrecordedIsALateStart) {
   facts.gone_ns = kTimes.stop_ns + kMs;
   EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kLateStart);
   EXPECT_THAT(Row(facts).message(), HasSubstr("not switched on before the window ended"));
+  EXPECT_TRUE(JudgeProgram(facts, kTimes, false).unrecorded);
   facts.gone_ns = kTimes.start_ns - kMs;
   EXPECT_EQ(OutcomeOf(Row(facts)), Outcome::kOk) << "it had ended before the window";
 
