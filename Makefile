@@ -42,6 +42,7 @@ unit: everything ## Only the unit tests, no sanitizer
 
 sanitize: ## Unit tests under address+undefined and thread sanitizer
 	@tools/setup build
+	@tools/setup lint
 	@for preset in asan tsan; do \
 	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
 	done

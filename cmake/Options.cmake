@@ -15,6 +15,11 @@ add_link_options(-Wl,--gc-sections)
 if(STROBE_SANITIZE)
   add_compile_options(-fsanitize=${STROBE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${STROBE_SANITIZE})
+  add_compile_definitions(STROBE_SANITIZED)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    # Its check of dynamic types does not know libstdc++'s error categories.
+    add_compile_options(-fno-sanitize=vptr)
+  endif()
   if(STROBE_SANITIZE MATCHES thread)
     # ThreadSanitizer does not support fences; this makes asio work without them.
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
@@ -23,9 +28,13 @@ endif()
 
 add_library(strobe_options INTERFACE)
 target_include_directories(strobe_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(strobe_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
-  # g++ 12 warns about correct std::string concatenation (GCC bug 105651).
-  -Wno-restrict)
+# clang, which compiles the sanitizers' builds, warns of other things; clang-tidy checks those that
+# were chosen.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(strobe_options INTERFACE
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
+    # g++ 12 warns about correct std::string concatenation (GCC bug 105651).
+    -Wno-restrict)
+endif()
 find_package(Threads REQUIRED)
 target_link_libraries(strobe_options INTERFACE Threads::Threads)

@@ -78,8 +78,8 @@ class KubeGatekeeper final : public Gatekeeper {
   // A value read from the API server, and when.
   template <typename T>
   struct Remembered {
-    T value{};
-    MonoTime read{};
+    T value;
+    MonoTime read;
   };
   using Labels = std::map<std::string, std::string>;
 

@@ -40,12 +40,20 @@ constexpr Nanos kDeviceLead = milliseconds(1000);
 constexpr Nanos kDeviceGrace = milliseconds(5000);
 // How often to drain rings: each time costs the machine some 30 us, but a thread that does nothing
 // else fills a ring in a few milliseconds. While rings stay nearly empty, the pause doubles.
-constexpr Nanos kDrainEvery = milliseconds(2), kCalmDrain = milliseconds(8);
-constexpr double kCalmFill = 1.0 / 16;
-// How often to look for programs that have just started. While there is no program, there is
-// nothing else to do: the threads of other workers start at the same instant, so that a thread that
-// wakes for nothing makes them late.
-constexpr Nanos kFindNewbornEvery = milliseconds(50);
+constexpr Nanos kDrainEvery = milliseconds(2), kCalmDrain = milliseconds(8),
+                kQuietDrain = milliseconds(16);
+constexpr double kCalmFill = 1.0 / 16, kQuietFill = 1.0 / 256;
+
+// `filled` tells how full the fullest ring was after the last pause.
+Nanos PauseAfter(Nanos last, double filled) {
+  if (filled > kCalmFill) return kDrainEvery;
+  return std::min(2 * last, filled > kQuietFill ? kCalmDrain : kQuietDrain);
+}
+
+// How often to look for programs that have just started, which follow the orders until they are
+// found. While there is no program, there is nothing else to do: the threads of other workers start
+// at the same instant, so that a thread that wakes for nothing makes them late.
+constexpr Nanos kFindNewbornEvery = milliseconds(100);
 
 // Returns the ports in the layout of a program's header. Ports beyond its capacity are left out.
 // CUPTI then reports in their programs that the framework's profiler is its subscriber already.
@@ -212,10 +220,13 @@ bool AgentSource::RecordUntilEnd(const v1::CapturePlan& plan, const Cancellation
       on = true;
       if (!due) times.start_ns = MonotonicNow();
       programs.SwitchOn();
+      // Programs that had started before the orders were there, but after the last search.
+      programs.Find(device_time());
+      found = MonotonicNow();
       drain_every = kDrainEvery / 2;  // It is doubled below.
     }
     const double filled = programs.Drain(budget);
-    drain_every = filled > kCalmFill ? kDrainEvery : std::min(2 * drain_every, kCalmDrain);
+    drain_every = PauseAfter(drain_every, filled);
     if (MonotonicNow() - found > kFindNewbornEvery.count()) {
       programs.Find(device_time());
       programs.Settle(budget);

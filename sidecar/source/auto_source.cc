@@ -136,16 +136,11 @@ std::vector<v1::StepPace> Joined(std::vector<v1::StepPace> told, std::vector<v1:
   return told;
 }
 
-// Ends a part that waits for programs when the worker is lost, or somebody ends the recording.
-void EndLostWorker(LostWorker& worker, const Cancellation& terminate, const Cancellation& ended,
-                   Cancellation& end) {
-  constexpr Nanos kTurn = kLook / 10;
-  for (Nanos since_look{0}; !terminate.cancelled() && !ended.WaitFor(kTurn); since_look += kTurn) {
-    if (since_look < kLook) continue;
-    since_look = Nanos{0};
-    if (worker.IsLost(kLook)) break;
+// Ends a part that waits for programs when the worker is lost.
+void EndLostWorker(LostWorker& worker, Cancellation& end) {
+  while (!end.WaitFor(kLook)) {
+    if (worker.IsLost(kLook)) end.Cancel();
   }
-  end.Cancel();
 }
 
 // Records with all parts at once. Collecting begins when all of them have stopped.
@@ -160,7 +155,9 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
   const auto leaders = static_cast<std::size_t>(
       std::count_if(parts.begin(), parts.end(), [](const Part& part) { return !part.follows; }));
   std::atomic<std::size_t> leading{leaders}, present{leaders};
-  Cancellation end_followers, end_waiting, waiting_ended;
+  // Somebody who ends the recording early ends that of the followers and the waiting part too.
+  Cancellation end_followers, end_waiting;
+  const CancellationLink to_followers(terminate, end_followers), to_waiting(terminate, end_waiting);
   const auto led = [&] {
     if (--leading == 0) end_followers.Cancel();
     stopped();
@@ -170,19 +167,12 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
   std::optional<LostWorker> worker;
   if (waiting != parts.end()) worker.emplace(waiting->source, parts.size() - 1);
   const auto record = [&](std::size_t i) {
-    if (i == parts.size() && worker)
-      return EndLostWorker(*worker, terminate, waiting_ended, end_waiting);
-    if (i == parts.size()) {
-      // Somebody who ends the recording early ends that of the followers too.
-      while (!end_followers.cancelled() && !terminate.WaitFor(kLook / 10)) {
-      }
-      return end_followers.Cancel();
-    }
+    if (i == parts.size()) return EndLostWorker(*worker, end_waiting);
     session::Source& source = parts[i].source;
     if (parts[i].follows) {
       recordings[i] = source.Record(plan, cancel, end_followers, stopped);
     } else if (parts[i].waits) {
-      const EndsWith ends(waiting_ended);
+      const EndsWith ends(end_waiting);
       recordings[i] = source.Record(plan, cancel, end_waiting, stopped);
     } else {
       const Leader leader(present, end_followers);
@@ -190,8 +180,7 @@ std::vector<Recording> RecordAll(const std::vector<Part>& parts, const v1::Captu
       if (worker) worker->Ended(recordings[i]);
     }
   };
-  const bool watched = leaders < parts.size() || worker;
-  ParallelFor(parts.size() + (watched ? 1 : 0), parts.size() + 1, record);
+  ParallelFor(parts.size() + (worker ? 1 : 0), parts.size() + 1, record);
   std::vector<Recorded> recorded;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     for (Recording& recording : recordings[i])

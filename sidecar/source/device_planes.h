@@ -1,6 +1,7 @@
 // Builds GPU planes in XLA's format, which XProf's tools expect: a plane per device, a line per
 // stream, and the stats by which kernels, copies and launches are recognized.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,8 +22,9 @@ struct TickScale {
   double ps_per_tick = 1;
 
   std::int64_t Ps(std::uint64_t at) const {
-    const auto since = static_cast<std::int64_t>(at - ticks);
-    return ps + static_cast<std::int64_t>(static_cast<double>(since) * ps_per_tick);
+    const auto since = static_cast<double>(static_cast<std::int64_t>(at - ticks));
+    constexpr double kMostPs = 4e18;  // Limits forged times; it is longer than any window.
+    return ps + static_cast<std::int64_t>(std::clamp(since * ps_per_tick, -kMostPs, kMostPs));
   }
 };
 

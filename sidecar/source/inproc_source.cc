@@ -166,9 +166,13 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   for (const Announcement& process : processes) plans.push_back(PlanFor(process, planned));
   const std::uint64_t room = MemoryRoom(kTraceCopies * processes.size());
   const std::uint64_t max_bytes = MaxTrace(plan, room);
-  std::atomic<std::size_t> recording{processes.size() + 1};
+  std::atomic<std::size_t> recording{processes.size()};
+  Cancellation ended;
+  const CancellationLink cancelled(cancel, ended), terminated(terminate, ended);
   const auto stopped = [&] {
-    if (--recording == 0) collecting();
+    if (--recording > 0) return;
+    ended.Cancel();
+    collecting();
   };
   const InprocCallbacks callbacks{.until_deadline = [&times] { return times.UntilDeadline(); },
                                   .stopped = stopped};
@@ -177,7 +181,6 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
   const Nanos ahead = lead() + (plan.steps() > 0 ? session::kStepsMayHurry : Nanos{0});
   (void)cancel.WaitFor(std::max(times.UntilStart() - ahead, Nanos{0}));
   std::vector<FrameworkAnswer> answers(processes.size());
-  std::atomic<bool> ended{false};
   // The first task watches the clock; the others talk to a process each.
   ParallelFor(processes.size() + 1, processes.size() + 1, [&](std::size_t i) {
     if (i > 0) {
@@ -185,13 +188,14 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
                                  terminate, callbacks);
       return;
     }
-    constexpr Nanos kEvery = std::chrono::milliseconds(10);
-    while (recording > 1 && !cancel.WaitFor(kEvery)) {
-      if (terminate.cancelled() && !ended.exchange(true)) times.StopNow();
+    constexpr Nanos kEvery = std::chrono::milliseconds(50);
+    for (Nanos pause{0}; !ended.WaitFor(pause);) {
       times.Look();
+      const Nanos left = times.UntilStop();
+      pause = left > Nanos{0} ? std::min(kEvery, left + Nanos{1}) : kEvery;
     }
+    if (terminate.cancelled()) times.StopNow();
     times.Ended();
-    stopped();
   });
   std::vector<Recording> recordings = JoinAnswers(plan, times, room, std::move(answers));
   const bool has_torch_options =

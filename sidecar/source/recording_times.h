@@ -22,7 +22,8 @@ class RecordingTimes {
   // The recorded part of the window: its duration, or less after StopNow.
   Nanos Recorded() const;
 
-  // Checks the wall clock. Call it every few milliseconds from before the start on.
+  // Checks the wall clock. Call it from before the start on, at least 20 times a second, and at
+  // the stop.
   void Look();
   // The last check. Recording has ended, perhaps before the planned end.
   void Ended();

@@ -13,7 +13,7 @@ thread_local std::size_t t_held = 0, t_peak = 0;
 }  // namespace
 
 // Sanitizers replace these operators to check for mismatches. Builds with them count nothing.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef STROBE_SANITIZED
 void* operator new(std::size_t size) {
   void* const memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();

@@ -210,7 +210,7 @@ TEST_F(RingFileTest, AHeirIsSeenAndItsParentsDeathToo) {
 }
 
 TEST_F(RingFileTest, WithoutAddressSpaceItSaysSo) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STROBE_SANITIZED
   GTEST_SKIP() << "sanitizers take terabytes of address space";
 #endif
   rlimit before{};

@@ -21,7 +21,7 @@ using testing::Not;
 using testing::StartsWith;
 
 // Under the sanitizers a few cases reach all code.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STROBE_SANITIZED
 constexpr std::uint64_t kComparedCases = 12;
 #else
 constexpr std::uint64_t kComparedCases = 500;

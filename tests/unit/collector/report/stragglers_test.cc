@@ -24,7 +24,7 @@ constexpr std::int64_t kMilli = 1'000'000;
 
 // Under the sanitizers a case takes forty times as long, and a few reach all code. They are too few
 // for the bounds on mistakes.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STROBE_SANITIZED
 constexpr unsigned kOneCaseOf = 40;
 #else
 constexpr unsigned kOneCaseOf = 1;

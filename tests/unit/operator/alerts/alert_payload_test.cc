@@ -76,7 +76,7 @@ TEST(ParseAlerts, RefusesWhatIsNoPayloadAndSaysWhy) {
   };
   EXPECT_THAT(complaint(""), HasSubstr("not JSON"));
   EXPECT_THAT(complaint("{\"version\":"), HasSubstr("not JSON at byte 12"));
-  EXPECT_THAT(complaint(Post({OneAlert()}).dump() + "x"), HasSubstr("not JSON"));
+  EXPECT_THAT(complaint(Post(Json::array({OneAlert()})).dump() + "x"), HasSubstr("not JSON"));
   EXPECT_THAT(complaint("{\"version\":\"\xff\"}"), HasSubstr("not JSON")) << "invalid UTF-8";
   for (const char* text : {"[]", "\"4\"", "7", "null", "true", "[{\"version\":\"4\"}]"})
     EXPECT_EQ(complaint(text), "the body is not a JSON object") << text;
@@ -144,12 +144,13 @@ TEST(ParseAlerts, CountsLabelsUpToTheirBound) {
   Json alert = OneAlert();
   for (std::size_t i = alert["labels"].size(); i < kMaxAlertLabels; ++i)
     alert["labels"]["l" + std::to_string(i)] = std::string(kMaxAlertValueBytes, 'v');
-  const auto most = ParseAlerts(Post({alert}).dump());
+  const auto most = ParseAlerts(Post(Json::array({alert})).dump());
   ASSERT_TRUE(most.ok());
   ASSERT_EQ(most->alerts.size(), 1u) << most->why_invalid;
   EXPECT_EQ(most->alerts[0].labels.size(), kMaxAlertLabels);
   alert["labels"]["more"] = "x";
-  EXPECT_THAT(ParseAlerts(Post({alert}).dump())->why_invalid, HasSubstr("more than 64 labels"));
+  EXPECT_THAT(ParseAlerts(Post(Json::array({alert})).dump())->why_invalid,
+              HasSubstr("more than 64 labels"));
 }
 
 TEST(ParseAlerts, ShortensAnnotations) {
@@ -158,7 +159,7 @@ TEST(ParseAlerts, ShortensAnnotations) {
   for (int i = 0; i < 70; ++i) alert["annotations"]["a" + std::to_string(i)] = "x";
   alert["annotations"]["a0"] = std::string(511, 'x') + "\u00e9";  // Its bytes are not separated.
   alert["annotations"][std::string(300, 'n')] = "x";
-  const auto payload = ParseAlerts(Post({alert}).dump());
+  const auto payload = ParseAlerts(Post(Json::array({alert})).dump());
   ASSERT_TRUE(payload.ok());
   ASSERT_EQ(payload->alerts.size(), 1u);
   EXPECT_EQ(payload->alerts[0].annotations.size(), kMaxAlertLabels);

@@ -129,7 +129,7 @@ class AlertReceiverTest : public testing::Test {
         body, own);
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const Validity validity_{clock_.WallNow() - std::chrono::hours(1),
                            clock_.WallNow() + std::chrono::hours(1)};
   const KeyPair authority_ = *NewAuthority("ours", validity_);

@@ -47,7 +47,7 @@ class Reconciling : public testing::Test {
     return results_;
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   WorkQueue queue_{clock_};
   Mutex mutex_;
   std::map<std::string, std::vector<Step>> steps_;

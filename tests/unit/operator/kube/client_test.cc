@@ -19,7 +19,7 @@ HttpResponse Busy(Nanos retry_after) {
 
 class ClientTest : public testing::Test {
  protected:
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const std::shared_ptr<ScriptedTransport> server_ = std::make_shared<ScriptedTransport>();
   Client client_{clock_, server_};
 };

@@ -76,7 +76,7 @@ class NotifierTest : public testing::Test {
     ASSERT_EQ(told(result), count) << Name(result);
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   ScriptedTransport* server_ = nullptr;
   std::array<std::atomic<int>, 4> told_{};
 };

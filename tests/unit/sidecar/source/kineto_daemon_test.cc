@@ -121,7 +121,7 @@ class KinetoDaemonTest : public testing::Test {
     return {.path = directory_ + "/strobe-1.json", .start = clock_.MonoNow() + 1h, .duration = 1s};
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   std::string directory_;
   std::optional<KinetoDaemon> daemon_;
 };
