@@ -74,10 +74,10 @@ class Trainer:
         found = collections.Counter(name for name, begin, end in events if name.startswith("aten::") and first <= begin and end <= last)
         return found, {name: count * len(steps) for name, count in self.operators(rank).items()}, len(steps)
 
-    def trains(self):
+    def trains(self, rank=0):
         """Whether it goes on."""
         before = time.time_ns()
-        wait_until(lambda: self.steps(before, 1 << 63) or not self.process.running(), 30, "another step")
+        wait_until(lambda: self.steps(before, 1 << 63, rank) or not self.process.running(), 30, "another step")
         assert self.process.running(), self.process.output()
         return True
 
