@@ -14,14 +14,17 @@ namespace strobe {
 class Cancellation {
  public:
   void Cancel() {
-    byte_.store(1, std::memory_order_relaxed);
-    notification_.Notify();
+    // One critical section, because a waiter may destroy this object as soon as it ends.
     MutexLock lock(&mutex_);
+    byte_.store(1, std::memory_order_relaxed);
     for (Cancellation* const linked : linked_) linked->Cancel();
   }
   bool cancelled() const { return byte_.load(std::memory_order_relaxed) != 0; }
   // Waits for at most `duration`. True if cancelled by then.
-  bool WaitFor(Nanos duration) const { return notification_.WaitFor(duration); }
+  bool WaitFor(Nanos duration) const {
+    MutexLock lock(&mutex_);
+    return mutex_.AwaitFor(duration, [this] { return cancelled(); });
+  }
   // The address of a byte that becomes non-zero on cancellation, for code in other languages. The
   // byte must be read atomically.
   const std::uint8_t* byte() const { return reinterpret_cast<const std::uint8_t*>(&byte_); }
@@ -31,7 +34,6 @@ class Cancellation {
 
   static_assert(sizeof(std::atomic<std::uint8_t>) == 1);
   std::atomic<std::uint8_t> byte_{0};
-  Notification notification_;
   mutable Mutex mutex_;
   mutable std::vector<Cancellation*> linked_ ABSL_GUARDED_BY(mutex_);
 };

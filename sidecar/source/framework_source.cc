@@ -31,7 +31,6 @@ constexpr Nanos kConnectFor = milliseconds(50);  // For connections on the loopb
 // How long a server's age is remembered in case it becomes too busy to answer. It does not change
 // while the container runs.
 constexpr Nanos kBelieveFor = std::chrono::minutes(10);
-constexpr Nanos kSlice = milliseconds(50);
 
 // The limit on the answer of each process. A larger answer is refused before it is read.
 struct AnswerLimit {
@@ -111,7 +110,7 @@ void Await(ProfileCalls& calls, RecordingTimes& times, const Holds& holds,
   const auto end_sessions = [&] {
     if (!std::exchange(terminated, true)) calls.Terminate();
   };
-  while (!calls.WaitFor(stopped ? kSlice : std::min(kSlice, times.UntilStop() + Nanos{1}))) {
+  while (!calls.WaitFor(times.UntilNextLook())) {
     times.Look();
     if (cancel.cancelled()) calls.TryCancel();
     if (!terminated && (terminate.cancelled() || AnyWantsBack(holds))) {

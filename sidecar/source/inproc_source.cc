@@ -188,12 +188,7 @@ std::vector<Recording> InprocSource::Record(const v1::CapturePlan& plan, const C
                                  terminate, callbacks);
       return;
     }
-    constexpr Nanos kEvery = std::chrono::milliseconds(50);
-    for (Nanos pause{0}; !ended.WaitFor(pause);) {
-      times.Look();
-      const Nanos left = times.UntilStop();
-      pause = left > Nanos{0} ? std::min(kEvery, left + Nanos{1}) : kEvery;
-    }
+    while (!ended.WaitFor(times.UntilNextLook())) times.Look();
     if (terminate.cancelled()) times.StopNow();
     times.Ended();
   });

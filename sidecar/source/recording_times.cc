@@ -48,6 +48,11 @@ void RecordingTimes::Look() {
   set_ = set;
 }
 
+Nanos RecordingTimes::UntilNextLook() const {
+  constexpr Nanos kEvery = std::chrono::milliseconds(50);
+  return stopped_ ? kEvery : std::min(kEvery, UntilStop() + Nanos{1});
+}
+
 void RecordingTimes::Ended() {
   Look();
   if (!std::exchange(stopped_, true)) set_at_stop_ = set_;

@@ -22,9 +22,10 @@ class RecordingTimes {
   // The recorded part of the window: its duration, or less after StopNow.
   Nanos Recorded() const;
 
-  // Checks the wall clock. Call it from before the start on, at least 20 times a second, and at
-  // the stop.
+  // Checks the wall clock. Call it from before the start on, each time after UntilNextLook.
   void Look();
+  // Until the stop, if no check has seen it yet, but at most 50 ms.
+  Nanos UntilNextLook() const;
   // The last check. Recording has ended, perhaps before the planned end.
   void Ended();
   // How far the wall clock had been set since that reading, as of the last check.
