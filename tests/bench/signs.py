@@ -1,4 +1,4 @@
-"""Slows one of four real JAX workers down, again and again, and counts how often that is captured with its onset. Then a clean job, with noise.
+"""Counts what signs capture while four real JAX workers run as a healthy job does, with its noise, and then how often a slowed worker is captured with its onset.
 
 There is no peer: no other operator captures by what its workers see. STROBE_ROUNDS and STROBE_CLEAN_MINUTES say how much is run.
 """
@@ -15,6 +15,7 @@ from tests.support.sign_rig import SlowableWorker, create_trigger, finished, hol
 RANKS = 4
 ROUNDS = int(os.environ.get("STROBE_ROUNDS", "50"))
 CLEAN_MINUTES = float(os.environ.get("STROBE_CLEAN_MINUTES", "10"))
+NOISE = 0.15
 
 
 def one_round(kubectl, workers, number):
@@ -43,7 +44,7 @@ def run(directory):
     with Group(directory / "logs") as group:
         operator, kubectl = chart_operator.start(group, directory, logdir)
         create_trigger(kubectl, sign_trigger("signs", logdir, {"stepsSlower": {"percent": 50, "steps": 10}}))
-        workers = [SlowableWorker(group, operator, site, f"worker-{i}", directory, i) for i in range(RANKS)]
+        workers = [SlowableWorker(group, operator, site, f"worker-{i}", directory, i, noise=NOISE) for i in range(RANKS)]
         for worker in workers:
             worker.start()
         warm_up(workers)
@@ -62,7 +63,7 @@ def run(directory):
     bars.at_most("captures in clean running", false, 0)
     return "\n".join([
         "### Captures by the sidecars' own signs\n",
-        f"{RANKS} JAX workers with steps of 50 ms on this machine, sidecars, operator and a real API server. In each round one worker's steps become three times as"
+        f"{RANKS} JAX workers with steps of 50 ms and the noise of a healthy job (see tests/e2e/slowed_loop.py) on this machine, sidecars, operator and a real API server. In each round one worker's steps become three times as"
         " long; the trigger asks for steps that are 50% slower ten times in a row, and looks back 30 s.\n",
         "| rounds | captured with the onset in the capture | bar | onset to request, p50 | max | captures in clean running | minutes | other captures |",
         "|---|---|---|---|---|---|---|---|",

@@ -1,10 +1,14 @@
-"""A JAX training loop that annotates its steps with Strobe's annotations: slowed_loop.py NOTES SLOW HOLD PERIOD.
+"""A JAX training loop that annotates its steps with Strobe's annotations: slowed_loop.py NOTES SLOW HOLD PERIOD [NOISE].
 
 Each step takes PERIOD seconds. While the file SLOW exists, it takes so many times as long as the file says. From when the file HOLD exists, it
 holds so many MiB of memory. Notes each step as train_loop.py does.
+
+With NOISE, the steps of a healthy job differ: the logarithm of their length has that standard deviation, one step in 200 takes three times as
+long (input that came late), now and then four in a row do, and every 500 steps one takes twenty times as long (a checkpoint).
 """
 
 import os
+import random
 import sys
 import time
 
@@ -29,15 +33,27 @@ def told(path):
         return None
 
 
+def healthy(step, chance, deviation):
+    """How many times the period a step of a healthy job takes."""
+    if not deviation:
+        return 1
+    if step % 500 == 499:
+        return 20
+    if chance.random() < 0.005 or step % 1200 in range(700, 704):
+        return 3
+    return chance.lognormvariate(0, deviation)
+
+
 def main():
     notes_path, slow, hold, period = *sys.argv[1:4], float(sys.argv[4])
+    deviation, chance = float(sys.argv[5]) if len(sys.argv) > 5 else 0, random.Random(notes_path)
     held = []
     weights = train_step(jnp.ones((64, 64))).block_until_ready()
     notes = open(notes_path, "a", buffering=1)
     print("ready", flush=True)
     step, parent = 0, os.getppid()
     while os.getppid() == parent:
-        factor = float(told(slow) or 1)
+        factor = float(told(slow) or 1) * healthy(step, chance, deviation)
         if not held and told(hold):
             held.append(bytearray(b"x") * (int(told(hold)) << 20))
         monotonic, wall = time.monotonic_ns(), time.time_ns()

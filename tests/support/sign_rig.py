@@ -21,12 +21,12 @@ def order(path, value):
 
 
 class SlowableWorker:
-    def __init__(self, group, operator, package, name, directory, index, look_back="30s", job="llm", wrap=()):
+    def __init__(self, group, operator, package, name, directory, index, look_back="30s", job="llm", wrap=(), noise=0):
         self.name = name
         self.dir = directory / name
         (self.dir / "strobe").mkdir(parents=True)
         self.notes, self.slow, self.held = self.dir / "notes", self.dir / "slow", self.dir / "hold"
-        self.trainer = group.start(f"trainer-{name}", [*wrap, PYTHON, ROOT / "tests/e2e/slowed_loop.py", self.notes, self.slow, self.held, PERIOD], env={
+        self.trainer = group.start(f"trainer-{name}", [*wrap, PYTHON, ROOT / "tests/e2e/slowed_loop.py", self.notes, self.slow, self.held, PERIOD, noise], env={
             "STROBE_DIR": str(self.dir / "strobe"), "STROBE_AGENT": str(BIN / "libstrobe_agent.so"), "PYTHONPATH": str(package)})
         self.sidecar = SecureSidecar(group, operator, name, 1, self.dir, index=index, labels={"batch.kubernetes.io/job-name": job}, flags=[
             "--agent-dir", self.dir / "strobe/agent", "--flight-recorder", look_back])
@@ -37,13 +37,12 @@ class SlowableWorker:
         return self
 
     def slow_down(self, factor):
-        """Returns the step at which it begins."""
-        before = oracle.read_notes(self.notes)[-1].step
+        """Returns the first step that began afterwards. A step reads the order just before it notes its begin."""
         order(self.slow, factor)
+        ordered = time.monotonic_ns()
 
         def first():
-            return next((note for note in oracle.read_notes(self.notes)[-400:]
-                         if note.step > before and note.mono_end - note.mono_begin > PERIOD * (1 + factor) / 2 * SECOND), None)
+            return next((note for note in oracle.read_notes(self.notes)[-400:] if note.mono_begin > ordered + SECOND // 1000), None)
         return wait_until(first, 20, "a slow step")
 
     def hold(self, mebibytes):
