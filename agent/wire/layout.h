@@ -74,6 +74,16 @@ struct StepLoop {
   std::array<StepMark, kStepMarks> marks;
 };
 inline constexpr std::size_t kStepLoops = 4;  // The steps of further loops are not told.
+using StepLoops = std::array<StepLoop, kStepLoops>;
+
+// The file in which a process tells the steps of one framework without a thread that answers:
+// strobe/_inproc/step_marks.py of the Python package writes it, each word as a whole.
+struct StepFile {
+  std::uint64_t magic;  // kStepMagic
+  StepLoops loops;
+};
+inline constexpr std::uint64_t kStepMagic = 0x315345'424f525453ull;  // "STROBES1" in memory.
+static_assert(sizeof(StepFile) == 1800);
 
 struct FileHeader {
   // Fields that the program writes before the file is visible to others.
@@ -136,7 +146,7 @@ struct FileHeader {
   std::atomic<std::uint64_t> memory_limit;    // Limit of that cgroup in bytes; 0 if there is none.
   std::atomic<std::uint64_t> memory_read_at;  // CLOCK_MONOTONIC in ns; 0 if never read.
   std::array<StripedCounter, kStripes> without_ring;  // Records of threads that got no ring.
-  std::array<StepLoop, kStepLoops> step_loops;        // Written whether or not a capture runs.
+  StepLoops step_loops;                               // Written whether or not a capture runs.
 };
 // The header occupies one page before the first ring.
 inline constexpr std::size_t kHeaderBytes = 4096;

@@ -40,7 +40,7 @@ class JobSignRules {
   bool empty() const { return rules_.empty(); }
   bool wants(v1::SignKind kind) const;
 
-  // `told` is what Source::LastSteps returned when the clocks said `mono` and `wall`. Returns the
+  // `told` is what Source::Steps returned when the clocks said `mono` and `wall`. Returns the
   // signs that appear now. A sign that lasts is returned once, and again only after it was gone.
   std::vector<FoundSign> Look(std::span<const v1::StepPace> told, std::optional<SeenMemory> memory,
                               MonoTime mono, WallTime wall);

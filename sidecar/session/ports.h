@@ -59,12 +59,9 @@ class Source {
   virtual std::vector<v1::Source> Probe(Nanos timeout) = 0;
   // How long before the start of the guard Record must be called.
   virtual Nanos lead() const = 0;
-  // The training steps that the worker's processes tell, whether or not they are recorded. Times
-  // refer to the wall clock as it is now. A process that is being recorded need not tell.
+  // The last training steps that the worker's processes began, whether or not they are recorded.
+  // Times refer to the wall clock as it is now.
   virtual std::vector<v1::StepPace> Steps() { return {}; }
-  // The same, but of a process that does not answer at once, what it told last: its steps may have
-  // stopped.
-  virtual std::vector<v1::StepPace> LastSteps() { return Steps(); }
   // Records [instant - guard, instant + duration + guard). If the plan counts steps, the instant is
   // a time before the first step, and processes that tell steps are recorded until they have ended
   // the last one, at most until plan.steps_by_ns. Returns when the trace is collected, the

@@ -136,8 +136,8 @@ std::vector<v1::StepPace> AgentSource::Steps() {
         !directory_.Concerns(opened.rings.file, false))
       continue;
     const wire::RingFile& file = opened.rings.file;
-    AddToldSteps(*file.header(),
-                 StrCat(CutUtf8(file.ProgramName(), wire::kProgramBytes), " ", opened.pid), offset,
+    const std::string name = CutUtf8(file.ProgramName(), wire::kProgramBytes);
+    AddToldSteps(file.header()->step_loops, ToldByAgent(StrCat(name, " ", opened.pid)), offset,
                  told);
   }
   return told;

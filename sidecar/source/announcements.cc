@@ -87,14 +87,15 @@ void MarkFrameworksBeside(std::vector<Announcement>& processes) {
   }
 }
 
-// Removes what a killed process was still writing, ".<process>-*", and its socket. A finished trace
-// stays for the capture that asked for it.
+// Removes what a killed process was still writing, ".<process>-*", its socket and its steps. A
+// finished trace stays for the capture that asked for it.
 void RemoveLeftovers(DIR* entries, const std::set<std::string>& dead) {
   rewinddir(entries);
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     const bool is_leftover = std::any_of(dead.begin(), dead.end(), [&](const std::string& process) {
-      return name == process + ".sock" || name.starts_with("." + process + "-");
+      return name == process + ".sock" || name == process + ".steps" ||
+             name.starts_with("." + process + "-");
     });
     if (is_leftover) (void)unlinkat(dirfd(entries), entry->d_name, 0);
   }
@@ -156,6 +157,9 @@ absl::StatusOr<Announcement> ParseAnnouncement(std::string_view name, std::strin
   process.listens = PortsIn(object, "listens");
   process.socket = LineOf(object, "socket");
   if (!IsFileName(process.socket)) return Wrong("socket is no name of a file");
+  process.steps = LineOf(object, "steps");
+  if (!process.steps.empty() && !IsFileName(process.steps))
+    return Wrong("steps is no name of a file");
   const auto child = object.find("multiprocessing");
   const bool daemon = child != object.end() && child->is_object() &&
                       child->value("daemon", json(false)) == json(true);

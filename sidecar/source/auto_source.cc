@@ -217,10 +217,6 @@ std::vector<v1::Source> AutoSource::Probe(Nanos timeout) {
 
 std::vector<v1::StepPace> AutoSource::Steps() { return Joined(inproc_.Steps(), agent_.Steps()); }
 
-std::vector<v1::StepPace> AutoSource::LastSteps() {
-  return Joined(inproc_.LastSteps(), agent_.LastSteps());
-}
-
 Nanos AutoSource::lead() const {
   const Nanos kineto = kineto_ == nullptr ? Nanos{0} : kineto_->lead() + kLook;
   return std::max({framework_.lead() + kLook, inproc_.lead() + kLook, agent_.lead(), kineto});

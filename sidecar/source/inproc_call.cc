@@ -134,47 +134,6 @@ std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& proce
   return RequestLine(request);
 }
 
-std::optional<std::vector<v1::StepPace>> ReadStepsLine(std::string_view line,
-                                                       const Announcement& process) {
-  constexpr std::size_t kMaxLoops = 4, kMaxLoopBytes = 48;
-  constexpr std::uint64_t kMaxNumber = 1ull << 60;
-  std::vector<v1::StepPace> told;
-  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const auto loops = object.is_object() ? object.find("steps") : object.end();
-  if (!object.is_object() || loops == object.end() || !loops->is_array()) return std::nullopt;
-  for (const json& loop : *loops) {
-    if (!loop.is_object() || told.size() == kMaxLoops) break;
-    const auto number = NumberField<std::uint64_t>(loop, "number");
-    std::int64_t began = 0, ended = 0, period = 0;
-    TakeTime(loop, "began_ns", began);
-    TakeTime(loop, "ended_ns", ended);
-    TakeTime(loop, "period_ns", period);
-    if (!number || *number > kMaxNumber || began == 0) continue;
-    v1::StepPace& pace = told.emplace_back();
-    pace.set_loop(TextField(loop, "loop", kMaxLoopBytes));
-    pace.set_process(process.label());
-    pace.set_teller(process.socket);
-    pace.set_number(static_cast<std::int64_t>(*number));
-    pace.set_began_ns(began);
-    pace.set_ended_ns(ended);
-    pace.set_period_ns(period);
-    pace.set_source(v1::SOURCE_FRAMEWORK);
-  }
-  return told;
-}
-
-std::optional<std::vector<v1::StepPace>> AskSteps(const std::string& directory,
-                                                  const Announcement& process, Nanos timeout) {
-  InprocConnection lines(directory, process);
-  if (!lines.Send(RequestLine({{"op", "steps"}}))) return std::nullopt;
-  const MonoTime until = SystemClock().MonoNow() + timeout;
-  while (true) {
-    if (const auto line = lines.Next()) return ReadStepsLine(*line, process);
-    const Nanos left = until - SystemClock().MonoNow();
-    if (left <= Nanos{0} || !lines.Wait(std::min(left, kLineWait))) return std::nullopt;
-  }
-}
-
 bool ReadInprocLine(std::string_view line, std::string_view who, InprocAnswer& answer) {
   const auto fail = [&](Outcome outcome, std::string_view why) {
     answer.verdict = {outcome, StrCat(who, ": ", why)};

@@ -26,14 +26,6 @@ class InprocConnection;
 std::string InprocRequest(const v1::CapturePlan& plan, const Announcement& process,
                           std::uint64_t max_bytes);
 
-// The loops whose steps the process tells, at most 4. None if it does not answer within `timeout`,
-// or is being recorded.
-std::optional<std::vector<v1::StepPace>> AskSteps(const std::string& directory,
-                                                  const Announcement& process, Nanos timeout);
-// Reads the answer, a line of JSON; none if it does not tell steps. Pure.
-std::optional<std::vector<v1::StepPace>> ReadStepsLine(std::string_view line,
-                                                       const Announcement& process);
-
 struct InprocAnswer {
   CallVerdict verdict{Outcome::kOk, ""};
   bool recorded = false;  // There is a trace, even if the verdict is not kOk.

@@ -1,5 +1,7 @@
 #include "sidecar/source/inproc_source.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "sidecar/source/memory_room.h"
 #include "sidecar/source/recording_times.h"
 #include "sidecar/source/ring_files.h"
+#include "sidecar/source/step_file.h"
 
 namespace strobe {
 namespace {
@@ -25,7 +28,6 @@ namespace {
 using session::Recording;
 
 constexpr std::string_view kTorch = "torch";
-constexpr std::size_t kAskers = 8;
 
 FrameworkAnswer RecordOne(const std::string& directory, const v1::CapturePlan& plan,
                           const Announcement& process, std::uint64_t max_bytes,
@@ -126,24 +128,14 @@ std::vector<v1::Source> InprocSource::Probe(Nanos) {
   return sources;
 }
 
-std::vector<v1::StepPace> InprocSource::AskAll(StepMemory::Silent silent) {
-  std::vector<Announcement> processes = ReadAnnouncements(directory_);
-  std::erase_if(processes, [](const Announcement& process) { return !process.trains; });
-  std::vector<std::string> tellers;
-  for (const Announcement& process : processes) tellers.push_back(process.socket);
-  step_memory_.KeepOnly(tellers);
-  std::vector<std::vector<v1::StepPace>> told(processes.size());
-  // However many there are, silent ones are waited for together.
-  const MonoTime until = clock_.MonoNow() + StepMemory::kFirst;
-  ParallelFor(processes.size(), kAskers, [&](std::size_t i) {
-    const Nanos left = std::max(until - clock_.MonoNow(), StepMemory::kUsual);
-    auto answer = AskSteps(directory_, processes[i], step_memory_.Patience(tellers[i], left));
-    told[i] = step_memory_.Take(tellers[i], std::move(answer), clock_.WallNow(), silent);
-  });
-  std::vector<v1::StepPace> all;
-  for (std::vector<v1::StepPace>& loops : told)
-    std::move(loops.begin(), loops.end(), std::back_inserter(all));
-  return all;
+std::vector<v1::StepPace> InprocSource::Steps() {
+  const std::int64_t offset = WallLessMonotonic(clock_).count();
+  const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::vector<v1::StepPace> told;
+  for (const Announcement& process : ReadAnnouncements(directory_)) {
+    if (process.trains) AddStepsOf(directory, process, offset, told);
+  }
+  return told;
 }
 
 Nanos InprocSource::lead() const {

@@ -8,7 +8,6 @@
 #include "common/base/clock.h"
 #include "sidecar/session/ports.h"
 #include "sidecar/source/announcements.h"
-#include "sidecar/source/step_memory.h"
 
 namespace strobe {
 
@@ -20,8 +19,7 @@ class InprocSource final : public session::Source {
 
   std::vector<v1::Source> Probe(Nanos timeout) override;
   Nanos lead() const override;
-  std::vector<v1::StepPace> Steps() override { return AskAll(StepMemory::Silent::kGoesOn); }
-  std::vector<v1::StepPace> LastSteps() override { return AskAll(StepMemory::Silent::kRests); }
+  std::vector<v1::StepPace> Steps() override;
   // NoSource without processes if none announced itself. Processes with a server of ours are left
   // to it, unless the plan names a container. If the plan counts steps, each of its step_tellers
   // records itself from the begin of the first to the end of the last one, and any other process
@@ -31,11 +29,8 @@ class InprocSource final : public session::Source {
                                          const std::function<void()>& collecting) override;
 
  private:
-  std::vector<v1::StepPace> AskAll(StepMemory::Silent silent);
-
   const Clock& clock_;
   const std::string directory_;
-  StepMemory step_memory_{};
 };
 
 // The announcements that a capture with this plan records over their sockets. Pure.

@@ -348,7 +348,8 @@ std::int64_t RecordedProgram::MonotonicOf(std::uint64_t ticks) const {
 
 void RecordedProgram::AddSteps(std::int64_t wall_minus_monotonic_ns,
                                std::vector<v1::StepPace>& told) const {
-  if (!settled_ && !ended_before()) AddToldSteps(header(), label_, wall_minus_monotonic_ns, told);
+  if (!settled_ && !ended_before())
+    AddToldSteps(header().step_loops, ToldByAgent(label_), wall_minus_monotonic_ns, told);
 }
 
 std::optional<RecordedProgram::StepTimes> RecordedProgram::TimesOfSteps(

@@ -103,7 +103,7 @@ class RecordedProgram {
   void AddSteps(std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) const;
   // Notes whether the program tells steps of the loop now.
   void NoteCounting(std::string_view loop) {
-    counts_steps_ = !settled_ && !ended_before() && TellsSteps(header(), loop);
+    counts_steps_ = !settled_ && !ended_before() && TellsSteps(header().step_loops, loop);
   }
   bool counts_steps() const { return counts_steps_; }
   // The begin of the first and the end of the last recorded step of the loop with a number from

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "agent/wire/step_marks.h"
 #include "collector/xplane/trace_me_text.h"
@@ -44,9 +45,16 @@ std::int64_t PeriodOf(const std::vector<wire::ToldStep>& steps) {
 
 }  // namespace
 
-void AddToldSteps(const wire::FileHeader& header, const std::string& process,
+v1::StepPace ToldByAgent(std::string process) {
+  v1::StepPace who;
+  who.set_process(std::move(process));
+  who.set_source(v1::SOURCE_AGENT);
+  return who;
+}
+
+void AddToldSteps(const wire::StepLoops& loops, const v1::StepPace& who,
                   std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told) {
-  for (const wire::StepLoop& loop : header.step_loops) {
+  for (const wire::StepLoop& loop : loops) {
     std::vector<wire::ToldStep> steps;
     wire::ForEachStep(loop, [&](const wire::ToldStep& step) {
       if (IsPlausible(step)) steps.push_back(step);
@@ -56,20 +64,18 @@ void AddToldSteps(const wire::FileHeader& header, const std::string& process,
     const auto wall = [&](std::uint64_t ns) {
       return static_cast<std::int64_t>(ns) + wall_minus_monotonic_ns;
     };
-    v1::StepPace& pace = told.emplace_back();
+    v1::StepPace& pace = told.emplace_back(who);
     pace.set_loop(NameOf(loop));
-    pace.set_process(process);
     pace.set_number(last.number);
     pace.set_began_ns(wall(last.began_ns));
     if (last.ended_ns != 0) pace.set_ended_ns(wall(last.ended_ns));
     pace.set_period_ns(PeriodOf(steps));
-    pace.set_source(v1::SOURCE_AGENT);
   }
 }
 
-bool TellsSteps(const wire::FileHeader& header, std::string_view loop) {
+bool TellsSteps(const wire::StepLoops& loops, std::string_view loop) {
   std::vector<v1::StepPace> told;
-  AddToldSteps(header, "", 0, told);
+  AddToldSteps(loops, {}, 0, told);
   return std::any_of(told.begin(), told.end(),
                      [&](const v1::StepPace& pace) { return pace.loop() == loop; });
 }

@@ -1,4 +1,4 @@
-// The training steps that programs with the agent tell in their ring files and annotate.
+// The training steps that programs tell in memory which the sidecar reads, and annotate.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,12 +14,15 @@ namespace strobe {
 inline constexpr std::size_t kMaxToldLoops = 64;
 
 // Adds the loops of one program, up to kMaxToldLoops in all. The program may write anything into
-// the header. `wall_minus_monotonic_ns` converts its times.
-void AddToldSteps(const wire::FileHeader& header, const std::string& process,
+// them. What is told of each begins as `who`: process, source and teller.
+// `wall_minus_monotonic_ns` converts the program's times.
+void AddToldSteps(const wire::StepLoops& loops, const v1::StepPace& who,
                   std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
+// `who` for a program with the agent.
+v1::StepPace ToldByAgent(std::string process);
 
 // Whether the program tells steps of the loop.
-bool TellsSteps(const wire::FileHeader& header, std::string_view loop);
+bool TellsSteps(const wire::StepLoops& loops, std::string_view loop);
 
 struct AnnotatedStep {
   std::string_view loop{};

@@ -168,6 +168,27 @@ def test_the_end_of_the_program_does_not_wait_for_a_capture(trainer, protos, thr
     assert not list(trainer.agent.glob("*.process")) and not list(trainer.agent.glob("*.sock"))
 
 
+def test_steps_are_told_while_the_program_holds_its_interpreter(trainer):
+    """By the program's own notes. No thread of the program could answer meanwhile."""
+    wait_until(lambda: len(trainer.steps(0, 1 << 63)) > 20 and trainer.agent.exists() and list(trainer.agent.glob("*.process")), 30, "steps")
+    trainer.order("import ctypes; print('holds', flush=True); ctypes.PyDLL(None).usleep(5_000_000)", wait=False)
+    trainer.process.wait_for("holds", 20)
+    told, noted = trainer.told_steps()["train"], trainer.steps(0, 1 << 63)[-16:]
+    assert [step.number for step in told] == [number for number, _, _ in noted]
+    for step, (_, begin, end) in zip(told, noted):
+        assert begin - MS // 20 <= step.began_ns < step.ended_ns <= end + MS // 20
+    trainer.trains()
+
+
+def test_steps_of_a_forked_child_are_not_told_as_its_parents(trainer):
+    trainer.announced()
+    step = "with jax.profiler.StepTraceAnnotation('train', step_num=10**9 + len(told)):\n        told.append(1)"
+    trainer.order(f"told, child = [], os.fork()\nif child == 0:\n    {step}\n    {step}\n    os._exit(len(told))\nprint('child', os.waitpid(child, 0)[1] >> 8, flush=True)")
+    trainer.process.wait_for("child 2", 20)
+    trainer.trains()
+    assert all(step.number < 10**9 for step in trainer.told_steps()["train"])
+
+
 def test_a_forked_child_is_not_announced(trainer):
     trainer.announced()
     trainer.order("child = os.fork()\nif child == 0:\n    os._exit(0)\nprint('child', os.waitpid(child, 0)[1], flush=True)")

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.inproc import TORCH_PYTHON, Client
+from tests.support.inproc import TORCH_PYTHON, told_steps
 from tests.support.operator import condition, profile_request
 from tests.support.oracle import read_notes
 from tests.support.ports import free_port
@@ -177,10 +177,7 @@ def wait_for_told_steps(ranks, number):
     """Waits until the framework in each rank's program tells this step. Before that, a capture becomes a window of time."""
     def told(rank):
         for path in rank.dir.glob("strobe/agent/*.process"):
-            client = Client(path.with_name(json.loads(path.read_text())["socket"]))
-            answer = client.ask(op="steps").last()
-            client.close()
-            return any(loop["number"] >= number for loop in answer.get("steps", ()))
+            return any(steps[-1].number >= number for steps in told_steps(path).values())
         return False
     wait_until(lambda: all(told(rank) for rank in ranks), 60, f"step {number} of all ranks to be told")
 

@@ -49,7 +49,7 @@ class Pod:
 
     def left_behind(self):
         """What captures and programs that ended should have removed."""
-        return [path.name for pattern in ("*.process", "*.sock", ".*", "*.xplane.pb", "*.pt.trace.json") for path in self.agent.glob(pattern)]
+        return [path.name for pattern in ("*.process", "*.sock", "*.steps", ".*", "*.xplane.pb", "*.pt.trace.json") for path in self.agent.glob(pattern)]
 
 
 def default(flags, name, value):

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import socket
+import struct
 import time
 
 from tests.support.processes import BUILD, PYTHON, ROOT, wait_until
@@ -17,6 +18,23 @@ def records_memory():
     """Whether this PyTorch has the fix of its issue 166121: memory of all threads needs a reporter for the whole process."""
     (library,) = (BUILD / "torch/lib").glob("python3*/site-packages/torch/lib/libc10.so")
     return b"GlobalMemoryReportingInfo" in library.read_bytes()
+
+
+ToldStep = collections.namedtuple("ToldStep", "number began_ns ended_ns")  # Wall-clock time; the end is None while it runs.
+
+
+def told_steps(announcement):
+    """The last steps of each loop in the file that an announcement names (StepFile in agent/wire/layout.h), oldest first."""
+    content = announcement.with_name(json.loads(announcement.read_text())["steps"]).read_bytes()
+    offset = time.time_ns() - time.monotonic_ns()
+    loops = {}
+    for loop in struct.iter_unpack("<QQ48s48q", content[8:]):
+        begun, name, marks = loop[1], loop[2], loop[3:]
+        if begun:
+            steps = [ToldStep(number, began + offset, ended + offset if ended else None)
+                     for number, began, ended in (marks[n % 16 * 3:][:3] for n in range(max(0, begun - 16), begun))]
+            loops[name.rstrip(b"\0").decode()] = steps
+    return loops
 
 
 class Trainer:
@@ -81,9 +99,14 @@ class Trainer:
         assert self.process.running(), self.process.output()
         return True
 
+    def told_steps(self):
+        """Of the only announcement."""
+        (path,) = self.agent.glob("*.process")
+        return told_steps(path)
+
     def names(self):
-        """The files in the agent directory but announcements, sockets and the agent's own."""
-        return sorted(p.name for p in self.agent.iterdir() if p.suffix not in (".process", ".sock", ".rings") and p.name not in ("orders", "failures"))
+        """The files in the agent directory but announcements, what they name, and the agent's own."""
+        return sorted(p.name for p in self.agent.iterdir() if p.suffix not in (".process", ".sock", ".steps", ".rings") and p.name not in ("orders", "failures"))
 
 
 class Client:

@@ -22,7 +22,7 @@ namespace {
 constexpr char kTorch[] =
     R"({"format": 1, "pid": 42, "began": 777, "framework": "torch", "version": "2.15.0", "rank": 3,
         "local_rank": 1, "world_size": 8, "channel": "session", "address": null,
-        "socket": "42-777.sock", "program": "/app/train.py", "is_launcher": false,
+        "socket": "42-777.sock", "steps": null, "program": "/app/train.py", "is_launcher": false,
         "multiprocessing": null})";
 
 std::string With(std::string_view key, const std::string& value) {
@@ -80,7 +80,7 @@ TEST(ParseAnnouncement, RefusesWhatNoReleaseWrites) {
        {std::string("[]"), std::string("{"), std::string(""), std::string(100'000, '['),
         With("format", "2"), With("pid", "0"), With("pid", "-1"), With("pid", "99999999999"),
         With("began", "null"), With("framework", "7"), With("socket", R"("../x.sock")"),
-        With("socket", R"(".x")"), With("socket", "null")})
+        With("steps", R"("../x.steps")"), With("socket", R"(".x")"), With("socket", "null")})
     EXPECT_FALSE(ParseAnnouncement("x", text).ok()) << text.substr(0, 100);
 }
 
@@ -131,7 +131,8 @@ TEST_F(ReadAnnouncementsTest, TwoFrameworksOfAProcessAreTold) {
 
 TEST_F(ReadAnnouncementsTest, ThoseOfKilledProcessesAreRemoved) {
   { const FileDescriptor killed = Write("t@1-7.process", kTorch); }
-  for (const char* name : {"t@1-7.sock", ".t@1-7-99.json.new", "t@1-7-99.json", "t@1-78.sock"})
+  for (const char* name :
+       {"t@1-7.sock", "t@1-7.steps", ".t@1-7-99.json.new", "t@1-7-99.json", "t@1-78.sock"})
     std::ofstream(directory_ + "/" + name) << "x";
   EXPECT_TRUE(ReadAnnouncements(directory_).empty());
   EXPECT_THAT(Names(), testing::ElementsAre("t@1-7-99.json", "t@1-78.sock"));

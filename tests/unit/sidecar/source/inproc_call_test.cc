@@ -63,37 +63,6 @@ TEST(InprocRequest, AsksForStepsByTheirNumbers) {
             (nlohmann::json{{"loop", "train"}, {"first", 120}, {"count", 5}, {"by_ns", 77}}));
 }
 
-TEST(ReadStepsLine, TakesWhatIsPlausible) {
-  Announcement process;
-  process.program = "/app/train.py";
-  process.pid = 42;
-  process.socket = "42.sock";
-  const auto told = ReadStepsLine(
-      R"({"state":"steps","steps":[{"loop":"train","number":7,"began_ns":5,"ended_ns":0,"period_ns":3},
-          {"loop":"none","number":-1,"began_ns":5},{"loop":"unbegun","number":1}]})",
-      process);
-  ASSERT_TRUE(told);
-  ASSERT_EQ(told->size(), 1u);
-  const v1::StepPace& pace = told->front();
-  EXPECT_EQ(pace.loop(), "train");
-  EXPECT_EQ(pace.process(), "train.py 42");
-  EXPECT_EQ(pace.teller(), "42.sock");
-  EXPECT_EQ(pace.number(), 7);
-  EXPECT_EQ(pace.period_ns(), 3);
-  EXPECT_EQ(pace.source(), v1::SOURCE_FRAMEWORK);
-  for (const char* line : {"", "[]", "{}", R"({"steps":3})", R"({"state":"refused"})"})
-    EXPECT_FALSE(ReadStepsLine(line, process)) << line;
-  for (const char* line :
-       {R"({"steps":[]})", R"({"steps":[3]})", R"({"steps":[{"number":1e30}]})"}) {
-    const auto none = ReadStepsLine(line, process);
-    EXPECT_TRUE(none && none->empty()) << line;
-  }
-  std::string many = R"({"steps":[)";
-  for (int i = 0; i < 50; ++i) many += R"({"loop":"l","number":1,"began_ns":5},)";
-  many.back() = ']';
-  EXPECT_EQ(ReadStepsLine(many + "}", process)->size(), 4u);
-}
-
 TEST(ReadInprocLine, FollowsARecordingToItsEnd) {
   InprocAnswer answer;
   EXPECT_FALSE(ReadInprocLine(R"({"state": "prepared", "note": "one thread only"})", "w", answer));

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<v1::StepPace> Told(const wire::FileHeader& header) {
   std::vector<v1::StepPace> told;
-  AddToldSteps(header, "train.py 7", 1'000'000, told);
+  AddToldSteps(header.step_loops, ToldByAgent("train.py 7"), 1'000'000, told);
   return told;
 }
 
@@ -31,8 +31,8 @@ TEST(AddToldSteps, TellsTheLastStepAndTheMedianPace) {
   EXPECT_EQ(told[0].began_ns(), 1'002'110);
   EXPECT_EQ(told[0].ended_ns(), 0) << "it runs";
   EXPECT_EQ(told[0].period_ns(), 110) << "one slow step does not count";
-  EXPECT_TRUE(TellsSteps(*header, "train"));
-  EXPECT_FALSE(TellsSteps(*header, "eval"));
+  EXPECT_TRUE(TellsSteps(header->step_loops, "train"));
+  EXPECT_FALSE(TellsSteps(header->step_loops, "eval"));
 }
 
 TEST(AddToldSteps, ALoopThatBeginsAgainHasNoPaceBetween) {

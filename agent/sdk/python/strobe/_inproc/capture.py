@@ -162,8 +162,8 @@ class Capture:
         if self.early is not None:
             return self._end_before_start()
         self.recorder.discard()
-        at = [loop["number"] for loop in steps.told() if loop["loop"] == step.loop]
-        self._fail("LateStart", f"step {step.first} of {step.loop} did not begin in time; the process is at {f'step {at[0]}' if at else 'no step'}")
+        at = steps.last(step.loop)
+        self._fail("LateStart", f"step {step.first} of {step.loop} did not begin in time; the process is at {'no step' if at is None else f'step {at}'}")
 
     def _wait_for(self, happened, until_ns):
         while self.early is None and not happened():

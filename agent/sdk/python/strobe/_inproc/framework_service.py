@@ -63,9 +63,6 @@ class FrameworkService:
             request = parse(line, [self.framework] if self.framework else [])
         except Refused as refused:
             return connection.refuse(refused.outcome, refused.message)
-        if request is None:
-            connection.say(state="steps", steps=steps_of(self.framework).told())
-            return connection.close()
         self.channel.refuse_others()
         Capture(request, self.recorder, connection, self).run()
 

@@ -66,13 +66,11 @@ def decode(line):
 
 
 def parse(line, frameworks):
-    """The request in a line; None if it asks for the steps. `frameworks` are those that this process has; the first is the default."""
+    """The request in a line. `frameworks` are those that this process has; the first is the default."""
     fields = decode(line)
     op = fields.get("op")
-    if op == "steps":
-        return None
     if op not in ("capture", "hold"):
-        raise _invalid("op must be capture, hold or steps")
+        raise _invalid("op must be capture or hold")
     framework = _text(fields, "framework", frameworks[0] if frameworks else None)
     if framework not in frameworks:
         raise Refused("NoSource", "this process has no such framework")

@@ -9,7 +9,8 @@ from .framework_service import FrameworkService
 from .frameworks import is_usable, open_server, recorder_for, version
 from .process import description, is_starting_child, stem
 from .program_servers import ProgramServers
-from .steps import count, forget
+from .step_marks import StepMarks
+from .steps import count, forget, steps_of
 
 _SECONDS_OF_FIRST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.005, 1.0
 
@@ -75,8 +76,20 @@ class Service:
         file = f"{service.stem}.process"
         self.told[file] = {
             "framework": name, "version": version(name), "channel": "session" if port is None else "server",
-            "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "note": recorder.note}
+            "address": None if port is None else f"127.0.0.1:{port}", "socket": service.socket_name, "steps": self._share_steps(service),
+            "note": recorder.note}
         self._write(file)
+
+    def _share_steps(self, service):
+        """The name of the file that tells the framework's steps. Without one, nobody learns of them, and all else works."""
+        name = f"{service.stem}.steps"
+        try:
+            steps_of(service.framework).share(self.directory.share(name, StepMarks.BYTES))
+            return name
+        except Exception as error:
+            self.directory.remove(name)
+            tell(error)
+            return None
 
     def _service_for(self, name, recorder):
         """Gives a framework its service. The files of the first framework have the process's own names."""

@@ -7,21 +7,11 @@ begins at a step sets a gate, which the hooks call at every boundary.
 import functools
 import sys
 import threading
-import time
-from collections import deque
+
+from .step_marks import LoopMarks, StepMarks
 
 TORCH_LOOP = "ProfilerStep"  # Kineto's name for steps.
-_MAX_LOOPS = 4
 _MAX_NAME = 48
-_MARKS = 17
-
-
-class _Loop:
-    __slots__ = ("marks", "ended")
-
-    def __init__(self):
-        self.marks = deque(maxlen=_MARKS)  # (number, when it began), the last ones; time.monotonic_ns().
-        self.ended = 0  # When the last one ended; 0 while it runs or if nobody tells.
 
 
 class Steps:
@@ -31,48 +21,47 @@ class Steps:
         self.forget()
 
     def forget(self):
-        """In a forked child."""
-        self.loops = {}  # By name. Entries are added, and never removed.
+        """In a forked child. The marks that its parent shares are left alone."""
+        self.marks = StepMarks()
+        self.loops = self.marks.loops
         self.gate = None  # begin(loop, number) and end(loop, number), called before and after a step.
 
     def begin(self, name, number):
         """A step begins in the calling thread."""
-        loop = self.loops.get(name)
+        loop = self.loops.get(name) or self._take(name)
         if loop is None:
-            if len(self.loops) >= _MAX_LOOPS:
-                return
-            loop = self.loops.setdefault(name, _Loop())
+            return
         gate = self.gate
         if gate is not None:
             gate.begin(name, number)
-        loop.ended = 0
-        loop.marks.append((number, time.monotonic_ns()))
+        loop.begin(number)
 
     def end(self, name, number):
         loop = self.loops.get(name)
-        if loop is None or not loop.marks or loop.marks[-1][0] != number:
+        if loop is None:
             return
-        loop.ended = time.monotonic_ns()
+        loop.end(number)
         gate = self.gate
         if gate is not None:
             gate.end(name, number)
 
-    def told(self):
-        """What a client is told of each loop: the last step, when it began and ended, and the median time per step."""
-        monotonic, wall = time.monotonic_ns(), time.time_ns()
-        found = []
-        for name, loop in list(self.loops.items()):
-            marks, ended = list(loop.marks), loop.ended
-            marks = [mark for mark in marks if mark[0] >= 0]
-            if not marks:
-                continue
-            periods = sorted((b[1] - a[1]) // (b[0] - a[0]) for a, b in zip(marks, marks[1:]) if b[0] > a[0])
-            number, began = marks[-1]
-            found.append({"loop": name, "number": number, "began_ns": wall - (monotonic - began),
-                          "ended_ns": wall - (monotonic - ended) if ended else 0, "period_ns": periods[len(periods) // 2] if periods else 0})
-        return found
+    def last(self, name):
+        """The number of the loop's step that began last; None if none did."""
+        loop = self.loops.get(name)
+        return None if loop is None else loop.last
+
+    def share(self, memory):
+        """From now on the steps are told in this memory, of StepMarks.BYTES."""
+        with _naming:
+            self.marks.move_to(memory)
+
+    def _take(self, name):
+        """The marks of a loop whose first step begins; None if there are too many loops."""
+        with _naming:
+            return self.marks.add(name)
 
 
+_naming = threading.Lock()  # Held while a loop gets its marks, and while marks move.
 _steps = {}  # By framework.
 _annotator = None  # enter(number) and leave(), called around PyTorch's steps, which have no annotation of their own.
 
@@ -88,7 +77,9 @@ def set_annotator(annotator):
 
 def forget():
     """In a forked child."""
+    global _naming
     set_annotator(None)
+    _naming = threading.Lock()
     for steps in _steps.values():
         steps.forget()
 
@@ -189,6 +180,6 @@ def count(framework):
         module = sys.modules.get("torch.optim.optimizer")
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is not None and not hasattr(module, "strobe_counts"):
-            _hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, _Loop.__init__)
+            _hide_from_compiler(_Optimizers.__call__, Steps.begin, Steps.end, Steps._take, LoopMarks.begin, LoopMarks.end)
             register(_Optimizers(steps))
             module.strobe_counts = True

@@ -1,0 +1,19 @@
+// The training steps that processes without a ring file tell: the files *.steps that strobe._inproc
+// of the Python package keeps in the agent directory. They come from the trainer, which may be
+// hostile.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "common/base/file_descriptor.h"
+#include "sidecar/source/announcements.h"
+#include "strobe/v1/worker.pb.h"
+
+namespace strobe {
+
+// Adds what the process tells of its loops now, whatever it does meanwhile; nothing if it announced
+// no such file, or one that is not complete. `wall_minus_monotonic_ns` converts its times.
+void AddStepsOf(const FileDescriptor& agent_directory, const Announcement& process,
+                std::int64_t wall_minus_monotonic_ns, std::vector<v1::StepPace>& told);
+
+}  // namespace strobe
